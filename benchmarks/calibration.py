@@ -8,7 +8,7 @@ so on. Rows of exact bytes (weights, caches) state no chance.
 from statistics import median
 from typing import Final, NamedTuple
 
-from planner.memory.chance import Interval, chance_of, margin_of
+from planner.memory.chance import ByteInterval, memory_margin, probability_of_fit
 
 LEVELS: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -17,14 +17,14 @@ class Stated(NamedTuple):
     """The stated and the measured result of a row; `group` is the group under which it is counted."""
 
     group: str
-    stated: Interval
+    stated: ByteInterval
     measured: float
 
     @property
     def chance(self) -> float:
         """Return the stated chance that the needed memory is at most the measured memory."""
         room = round(self.measured)
-        return chance_of(margin_of(self.stated, Interval(room, room, room)), room)
+        return probability_of_fit(memory_margin(self.stated, ByteInterval(room, room, room)), room)
 
 
 def print_reliability(rows: list[Stated]) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.memory.chance import Interval
+from planner.memory.chance import ByteInterval
 from planner.memory.result import MemoryResult
 
 ALLOCATED: Final = "allocated"
@@ -17,7 +17,7 @@ def counter_of(metric: str) -> str:
     return RESERVED if metric.startswith("max_memory_reserved") else ALLOCATED
 
 
-def counted(counter: str, result: MemoryResult) -> Interval:
+def counted(counter: str, result: MemoryResult) -> ByteInterval:
     """Return the bytes of `result` that `counter` shows, with the interval of the total need.
 
     What a counter leaves out, the context and the allocator's slack, is taken to be as expected: the ends are as far
@@ -25,4 +25,4 @@ def counted(counter: str, result: MemoryResult) -> Interval:
     """
     shown = {PROCESS: result.total_bytes, RESERVED: result.reserved_bytes, ALLOCATED: result.allocated_bytes}[counter]
     left_out = result.total_bytes - shown
-    return Interval(result.low_bytes - left_out, shown, result.high_bytes - left_out)
+    return ByteInterval(result.low_bytes - left_out, shown, result.high_bytes - left_out)

@@ -20,12 +20,12 @@ from truth_sharded import is_sharded, sharded_run, summed_bytes
 from planner.dtypes import SCHEMES
 from planner.errors import PlannerError
 from planner.hardware.names import resolve_gpu
-from planner.memory.chance import Interval
+from planner.memory.chance import ByteInterval
 from planner.memory.estimate import estimate_memory
 from planner.memory.gguf import tensor_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.result import MemoryResult
-from planner.memory.terms import highest, lowest
+from planner.memory.terms import lower_bound_bytes, upper_bound_bytes
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention
 from planner.plan.catalog import Catalog
@@ -149,9 +149,9 @@ class Predicted(NamedTuple):
     high: int | None = None
 
     @property
-    def interval(self) -> Interval | None:
+    def interval(self) -> ByteInterval | None:
         """Return the stated interval, or None if the bytes are certain."""
-        return None if self.low is None or self.high is None else Interval(self.low, self.bytes, self.high)
+        return None if self.low is None or self.high is None else ByteInterval(self.low, self.bytes, self.high)
 
 
 class Excluded(NamedTuple):
@@ -323,7 +323,9 @@ def _without_loss(row: Row, architecture: Architecture, workload: Training) -> P
     returns_cache = row.family == "sdpa" and architecture.model_type == "gpt2"
     peak = peak_without_loss(architecture, workload, returns_cache=returns_cache)
     peak += mask_bytes(row.family, architecture)
-    return Predicted(peak, f"{_workload_text(filled)}, no loss, no step", lowest(peak), highest(peak))
+    return Predicted(
+        peak, f"{_workload_text(filled)}, no loss, no step", lower_bound_bytes(peak), upper_bound_bytes(peak)
+    )
 
 
 def _as_measured(

@@ -59,7 +59,7 @@ def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
 def _bytes_per_card(row: "Row", architecture: Architecture) -> int:
     """Return one card's bytes of weights or cache with vLLM, SGLang or DeepSpeed's AutoTP, in 16 bits."""
     pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1
-    own = tensor_share(architecture, row.cards, pad=pad)
+    own = tensor_share(architecture, row.cards, vocabulary_multiple=pad)
     if row.kind == "weights_only":
         return weight_bytes(own, "bf16")
     cache = kv_cache_term(own, int(row.batch), int(row.length), 0, "bf16")

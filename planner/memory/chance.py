@@ -34,8 +34,8 @@ _NORMAL_QUANTILE: Final = 1.6448536269514722
 _TAIL_SHARE: Final = 0.05
 
 
-class Interval(NamedTuple):
-    """An uncertain number of bytes: one case in twenty is below `low`, half are below `bytes`, one is above `high`."""
+class ByteInterval(NamedTuple):
+    """An uncertain size in bytes: 5 % of cases are below `low`, half are below `bytes`, 5 % are above `high`."""
 
     low: int
     bytes: int
@@ -50,20 +50,20 @@ class Margin(NamedTuple):
     best: int
 
 
-def margin_of(need: Interval, room: Interval) -> Margin:
-    """Return the free memory with `need` taken from the usable memory `room`; the worst case is high need, low room."""
-    return Margin(room.low - need.high, room.bytes - need.bytes, room.high - need.low)
+def memory_margin(need: ByteInterval, usable: ByteInterval) -> Margin:
+    """Return what remains of `usable` bytes after `need`; worst case: highest need, lowest usable memory."""
+    return Margin(usable.low - need.high, usable.bytes - need.bytes, usable.high - need.low)
 
 
-def verdict_of(margin: Margin) -> Verdict:
-    """Return the verdict of `margin`, without computing the probability."""
+def margin_verdict(margin: Margin) -> Verdict:
+    """Return the verdict for `margin`: fits, tight or does-not-fit."""
     if margin.worst >= 0:
         return "fits"
     return "tight" if margin.expected >= 0 else "does-not-fit"
 
 
-def chance_of(margin: Margin, capacity_bytes: int) -> float:
-    """Return the probability, 0 to 1, that memory suffices with `margin` free of `capacity_bytes`.
+def probability_of_fit(margin: Margin, capacity_bytes: int) -> float:
+    """Return the probability, 0 to 1, that a card of `capacity_bytes` has enough memory, from its free-memory `margin`.
 
     The probability never rises when all three values of the margin fall, so it never rises as a workload grows.
 
@@ -80,4 +80,5 @@ def chance_of(margin: Margin, capacity_bytes: int) -> float:
 
 
 def _tail_width_bytes(capacity_bytes: int) -> float:
+    """Return the bytes over which the probability falls by a factor e beyond the bounds: 5 % of the card's memory."""
     return _TAIL_SHARE * max(capacity_bytes, 1)

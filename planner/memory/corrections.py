@@ -1,4 +1,4 @@
-"""Corrections from the user's own logs: measured minus estimated bytes, as a separate part of each term."""
+"""Corrections from the user's own logs: measured minus estimated bytes, as a separate part of each memory term."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -19,7 +19,7 @@ _FORMULA: Final = "measured − estimated"
 
 
 class TermCorrection(Spec):
-    """Correction of one term: a factor for memory that grows with the workload, bytes for memory that does not.
+    """Correction of one memory term: a factor if the term grows with the workload, otherwise added bytes.
 
     `part` is used for the framework's overhead only: inside PyTorch's allocator (slack) or outside (context).
     """
@@ -31,48 +31,48 @@ class TermCorrection(Spec):
 
     @property
     def title(self) -> str:
-        """Return the name of the corrected term."""
+        """Return the name of the corrected term with spaces: `kv cache`, or `allocator slack`."""
         if self.term == _OVERHEAD:
             return "allocator slack" if self.part == "slack" else "device context"
         return self.term.replace("_", " ")
 
     def correction_bytes(self, size_bytes: int) -> int:
-        """Return the bytes to add to a term of `size_bytes`, which never becomes negative."""
+        """Return the bytes to add to a term of `size_bytes`; the corrected term never becomes negative."""
         return max(round(size_bytes * (self.factor - 1)) + self.added_bytes, -size_bytes)
 
 
 class Correction(Spec):
-    """Corrections from one log, for one model type, task and program on one card; those saved in a plan apply."""
+    """Corrections derived from one log, valid for one model type, task, program and card; plans store them."""
 
     terms: tuple[TermCorrection, ...]
-    gpu: str = Field(description="the catalog's id of the card")
+    gpu: str = Field(description="id of the card in the catalog")
     model_type: str
-    profile: str = Field(description="the engine's name, as in the workload")
+    profile: str = Field(description="profile of the workload: the name of the engine or training program")
     task: Literal["training", "inference"]
     log: str = Field(description="format of the log")
-    date: str = Field(description="day of the log, as in 2026-10-03")
-    digest: str = Field(description="the first digits of the log's SHA-256")
+    date: str = Field(description="date of the log, as in 2026-10-03")
+    digest: str = Field(description="the first hex digits of the log file's SHA-256")
 
     @property
     def source(self) -> str:
-        """Return the log as a source, in the form of other sources."""
+        """Return the citation of the log: `your log of 2026-10-03 (vllm, SHA-256 1a2b…)`."""
         return f"your log of {self.date} ({self.log}, SHA-256 {self.digest}…)"
 
     @property
     def changes(self) -> str:
-        """Return a short summary of the changes: `−0.58 GiB activations, +0.19 GiB allocator slack`."""
+        """Return a summary of the changed terms: `−0.58 GiB activations, +0.19 GiB allocator slack`."""
         return ", ".join(f"{_change_text(item)} {item.title}" for item in self.terms)
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Return the kind of run that the correction applies to; of equal keys the newest correction is used."""
+        """Return profile, task, card and model type, the run that the correction is for; a newer one replaces it."""
         return self.profile, self.task, self.gpu, self.model_type
 
 
 def applicable_corrections(
     corrections: tuple[Correction, ...], workload: Training | Inference, model_type: str, gpu: str | None
 ) -> tuple[Correction, ...]:
-    """Return the corrections that were measured on `gpu` with this model type, program and task.
+    """Return those of `corrections` that were measured on `gpu` with this model type, program and task.
 
     `workload` has its defaults filled in.
     """
@@ -81,7 +81,7 @@ def applicable_corrections(
 
 
 def corrected_timeline(snapshots: PhaseSnapshots, corrections: tuple[Correction, ...]) -> PhaseSnapshots:
-    """Return `snapshots` with corrected terms, except the framework's overhead.
+    """Return `snapshots` with `corrections` applied to every term except the framework's overhead.
 
     Bytes are added to a term in every snapshot, a factor only where the term is alive.
     """
@@ -89,7 +89,10 @@ def corrected_timeline(snapshots: PhaseSnapshots, corrections: tuple[Correction,
         changed = tuple(
             Snapshot(
                 snapshot.name,
-                [*_corrected_terms(snapshot.terms, correction), *_terms_only_in_log(snapshot.terms, correction)],
+                [
+                    *_corrected_terms(snapshot.terms, correction),
+                    *_terms_missing_in_estimate(snapshot.terms, correction),
+                ],
                 snapshot.explanation,
             )
             for snapshot in snapshots.snapshots
@@ -99,7 +102,7 @@ def corrected_timeline(snapshots: PhaseSnapshots, corrections: tuple[Correction,
 
 
 def corrected_overhead(overhead: FrameworkOverhead, corrections: tuple[Correction, ...]) -> FrameworkOverhead:
-    """Return `overhead` with corrected context and slack."""
+    """Return `overhead` with `corrections` applied to the device context and the allocator's slack."""
     for correction in corrections:
         for item in correction.terms:
             if item.term == _OVERHEAD:
@@ -115,7 +118,7 @@ def corrected_overhead(overhead: FrameworkOverhead, corrections: tuple[Correctio
 
 
 def corrected_term(written: Term, added: int, source: str) -> Term:
-    """Return `written` with `added` bytes as a separate part."""
+    """Return `written` with `added` bytes as a separate part named "correction by your log"."""
     if not added:
         return written
     parts = written.parts or (
@@ -129,31 +132,33 @@ def corrected_term(written: Term, added: int, source: str) -> Term:
     )
 
 
-def sources(corrections: Iterable[Correction]) -> str:
-    """Return the sources of `corrections` as one text."""
+def correction_sources_text(corrections: Iterable[Correction]) -> str:
+    """Return the citations of all `corrections`, joined with semicolons."""
     return "; ".join(correction.source for correction in corrections)
 
 
-def unused_note(correction: Correction) -> str:
-    """Return the note that `correction` does not apply to this run."""
+def unused_correction_note(correction: Correction) -> str:
+    """Return the note that `correction` does not apply to this run, and which run it is for."""
     return (
         f"The correction from {correction.source} does not apply here: it is for {correction.model_type} in "
         f"{correction.profile} ({correction.task}) on {correction.gpu}."
     )
 
 
-def correction_note(correction: Correction) -> str:
-    """Return the note on an applied correction."""
+def applied_correction_note(correction: Correction) -> str:
+    """Return the note that the estimate was corrected by a log, with a summary of the changed terms."""
     return f"Corrected by {correction.source}: {correction.changes}."
 
 
 def _change_text(item: TermCorrection) -> str:
+    """Return factor and added bytes of one correction as text: `× 1.050 and +0.19 GiB`."""
     factor = f"× {item.factor:.3f}" if item.factor != 1 else ""
     added = f"{item.added_bytes / GIB:+.2f} GiB".replace("-", "−") if item.added_bytes else ""
     return " and ".join(text for text in (factor, added) if text)
 
 
 def _corrected_terms(terms: Iterable[Term | DeferredTerm], correction: Correction) -> Iterable[Term | DeferredTerm]:
+    """Yield `terms` with the bytes of `correction` added to those that it names."""
     for item in terms:
         together = sum(change.correction_bytes(item.bytes) for change in correction.terms if change.term == item.name)
         added = max(together, -item.bytes)
@@ -171,8 +176,8 @@ def _write_corrected_term(item: DeferredTerm, added: int, source: str) -> Term:
     return corrected_term(item.write(), added, source)
 
 
-def _terms_only_in_log(terms: Iterable[Term | DeferredTerm], correction: Correction) -> Iterable[Term]:
-    """Yield the terms that only the log contains."""
+def _terms_missing_in_estimate(terms: Iterable[Term | DeferredTerm], correction: Correction) -> Iterable[Term]:
+    """Yield the correction's terms that no term of the estimate has, as terms of their own."""
     alive = {item.name for item in terms}
     for change in correction.terms:
         if change.term not in alive and change.term != _OVERHEAD and change.added_bytes > 0:

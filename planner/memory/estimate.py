@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.chance import Interval
+from planner.memory.chance import ByteInterval
 from planner.memory.corrections import (
     Correction,
     applicable_corrections,
+    applied_correction_note,
     corrected_overhead,
     corrected_term,
     corrected_timeline,
-    correction_note,
-    sources,
-    unused_note,
+    correction_sources_text,
+    unused_correction_note,
 )
 from planner.memory.fit import CardFit, DeviceMemory, device_share, judge_bytes, memory_result, platform_notes
 from planner.memory.overhead import FixedOverhead, FrameworkOverhead, fixed_overhead, framework_overhead, overhead_term
@@ -28,7 +28,7 @@ from planner.memory.parallel.placing import (
     place_workload,
     sharing_notes,
 )
-from planner.memory.phases import Need, PhaseSnapshots
+from planner.memory.phases import PeakNeed, PhaseSnapshots
 from planner.memory.result import CachePool, DeviceShare, MemoryResult
 from planner.memory.software import memory_of
 from planner.memory.software.base import SoftwareMemory
@@ -86,12 +86,12 @@ def estimate_on(
 
     Pipeline stages are assigned to the cards in their order, with layers in proportion to the free memory of each.
     """
-    resolved = resolve_workload(architecture, workload, sum([one.number for one in cards]))
+    resolved = resolve_workload(architecture, workload, sum([group.number for group in cards]))
     return estimate_resolved(resolved, cards, corrections).memory
 
 
 class Estimate(NamedTuple):
-    """The memory of a run, and the card with the least free memory, None where no card is chosen."""
+    """Memory of a run on the card with the least free memory, and that card, None where no card is chosen."""
 
     memory: MemoryResult
     gpu: Gpu | None
@@ -100,33 +100,35 @@ class Estimate(NamedTuple):
 def estimate_resolved(
     resolved: ResolvedWorkload, cards: tuple[CardGroup, ...], corrections: tuple[Correction, ...] = ()
 ) -> Estimate:
-    """Return the estimate of a resolved workload on `cards`."""
+    """Return the memory estimate of a workload with filled-in defaults on `cards`, which may differ."""
     architecture, workload = resolved
     program = memory_of(architecture, workload)
     devices = _device_estimates(resolved, program, place_workload(architecture, workload, program, cards), corrections)
     fullest = (
         min(range(len(devices)), key=lambda number: _free_memory_sort_key(devices[number])) if len(devices) > 1 else 0
     )
-    found, least_likely = devices[fullest], min([device.fit for device in devices], key=_fit_sort_key)
-    own, loaded, taken = found.kind.own, found.loaded, workload.other_processes_bytes
+    fullest_device, least_likely = devices[fullest], min([device.fit for device in devices], key=_fit_sort_key)
+    own, loaded, taken = fullest_device.kind.own, fullest_device.loaded, workload.other_processes_bytes
     timeline = loaded.whole_timeline()
-    written = overhead_term(found.estimated, timeline.dynamic)
+    written = overhead_term(fullest_device.estimated, timeline.dynamic)
     if own:
         timeline = corrected_timeline(timeline, own)
-        written = corrected_term(written, found.overhead.total - found.estimated.total, sources(own))
-    beside, on_disk, usable = _offloaded_bytes(devices), workload.parallel.offload == "nvme", loaded.cards.usable
+        written = corrected_term(
+            written, fullest_device.overhead.total - fullest_device.estimated.total, correction_sources_text(own)
+        )
+    offloaded, on_disk, usable = _offloaded_bytes(devices), workload.parallel.offload == "nvme", loaded.cards.usable
     pool = timeline.pool.capacity(usable.bytes) if timeline.pool and usable else None
     memory = memory_result(
-        DeviceMemory(timeline, found.overhead, written, found.need),
-        found.fit,
+        DeviceMemory(timeline, fullest_device.overhead, written, fullest_device.need),
+        fullest_device.fit,
         usable,
         taken,
         shards=least_shards(workload) if architecture.stacks else None,
         per_gpu=_device_table(devices, workload),
         least_likely=least_likely,
         fullest=fullest,
-        host_bytes=None if on_disk else beside,
-        disk_bytes=beside if on_disk else None,
+        host_bytes=None if on_disk else offloaded,
+        disk_bytes=offloaded if on_disk else None,
         cache_pool=pool,
         notes=(
             *_correction_notes(corrections, own),
@@ -141,7 +143,7 @@ def estimate_resolved(
 
 
 class _CardModelFacts(NamedTuple):
-    """A workload on one GPU model: applicable corrections, reasons it cannot run, and the fixed overhead."""
+    """A workload on one GPU model: its corrections, reasons why it cannot run, and the fixed overhead."""
 
     own: tuple[Correction, ...]
     unsupported: tuple[str, ...]
@@ -149,13 +151,13 @@ class _CardModelFacts(NamedTuple):
 
 
 class _DeviceEstimate(NamedTuple):
-    """Estimate for cards with equal memory contents: overhead, peak memory and verdict."""
+    """Estimate for cards that hold the same memory: framework overhead, peak need and verdict."""
 
     loaded: LoadedCards
     kind: _CardModelFacts
     estimated: FrameworkOverhead
     overhead: FrameworkOverhead
-    need: Interval
+    need: ByteInterval
     fit: CardFit
 
 
@@ -165,22 +167,22 @@ def _device_estimates(
     placed: Iterable[LoadedCards],
     corrections: tuple[Correction, ...],
 ) -> list[_DeviceEstimate]:
-    """Return the estimate for each of the `placed` groups of cards; groups with equal contents are judged once."""
+    """Return one estimate per group in `placed`; groups with equal memory contents are computed once."""
     known: dict[tuple[int, ExtraMicroBatches, int], _DeviceEstimate] = {}
-    kinds: dict[int, _CardModelFacts] = {}
-    found = []
-    for one in placed:
+    facts_by_card: dict[int, _CardModelFacts] = {}
+    estimates = []
+    for loaded in placed:
         # By identity: cards and timelines that are the same are the same objects here, and hashing them takes longer.
-        card = id(one.cards.gpu)
-        if card not in kinds:
-            kinds[card] = _card_model_facts(resolved, program, one.cards.gpu, corrections)
-        same = (id(one.timeline), one.extra, card)
-        if same not in known:
-            known[same] = _device_estimate(resolved.workload, one, kinds[card])
-            found.append(known[same])
+        card_key = id(loaded.cards.gpu)
+        if card_key not in facts_by_card:
+            facts_by_card[card_key] = _card_model_facts(resolved, program, loaded.cards.gpu, corrections)
+        contents_key = (id(loaded.timeline), loaded.extra, card_key)
+        if contents_key not in known:
+            known[contents_key] = _device_estimate(resolved.workload, loaded, facts_by_card[card_key])
+            estimates.append(known[contents_key])
         else:
-            found.append(known[same]._replace(loaded=one))
-    return found
+            estimates.append(known[contents_key]._replace(loaded=loaded))
+    return estimates
 
 
 def _card_model_facts(
@@ -195,30 +197,30 @@ def _card_model_facts(
     return _CardModelFacts(own, program.unsupported_reasons(workload, gpu) if gpu else (), fixed_overhead(gpu))
 
 
-def _device_estimate(workload: Training | Inference, loaded: LoadedCards, kind: _CardModelFacts) -> _DeviceEstimate:
+def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts: _CardModelFacts) -> _DeviceEstimate:
     cards, plain = loaded.cards, loaded.timeline
-    need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else loaded.need()
-    estimated = framework_overhead(kind.overhead, plain.dynamic, need.largest, plain.threads)
-    overhead = corrected_overhead(estimated, kind.own) if kind.own else estimated
+    need = corrected_timeline(loaded.whole_timeline(), facts.own).need() if facts.own else loaded.need()
+    estimated = framework_overhead(facts.overhead, plain.dynamic, need.largest, plain.threads)
+    overhead = corrected_overhead(estimated, facts.own) if facts.own else estimated
     held = _need_with_overhead(need.held, overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
-    fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, kind.unsupported, gpu_id)
-    return _DeviceEstimate(loaded, kind, estimated, overhead, held, fit)
+    fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, facts.unsupported, gpu_id)
+    return _DeviceEstimate(loaded, facts, estimated, overhead, held, fit)
 
 
 def _free_memory_sort_key(device: _DeviceEstimate) -> tuple[bool, int]:
-    """Return the sort key of devices: those unable to run the workload first, then by free memory, or by need."""
+    """Return the sort key of devices: first those that cannot run the workload, then by free memory, then by need."""
     free = device.fit.free_bytes
     return (not device.fit.unsupported, -device.fit.total_bytes if free is None else free)
 
 
 def _fit_sort_key(fit: CardFit) -> float:
-    """Return the sort key of verdicts: where quantities vary together, all cards fit if the least likely one does."""
+    """Return the fit probability as sort key, −1 if unknown, so that the least likely card comes first."""
     return -1.0 if fit.fit_probability is None else fit.fit_probability
 
 
 def _device_table(devices: list[_DeviceEstimate], workload: Training | Inference) -> tuple[DeviceShare, ...]:
-    """Return one row per group of cards with equal memory contents; without a chosen card, only for pipelines."""
+    """Return one table row per group of equal cards; without a chosen card, rows for pipeline stages only."""
     staged = workload.parallel.pipeline > 1
     if not staged and not devices[0].fit.gpu_id:
         return ()
@@ -233,7 +235,11 @@ def _device_table(devices: list[_DeviceEstimate], workload: Training | Inference
 def _offloaded_bytes(devices: list[_DeviceEstimate]) -> int | None:
     """Return the bytes that all cards together offload to host memory or disk, None without offloading."""
     loaded = [device.loaded for device in devices]
-    offloaded = [one.timeline.host_bytes * one.cards.number for one in loaded if one.timeline.host_bytes is not None]
+    offloaded = [
+        loaded_cards.timeline.host_bytes * loaded_cards.cards.number
+        for loaded_cards in loaded
+        if loaded_cards.timeline.host_bytes is not None
+    ]
     return sum(offloaded) if offloaded else None
 
 
@@ -244,29 +250,34 @@ def fits_on(
     count: int = 1,
     corrections: tuple[Correction, ...] = (),
 ) -> Iterator[CardFit]:
-    """Yield the verdict of `estimate_memory` on each of `cards`, as numbers only: fast enough for a whole catalog."""
+    """Yield the verdict of `estimate_memory` for each of `cards` without the breakdown, fast enough for a catalog."""
     resolved = resolve_workload(architecture, workload, count)
-    filled, program = resolved.workload, memory_of(*resolved)
-    by_class: dict[Hashable, tuple[LoadedCards, Need]] = {}
+    filled_workload, program = resolved.workload, memory_of(*resolved)
+    by_class: dict[Hashable, tuple[LoadedCards, PeakNeed]] = {}
     for gpu, usable in cards:
         card_class = card_class_of(program, gpu)
         if card_class not in by_class:
-            placed = [(one, one.need()) for one in place_workload(*resolved, program, (CardGroup(gpu, usable, count),))]
-            by_class[card_class] = max(placed, key=_needed_bytes)
-        loaded, plain = by_class[card_class]
+            placed = [
+                (loaded_cards, loaded_cards.need())
+                for loaded_cards in place_workload(*resolved, program, (CardGroup(gpu, usable, count),))
+            ]
+            by_class[card_class] = max(placed, key=_expected_need_bytes)
+        loaded, plain_need = by_class[card_class]
         kind = _card_model_facts(resolved, program, gpu, corrections)
-        need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else plain
+        need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else plain_need
         overhead = framework_overhead(kind.overhead, loaded.timeline.dynamic, need.largest, loaded.timeline.threads)
         held = _need_with_overhead(need.held, corrected_overhead(overhead, kind.own))
-        yield judge_bytes(held, usable, filled.other_processes_bytes, kind.unsupported, gpu.id)
+        yield judge_bytes(held, usable, filled_workload.other_processes_bytes, kind.unsupported, gpu.id)
 
 
-def _needed_bytes(cards_and_need: tuple[LoadedCards, Need]) -> int:
+def _expected_need_bytes(cards_and_need: tuple[LoadedCards, PeakNeed]) -> int:
+    """Return the expected peak need in bytes from a pair of cards and need."""
     return cards_and_need[1].held.bytes
 
 
-def _need_with_overhead(held: Interval, overhead: FrameworkOverhead) -> Interval:
-    return Interval(held.low + overhead.low, held.bytes + overhead.total, held.high + overhead.high)
+def _need_with_overhead(need: ByteInterval, overhead: FrameworkOverhead) -> ByteInterval:
+    """Return the peak need including the framework's overhead, with bounds."""
+    return ByteInterval(need.low + overhead.low, need.bytes + overhead.total, need.high + overhead.high)
 
 
 def fullest_timeline(
@@ -284,9 +295,9 @@ def fullest_timeline(
     return max(timelines, key=lambda timeline: timeline.peak().total)
 
 
-def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction, ...]) -> Iterator[str]:
+def _correction_notes(corrections: tuple[Correction, ...], applied: tuple[Correction, ...]) -> Iterator[str]:
     for correction in corrections:
-        yield correction_note(correction) if correction in own else unused_note(correction)
+        yield applied_correction_note(correction) if correction in applied else unused_correction_note(correction)
 
 
 def _estimate_notes(
@@ -294,23 +305,25 @@ def _estimate_notes(
 ) -> tuple[str, ...]:
     notes = list(architecture.reader_notes)
     if architecture.kind == "vision-language" and not (isinstance(workload, Inference) and workload.images):
-        notes.append("The vision tower's parameters are counted; images and their activations are not.")
+        notes.append(
+            "The estimate includes the vision tower's parameters, but no images and no activations of the tower."
+        )
     length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
     if architecture.max_context and length and length > architecture.max_context:
-        notes.append(f"{length:,} tokens exceed the model's maximum context of {architecture.max_context:,}.")
+        notes.append(f"{length:,} tokens exceed the model's maximum context length of {architecture.max_context:,}.")
     return (*notes, *program.notes(workload))
 
 
 def _cache_pool_notes(pool: CachePool | None, workload: Training | Inference) -> Iterator[str]:
-    """Yield the capacity of a paged cache, and a warning where it is too small for `workload`."""
+    """Yield the capacity of a paged KV cache, and a warning if it is too small for `workload`."""
     if pool is None or not isinstance(workload, Inference):
         return
     yield (
-        f"Using {pool.utilization:.0%} of the card leaves {pool.bytes / GIB:,.2f} GiB for the cache: {pool.tokens:,} "
-        f"tokens, or {pool.sequences:,.2f} sequences of {workload.context_length or 1:,}."
+        f"Using {pool.utilization:.0%} of the card leaves {pool.bytes / GIB:,.2f} GiB for the KV cache: "
+        f"{pool.tokens:,} tokens, or {pool.sequences:,.2f} sequences of {workload.context_length or 1:,}."
     )
     if pool.sequences < workload.batch:
         yield (
-            f"The cache is too small for {workload.batch:,} sequences at once: raise memory_utilization, or let "
+            f"The KV cache is too small for {workload.batch:,} sequences at once: raise memory_utilization, or let "
             "requests queue."
         )

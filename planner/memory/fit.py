@@ -1,11 +1,11 @@
-"""The verdict: an uncertain memory need compared with the usable memory of a card."""
+"""The verdict: an uncertain memory need compared with the usable memory of a card, and the resulting report."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.chance import Interval, chance_of, margin_of, verdict_of
+from planner.memory.chance import ByteInterval, margin_verdict, memory_margin, probability_of_fit
 from planner.memory.overhead import FrameworkOverhead
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.result import CachePool, DeviceShare, MemoryResult, Term, Verdict
@@ -13,14 +13,14 @@ from planner.units import ceil_div
 
 _WITH_A_DESKTOP: Final = ("consumer", "workstation")
 _PLATFORM: Final = (
-    "Usable memory is that of Linux on a card without a desktop. Memory used by a desktop or kept by Windows (WDDM) is "
-    "not counted, for lack of a source: enter what nvidia-smi shows before the start as used by other programs."
+    "Usable memory assumes Linux and no desktop on the card. Memory used by a desktop or kept by Windows (WDDM) is "
+    "not counted, for lack of a source: enter what nvidia-smi shows before the start as memory of other programs."
 )
 _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "kv_cache", "state")
 
 
 class CardFit(NamedTuple):
-    """The verdict for one card, in numbers only.
+    """Verdict for one card with the byte counts behind it, without the breakdown into terms.
 
     `free_bytes` is the expected free memory, `least_free_bytes` that of the worst case: highest need, lowest usable
     memory. Both are negative where memory is missing.
@@ -42,32 +42,32 @@ class CardFit(NamedTuple):
 
 
 def judge_bytes(
-    need: Interval, usable: UsableMemory | None, taken: int, unsupported: tuple[str, ...], gpu_id: str = ""
+    need: ByteInterval, usable: UsableMemory | None, taken: int, unsupported: tuple[str, ...], gpu_id: str = ""
 ) -> CardFit:
-    """Return the verdict on `need` where other programs use `taken` bytes, and the probability that it fits.
+    """Return the verdict and probability for `need` on a card of `usable` memory, of which `taken` bytes are in use.
 
     *fits*: in 19 of 20 cases or more. *does-not-fit*: in fewer than half of them. *tight*: between the two. There is no
     verdict for a workload that the card cannot run, or for a card of unknown memory.
     """
     if usable is None:
         return CardFit(gpu_id, None, need.bytes, None, None, unsupported)
-    room = Interval(usable.low_bytes - taken, usable.bytes - taken, usable.high_bytes - taken)
-    margin = margin_of(need, room)
+    available = ByteInterval(usable.low_bytes - taken, usable.bytes - taken, usable.high_bytes - taken)
+    margin = memory_margin(need, available)
     if unsupported:
         return CardFit(gpu_id, None, need.bytes, usable.bytes, margin.expected, unsupported)
-    chance = chance_of(margin, usable.bytes)
-    verdict = verdict_of(margin)
-    return CardFit(gpu_id, verdict, need.bytes, usable.bytes, margin.expected, unsupported, chance, margin.worst)
+    probability = probability_of_fit(margin, usable.bytes)
+    verdict = margin_verdict(margin)
+    return CardFit(gpu_id, verdict, need.bytes, usable.bytes, margin.expected, unsupported, probability, margin.worst)
 
 
 def platform_notes(gpu: Gpu | None, fit: CardFit, taken: int) -> Iterator[str]:
-    """Yield a note that memory used by a desktop is unknown, if the card may drive one and the verdict could change."""
+    """Yield a note on uncounted desktop memory if `gpu` may drive a display and the verdict could change."""
     if gpu and gpu.segment in _WITH_A_DESKTOP and fit.verdict in ("fits", "tight") and not taken:
         yield _PLATFORM
 
 
 def device_share(fit: CardFit, count: int, stage: int | None = None, layers: int | None = None) -> DeviceShare:
-    """Return the table row of `count` equal cards, at their `stage` of a pipeline with its `layers`."""
+    """Return the table row of `count` equal cards; in a pipeline also their `stage` and its number of `layers`."""
     return DeviceShare(
         gpu=fit.gpu_id or None,
         count=count,
@@ -82,12 +82,12 @@ def device_share(fit: CardFit, count: int, stage: int | None = None, layers: int
 
 
 def device_shares(fit: CardFit, count: int) -> tuple[DeviceShare, ...]:
-    """Return the table rows of `count` equal cards, none if `fit` has no card."""
+    """Return the single table row of `count` equal cards, or no row if `fit` names no card."""
     return (device_share(fit, count),) if fit.gpu_id else ()
 
 
 def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: int = 1) -> int | None:
-    """Return the minimum number of cards of `available` bytes that hold `total` if all shardable terms are sharded.
+    """Return how many cards of `available` bytes hold `total` bytes if all shardable terms are sharded.
 
     Where it is sharded already, `terms` are those of one of `shards`. None if the part that cannot be sharded alone
     exceeds one card.
@@ -95,17 +95,17 @@ def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: 
     if total <= available:
         return shards
     shardable = sum(term.bytes for term in terms if term.name in _SHARDABLE)
-    room = available - (total - shardable)
-    return ceil_div(shardable * shards, room) if room > 0 else None
+    available_for_shards = available - (total - shardable)
+    return ceil_div(shardable * shards, available_for_shards) if available_for_shards > 0 else None
 
 
 class DeviceMemory(NamedTuple):
-    """Memory of one card: the snapshots of each phase, and the framework's overhead, also as a term."""
+    """Memory of one card: its snapshots in time, and the framework's overhead in numbers and as a term."""
 
     timeline: PhaseSnapshots
     overhead: FrameworkOverhead
     overhead_term: Term
-    need: Interval
+    need: ByteInterval
 
 
 def memory_result(
@@ -123,7 +123,7 @@ def memory_result(
     disk_bytes: int | None = None,
     cache_pool: CachePool | None = None,
 ) -> MemoryResult:
-    """Return the result for the card that holds `held` with the verdict `fit`, where other programs use `taken` bytes.
+    """Return the memory report of the card that holds `held`, with the verdict `fit`, beside `taken` bytes in use.
 
     `shards` is the number of cards that share all shardable terms, None where unknown. `least_likely` is the verdict
     on the card that is least likely to fit, where cards differ.

@@ -1,4 +1,4 @@
-"""Size in bytes of a GGUF file, from the block type that llama.cpp chooses for each tensor (mixtures as Q4_K_M)."""
+"""Sizes in bytes of GGUF files: the block type that llama.cpp chooses for each tensor of a mixture such as Q4_K_M."""
 
 from functools import lru_cache
 from typing import Final, Literal
@@ -40,28 +40,32 @@ def file_bytes(architecture: Architecture, file_type: str) -> int:
 
 @lru_cache(maxsize=256)
 def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
-    """Return the size in bytes of `architecture` as `file_type` by place: embedding, layers, output, other.
+    """Return the bytes of a network's tensors as `file_type`, summed by place: embedding, layers, output, other.
 
     If `architecture` was read from a GGUF file of this type, the sizes are those in the file.
     """
-    found = {"embedding": 0, "layers": 0, "output": 0, "other": 0}
+    bytes_by_place = {"embedding": 0, "layers": 0, "output": 0, "other": 0}
     if architecture.container == "gguf" and file_type == architecture.stored_as:
         for part in architecture.stored:
-            found[part.place] += part.bytes
-        return found
+            bytes_by_place[part.place] += part.bytes
+        return bytes_by_place
     for tensor in architecture.head:
-        found["output"] += _tensor_size_bytes(tensor, _tensor_block_type(architecture, tensor, file_type, 0, 1))
+        bytes_by_place["output"] += _tensor_size_bytes(
+            tensor, _tensor_block_type(architecture, tensor, file_type, 0, 1)
+        )
     for stack in architecture.stacks:
         for tensor in (*stack.before, *stack.after):
             place = "embedding" if _tensor_category(tensor) == "embedding" else "other"
-            found[place] += _tensor_size_bytes(tensor, _tensor_block_type(architecture, tensor, file_type, 0, 1))
-        found["layers"] += sum(_bytes_by_layer(architecture, stack, file_type))
-    return found
+            bytes_by_place[place] += _tensor_size_bytes(
+                tensor, _tensor_block_type(architecture, tensor, file_type, 0, 1)
+            )
+        bytes_by_place["layers"] += sum(_bytes_by_layer(architecture, stack, file_type))
+    return bytes_by_place
 
 
 @lru_cache(maxsize=256)
 def layer_bytes(architecture: Architecture, file_type: str) -> tuple[int, ...]:
-    """Return the size in bytes of each layer of the main stack as `file_type`, in order.
+    """Return the size in bytes of each layer of the main stack as `file_type`, in layer order.
 
     Where only the sum over layers was read from a file, that sum is divided in proportion to parameters.
     """
@@ -73,27 +77,28 @@ def layer_bytes(architecture: Architecture, file_type: str) -> tuple[int, ...]:
 
 
 def _split_bytes(total: int, weights: list[int]) -> tuple[int, ...]:
-    """Return `total` split in proportion to `weights`, to the byte."""
+    """Return `total` bytes split in proportion to `weights`; the parts sum to `total` exactly."""
     ends = [total * sum(weights[: index + 1]) // sum(weights) for index in range(len(weights))]
     return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))
 
 
 def _layer_parameters(stack: Stack, place: int) -> int:
+    """Return the number of parameters of the layer at index `place`."""
     return next(
         group.layer.parameters for group in stack.groups if place in (group.places or tuple(range(group.count)))
     )
 
 
 def _bytes_by_layer(architecture: Architecture, stack: Stack, file_type: str) -> list[int]:
-    """Return the size in bytes of each layer; the layers with more bits depend on the depth of the whole network."""
-    found = [0] * stack.layer_count
+    """Return the bytes of each layer; which layers get more bits depends on the depth of the whole network."""
+    layer_sizes = [0] * stack.layer_count
     depth = stack.whole_depth or stack.layer_count
     for group in stack.groups:
         for place in group.places or tuple(range(group.count)):
             for tensor in group.layer.tensors:
                 type_name = _tensor_block_type(architecture, tensor, file_type, stack.first_place + place, depth)
-                found[place] += _tensor_size_bytes(tensor, type_name)
-    return found
+                layer_sizes[place] += _tensor_size_bytes(tensor, type_name)
+    return layer_sizes
 
 
 def _tensor_size_bytes(tensor: Tensor, type_name: str) -> int:
@@ -101,6 +106,7 @@ def _tensor_size_bytes(tensor: Tensor, type_name: str) -> int:
 
 
 def _tensor_category(tensor: Tensor) -> Category:
+    """Return the category by which llama.cpp's mixture rules choose a tensor's block type."""
     if tensor.role == "head" and len(tensor.shape) > 1:
         return "output"
     if tensor.role == "embedding":
@@ -114,6 +120,7 @@ def _tensor_category(tensor: Tensor) -> Category:
 
 
 def _tensor_block_type(architecture: Architecture, tensor: Tensor, file_type: str, place: int, layers: int) -> str:
+    """Return the GGUF block type, such as Q4_K, of a tensor of layer `place` out of `layers`."""
     base = GGUF_FILE_TYPES[file_type]
     category = _tensor_category(tensor)
     if category == "fp32":
@@ -128,6 +135,7 @@ def _tensor_block_type(architecture: Architecture, tensor: Tensor, file_type: st
 def _mixture_block_type(
     architecture: Architecture, category: Category, file_type: str, base: str, place: int, layers: int, columns: int
 ) -> str:
+    """Return the block type that the mixture `file_type` gives to tensors of `category`."""
     tied_output = category == "embedding" and architecture.tied_head
     if category == "output" or tied_output:
         fits = columns % gguf_type(base).block == 0 and architecture.model_type != "falcon"
@@ -144,6 +152,7 @@ def _mixture_block_type(
 
 
 def _value_block_type(architecture: Architecture, file_type: str, base: str, place: int, layers: int) -> str:
+    """Return the block type that the mixture `file_type` gives to value projections of layer `place`."""
     if _expert_count(architecture) == 8:
         return "Q8_0"
     shared = _queries_per_value(architecture) >= 4
@@ -166,6 +175,7 @@ def _value_block_type(architecture: Architecture, file_type: str, base: str, pla
 
 
 def _down_block_type(file_type: str, base: str, place: int, layers: int, *, falcon: bool) -> str:
+    """Return the block type that the mixture `file_type` gives to feed-forward down projections of layer `place`."""
     first_eighth = place < layers // 8
     more_bits = _gets_more_bits(place, layers)
     match file_type:
@@ -189,6 +199,7 @@ def _down_block_type(file_type: str, base: str, place: int, layers: int, *, falc
 
 
 def _attention_output_block_type(architecture: Architecture, file_type: str, base: str) -> str:
+    """Return the block type that the mixture `file_type` gives to attention output projections."""
     if architecture.model_type == "falcon":
         return "Q4_K" if file_type == "Q3_K_L" else base
     if _expert_count(architecture) == 8:
@@ -198,6 +209,7 @@ def _attention_output_block_type(architecture: Architecture, file_type: str, bas
 
 
 def _type_that_divides_rows(type_name: str, tensor: Tensor) -> str:
+    """Return the block type, or a smaller one or F16 if the tensor's rows do not divide into its blocks."""
     columns = tensor.shape[-1]
     if columns % gguf_type(type_name).block == 0:
         return type_name
@@ -206,11 +218,13 @@ def _type_that_divides_rows(type_name: str, tensor: Tensor) -> str:
 
 
 def _gets_more_bits(place: int, layers: int) -> bool:
+    """Return whether mixtures give layer `place` of `layers` more bits: first and last eighth, and every third."""
     eighth = layers // 8
     return place < eighth or place >= 7 * layers // 8 or (place - eighth) % 3 == 2
 
 
 def _expert_count(architecture: Architecture) -> int:
+    """Return the number of routed experts per layer, 0 for dense networks."""
     return max(
         (
             group.layer.feed_forward.experts
@@ -222,5 +236,6 @@ def _expert_count(architecture: Architecture) -> int:
 
 
 def _queries_per_value(architecture: Architecture) -> int:
+    """Return the number of query heads that share one key-value head."""
     mixers = (group.layer.mixer for group in architecture.main.groups)
     return max((mixer.heads // mixer.kv_heads for mixer in mixers if isinstance(mixer, Attention)), default=1)

@@ -1,4 +1,4 @@
-"""Attention kernels: fused, matrix products, or eager operators, and their masks."""
+"""Choice of attention kernel (fused, matrix products, or eager operators), and the size of attention masks."""
 
 from typing import Final, Literal
 
@@ -14,10 +14,10 @@ LARGEST_GROUPED_HEAD: Final = 256
 """Largest head dimension for which the fused kernel reads grouped keys and values without copies."""
 
 
-def kernel_of(
+def attention_kernel(
     mixer: Attention | LatentAttention, precision: Precision, attention: AttentionKind, masked: bool
 ) -> Kernel:
-    """Return the kernel that computes the attention of `mixer`; `masked` means that an explicit mask is passed.
+    """Return the kernel that computes `mixer`; `masked` means that an explicit mask is passed to it.
 
     `scaled_dot_product_attention` falls back to matrix products, with all scores in memory, where no fused kernel
     supports the inputs: grouped keys and values in fp32 (flash attention has no fp32, the memory-efficient kernel no
@@ -39,11 +39,12 @@ def kernel_of(
 
 
 def _calls_kernel(mixer: Attention | LatentAttention) -> bool:
+    """Return whether the model's code calls `scaled_dot_product_attention` for `mixer`."""
     return isinstance(mixer, LatentAttention) or mixer.sdpa
 
 
 def repeats_heads(mixer: Attention, kernel: Kernel, attention: AttentionKind, masked: bool) -> bool:
-    """Return whether grouped keys and values are repeated to the number of query heads.
+    """Return whether grouped keys and values are copied once per query head before attention.
 
     **Source**: transformers `sdpa_attention.use_gqa_in_sdpa`: the fused kernel reads them without copies if there is no
     mask and heads have at most 256 elements; `repeat_kv` repeats a single head without a copy. Matrix products
@@ -57,8 +58,8 @@ def repeats_heads(mixer: Attention, kernel: Kernel, attention: AttentionKind, ma
     return copied and mixer.kv_heads > 1
 
 
-def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
-    """Return whether `layer` passes a mask to the fused kernel: its window is shorter than the sequence.
+def needs_explicit_mask(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
+    """Return whether `layer` passes a mask to the fused kernel because its window is shorter than the sequence.
 
     **Source**: transformers `masking_utils`: without a window it passes `is_causal` instead.
     """
@@ -69,7 +70,7 @@ def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
 def mask_bytes(
     stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind, groups: int | None = None
 ) -> int:
-    """Return the size in bytes of the masks shared by the layers of `stack`, one per window size.
+    """Return the bytes of the attention masks shared by the layers of `stack`, one mask per window size.
 
     **Formula**: eager attention b · s² numbers in the stream's format; the fused kernel s² booleans, where a
     window is shorter than the sequence.
@@ -88,6 +89,6 @@ def mask_bytes(
 
 
 def softmax_bytes(mixer: Mixer, kernel: Kernel, precision: Precision) -> int:
-    """Return the bytes per element of the softmax over the scores, in fp32 or in the compute format."""
+    """Return the bytes per element of the softmax over attention scores: fp32 or the compute format."""
     in_format = kernel == "eager" and isinstance(mixer, Attention) and not mixer.fp32_softmax
     return precision.compute_bytes if in_format and not precision.autocast else 4

@@ -1,11 +1,10 @@
-"""Memory of the output head's logits, and of the copies that the loss makes."""
+"""Memory of the output head's logits, and of the copies that the loss function makes."""
 
 from functools import lru_cache
 
 from planner.memory.precision import Precision
 from planner.memory.result import Term
-from planner.memory.terms import library, model, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture
 
 _SOURCE = "cross_entropy = log_softmax + nll_loss, of an fp32 copy in transformers' ForCausalLMLoss"
@@ -13,7 +12,7 @@ _SOURCE = "cross_entropy = log_softmax + nll_loss, of an fp32 copy in transforme
 
 @lru_cache(maxsize=256)
 def output_width(architecture: Architecture) -> int:
-    """Return the width of the output for each token: the vocabulary, the labels, or 0 without a head."""
+    """Return the number of logits per token: vocabulary size, number of labels, or 0 without an output head."""
     if architecture.labels is not None:
         return architecture.labels
     if architecture.tied_head and architecture.vocabulary:
@@ -22,12 +21,12 @@ def output_width(architecture: Architecture) -> int:
 
 
 def predicts_every_token(architecture: Architecture) -> bool:
-    """Return whether the head computes one output per token, as in language models, instead of one per sequence."""
+    """Return whether the head computes logits for every token, as in language models, not one set per sequence."""
     return architecture.labels is None
 
 
 def loss_bytes_per_logit(architecture: Architecture, precision: Precision) -> tuple[int, int]:
-    """Return the bytes per logit in the loss computation and in its derivative.
+    """Return the bytes per logit held in the loss's forward pass, and in its backward pass.
 
     **Formula**: with an fp32 copy of the logits, forward w + 4 (upcast) + 4 (log-probabilities), backward w + 4
     (log-probabilities) + 4 (their gradient) + 4 (gradient of the logits); the upcast is the logits themselves where
@@ -50,7 +49,7 @@ def loss_bytes_per_logit(architecture: Architecture, precision: Precision) -> tu
 
 
 def logits_bytes(architecture: Architecture, outputs: int, per_logit: int) -> int:
-    """Return the size in bytes of the logits of `outputs` tokens.
+    """Return the bytes of logits for `outputs` tokens at `per_logit` bytes per logit, all copies included.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
     """
@@ -58,7 +57,7 @@ def logits_bytes(architecture: Architecture, outputs: int, per_logit: int) -> in
 
 
 def logits_term(architecture: Architecture, outputs: int, per_logit: int, precision: Precision) -> Term:
-    """Return the memory of the logits of `outputs` tokens with all copies that the loss holds.
+    """Return the memory of the logits of `outputs` tokens, including all copies that the loss holds.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
 
@@ -70,9 +69,9 @@ def logits_term(architecture: Architecture, outputs: int, per_logit: int, precis
         logits_bytes(architecture, outputs, per_logit),
         "T × V × k",
         (
-            chosen("T", outputs, "tokens with an output"),
-            model("V", width, "width of the output: the vocabulary, or the number of labels"),
-            library(
+            workload_symbol("T", outputs, "tokens for which logits are computed"),
+            model_symbol("V", width, "logits per token: the vocabulary, or the number of labels"),
+            library_symbol(
                 "k",
                 per_logit,
                 f"bytes per logit at this point: {precision.compute_bytes} for the logits, the rest for fp32 copies",

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.memory.result import Symbol, Term, TermPart
-from planner.memory.terms import card, library, term
+from planner.memory.terms import card_symbol, library_symbol, term
 from planner.units import GIB, KIB, MIB
 
 _CONTEXT_SOURCE: Final = (
@@ -22,7 +22,7 @@ _SLACK_SHARE: Final = 0.05
 
 
 class DeviceContext(NamedTuple):
-    """Size in bytes of a device context: the likely size, and the range measured on cards of its architecture."""
+    """Size in bytes of a CUDA or similar device context: likely size, and measured range per architecture."""
 
     bytes: int
     low: int
@@ -40,7 +40,7 @@ _UNKNOWN_CONTEXT: Final = DeviceContext(426 * MIB, 141 * MIB, 749 * MIB)
 
 
 class FrameworkOverhead(NamedTuple):
-    """Parts of the framework's overhead in bytes, with the bounds of their sum."""
+    """Parts of the framework's overhead in bytes (context, workspace, slack), with lower and upper bound of the sum."""
 
     context: int
     workspace: int
@@ -50,19 +50,19 @@ class FrameworkOverhead(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the expected overhead in bytes."""
+        """Return the expected overhead in bytes: context, workspace and slack."""
         return self.context + self.workspace + self.slack
 
 
 class FixedOverhead(NamedTuple):
-    """Overhead independent of the workload: the device context, and the cuBLAS workspace of each thread's handle."""
+    """Overhead independent of the workload: device context, and one cuBLAS workspace per thread."""
 
     context: DeviceContext
     workspace: int
 
 
 def fixed_overhead(gpu: Gpu | None) -> FixedOverhead:
-    """Return the workload-independent overhead of `gpu`, or of a typical card if None."""
+    """Return the workload-independent overhead of `gpu` in bytes, or of a typical CUDA card if None."""
     context = MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT) if gpu else _UNKNOWN_CONTEXT
     return FixedOverhead(context, cublas_workspace_bytes(gpu))
 
@@ -70,7 +70,7 @@ def fixed_overhead(gpu: Gpu | None) -> FixedOverhead:
 def framework_overhead(
     fixed: FixedOverhead, dynamic_bytes: int, largest_tensor_bytes: int, threads: int = 1
 ) -> FrameworkOverhead:
-    """Return the overhead of a run with `dynamic_bytes` of short-lived tensors on a card with `fixed` overhead.
+    """Return the overhead of a run that allocates `dynamic_bytes` of short-lived tensors, from a card's `fixed` part.
 
     **Formula**: context + cuBLAS workspace of each thread + f · D, where D is what is allocated and freed in each
     step. The backward pass runs in a separate thread.
@@ -82,32 +82,34 @@ def framework_overhead(
 
 
 def overhead_with_slack(
-    fixed: FixedOverhead, slack: int, largest_tensor_bytes: int, threads: int = 1
+    fixed: FixedOverhead, slack_bytes: int, largest_tensor_bytes: int, threads: int = 1
 ) -> FrameworkOverhead:
-    """Return the overhead on a card with `fixed` overhead and `slack` bytes reserved by the allocator but unused.
+    """Return the overhead of a card with `fixed` part and `slack_bytes` that the allocator holds unused.
 
     The slack ranges from zero to one hole as large as the largest tensor.
     """
     context, workspace = fixed.context, threads * fixed.workspace
-    hole = max(slack, min(largest_tensor_bytes, GIB))
-    return FrameworkOverhead(context.bytes, workspace, slack, context.low + workspace, context.high + workspace + hole)
+    hole = max(slack_bytes, min(largest_tensor_bytes, GIB))
+    return FrameworkOverhead(
+        context.bytes, workspace, slack_bytes, context.low + workspace, context.high + workspace + hole
+    )
 
 
 def overhead_term(overhead: FrameworkOverhead, dynamic_bytes: int) -> Term:
-    """Return `overhead` as a term with its parts; the slack is a share of `dynamic_bytes`."""
+    """Return `overhead` as a memory term with its parts; the slack is a share of `dynamic_bytes`."""
     symbols = (
-        library("f", _SLACK_SHARE, "share of short-lived memory that the allocator cannot reuse at once"),
-        library("D", dynamic_bytes, "bytes allocated and freed in each step"),
+        library_symbol("f", _SLACK_SHARE, "share of short-lived memory that the allocator cannot reuse immediately"),
+        library_symbol("D", dynamic_bytes, "bytes of short-lived tensors, allocated and freed in each step"),
     )
     return write_overhead(overhead, "f × D", symbols, _SLACK_SOURCE)
 
 
-def write_overhead(overhead: FrameworkOverhead, slack: str, symbols: tuple[Symbol, ...], source: str) -> Term:
-    """Return `overhead` as a term with its parts; `slack` is the formula of the slack, with `symbols` and `source`."""
+def write_overhead(overhead: FrameworkOverhead, slack_formula: str, symbols: tuple[Symbol, ...], source: str) -> Term:
+    """Return `overhead` as a memory term with its parts, the slack with `slack_formula`, `symbols` and `source`."""
     return term(
         "framework_overhead",
         overhead.total,
-        f"C + W + {slack}",
+        f"C + W + {slack_formula}",
         (
             *_fixed_symbols(overhead.context, overhead.workspace),
             *symbols,
@@ -118,24 +120,24 @@ def write_overhead(overhead: FrameworkOverhead, slack: str, symbols: tuple[Symbo
         high_bytes=overhead.high,
         parts=(
             *_fixed_parts(overhead.context, overhead.workspace),
-            TermPart(name="allocator slack", bytes=overhead.slack, formula=slack, source=source),
+            TermPart(name="allocator slack", bytes=overhead.slack, formula=slack_formula, source=source),
         ),
     )
 
 
 @lru_cache(maxsize=256)
-def _fixed_symbols(context: int, workspace: int) -> tuple[Symbol, ...]:
+def _fixed_symbols(context_bytes: int, workspace_bytes: int) -> tuple[Symbol, ...]:
     return (
-        card("C", context, "bytes of the device context"),
-        library("W", workspace, "bytes of the cuBLAS workspaces"),
+        card_symbol("C", context_bytes, "bytes of the device context"),
+        library_symbol("W", workspace_bytes, "bytes of the cuBLAS workspaces"),
     )
 
 
 @lru_cache(maxsize=256)
-def _fixed_parts(context: int, workspace: int) -> tuple[TermPart, ...]:
+def _fixed_parts(context_bytes: int, workspace_bytes: int) -> tuple[TermPart, ...]:
     return (
-        TermPart(name="device context", bytes=context, formula="C", source=_CONTEXT_SOURCE),
-        TermPart(name="cuBLAS workspace", bytes=workspace, formula="W", source=_WORKSPACE_SOURCE),
+        TermPart(name="device context", bytes=context_bytes, formula="C", source=_CONTEXT_SOURCE),
+        TermPart(name="cuBLAS workspace", bytes=workspace_bytes, formula="W", source=_WORKSPACE_SOURCE),
     )
 
 

@@ -1,19 +1,19 @@
-"""Memory snapshots of a run, and its peak: the maximum over all phases."""
+"""Memory snapshots of a run, its phases, and its peak: the maximum over all snapshots."""
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from planner.memory.chance import Interval
+from planner.memory.chance import ByteInterval
 from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, TermShare
 
 _LARGE_TERMS: Final = ("logits", "activations")
 _PASSES: Final = ("forward", "loss", "backward")
-"""The phases in which activations of other micro-batches may be alive as well."""
+"""Phases in which activations of other pipeline micro-batches may be alive as well."""
 
 
 class DeferredTerm(NamedTuple):
-    """A term with its formula written on demand, since only the terms of the peak snapshot are shown."""
+    """A memory term whose formula is written on demand, since only the terms at the peak are shown."""
 
     name: TermName
     bytes: int
@@ -23,7 +23,7 @@ class DeferredTerm(NamedTuple):
 
 
 class Snapshot:
-    """A phase, or a point within it, with the terms alive there.
+    """A moment in a phase of the run, with the memory terms alive at that moment.
 
     Together they are `total` bytes, between `low` and `high`. `largest` is the largest short-lived tensor,
     `activations` the bytes of activations during a forward or backward pass, None elsewhere.
@@ -50,12 +50,12 @@ class Snapshot:
         self.total, self.low, self.high, self.largest = total, low, high, largest
 
     def written(self) -> tuple[Term, ...]:
-        """Return the terms with their formulas."""
+        """Return the terms of this moment with their formulas written out."""
         return tuple(term.write() if isinstance(term, DeferredTerm) else term for term in self.terms)
 
 
 class PagePool(NamedTuple):
-    """A paged KV cache that fills what remains of the engine's share of the card's memory.
+    """A paged KV cache that fills the memory that remains of the engine's share of the card.
 
     `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`; `other_bytes` is all memory
     other than the cache.
@@ -68,7 +68,7 @@ class PagePool(NamedTuple):
     utilization: float
 
     def capacity(self, usable_bytes: int) -> CachePool:
-        """Return the capacity of the cache on a card with `usable_bytes` for a process.
+        """Return the bytes, tokens and sequences that the cache holds on a card with `usable_bytes` for a process.
 
         **Formula**: pages = ⌊(u · C − beside) / page⌋; sequences = pages / pages per sequence; tokens = sequences ·
         their length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
@@ -87,15 +87,15 @@ class PagePool(NamedTuple):
         )
 
 
-class Need(NamedTuple):
-    """Peak memory over all snapshots with its bounds, and the size in bytes of the largest short-lived tensor."""
+class PeakNeed(NamedTuple):
+    """Peak memory over all snapshots with its bounds, and the bytes of the largest short-lived tensor."""
 
-    held: Interval
+    held: ByteInterval
     largest: int
 
 
 class PhaseSnapshots(NamedTuple):
-    """The snapshots of a run, in order.
+    """The snapshots of a run on one card in order of time, with facts that apply to all of them.
 
     `dynamic` are the bytes allocated and freed in each step, `threads` the threads that launch matrix products,
     `host_bytes` the offloaded bytes, `pool` the cache with which an engine fills the card, `notes` the assumptions.
@@ -114,11 +114,11 @@ class PhaseSnapshots(NamedTuple):
     outside_bytes: int = 0
 
     def peak(self) -> Snapshot:
-        """Return the snapshot with the most bytes, the earliest of equals."""
+        """Return the snapshot with the highest memory; of equal snapshots the earliest."""
         return max(self.snapshots, key=attrgetter("total"))
 
-    def need(self, more: int = 0) -> Need:
-        """Return the peak memory over all snapshots, with `more` bytes of activations in each pass.
+    def need(self, activation_bytes: int = 0) -> PeakNeed:
+        """Return the peak memory over all snapshots, with `activation_bytes` added in forward and backward passes.
 
         The largest tensor of a prefill also counts in decoding; a program that reserves everything has no short-lived
         tensors.
@@ -126,8 +126,8 @@ class PhaseSnapshots(NamedTuple):
         low = most = high = largest = 0
         for snapshot in self.snapshots:
             added, tensor = 0, snapshot.largest
-            if more and snapshot.activations is not None:
-                added, tensor = more, max(tensor, snapshot.activations + more)
+            if activation_bytes and snapshot.activations is not None:
+                added, tensor = activation_bytes, max(tensor, snapshot.activations + activation_bytes)
             if snapshot.low + added > low:
                 low = snapshot.low + added
             if snapshot.total + added > most:
@@ -136,10 +136,10 @@ class PhaseSnapshots(NamedTuple):
                 high = snapshot.high + added
             if tensor > largest:
                 largest = tensor
-        return Need(Interval(low, most, high), largest if self.dynamic else 0)
+        return PeakNeed(ByteInterval(low, most, high), largest if self.dynamic else 0)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
-        """Return each phase at its own highest snapshot, including the overhead.
+        """Return each phase at its highest snapshot, including the framework's overhead.
 
         Loading has no allocator slack yet, unless it is the peak, to which all slack belongs.
         """
@@ -156,6 +156,7 @@ class PhaseSnapshots(NamedTuple):
 
 
 def _phase_with_overhead(snapshot: Snapshot, overhead_bytes: int) -> Phase:
+    """Return the phase of `snapshot` with the framework's overhead as a further term."""
     shares = [TermShare(term.name, term.bytes) for term in snapshot.terms if term.bytes]
     shares.append(TermShare("framework_overhead", overhead_bytes))
     return Phase(

@@ -1,4 +1,4 @@
-"""Bytes per element of parameters and activations under a precision setting."""
+"""Bytes per element of parameters and activations under a precision setting such as bf16 or amp-bf16."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from planner.workload.workload import Inference, Training
 
 
 class Precision(NamedTuple):
-    """Bytes per element of parameters, of the inputs and outputs of matrix products, and of the residual stream."""
+    """Bytes per element of parameters, of inputs and outputs of matrix products, and of the residual stream."""
 
     parameter_bytes: int
     compute_bytes: int
@@ -18,7 +18,7 @@ class Precision(NamedTuple):
 
 
 def training_precision(workload: Training) -> Precision:
-    """Return the bytes per element of the values of `workload`.
+    """Return the bytes per element of parameters and activations in the training `workload`.
 
     **Assumes** that under autocast the residual stream stays in the format of the parameters, since additions and
     norms run in fp32 there, while matrix products read and write the autocast format; and that the unquantized
@@ -31,6 +31,6 @@ def training_precision(workload: Training) -> Precision:
 
 
 def inference_precision(workload: Inference) -> Precision:
-    """Return the bytes per element of the activations of `workload`."""
+    """Return the bytes per element of parameters and activations in the inference `workload`."""
     size = ELEMENT_BYTES[workload.compute]
     return Precision(size, size, size, autocast=False)

@@ -1,4 +1,4 @@
-"""Results of a memory estimate: terms with formula and source, phases, and the verdict."""
+"""Results of a memory estimate: terms with formula and source, phases, devices, and the verdict."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,13 +27,13 @@ PhaseName = Literal[
     "load", "forward", "loss", "backward", "step", "prefill", "decode", "encode-text", "denoise", "decode-image"
 ]
 TermCertainty = Literal["exact", "measured", "assumed"]
-"""exact: counted; measured: from a formula checked against runs of networks; assumed: taken from other cards."""
+"""Certainty of a term. exact: counted; measured: formula checked against traces; assumed: taken from other cards."""
 Verdict = Literal["fits", "tight", "does-not-fit"]
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A variable of a formula, with its value and the origin of the value."""
+    """A variable in a term's formula, with its value, its meaning, and where the value comes from."""
 
     name: str
     value: int | float | str
@@ -43,7 +43,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class TermPart:
-    """A named share of a term, such as the CUDA context within the overhead."""
+    """A named part of a memory term with its bytes, such as the CUDA context within the overhead."""
 
     name: str
     bytes: int
@@ -52,7 +52,7 @@ class TermPart:
 
 
 class Term(Spec):
-    """A named amount of memory with its formula and source.
+    """A named amount of memory with its formula, its lower and upper bound, and its source.
 
     `low_bytes` and `high_bytes` bound it; they equal `bytes` where the amount is certain.
     """
@@ -70,7 +70,7 @@ class Term(Spec):
 
 @dataclass(frozen=True, slots=True)
 class TermShare:
-    """Bytes of one term in one phase."""
+    """Bytes of one memory term in one phase."""
 
     name: TermName
     bytes: int
@@ -78,7 +78,7 @@ class TermShare:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Peak of one phase of the run, and the terms alive at that peak."""
+    """Peak memory of one phase of the run, and the terms alive at that peak."""
 
     name: PhaseName
     bytes: int
@@ -88,7 +88,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class DeviceShare:
-    """Memory of one of `count` cards with equal contents.
+    """Memory and verdict of a group of `count` cards that hold the same amounts.
 
     `stage` is their stage of a pipeline, from 0, and `layers` the number of its layers.
     """
@@ -105,7 +105,7 @@ class DeviceShare:
 
 
 class CachePool(Spec):
-    """Capacity of the KV cache with which an engine fills the card: vLLM's "GPU KV cache size"."""
+    """Capacity of the KV cache with which an engine fills the card, as vLLM logs it: "GPU KV cache size"."""
 
     bytes: int
     tokens: int
@@ -115,7 +115,7 @@ class CachePool(Spec):
 
 @dataclass(frozen=True, slots=True)
 class CertainBytes:
-    """Peak memory in bytes split by certainty; the parts sum to the whole peak."""
+    """Peak memory in bytes, split by the certainty of its terms; the parts sum to the whole peak."""
 
     exact: int
     measured: int
@@ -123,6 +123,7 @@ class CertainBytes:
 
 
 def _bytes_by_certainty(fields: dict[str, Any]) -> CertainBytes:
+    """Return the peak's bytes split by certainty, computed from the result's `terms`."""
     counted = {"exact": 0, "measured": 0, "assumed": 0}
     for term in fields["terms"]:
         counted[term.certainty] += term.bytes
@@ -130,7 +131,7 @@ def _bytes_by_certainty(fields: dict[str, Any]) -> CertainBytes:
 
 
 class MemoryResult(Spec):
-    """The peak of one device and its parts; where devices differ, of the one with the least free memory: row `fullest`.
+    """Peak memory of the device with the least free memory, which is row `fullest` of the devices, and its terms.
 
     `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly, as do `certain_bytes`. One case in
     twenty is below `low_bytes` and one above `high_bytes`; each is the largest of any phase, so that it never falls
@@ -167,9 +168,9 @@ class MemoryResult(Spec):
 
     @cached_property
     def peak(self) -> Phase:
-        """Return the phase with the peak."""
+        """Return the phase with the highest memory."""
         return next(phase for phase in self.phases if phase.name == self.peak_phase)
 
     def term(self, name: str) -> Term | None:
-        """Return the term called `name`, if it is alive at the peak."""
+        """Return the memory term called `name`, None if it is not alive at the peak."""
         return next((term for term in self.terms if term.name == name), None)

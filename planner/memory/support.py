@@ -1,4 +1,4 @@
-"""Reasons why a card cannot run a workload with PyTorch: missing backends, optimizers and number formats."""
+"""Reasons why PyTorch cannot run a workload on a card: missing backends, optimizers and number formats."""
 
 from typing import Final
 
@@ -8,12 +8,10 @@ from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.workload import Inference, Training
 
 _NO_PYTORCH_DEVICE: Final = {
-    "Google": "TPUs run compiled XLA programs, not PyTorch's eager operators that this estimate describes",
-    "AWS": "Trainium runs programs compiled by Neuron, not PyTorch's eager operators that this estimate describes",
+    "Google": "TPUs run compiled XLA programs, but this estimate describes PyTorch's eager operators",
+    "AWS": "Trainium runs programs compiled by Neuron, but this estimate describes PyTorch's eager operators",
 }
-_GAUDI: Final = (
-    "Gaudi runs graphs compiled by its own bridge, not PyTorch's eager operators that this estimate describes"
-)
+_GAUDI: Final = "Gaudi runs graphs compiled by its own bridge, but this estimate describes PyTorch's eager operators"
 _BITSANDBYTES: Final = (
     "bitsandbytes has no kernels for this card: it needs compute capability 6.0 (7.5 for LLM.int8), ROCm or XPU"
 )
@@ -36,7 +34,7 @@ _STORED_CAPABILITY: Final = {"fp8": 8.9, "fp8-block128": 8.9, "mxfp4": 7.5}
 
 
 def pytorch_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]:
-    """Return why `gpu` cannot run `workload` with PyTorch's eager operators, empty if it can.
+    """Return the reasons why `gpu` cannot run `workload` with PyTorch's eager operators, empty if it can.
 
     **Source**: PyTorch device backends; bitsandbytes installation guide; FlashAttention-2 README (Ampere or newer, fp16
     and bf16). bf16 is no reason: older cards emulate it (`torch.cuda.is_bf16_supported`, `including_emulation`).
@@ -58,7 +56,7 @@ def pytorch_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]
 
 
 def unsupported_backend(gpu: Gpu) -> tuple[str, ...]:
-    """Return why `gpu` does not run PyTorch's eager operators, empty if it does."""
+    """Return the reason why `gpu` has no backend for PyTorch's eager operators, empty if it has one."""
     if gpu.architecture == "Gaudi":
         return (_GAUDI,)
     reason = _NO_PYTORCH_DEVICE.get(gpu.vendor)
@@ -66,6 +64,7 @@ def unsupported_backend(gpu: Gpu) -> tuple[str, ...]:
 
 
 def _needs_bitsandbytes(workload: Training | Inference) -> bool:
+    """Return whether the workload's optimizer or number format comes from bitsandbytes."""
     if isinstance(workload, Training) and OPTIMIZERS[workload.optimizer].library == "bitsandbytes":
         return True
     if workload.weights is None and isinstance(workload, Training) and workload.method == "qlora":
@@ -75,20 +74,21 @@ def _needs_bitsandbytes(workload: Training | Inference) -> bool:
 
 
 def _runs_bitsandbytes(workload: Training | Inference, gpu: Gpu) -> bool:
+    """Return whether bitsandbytes has kernels for `gpu` and the workload's number format."""
     if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
         return gpu.vendor in ("AMD", "Intel")
     return float(gpu.compute_capability) >= (7.5 if workload.weights == "int8" else 6.0)
 
 
 def _multiplies_fp8(gpu: Gpu) -> bool:
-    """Return whether `torch._scaled_mm` runs on `gpu`: ATen/native/cuda/Blas.cpp, `_scaled_mm_allowed_device`."""
+    """Return whether `gpu` multiplies fp8 matrices in PyTorch (`torch._scaled_mm`)."""
     if gpu.vendor == "AMD":
         return gpu.architecture in _FP8_OF_AMD
     return gpu.vendor == "NVIDIA" and float(gpu.compute_capability or 0) >= _FP8_CAPABILITY
 
 
 def triton_reasons(gpu: Gpu) -> tuple[str, ...]:
-    """Return why `gpu` cannot run kernels that are written in Triton, empty if it can.
+    """Return the reason why `gpu` cannot run kernels written in Triton, empty if it can.
 
     **Source**: torch/_inductor/scheduler.py (`GPUTooOldForTriton`) and Liger-Kernel's README, whose kernels "inherit
     the full spectrum of hardware compatibility offered by Triton".
@@ -99,6 +99,7 @@ def triton_reasons(gpu: Gpu) -> tuple[str, ...]:
 
 
 def _runs_flash_attention(gpu: Gpu) -> bool:
+    """Return whether the FlashAttention library has kernels for `gpu`."""
     if gpu.vendor == "AMD":
         return not gpu.architecture.startswith(("GCN", "RDNA2"))
     if gpu.vendor != "NVIDIA" or not gpu.compute_capability:

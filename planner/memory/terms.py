@@ -1,42 +1,42 @@
-"""Constructors of terms and symbols: bytes, formula, source and certainty."""
+"""Constructors of memory terms and their formula symbols: bytes, formula, source, bounds and certainty."""
 
 from typing import Final
 
 from planner.memory.result import Symbol, Term, TermCertainty, TermName, TermPart
 
 _CHECKED_BELOW: Final = 0.01
-"""Largest deviation of formulas of short-lived tensors from PyTorch 2.13 and transformers 5.23 (tests/memory)."""
+"""Largest share by which checked formulas exceed traces of PyTorch 2.13 and transformers 5.23 (tests/memory)."""
 _CHECKED_ABOVE: Final = 0.05
-"""Allowance for other versions; benchmarks/accuracy.py prints the share of rows within it."""
+"""Allowed share above a checked formula, for other library versions; benchmarks/accuracy.py measures its coverage."""
 
 
-def model(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a symbol whose value comes from the model."""
+def model_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a formula symbol whose value comes from the model."""
     return Symbol(name=name, value=value, meaning=meaning, origin="model")
 
 
-def workload(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a symbol whose value comes from the workload."""
+def workload_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a formula symbol whose value comes from the workload."""
     return Symbol(name=name, value=value, meaning=meaning, origin="workload")
 
 
-def number_format(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a symbol whose value comes from a number format."""
+def format_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a formula symbol whose value comes from a number format."""
     return Symbol(name=name, value=value, meaning=meaning, origin="format")
 
 
-def library(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a symbol whose value is a library's behavior."""
+def library_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a formula symbol whose value is set by a library's behavior."""
     return Symbol(name=name, value=value, meaning=meaning, origin="library")
 
 
-def card(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a symbol whose value comes from the card."""
+def card_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a formula symbol whose value comes from the card."""
     return Symbol(name=name, value=value, meaning=meaning, origin="card")
 
 
-def traced(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a symbol whose value was counted in a trace."""
+def traced_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a formula symbol whose value was counted in a trace."""
     return Symbol(name=name, value=value, meaning=meaning, origin="trace")
 
 
@@ -52,7 +52,7 @@ def term(
     high_bytes: int | None = None,
     parts: tuple[TermPart, ...] = (),
 ) -> Term:
-    """Return a term; without given bounds the amount is exact."""
+    """Return a memory term; without bounds its amount is exact."""
     return Term(
         name=name,
         bytes=size_bytes,
@@ -74,7 +74,7 @@ def measured_term(
     source: str,
     parts: tuple[TermPart, ...] = (),
 ) -> Term:
-    """Return a term whose formula was checked against traces of whole networks, with the range observed there."""
+    """Return a memory term whose formula was checked against traces of whole networks, with bounds seen there."""
     return term(
         name,
         size_bytes,
@@ -82,17 +82,17 @@ def measured_term(
         symbols,
         source,
         certainty="measured",
-        low_bytes=lowest(size_bytes),
-        high_bytes=highest(size_bytes),
+        low_bytes=lower_bound_bytes(size_bytes),
+        high_bytes=upper_bound_bytes(size_bytes),
         parts=parts,
     )
 
 
-def lowest(size_bytes: int) -> int:
-    """Return the lower bound in bytes of a term of `size_bytes` whose formula was checked against traces."""
+def lower_bound_bytes(size_bytes: int) -> int:
+    """Return the lower bound, 1 % below, of a term of `size_bytes` with a formula checked against traces."""
     return int(size_bytes * (1 - _CHECKED_BELOW))
 
 
-def highest(size_bytes: int) -> int:
-    """Return the upper bound in bytes of a term of `size_bytes` whose formula was checked against traces."""
+def upper_bound_bytes(size_bytes: int) -> int:
+    """Return the upper bound, 5 % above, of a term of `size_bytes` with a formula checked against traces."""
     return int(size_bytes * (1 + _CHECKED_ABOVE))

@@ -1,4 +1,4 @@
-"""Parameter counts of a network by role, and the size in bytes of its weights in each format."""
+"""Parameter counts of a network by role, and the size in bytes of its weights in each number format."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -7,17 +7,17 @@ from typing import Final, NamedTuple
 from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.gguf import file_bytes
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import model, number_format, term
+from planner.memory.terms import format_symbol, model_symbol, term
 from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor
 
 _CAST_ROLES: Final[tuple[Role, ...]] = ("linear", "router", "conv")
 _CAST_BESIDE_FP8: Final[tuple[Role, ...]] = ("router", "conv")
 MATRIX_ROLES: tuple[Role, ...] = ("linear", "expert")
-"""Roles of the tensors that quantization schemes replace."""
+"""Roles of the tensors that quantization schemes quantize."""
 
 
 class ParameterCounts(NamedTuple):
-    """Parameter counts of a network, in groups that the estimator treats differently."""
+    """Parameter counts of a network by group: linear layers, experts, embedding, and autocast copies."""
 
     total: int
     linear: int
@@ -40,7 +40,7 @@ def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
 
 @lru_cache(maxsize=256)
 def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> ParameterCounts:
-    """Return the numbers of parameters of `architecture`; with `in_fp8`, linear layers are not cast by autocast.
+    """Return the parameter counts of `architecture`; with `in_fp8` autocast does not cast linear layers.
 
     `token_embedding` is the largest table, `before_layers` all tables and norms before the main stack;
     `smallest_layer` is the layer with the fewest parameters. `cast` are the parameters that autocast casts,
@@ -71,7 +71,7 @@ def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> Parame
 
 
 def _cast_parameters_in_layer(layer: Layer, roles: tuple[Role, ...]) -> int:
-    """Return the number of parameters of `layer` that autocast casts: experts for bmm, but not for grouped_mm."""
+    """Return the parameters of `layer` that autocast casts, including experts multiplied by bmm (not grouped_mm)."""
     block = layer.feed_forward
     every_expert = isinstance(block, Moe) and block.every_expert
     experts = sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert") if every_expert else 0
@@ -79,10 +79,12 @@ def _cast_parameters_in_layer(layer: Layer, roles: tuple[Role, ...]) -> int:
 
 
 def _cast_parameters(tensors: tuple[Tensor, ...], roles: tuple[Role, ...]) -> int:
+    """Return the parameters of those `tensors` whose role autocast casts."""
     return sum(tensor.parameters for tensor in tensors if tensor.role in roles)
 
 
 def _token_embedding_parameters(architecture: Architecture) -> int:
+    """Return the parameters of the largest embedding table."""
     tables = (tensor for stack in architecture.stacks for tensor in stack.before if tensor.role == "embedding")
     return max((tensor.size for tensor in tables), default=0)
 
@@ -95,7 +97,7 @@ _UPCAST_SOURCE: Final = "peft.utils.other.prepare_model_for_kbit_training: 16-bi
 
 @lru_cache(maxsize=256)
 def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int = KEPT_BYTES) -> Term:
-    """Return the memory of the weights stored as `scheme_name`; unquantized elements have `kept_bytes` each.
+    """Return the memory of the weights stored as `scheme_name`; unquantized elements take `kept_bytes` each.
 
     **Formula**: plain formats P · bytes; schemes Σ bytes of each projection as stored + 2 · (all other parameters);
     GGUF files Σ bytes of each tensor by its block type. For the format of a checkpoint whose files were read, the
@@ -115,7 +117,7 @@ def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int =
         return _plain_weights_term(architecture, scheme)
     if scheme.family == "gguf-file":
         return _gguf_weights_term(architecture, scheme)
-    return _quantised_weights_term(architecture, scheme, kept_bytes)
+    return _quantized_weights_term(architecture, scheme, kept_bytes)
 
 
 @lru_cache(maxsize=1024)
@@ -125,13 +127,14 @@ def weight_bytes(architecture: Architecture, scheme_name: str) -> int:
 
 
 def is_gguf(architecture: Architecture, scheme_name: str) -> bool:
-    """Return whether weights of this format are a GGUF file, which llama.cpp runs."""
+    """Return whether weights of format `scheme_name` are a GGUF file, which llama.cpp runs."""
     if scheme_name == AS_STORED:
         return architecture.container == "gguf"
     return SCHEMES[scheme_name].family == "gguf-file"
 
 
 def _stored_weights_term(architecture: Architecture) -> Term:
+    """Return the memory of weights in the formats of the checkpoint's files."""
     by_format: dict[str, int] = {}
     for part in architecture.stored:
         by_format[part.format] = by_format.get(part.format, 0) + part.bytes
@@ -140,7 +143,7 @@ def _stored_weights_term(architecture: Architecture) -> Term:
         "weights",
         architecture.stored_bytes,
         "S",
-        (model("S", architecture.stored_bytes, "bytes of the network's tensors in its files"),),
+        (model_symbol("S", architecture.stored_bytes, "bytes of the network's tensors in its files"),),
         source,
         parts=tuple(
             TermPart(name=f"tensors in {name}", bytes=count, formula="Σ bytes", source=source)
@@ -150,6 +153,7 @@ def _stored_weights_term(architecture: Architecture) -> Term:
 
 
 def _plain_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
+    """Return the memory of weights that are all in one plain format, such as bf16."""
     counts = parameter_counts(architecture)
     size = int(scheme.data_bits) // 8
     return term(
@@ -157,15 +161,16 @@ def _plain_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
         counts.total * size,
         "P × w",
         (
-            model("P", counts.total, "parameters, tied ones counted once"),
-            number_format("w", size, f"bytes per parameter in {scheme.title}"),
+            model_symbol("P", counts.total, "parameters, tied ones counted once"),
+            format_symbol("w", size, f"bytes per parameter in {scheme.title}"),
         ),
-        "All tensors of the model, counted",
+        "counted from all tensors of the model",
     )
 
 
 @lru_cache(maxsize=256)
 def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int, int]:
+    """Return the number of quantized elements and their size in bytes as `scheme_name`, scales included."""
     scheme = SCHEMES[scheme_name]
     roles = architecture.quantized_roles if scheme_name == architecture.quantization else MATRIX_ROLES
     language_only = scheme.family == "integer" and architecture.kind == "vision-language"
@@ -175,19 +180,20 @@ def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int
     return sum(tensor.size * count for tensor, count in chosen), stored
 
 
-def _quantised_weights_term(architecture: Architecture, scheme: Scheme, kept_bytes: int) -> Term:
+def _quantized_weights_term(architecture: Architecture, scheme: Scheme, kept_bytes: int) -> Term:
+    """Return the memory of weights whose projections are quantized by `scheme`."""
     total = parameter_counts(architecture).total
-    quantised, stored = _projection_bytes(architecture, scheme.name)
-    kept = (total - quantised) * kept_bytes
-    bits = round(8 * stored / quantised, 4) if quantised else 0.0
+    quantized, stored = _projection_bytes(architecture, scheme.name)
+    kept = (total - quantized) * kept_bytes
+    bits = round(8 * stored / quantized, 4) if quantized else 0.0
     return term(
         "weights",
         stored + kept,
         f"Q × q / 8 + (P − Q) × {kept_bytes}",
         (
-            model("P", total, "parameters, tied ones counted once"),
-            model("Q", quantised, "parameters of the projections inside the layers"),
-            number_format("q", bits, f"bits per weight in {scheme.title}, scales included"),
+            model_symbol("P", total, "parameters, tied ones counted once"),
+            model_symbol("Q", quantized, "parameters of the projections inside the layers"),
+            format_symbol("q", bits, f"bits per weight in {scheme.title}, scales included"),
         ),
         scheme.source,
         parts=(
@@ -203,6 +209,7 @@ def _quantised_weights_term(architecture: Architecture, scheme: Scheme, kept_byt
 
 
 def _gguf_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
+    """Return the memory of weights as a GGUF file."""
     total = parameter_counts(architecture).total
     stored = file_bytes(architecture, scheme.name)
     return term(
@@ -210,8 +217,8 @@ def _gguf_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
         stored,
         "P × q / 8",
         (
-            model("P", total, "parameters, tied ones counted once"),
-            number_format(
+            model_symbol("P", total, "parameters, tied ones counted once"),
+            format_symbol(
                 "q", round(8 * stored / total, 4), f"bits per weight of a {scheme.name} file, tensor by tensor"
             ),
         ),

@@ -4,7 +4,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.memory.result import Symbol
-from planner.memory.terms import card, library, traced
+from planner.memory.terms import card_symbol, library_symbol, traced_symbol
 from planner.performance.efficiency import Family, family_of
 from planner.performance.links import Links
 from planner.performance.result import Bound, TimeResult, TimeTerm
@@ -108,27 +108,31 @@ def _device_terms(step: TracedStep, gpu: Gpu, time: ModuleTime) -> list[TimeTerm
             time.products,
             "F ÷ (a × C)",
             (
-                traced("F", counts.flops, "operations of the step"),
-                library("a", reach, "share of the dense rate that products reach"),
-                card("C", counts.flops / (reach * time.products), f"dense operations a second in {step.precision}"),
+                traced_symbol("F", counts.flops, "operations of the step"),
+                library_symbol("a", reach, "share of the dense rate that products reach"),
+                card_symbol(
+                    "C", counts.flops / (reach * time.products), f"dense operations a second in {step.precision}"
+                ),
             ),
         ),
         _elementwise_term(counts, gpu, time, moved),
     ]
     if time.host > 0:
         found.append(
-            _term("host", time.host, "k × t, minus the overlap", (traced("k", counts.calls, "operators called"),))
+            _term(
+                "host", time.host, "k × t, minus the overlap", (traced_symbol("k", counts.calls, "operators called"),)
+            )
         )
     return found
 
 
 def _elementwise_term(counts: OperationCounts, gpu: Gpu, time: ModuleTime, moved: float) -> TimeTerm:
-    outputs = traced("n", counts.elements, "output elements of products")
+    outputs = traced_symbol("n", counts.elements, "output elements of products")
     if time.elements_per_s is not None:
-        handled = library("e", time.elements_per_s, "elements per second that the multiprocessors normalise")
+        handled = library_symbol("e", time.elements_per_s, "elements per second that the multiprocessors normalise")
         return _term("elementwise", time.memory, "n ÷ e", (outputs, handled), _NORMALISED)
-    passed = library("b", moved, "passes over memory per output element of a product")
-    bandwidth = card("B", gpu.bandwidth_bytes_per_s or 0.0, "bytes a second of the card's memory")
+    passed = library_symbol("b", moved, "passes over memory per output element of a product")
+    bandwidth = card_symbol("B", gpu.bandwidth_bytes_per_s or 0.0, "bytes a second of the card's memory")
     return _term("elementwise", time.memory, "b × n × w ÷ B", (passed, outputs, bandwidth))
 
 
@@ -153,9 +157,9 @@ def _gradient_exchange_terms(step: TracedStep, links: Links, cards: int, seconds
             overlapped_seconds=min(spent, _OVERLAPPED_SHARE * seconds),
             formula="2 × (g − 1) ÷ g × G ÷ B",
             symbols=(
-                library("g", cards, "cards"),
-                traced("G", step.gradient_bytes, "bytes of gradients"),
-                card("B", links.bus_bytes_per_s(cards), "bytes a second between the cards"),
+                library_symbol("g", cards, "cards"),
+                traced_symbol("G", step.gradient_bytes, "bytes of gradients"),
+                card_symbol("B", links.bus_bytes_per_s(cards), "bytes a second between the cards"),
             ),
             source=links.source,
             certainty="measured",

@@ -7,7 +7,7 @@ from typing import Final
 from planner.dtypes import SCHEMES
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
-from planner.memory.training.adapters.trained import matches
+from planner.memory.training.adapters.trained import matches_pattern
 from planner.models.architecture import Architecture
 from planner.models.load import load_config
 from planner.plan.catalog import Catalog
@@ -113,7 +113,7 @@ def _frozen_patterns(architecture: Architecture, trainable: tuple[str, ...]) -> 
 
 def _matches_any(path: str, patterns: tuple[str, ...]) -> bool:
     """Return whether one of `patterns` matches the parameter's `path`."""
-    return any(matches(path, pattern) for pattern in patterns)
+    return any(matches_pattern(path, pattern) for pattern in patterns)
 
 
 _MAX_DECODED: Final = 512

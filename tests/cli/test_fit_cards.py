@@ -75,12 +75,15 @@ def test_stages_are_rows_of_a_table(said):
 def test_unequal_cards_are_rows_of_their_own(said):
     text = said(MODEL, "--weights", "Q8_0", "--gpu", "RTX 4090", "--gpu", "2 x RTX 3090", "--pp", "3")
     assert "1 × GeForce RTX 4090 + 2 × GeForce RTX 3090" in text
-    assert "llama.cpp splits the layers in proportion to the free memory" in text
+    assert "llama.cpp splits the layers in proportion to the cards' free memory" in text
 
 
 def test_unequal_cards_that_share_matrices_are_decided_by_the_smallest(said, memory):
     words = (MODEL, "--gpu", "RTX 4090", "--gpu", "h100-sxm", "--tp", "2")
-    assert "All cards hold the same amount, so the card with the least memory decides whether it fits." in said(*words)
+    assert (
+        "All cards hold the same amount, so the card with the least memory decides whether the workload fits."
+        in said(*words)
+    )
     found = memory(*words)
     assert [row["gpu"] for row in found["per_gpu"]] == ["rtx-4090", "h100-sxm5-80gb"]
     assert found["fullest"] == 0

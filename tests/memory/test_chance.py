@@ -5,24 +5,27 @@ from statistics import NormalDist
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from real_cards import usable
 from small_models import bundled, llama
 
-from planner.memory.chance import Interval, Margin, chance_of, margin_of, verdict_of
+from planner.memory.chance import ByteInterval, Margin, margin_verdict, memory_margin, probability_of_fit
 from planner.memory.estimate import estimate_memory
-from planner.units import GIB
+from planner.memory.fit import device_shares, judge_bytes
 from planner.workload.workload import Inference, Training
 
 CARD = 100
+
+
 sizes = st.integers(0, 200)
 
 
 @st.composite
-def intervals(draw: st.DrawFn) -> Interval:
-    return Interval(*sorted(draw(st.tuples(sizes, sizes, sizes))))
+def intervals(draw: st.DrawFn) -> ByteInterval:
+    return ByteInterval(*sorted(draw(st.tuples(sizes, sizes, sizes))))
 
 
 def test_the_margin_is_worst_where_the_most_is_needed_of_the_least():
-    assert margin_of(Interval(5, 10, 30), Interval(80, 90, 95)) == (80 - 30, 90 - 10, 95 - 5)
+    assert memory_margin(ByteInterval(5, 10, 30), ByteInterval(80, 90, 95)) == (80 - 30, 90 - 10, 95 - 5)
 
 
 @pytest.mark.parametrize(
@@ -40,33 +43,33 @@ def test_the_margin_is_worst_where_the_most_is_needed_of_the_least():
     ],
 )
 def test_the_chance_by_hand(margin, chance):
-    assert chance_of(margin, CARD) == pytest.approx(chance, abs=1e-12)
+    assert probability_of_fit(margin, CARD) == pytest.approx(chance, abs=1e-12)
 
 
 @given(intervals(), intervals())
 def test_the_verdict_is_what_the_chance_says(need, room):
-    margin = margin_of(need, room)
-    chance = chance_of(margin, CARD)
+    margin = memory_margin(need, room)
+    chance = probability_of_fit(margin, CARD)
     assert 0 <= chance <= 1
     by_chance = "fits" if chance >= 0.95 else "tight" if chance >= 0.5 else "does-not-fit"
-    assert verdict_of(margin) == by_chance
+    assert margin_verdict(margin) == by_chance
     assert (chance >= 0.5) == (margin.expected >= 0)
 
 
 @given(intervals(), intervals(), st.tuples(sizes, sizes, sizes))
 def test_a_larger_need_is_never_likelier_to_fit(need, room, more):
-    grown = Interval(*(size + added for size, added in zip(need, more, strict=True)))
-    assert chance_of(margin_of(grown, room), CARD) <= chance_of(margin_of(need, room), CARD)
+    grown = ByteInterval(*(size + added for size, added in zip(need, more, strict=True)))
+    assert probability_of_fit(memory_margin(grown, room), CARD) <= probability_of_fit(memory_margin(need, room), CARD)
 
 
 @given(intervals(), intervals(), sizes)
 def test_what_others_hold_never_helps(need, room, taken):
-    less = Interval(*(size - taken for size in room))
-    assert chance_of(margin_of(need, less), CARD) <= chance_of(margin_of(need, room), CARD)
+    less = ByteInterval(*(size - taken for size in room))
+    assert probability_of_fit(memory_margin(need, less), CARD) <= probability_of_fit(memory_margin(need, room), CARD)
 
 
 def test_a_card_without_memory_has_a_chance_too():
-    assert chance_of(Margin(-1, -1, -1), 0) < 0.05
+    assert probability_of_fit(Margin(-1, -1, -1), 0) < 0.05
 
 
 @pytest.mark.parametrize(
@@ -88,12 +91,8 @@ def test_more_work_never_raises_the_probability(field, workloads):
     assert chances[0] > chances[-1]
 
 
-def test_certain_bytes_are_told_from_assumed_ones():
-    result = estimate_memory(llama(), Inference())
-    by_certainty: dict[str, int] = {}
-    for term in result.terms:
-        by_certainty[term.certainty] = by_certainty.get(term.certainty, 0) + term.bytes
-    found = result.certain_bytes
-    assert by_certainty == {"exact": found.exact, "measured": found.measured, "assumed": found.assumed}
-    assert found.exact + found.measured + found.assumed == result.total_bytes
-    assert found.exact > 12 * GIB
+def test_the_probability_is_that_of_the_margin():
+    fit = judge_bytes(ByteInterval(70, 80, 100), usable(90, 100), 10, ())
+    assert fit.fit_probability == probability_of_fit(Margin(90 - 10 - 100, 100 - 10 - 80, 100 - 10 - 70), 100)
+    share = device_shares(fit._replace(gpu_id="rtx-4090"), 2)[0]
+    assert (share.fit_probability, share.verdict) == (fit.fit_probability, "tight")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from planner.memory.corrections import (
     Correction,
     TermCorrection,
-    correction_note,
-    sources,
+    applied_correction_note,
+    correction_sources_text,
 )
 from planner.memory.estimate import estimate_memory, fits_on
 from planner.plan.catalog import load_catalog
@@ -72,7 +72,7 @@ def test_a_factor_grows_with_the_workload(run):
         workload = Inference(batch=batch, context_length=4096, prompt_length=64)
         plain, corrected = run(workload=workload), run(made, workload=workload)
         assert corrected.term("kv_cache").bytes == round(plain.term("kv_cache").bytes * 1.25)
-    assert "× 1.250" in correction_note(made)
+    assert "× 1.250" in applied_correction_note(made)
 
 
 def test_weights_are_added_to_in_every_phase(run):
@@ -154,6 +154,6 @@ def test_whatever_is_corrected_the_terms_sum_to_the_byte(terms, workload):
 
 def test_sources_of_several_logs_are_all_named():
     both = (correction(date="2026-10-03"), correction(date="2026-11-04"))
-    assert "2026-10-03" in sources(both)
-    assert "2026-11-04" in sources(both)
+    assert "2026-10-03" in correction_sources_text(both)
+    assert "2026-11-04" in correction_sources_text(both)
     assert correction().key == ("hf", "inference", "rtx-4090", "llama")

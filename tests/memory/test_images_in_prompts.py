@@ -100,7 +100,7 @@ def test_a_prompt_has_room_for_its_images():
 
 def test_without_images_the_tower_only_takes_its_parameters():
     found = estimate_memory(LLAVA, Inference(images=0))
-    assert any("images and their activations are not" in note for note in found.notes)
+    assert any("but no images and no activations of the tower" in note for note in found.notes)
     assert with_defaults(Inference(profile="vllm"), LLAVA, 1).images == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 from small_models import DEEPSEEK, bundled, llama, other, small_llama
 
 from planner.dtypes import KV_FORMATS
-from planner.memory.chance import Interval
+from planner.memory.chance import ByteInterval
 from planner.memory.estimate import estimate_memory
 from planner.memory.fit import judge_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
@@ -37,35 +37,35 @@ ELSEWHERE = {
     "states of bf16 training": "test_mistakes_of_other_tools.py::test_states_of_pure_bf16_training_are_bf16",
     "8-bit states of embeddings": "test_mistakes_of_other_tools.py::test_8_bit_adam_is_not_two_bytes_everywhere",
     "NF4 has 4.5 bits": "test_mistakes_of_other_tools.py::test_nf4_is_more_than_four_bits",
-    "double quantisation is off": "test_training_in_full.py::test_double_quantisation_is_not_the_default_and_saves",
+    "double quantization is off": "test_training_in_full.py::test_double_quantization_is_not_the_default_and_saves",
     "LoRA keeps more": (
         "test_training_in_full.py::test_adapters_on_all_linears_keep_more_activations_than_full_training"
     ),
-    "ZeRO divides by replicas": "parallel/test_sharded_states.py::test_states_are_divided_by_replicas_only",
+    "ZeRO divides by replicas": "parallel/test_sharding.py::test_states_are_divided_by_replicas_only",
     "heads repeated over cards": (
         "parallel/test_tensor.py::test_heads_of_keys_and_values_are_repeated_where_cards_are_more"
     ),
     "the latent on every card": "parallel/test_tensor.py::test_the_latent_is_on_every_card",
-    "vLLM pads 62 layers to 70, 34 to 35": "software/test_vllm_by_hand.py::test_groups_of_hybrid_models_are_filled_up",
+    "vLLM pads 62 layers to 70, 34 to 35": "software/vllm/test_cache.py::test_groups_of_hybrid_models_are_filled_up",
     "vLLM's sliding pages": (
-        "software/test_vllm_by_hand.py::test_sliding_layers_hold_the_window_the_tokens_in_flight_and_one_page_more"
+        "software/vllm/test_cache.py::test_sliding_layers_hold_the_window_the_tokens_in_flight_and_one_page_more"
     ),
-    "vLLM's sampler warm-up": "software/test_vllm_by_hand.py::test_the_profiled_peak_of_vllm_011_on_an_h100",
-    "79.19 GiB of an 80 GB H100": "software/test_vllm_by_hand.py::test_the_pool_is_a_share_of_what_a_process_sees",
-    "llama.cpp's sliding cells, 27.00 MiB": "software/test_llama_cpp_by_hand.py::test_cells_are_what_the_logs_print",
-    "llama.cpp's latent has no values": "software/test_llama_cpp_by_hand.py::test_latent_attention_keeps_no_values",
-    "scratch of a quantised cache": (
-        "software/test_llama_cpp_by_hand.py::test_a_quantised_cache_is_smaller_and_its_buffer_larger"
+    "vLLM's sampler warm-up": "software/vllm/test_profile.py::test_the_profiled_peak_of_vllm_011_on_an_h100",
+    "79.19 GiB of an 80 GB H100": "test_phases.py::test_the_pool_is_a_share_of_what_a_process_sees",
+    "llama.cpp's sliding cells, 27.00 MiB": "software/llama_cpp/test_cache.py::test_cells_are_what_the_logs_print",
+    "llama.cpp's latent has no values": "software/llama_cpp/test_cache.py::test_latent_attention_keeps_no_values",
+    "scratch of a quantized cache": (
+        "software/test_llama_cpp_by_hand.py::test_a_quantized_cache_is_smaller_and_its_buffer_larger"
     ),
     "logits in RAM": "software/test_llama_cpp_by_hand.py::test_the_logits_that_are_handed_out_are_in_ram",
-    "layers in RAM": "software/test_llama_cpp_by_hand.py::test_what_is_not_on_the_card_is_in_ram",
-    "transformers' sliding window": "test_inference_by_hand.py::test_a_sliding_layer_keeps_its_window_once_it_decodes",
-    "shared caches": "test_inference_by_hand.py::test_shared_caches_are_kept_once",
-    "cross-attention": ("test_inference_by_hand.py::test_a_decoder_keeps_the_encoders_length_for_cross_attention"),
-    "eager scores": "test_inference_by_hand.py::test_eager_scores_grow_with_the_square_of_the_prompt",
-    "logits of the last token": "test_inference_by_hand.py::test_logits_of_the_last_token_or_of_the_whole_prompt",
+    "layers in RAM": "software/llama_cpp/test_setup.py::test_what_is_not_on_the_card_is_in_ram",
+    "transformers' sliding window": "inference/test_kv_cache.py::test_a_sliding_layer_keeps_its_window_once_it_decodes",
+    "shared caches": "inference/test_kv_cache.py::test_shared_caches_are_kept_once",
+    "cross-attention": ("inference/test_kv_cache.py::test_a_decoder_keeps_the_encoders_length_for_cross_attention"),
+    "eager scores": "inference/test_scratch.py::test_eager_scores_grow_with_the_square_of_the_prompt",
+    "logits of the last token": "test_logits.py::test_logits_of_the_last_token_or_of_the_whole_prompt",
     "layers' buffers do not add up": (
-        "test_inference_by_hand.py::test_scratch_is_of_the_widest_block_and_does_not_add_up_over_layers"
+        "inference/test_scratch.py::test_scratch_is_of_the_widest_block_and_does_not_add_up_over_layers"
     ),
 }
 
@@ -178,7 +178,7 @@ def test_the_matrix_library_takes_8_mib_and_32_from_hopper_on():
 def test_the_usable_memory_is_compared_not_the_label():
     card = bundled().hardware.gpu("h100-sxm5-80gb")
     usable = bundled().hardware.usable_memory(card)
-    need = Interval(round(79.5 * GIB), round(79.5 * GIB), round(79.5 * GIB))
+    need = ByteInterval(round(79.5 * GIB), round(79.5 * GIB), round(79.5 * GIB))
     assert need.bytes < 80 * GIB
     assert judge_bytes(need, usable, 0, ()).verdict == "does-not-fit"
 

@@ -153,11 +153,11 @@ def test_qlora_keeps_the_embedding_the_head_and_the_norms_in_fp32():
 
 
 def nested(model) -> int:
-    """Return the bytes of NF4 whose scales are quantised again: 4.127 bits a weight, matrix by matrix."""
+    """Return the bytes of NF4 whose scales are quantized again: 4.127 bits a weight, matrix by matrix."""
     return weight_bytes(model, "nf4-dq") - 2 * (8_030_261_248 - 6_979_321_856)
 
 
-def test_double_quantisation_takes_4_127_bits():
+def test_double_quantization_takes_4_127_bits():
     llama3 = bundled().models.model("meta-llama/Llama-3.1-8B")
     assert 8 * nested(llama3) / 6_979_321_856 == pytest.approx(4 + 8 / 64 + 32 / (64 * 256), rel=1e-3)
 
@@ -176,7 +176,7 @@ def test_8_bit_states_are_32_bit_for_embeddings_and_below_4096_elements():
     assert shares(states, "step")["optimizer_states"] == expected
 
 
-def test_bitsandbytes_kept_the_inputs_of_quantised_layers_beyond_their_step():
+def test_bitsandbytes_kept_the_inputs_of_quantized_layers_beyond_their_step():
     # 0.42 and earlier, which LitGPT requires: 0.9 GB for 1,034 tokens through a network of 3 B parameters.
     model = bundled().models.model("stabilityai/stablelm-base-alpha-3b")
     how = {"method": "qlora", "compute": "bf16", "sequence_length": 1034, "lora": {"dropout": 0.05}}

@@ -85,7 +85,7 @@ def test_adapters_need_less_than_all_parameters_and_nf4_less_than_both() -> None
     assert full.total_bytes > lora.total_bytes > qlora.total_bytes
 
 
-def test_double_quantisation_is_not_the_default_and_saves() -> None:
+def test_double_quantization_is_not_the_default_and_saves() -> None:
     plain, double = need(llama(), method="qlora"), need(llama(), method="qlora", weights="nf4-dq")
     assert plain.term("weights").bytes > double.term("weights").bytes
 

@@ -7,7 +7,7 @@ from planner.memory.estimate import fullest_timeline
 from planner.memory.inference.timeline import inference_timeline
 from planner.memory.precision import training_precision
 from planner.memory.software import training_memory
-from planner.memory.training.full import head_matrix
+from planner.memory.training.full import head_matrix_elements
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
@@ -271,5 +271,5 @@ def _predicted_saved(architecture: Architecture, workload: Training) -> int:
     filled = with_defaults(workload, architecture, count=1)
     setup = training_memory(filled.profile).setup(architecture, filled)
     casts = sum(term.bytes for term in setup.casts.loss)
-    head = head_matrix(architecture) * training_precision(workload).compute_bytes
+    head = head_matrix_elements(architecture) * training_precision(workload).compute_bytes
     return setup.saved.total + (casts - head if casts else 0)

@@ -12,7 +12,7 @@ from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
-from planner.memory.corrections import correction_note
+from planner.memory.corrections import applied_correction_note
 from planner.memory.result import Verdict
 from planner.plan.evaluate import Evaluation
 from planner.plan.logs.applied_corrections import applied_corrections
@@ -95,7 +95,7 @@ class CorrectionStrip(QWidget):
         corrections = applied_corrections(evaluation)
         sentences = [f"Corrected by your log of {fmt.date(item.date)}: {item.changes}." for item in corrections]
         self.words.setText(" ".join(sentences))
-        self.words.setToolTip("\n".join(map(correction_note, corrections)))
+        self.words.setToolTip("\n".join(map(applied_correction_note, corrections)))
         self.setVisible(bool(corrections))
 
     @Slot()

@@ -7,32 +7,38 @@ from planner.models.diffusion import DiffusionTransformer, ImageDecoder, UNet, U
 from planner.units import ceil_div
 
 _GATED_BLOCK_WIDTHS: Final = 20
-"""Widths alive in a gated block: its input, the sum, the last attention, the norm, and 8 + 4 + 4 inside it."""
+"""Live tensors of a gated block, in layer widths: input, sum, last attention, norm, and 8 + 4 + 4 inside the block."""
 _ATTENTION_WIDTHS: Final = 8
-"""Widths alive besides the input: norm, queries, keys, values, result, its projection, and that scaled by one."""
+"""Live tensors of attention, in layer widths: norm, queries, keys, values, result, projection, scaled projection."""
 
 
-def resnet_elements(into: int, out: int, copies: int) -> int:
-    """Return the number of elements alive per pixel in a residual convolution block, not counting its input.
+def resnet_elements(input_channels: int, output_channels: int, copies: int) -> int:
+    """Return the peak live elements per pixel in a residual convolution block, without the block's input.
 
     **Formula**: the largest of 2i (norm and activation), i + o (first convolution), 2o (second), and the sum that is
     divided by one: 3o, or 4o with a convolution on the shortcut. Convolutions copy `copies` of their input and output
     to another layout.
     """
-    first = into + out + _layout_copy_elements(into, out, copies)
-    second = 2 * out + _layout_copy_elements(out, out, copies)
-    shortcut = 2 * out + _layout_copy_elements(into, out, copies) if into != out else 0
-    return max(2 * into, first, second, shortcut, (3 if into == out else 4) * out)
+    first = input_channels + output_channels + _layout_copy_elements(input_channels, output_channels, copies)
+    second = 2 * output_channels + _layout_copy_elements(output_channels, output_channels, copies)
+    shortcut = (
+        2 * output_channels + _layout_copy_elements(input_channels, output_channels, copies)
+        if input_channels != output_channels
+        else 0
+    )
+    return max(
+        2 * input_channels, first, second, shortcut, (3 if input_channels == output_channels else 4) * output_channels
+    )
 
 
-def _layout_copy_elements(into: int, out: int, copies: int) -> int:
-    """Return the number of elements of a convolution's input and output that are copied to another memory layout."""
-    return (0, into, into + out)[copies]
+def _layout_copy_elements(input_channels: int, output_channels: int, copies: int) -> int:
+    """Return the elements per pixel that a convolution copies to channels-last layout: none, input, or output too."""
+    return (0, input_channels, input_channels + output_channels)[copies]
 
 
 @lru_cache(maxsize=256)
 def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
-    """Return the peak number of live elements per latent image in a pass through the U-Net.
+    """Return the peak number of live elements per latent image in one pass through the U-Net.
 
     **Formula**: the skip connections, plus the input of the current block of levels, the concatenated
     input of the running module, and its workspace.
@@ -51,21 +57,23 @@ def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
         if rising and step.kind == "up":
             held = step.out * _level_pixels(height, width, step.level - 1)
             del kept[-(unet.layers + 1) :]
-        elif not rising and _ends_pair(unet, step):
+        elif not rising and _is_stored_for_skip(unet, step):
             kept.append(step.out * _level_pixels(height, width, step.level + (step.kind == "down")))
     return most
 
 
-def _ends_pair(unet: UNet, step: UNetModule) -> bool:
+def _is_stored_for_skip(unet: UNet, step: UNetModule) -> bool:
+    """Return whether the U-Net stores the output of `step` for a skip connection."""
     return step.kind in ("transformer", "down") or (step.kind == "resnet" and not unet.depths[step.level])
 
 
 def _level_pixels(height: int, width: int, level: int) -> int:
+    """Return the pixels of a feature map after `level` halvings of height and width."""
     return ceil_div(height, 2**level) * ceil_div(width, 2**level)
 
 
 def _module_elements(step: UNetModule, copies: int) -> int:
-    """Return the elements alive per pixel in a module, its input included unless that is a skip connection."""
+    """Return the live elements per pixel in a U-Net module, including its input unless that is a skip connection."""
     if step.kind == "resnet":
         return (step.into if step.skip else 0) + resnet_elements(step.into, step.out, copies)
     if step.kind == "transformer":
@@ -76,13 +84,14 @@ def _module_elements(step: UNetModule, copies: int) -> int:
 
 
 def _middle_module_elements(step: UNetModule, copies: int) -> int:
+    """Return the live elements per pixel in the U-Net's middle block, including its input."""
     around = resnet_elements(step.into, step.out, copies)
     return max(step.out * (1 + _GATED_BLOCK_WIDTHS), step.out + around)
 
 
 @lru_cache(maxsize=256)
 def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int) -> int:
-    """Return the peak number of live elements per latent image while it is decoded.
+    """Return the peak number of live elements while the image decoder decodes one latent image.
 
     **Formula**: the largest of all blocks, typically at the full size: the block's input, the input of the module that
     runs, and its workspace.
@@ -107,7 +116,7 @@ _FP32: Final = 4
 
 
 def transformer_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
-    """Return the peak number of live elements in a pass over `image` and `text` tokens; elements have `size` bytes.
+    """Return the peak live elements in a pass over `image` and `text` tokens, stored in `size` bytes each.
 
     **Formula** in widths h, with I image tokens, T text tokens, N = I + T and r = i / h: FLUX (6 + r + c)N in blocks
     over one sequence, (5 + c)N + 3T or (5 + 2r)I + 3T in others, where c is the rotation in fp32; SD 3 (4 + 2r)I plus
@@ -117,11 +126,12 @@ def transformer_elements(network: DiffusionTransformer, image: int, text: int, s
 
 
 def rotation_bytes(network: DiffusionTransformer, tokens: int) -> int:
-    """Return the size in bytes of the fp32 sine and cosine table shared by all images; 0 without rotary embeddings."""
+    """Return the bytes of the fp32 sine and cosine table of rotary embeddings, 0 for networks without the table."""
     return 2 * tokens * network.head_dim * _FP32 if network.family == "flux" else 0
 
 
 def _flux_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
+    """Return the peak live elements of a FLUX transformer, in units of the hidden width."""
     both = image + text
     inner = network.intermediate // network.hidden
     # Queries in fp32, times the cosine; the rotated ones, in fp32 and times the sine, and the sum.
@@ -132,6 +142,7 @@ def _flux_elements(network: DiffusionTransformer, image: int, text: int, size: i
 
 
 def _sd3_elements(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+    """Return the peak live elements of a Stable Diffusion 3 transformer, in units of the hidden width."""
     both = image + text
     inside = (4 + 2 * (network.intermediate // network.hidden)) * image
     second = 2 * image if network.dual_blocks else 0
@@ -139,6 +150,7 @@ def _sd3_elements(network: DiffusionTransformer, image: int, text: int, _: int) 
 
 
 def _pixart_elements(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+    """Return the peak live elements of a PixArt transformer, in units of the hidden width."""
     return (4 + 2 * (network.intermediate // network.hidden)) * image + text
 
 

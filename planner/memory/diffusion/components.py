@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import AS_STORED, ELEMENT_BYTES, SCHEMES
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import model, number_format, term
+from planner.memory.terms import format_symbol, model_symbol, term
 from planner.models.architecture import Architecture
 from planner.models.diffusion import Component
 from planner.workload.diffusion import Offload
@@ -21,7 +21,7 @@ _OFFLOADED: Final = (
 
 
 class StoredComponent(NamedTuple):
-    """A pipeline component with its number format, its size in bytes, and that of its largest module."""
+    """A pipeline component (denoiser, text encoder, decoder) in one number format, with its size in bytes."""
 
     component: Component
     bytes: int
@@ -30,46 +30,52 @@ class StoredComponent(NamedTuple):
 
 
 def stored_components(architecture: Architecture, workload: Inference) -> tuple[StoredComponent, ...]:
-    """Return the components of a pipeline in the formats of `workload` (defaults filled in)."""
+    """Return the components of a pipeline in the number formats of `workload`, whose defaults are filled in."""
     text = workload.diffusion.text_weights or workload.compute
     return _components_in_formats(architecture, workload.compute, workload.weights or workload.compute, text)
 
 
 @lru_cache(maxsize=256)
 def _components_in_formats(
-    architecture: Architecture, compute: str, denoiser: str, text: str
+    architecture: Architecture, compute_format: str, denoiser_format: str, text_format: str
 ) -> tuple[StoredComponent, ...]:
-    formats = {"denoiser": denoiser, "text": text}
+    """Return the components of a pipeline, each stored in the number format of its kind."""
+    formats = {"denoiser": denoiser_format, "text": text_format}
     return tuple(
-        _stored_component(stored, formats.get(stored.part, compute), compute) for stored in architecture.components
+        _stored_component(stored, formats.get(stored.part, compute_format), compute_format)
+        for stored in architecture.components
     )
 
 
-def _stored_component(component: Component, name: str, compute: str) -> StoredComponent:
-    if name == AS_STORED:
+def _stored_component(component: Component, format_name: str, compute: str) -> StoredComponent:
+    if format_name == AS_STORED:
         stored = sum(part.bytes for part in component.stored)
-        return StoredComponent(component, stored, _largest_module_bytes(component, compute), name)
+        return StoredComponent(component, stored, _largest_module_bytes(component, compute), format_name)
     return StoredComponent(
-        component, component_bytes(component, name, compute), _largest_module_bytes(component, name), name
+        component,
+        component_bytes(component, format_name, compute),
+        _largest_module_bytes(component, format_name),
+        format_name,
     )
 
 
-def component_bytes(component: Component, name: str, compute: str) -> int:
-    """Return the size in bytes of a component's parameters and tables; a scheme quantizes only its matrices."""
-    scheme, plain = SCHEMES[name], ELEMENT_BYTES[compute]
+def component_bytes(component: Component, format_name: str, compute: str) -> int:
+    """Return the bytes of a component's parameters and buffers in a format; quantization applies to matrices only."""
+    scheme, plain = SCHEMES[format_name], ELEMENT_BYTES[compute]
     if scheme.family == "plain":
-        return (component.parameters + component.buffers) * ELEMENT_BYTES[name]
+        return (component.parameters + component.buffers) * ELEMENT_BYTES[format_name]
     inside = [tensor for tensor in component.tensors if tensor.role in _MATRICES]
     kept = component.parameters + component.buffers - sum(tensor.parameters for tensor in inside)
     return kept * plain + sum(scheme.tensor_bytes(tensor.shape) * tensor.copies for tensor in inside)
 
 
-def _largest_module_bytes(component: Component, name: str) -> int:
-    return component.largest_tensor * ELEMENT_BYTES.get(name, 2)
+def _largest_module_bytes(component: Component, format_name: str) -> int:
+    """Return the bytes of the component's largest tensor, which sequential offloading moves to the card alone."""
+    return component.largest_tensor * ELEMENT_BYTES.get(format_name, 2)
 
 
 def upcast_bytes(stored: StoredComponent, workload: Inference) -> int:
-    """Return the extra bytes of a decoder that runs in fp32, since SDXL's decoder overflows in fp16."""
+    """Return the extra bytes of an SDXL image decoder's parameters that run in fp32, because fp16 overflows."""
     network = stored.component.network
     if network is None or network.kind != "image-decoder" or not network.upcast or workload.compute != "fp16":
         return 0
@@ -79,7 +85,7 @@ def upcast_bytes(stored: StoredComponent, workload: Inference) -> int:
 def _resident_components(
     components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload
 ) -> list[tuple[StoredComponent, int]]:
-    """Return the components on the card while `running` runs, or while no component runs if it is None.
+    """Return the components on the card, with their bytes there, while `running` runs (None: no component).
 
     Components that no phase runs, such as a safety checker, are not offloaded.
     """
@@ -95,7 +101,7 @@ def _resident_components(
 def pipeline_weights_term(
     components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload, more: int = 0
 ) -> Term:
-    """Return the parameters on the card while `running` runs; `more` are the decoder's extra bytes in fp32."""
+    """Return the memory of the parameters on the card while `running` runs; `more` are extra fp32 decoder bytes."""
     on_card = _resident_components(components, running, offload)
     parts = [
         TermPart(
@@ -117,13 +123,13 @@ def pipeline_weights_term(
         total,
         "Σ P × w",
         (
-            model("P", parameters, "parameters of the components on the card"),
-            number_format("w", round(total / max(parameters, 1), 4), "bytes on the card per parameter, on average"),
+            model_symbol("P", parameters, "parameters of the components on the card"),
+            format_symbol("w", round(total / max(parameters, 1), 4), "average bytes on the card per parameter"),
         ),
         _SOURCE if offload == "none" else f"{_SOURCE}; {_OFFLOADED}",
         parts=tuple(parts),
     )
 
 
-def _format_title(name: str) -> str:
-    return "their files" if name == AS_STORED else SCHEMES[name].title
+def _format_title(format_name: str) -> str:
+    return "their files" if format_name == AS_STORED else SCHEMES[format_name].title

@@ -11,8 +11,7 @@ from planner.memory.inference.scratch import scratch_bytes
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.precision import inference_precision
 from planner.memory.result import Symbol, Term
-from planner.memory.terms import library, model, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture
 from planner.models.diffusion import (
     Component,
@@ -37,7 +36,7 @@ _TOLERANCE: Final = 0.05
 
 
 class DiffusionRun(NamedTuple):
-    """The networks and sizes of a pipeline run: images per step, passes per image, latent size, text tokens."""
+    """Networks and sizes of a pipeline run: images per step, passes per image, latent size, text tokens."""
 
     denoiser: Denoiser
     decoder: ImageDecoder
@@ -50,12 +49,12 @@ class DiffusionRun(NamedTuple):
 
     @property
     def pixels(self) -> int:
-        """Return the latent pixels of one image."""
+        """Return the number of latent pixels of one image."""
         return self.height * self.width
 
 
 class ByteRange(NamedTuple):
-    """A size in bytes with its lower and upper bound."""
+    """A size in bytes with its lower and upper bound in bytes."""
 
     bytes: int
     low: int
@@ -63,7 +62,7 @@ class ByteRange(NamedTuple):
 
 
 def diffusion_timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots:
-    """Return the memory alive in each phase of `workload` (defaults filled in).
+    """Return the memory in each phase of the image pipeline in `workload` (defaults filled in).
 
     **Formula**: max over phases of the parameters on the card + the phase's activations + embeddings and latents.
     """
@@ -71,7 +70,9 @@ def diffusion_timeline(architecture: Architecture, workload: Inference) -> Phase
     run = _diffusion_run(architecture, workload)
     snapshots = [
         Snapshot(
-            "load", [pipeline_weights_term(components, None, workload.diffusion.offload)], _load_explanation(workload)
+            "load",
+            [pipeline_weights_term(components, None, workload.diffusion.offload)],
+            _load_phase_explanation(workload),
         ),
         *(
             _component_snapshot(stored, components, run, workload)
@@ -89,6 +90,7 @@ def diffusion_timeline(architecture: Architecture, workload: Inference) -> Phase
 def _component_snapshot(
     stored: StoredComponent, components: tuple[StoredComponent, ...], run: DiffusionRun, workload: Inference
 ) -> Snapshot:
+    """Return the moment when one component of the pipeline runs."""
     more = upcast_bytes(stored, workload)
     weights = pipeline_weights_term(components, stored, workload.diffusion.offload, more)
     network = stored.component.network
@@ -99,11 +101,16 @@ def _component_snapshot(
     if isinstance(network, ImageDecoder):
         size = ELEMENT_BYTES["fp32"] if more else run.size
         terms = [weights, _decoding_term(network, run, size, workload), kept]
-        return Snapshot("decode-image", terms, "the decoder's last feature maps have the full image resolution")
-    return Snapshot("denoise", [weights, _denoising_term(network, run), kept], "one block processes the latent image")
+        return Snapshot("decode-image", terms, "the image decoder's last feature maps have the full image resolution")
+    return Snapshot(
+        "denoise",
+        [weights, _denoising_term(network, run), kept],
+        "one block of the denoiser processes the latent image",
+    )
 
 
 def _diffusion_run(architecture: Architecture, workload: Inference) -> DiffusionRun:
+    """Return the networks and sizes with which `workload` runs the pipeline."""
     denoiser, decoder = find_networks(architecture.components)
     width, height = workload.image_size or (0, 0)
     return DiffusionRun(
@@ -119,7 +126,7 @@ def _diffusion_run(architecture: Architecture, workload: Inference) -> Diffusion
 
 
 def _text_tokens(architecture: Architecture, denoiser: Denoiser, workload: Inference) -> int:
-    """Return the number of text tokens that the denoiser reads.
+    """Return the number of text tokens that the denoiser reads, padded as its pipeline does.
 
     FLUX reads only CLIP's pooled vector; SD 3 concatenates both encodings, CLIP's two along the width.
     """
@@ -132,6 +139,7 @@ def _text_tokens(architecture: Architecture, denoiser: Denoiser, workload: Infer
 
 
 def _prompt_tokens(default: int, workload: Inference) -> int:
+    """Return the prompt length in tokens set in `workload`, else `default`."""
     return workload.diffusion.prompt_tokens or default
 
 
@@ -141,21 +149,24 @@ def _text_encoding_term(component: Component, run: DiffusionRun, workload: Infer
     encoder = _encoder_architecture(component)
     needed = scratch_bytes(encoder, run.images, tokens, inference_precision(workload), workload.attention)
     symbols = (
-        chosen("B", run.images, "prompts"),
-        chosen("T", tokens, "tokens that a prompt is padded to"),
-        model("a", round(needed / (run.images * tokens)), "bytes alive per token inside the widest layer"),
+        workload_symbol("B", run.images, "prompts"),
+        workload_symbol("T", tokens, "tokens per prompt, padding included"),
+        model_symbol(
+            "a", round(needed / (run.images * tokens)), "live bytes per token inside the text encoder's widest layer"
+        ),
     )
     return _activations_term(ByteRange(needed, needed, needed), "B × T × a", symbols, _TEXT_SOURCE)
 
 
 @lru_cache(maxsize=64)
 def _encoder_architecture(component: Component) -> Architecture:
+    """Return a text encoder of the pipeline as a network of its own."""
     hidden = component.stacks[-1].hidden
     return Architecture(model_type=component.name, kind="encoder", hidden=hidden, stacks=component.stacks)
 
 
 def _denoising_term(network: Denoiser, run: DiffusionRun) -> Term:
-    passes = chosen("B", run.passes, "images, and as many again without the prompt if guidance is on")
+    passes = workload_symbol("B", run.passes, "images per pass, doubled with guidance (with and without prompt)")
     return (
         _unet_term(network, run, passes)
         if isinstance(network, UNet)
@@ -169,9 +180,9 @@ def _unet_term(network: UNet, run: DiffusionRun, passes: Symbol) -> Term:
     )
     symbols = (
         passes,
-        chosen("n", run.pixels, "latent pixels"),
-        model("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each latent pixel"),
-        library("w", run.size, "bytes per element"),
+        workload_symbol("n", run.pixels, "latent pixels"),
+        model_symbol("c", round(likely / (run.passes * run.pixels * run.size)), "live channels per latent pixel"),
+        library_symbol("w", run.size, "bytes per element"),
     )
     return _activations_term(
         ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}"
@@ -184,14 +195,16 @@ def _diffusion_transformer_term(network: DiffusionTransformer, run: DiffusionRun
     angles = rotation_bytes(network, image + run.text)
     symbols = [
         passes,
-        chosen("I", image, f"tokens of the image, each {network.patch} × {network.patch} latent pixels"),
-        chosen("T", run.text, "tokens of the text"),
-        model("a", round(needed / (run.passes * (image + run.text))), "bytes alive per token inside the widest block"),
+        workload_symbol("I", image, f"image tokens of {network.patch} × {network.patch} latent pixels"),
+        workload_symbol("T", run.text, "text tokens"),
+        model_symbol(
+            "a", round(needed / (run.passes * (image + run.text))), "live bytes per token inside the widest block"
+        ),
     ]
     formula = "B × (I + T) × a"
     if angles:
         formula += " + R"
-        symbols.append(model("R", angles, "bytes of the sines and cosines that all images share"))
+        symbols.append(model_symbol("R", angles, "bytes of the sine and cosine table shared by all images"))
     whole = needed + angles
     return _activations_term(ByteRange(whole, whole, whole), formula, tuple(symbols), _BLOCK_SOURCE)
 
@@ -204,12 +217,12 @@ def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, size: int, workload
     images = 1 if settings.vae_slicing else run.images
     low, likely, high = (images * decoder_elements(decoder, height, width, copies) * size for copies in range(3))
     symbols = (
-        chosen("B", images, "images decoded at once"),
-        chosen("n", height * width * decoder.scale**2, "pixels of an image, or of a tile"),
-        model(
-            "c", round(likely / (images * height * width * decoder.scale**2 * size)), "channels alive for each pixel"
+        workload_symbol("B", images, "images decoded at once"),
+        workload_symbol("n", height * width * decoder.scale**2, "pixels of an image, or of a tile with tiled decoding"),
+        model_symbol(
+            "c", round(likely / (images * height * width * decoder.scale**2 * size)), "live channels per pixel"
         ),
-        library("w", size, "bytes per element"),
+        library_symbol("w", size, "bytes per element"),
     )
     return _activations_term(
         ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}"
@@ -217,6 +230,7 @@ def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, size: int, workload
 
 
 def _activations_term(needed: ByteRange, formula: str, symbols: tuple[Symbol, ...], source: str) -> Term:
+    """Return the memory of activations with the bounds of `needed` bytes, widened for other library versions."""
     return term(
         "activations",
         needed.bytes,
@@ -230,7 +244,7 @@ def _activations_term(needed: ByteRange, formula: str, symbols: tuple[Symbol, ..
 
 
 def _buffers_term(run: DiffusionRun, network: Network) -> Term:
-    """Return the tensors alive in addition to the running component: prompt embeddings, latents and decoded images."""
+    """Return the memory of tensors held between components: prompt embeddings, latents and decoded images."""
     text = run.passes * run.text * run.denoiser.text_width
     latents = run.passes * run.decoder.latent_channels * run.pixels
     scale = run.decoder.scale
@@ -241,28 +255,31 @@ def _buffers_term(run: DiffusionRun, network: Network) -> Term:
         elements * run.size,
         "(E + L + p) × w",
         (
-            model("E", text, "elements of the encoded prompts"),
-            model("L", latents, "elements of the latent images"),
-            model("p", images, "elements of the decoded images"),
-            library("w", run.size, "bytes per element"),
+            model_symbol("E", text, "elements of the encoded prompts"),
+            model_symbol("L", latents, "elements of the latent images"),
+            model_symbol("p", images, "elements of the decoded images"),
+            library_symbol("w", run.size, "bytes per element"),
         ),
         "diffusers 0.40 pipelines: the tensors that their __call__ refers to between the components",
     )
 
 
-def _load_explanation(workload: Inference) -> str:
+def _load_phase_explanation(workload: Inference) -> str:
     return (
-        "the parameters are on the card"
+        "all components are loaded on the card"
         if workload.diffusion.offload == "none"
-        else "the parameters are in host memory"
+        else "offloaded components are loaded to host memory"
     )
 
 
 def _pipeline_notes(run: DiffusionRun, workload: Inference) -> Iterator[str]:
     offload = workload.diffusion.offload
     if offload == "model":
-        yield "Each component is on the card only while it runs: enable_model_cpu_offload."
+        yield "Offloading with enable_model_cpu_offload: each component is on the card only while it runs."
     if offload == "sequential":
-        yield "Only the running module is on the card, which is many times slower: enable_sequential_cpu_offload."
+        yield (
+            "Offloading with enable_sequential_cpu_offload: only the running module is on the card, which is many "
+            "times slower."
+        )
     if run.passes == run.images and run.denoiser.kind == "unet":
-        yield "Without guidance: one pass per image in each step."
+        yield "Guidance is off: each denoising step runs one pass per image."

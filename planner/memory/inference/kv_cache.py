@@ -1,4 +1,4 @@
-"""Memory of the KV cache, and of the fixed-size state of layers without one."""
+"""Memory of the KV cache, and of the fixed-size state of recurrent layers, which have none."""
 
 from fractions import Fraction
 from functools import partial
@@ -8,8 +8,7 @@ from typing import NamedTuple
 from planner.dtypes import KV_FORMATS
 from planner.memory.phases import DeferredTerm
 from planner.memory.result import Symbol, Term, TermPart
-from planner.memory.terms import model, number_format, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import format_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, StateMixer
 
 _SOURCE = "transformers 5.23 cache_utils: DynamicLayer and DynamicSlidingWindowLayer"
@@ -17,8 +16,8 @@ _STATE_BYTES = 4
 _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-class _EqualCaches(NamedTuple):
-    """Layers with equally large caches: their number, name, cached tokens, and elements per token."""
+class _EqualCacheLayers(NamedTuple):
+    """Layers whose caches are equally large: number of layers, name, cached tokens, elements per token."""
 
     layers: int
     name: str
@@ -26,7 +25,7 @@ class _EqualCaches(NamedTuple):
     elements: int
 
     def bytes(self, batch: int, bits: Fraction) -> int:
-        """Return the size in bytes of these layers' caches for `batch` sequences."""
+        """Return the size in bytes of these layers' KV caches for `batch` sequences at `bits` per element."""
         return ceil(batch * self.layers * self.tokens * self.elements * bits / 8)
 
 
@@ -39,7 +38,7 @@ def kv_cache_term(
     *,
     prefilling: bool = False,
 ) -> Term | None:
-    """Return the cache of `batch` sequences of `tokens` tokens each, or None if the model has no cache.
+    """Return the KV cache memory of `batch` sequences of `tokens` tokens each, None if the model has no cache.
 
     **Formula**: B · Σ over layers nᵢ · eᵢ · c / 8, where nᵢ is the tokens that a layer keeps (the window for sliding
     layers, the encoder's length for cross-attention) and eᵢ the elements per token: 2 · kv heads · head size, or
@@ -48,11 +47,11 @@ def kv_cache_term(
     **Source**: transformers `cache_utils`. A sliding layer keeps window − 1 tokens as a view: of the whole prompt
     right after prefill (`prefilling`), of those and the newest token in decoding.
     """
-    cache = kv_cache(architecture, batch, tokens, encoder_tokens, kv_format, prefilling=prefilling)
+    cache = deferred_kv_cache_term(architecture, batch, tokens, encoder_tokens, kv_format, prefilling=prefilling)
     return cache.write() if cache else None
 
 
-def kv_cache(
+def deferred_kv_cache_term(
     architecture: Architecture,
     batch: int,
     tokens: int,
@@ -61,7 +60,7 @@ def kv_cache(
     *,
     prefilling: bool = False,
 ) -> DeferredTerm | None:
-    """Return the `kv_cache_term` as a deferred term, whose formula is written on demand."""
+    """Return the same as `kv_cache_term`, but as a deferred term whose formula is written on demand."""
     kinds = _equal_caches(architecture, tokens, encoder_tokens, prefilling=prefilling)
     if not kinds:
         return None
@@ -69,7 +68,7 @@ def kv_cache(
     return DeferredTerm("kv_cache", size, size, size, partial(_write_cache_term, kinds, size, batch, kv_format))
 
 
-def _write_cache_term(kinds: tuple[_EqualCaches, ...], size: int, batch: int, kv_format: str) -> Term:
+def _write_cache_term(kinds: tuple[_EqualCacheLayers, ...], size: int, batch: int, kv_format: str) -> Term:
     bits = KV_FORMATS[kv_format]
     several = len(kinds) > 1
     marks = [str(number).translate(_SUBSCRIPT) for number in range(1, len(kinds) + 1)] if several else [""]
@@ -79,9 +78,9 @@ def _write_cache_term(kinds: tuple[_EqualCaches, ...], size: int, batch: int, kv
         size,
         f"B × ({products}) × c / 8" if several else f"B × {products} × c / 8",
         (
-            chosen("B", batch, "sequences"),
+            workload_symbol("B", batch, "sequences"),
             *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _cache_symbols(kind, mark)),
-            number_format("c", float(bits), f"bits per element in {kv_format}"),
+            format_symbol("c", float(bits), f"bits per element in {kv_format}"),
         ),
         _SOURCE,
         parts=tuple(_cache_part(kind, batch, bits) for kind in kinds) if several else (),
@@ -89,7 +88,7 @@ def _write_cache_term(kinds: tuple[_EqualCaches, ...], size: int, batch: int, kv
 
 
 def state_term(architecture: Architecture, batch: int) -> Term | None:
-    """Return the fixed-size state of recurrent layers, or None if there are none.
+    """Return the memory of recurrent layers' fixed-size states for `batch` sequences, None without such layers.
 
     **Formula**: B · layers · (convolution + recurrent elements) · 4 bytes.
 
@@ -107,15 +106,18 @@ def state_term(architecture: Architecture, batch: int) -> Term | None:
         "state",
         batch * elements * _STATE_BYTES,
         "B × e × 4",
-        (chosen("B", batch, "sequences"), model("e", elements, "state elements of all layers, per sequence")),
+        (
+            workload_symbol("B", batch, "sequences"),
+            model_symbol("e", elements, "state elements per sequence, all layers together"),
+        ),
         "Mamba (arXiv 2312.00752 §3) and gated delta net reference states",
     )
 
 
 def _equal_caches(
     architecture: Architecture, tokens: int, encoder_tokens: int, *, prefilling: bool
-) -> tuple[_EqualCaches, ...]:
-    """Return the caches in the main stack, with equal layers merged."""
+) -> tuple[_EqualCacheLayers, ...]:
+    """Return the cached layers of the main stack, grouped by equal cache size."""
     if architecture.kind in ("encoder", "vision-encoder"):
         return ()
     layers: dict[tuple[str, int, int], int] = {}
@@ -127,24 +129,28 @@ def _equal_caches(
         if group.layer.cross_attention is not None:
             key = ("layers' cross-attention", encoder_tokens, 2 * group.layer.cross_attention.kv_dim)
             layers[key] = layers.get(key, 0) + group.count
-    return tuple(_EqualCaches(count, *key) for key, count in layers.items())
+    return tuple(_EqualCacheLayers(count, *key) for key, count in layers.items())
 
 
-def _cache_symbols(kind: _EqualCaches, mark: str) -> tuple[Symbol, ...]:
+def _cache_symbols(layers: _EqualCacheLayers, subscript: str) -> tuple[Symbol, ...]:
+    """Return the formula symbols for layers with equal caches: number, tokens and elements per token."""
     return (
-        model(f"L{mark}", kind.layers, kind.name),
-        chosen(f"n{mark}", kind.tokens, "tokens cached by each of these layers"),
-        model(f"e{mark}", kind.elements, "elements cached per token by each of these layers"),
+        model_symbol(f"L{subscript}", layers.layers, layers.name),
+        workload_symbol(f"n{subscript}", layers.tokens, "tokens cached per layer"),
+        model_symbol(f"e{subscript}", layers.elements, "elements cached per token and layer"),
     )
 
 
-def _cache_part(kind: _EqualCaches, batch: int, bits: Fraction) -> TermPart:
-    formula = f"{batch:,} × {kind.layers} × {kind.tokens:,} × {kind.elements:,} × {float(bits):g} / 8"
-    return TermPart(name=f"{kind.layers} {kind.name}", bytes=kind.bytes(batch, bits), formula=formula, source=_SOURCE)
+def _cache_part(layers: _EqualCacheLayers, batch: int, bits: Fraction) -> TermPart:
+    """Return the part of the KV cache in layers with equal caches."""
+    formula = f"{batch:,} × {layers.layers} × {layers.tokens:,} × {layers.elements:,} × {float(bits):g} / 8"
+    return TermPart(
+        name=f"{layers.layers} {layers.name}", bytes=layers.bytes(batch, bits), formula=formula, source=_SOURCE
+    )
 
 
 def _cached_elements_and_windows(layer: Layer) -> list[tuple[int, int | None]]:
-    """Return (elements per token, window) of each mixer of `layer` that has a cache."""
+    """Return (elements per cached token, sliding window or None) for each mixer of `layer` with a cache."""
     cached: list[tuple[int, int | None]] = []
     for mixer in (layer.mixer, layer.second_mixer):
         if isinstance(mixer, LatentAttention):

@@ -1,4 +1,4 @@
-"""Activations of inference: tensors that one layer allocates and frees before the next runs."""
+"""Temporary activations of inference: tensors that one layer allocates and frees before the next layer runs."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -7,14 +7,14 @@ from planner.memory.kernels import (
     MASK,
     AttentionKind,
     Kernel,
-    is_masked,
-    kernel_of,
+    attention_kernel,
     mask_bytes,
+    needs_explicit_mask,
     repeats_heads,
     softmax_bytes,
 )
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.layer import stack_positions
+from planner.memory.training.autograd.layer import stack_token_count
 from planner.models.architecture import (
     Activation,
     Architecture,
@@ -28,18 +28,18 @@ from planner.models.architecture import (
 )
 
 _WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {"gelu-new": 4, "gelu-bloom": 5, "quick-gelu": 3}
-"""Intermediate-width tensors alive at once for activations computed step by step in Python; two for the others."""
+"""Live tensors of intermediate width for activation functions computed step by step in Python; two for others."""
 
 
 class DecodeCopy(NamedTuple):
-    """Copies that a layer makes in a decoding step: number of cached tokens, and elements per token."""
+    """Tensors copied by one layer in a decoding step: number of cached tokens, and copied elements per token."""
 
     tokens: int
     elements: int
 
     @property
     def total(self) -> int:
-        """Return the number of copied elements."""
+        """Return the number of copied elements: tokens times elements per token."""
         return self.tokens * self.elements
 
 
@@ -47,7 +47,7 @@ class DecodeCopy(NamedTuple):
 def scratch_bytes(
     architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
 ) -> int:
-    """Return the peak temporary bytes of one layer for `batch` × `prompt` tokens, plus the mask shared by all layers.
+    """Return the peak temporary bytes of one layer over `batch` × `prompt` tokens, plus the mask that layers share.
 
     **Formula** per token, the larger of two: 4h (embeddings, the layer's input, the residual and its norm) beside the
     feed-forward block, 3i (gate, up and their product; 2i without a gate); 3h beside the attention, the largest of its
@@ -59,7 +59,7 @@ def scratch_bytes(
         if stack.name in ("vision", "audio") and architecture.kind == "vision-language":
             continue
         is_decoder_of_pair = architecture.kind == "encoder-decoder" and stack is architecture.main
-        tokens = 1 if is_decoder_of_pair else stack_positions(stack, prompt)
+        tokens = 1 if is_decoder_of_pair else stack_token_count(stack, prompt)
         widest = max(_layer_scratch_bytes(group.layer, stack, tokens, precision, attention) for group in stack.groups)
         masks = mask_bytes(stack, batch, tokens, precision, attention) + _causal_mask_bytes(
             stack, tokens, precision, attention
@@ -70,7 +70,7 @@ def scratch_bytes(
 
 @lru_cache(maxsize=256)
 def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the largest temporary bytes of one vision-tower layer for `images` of `patches` patches each.
+    """Return the peak temporary bytes of one vision-tower layer for `images` of `patches` patches each.
 
     **Formula**: as in `scratch_bytes`, without a cache: each image attends to itself only.
     """
@@ -79,23 +79,23 @@ def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Prec
 
 
 def _causal_mask_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the size in bytes of unfused attention's causal mask: one byte per pair, and the added fp32 values."""
+    """Return the bytes of eager attention's causal mask: one boolean per token pair, and the fp32 values."""
     for group in stack.groups:
-        mixer, masked = group.layer.mixer, is_masked(group.layer, tokens, attention)
-        if isinstance(mixer, Attention) and kernel_of(mixer, precision, attention, masked) == "math":
+        mixer, masked = group.layer.mixer, needs_explicit_mask(group.layer, tokens, attention)
+        if isinstance(mixer, Attention) and attention_kernel(mixer, precision, attention, masked) == "math":
             return tokens * tokens * (MASK + 4)
     return 0
 
 
 def _position_embedding_count(stack: Stack) -> int:
-    """Return 1 if position embeddings stay alive besides token embeddings, else 0."""
+    """Return 1 if position embeddings stay alive next to token embeddings, else 0."""
     return 1 if sum(1 for tensor in stack.before if tensor.role == "embedding") > 1 else 0
 
 
-def largest_copy(
+def largest_decode_copy(
     architecture: Architecture, context: int, precision: Precision, attention: AttentionKind
 ) -> DecodeCopy:
-    """Return the copies of the layer that copies most per sequence in a decoding step.
+    """Return the copies of the layer that copies most elements per sequence in a decoding step.
 
     **Formula**: its keys, which grow by a token (2q more where attention repeats them; 3q in matrix products: keys,
     values, and scaled keys); with latent attention the latent, and the keys and values
@@ -110,6 +110,7 @@ def largest_copy(
 
 
 def _mixer_decode_copy(mixer: Mixer | None, context: int, precision: Precision, attention: AttentionKind) -> DecodeCopy:
+    """Return the cached keys and values that a mixer copies in a decoding step with `context` cached tokens."""
     if isinstance(mixer, LatentAttention):
         values = mixer.heads * mixer.v_head_dim if attention == "eager" else 0
         return DecodeCopy(
@@ -117,7 +118,7 @@ def _mixer_decode_copy(mixer: Mixer | None, context: int, precision: Precision, 
         )
     if not isinstance(mixer, Attention):
         return DecodeCopy(0, 0)
-    kernel = kernel_of(mixer, precision, attention, masked=False)
+    kernel = attention_kernel(mixer, precision, attention, masked=False)
     tokens = min(context, mixer.window or context)
     if kernel == "math" and mixer.grouping == "broadcast":
         # Copies in fp32: keys and values, scaled keys, and one of them for each head.
@@ -132,6 +133,7 @@ def _mixer_decode_copy(mixer: Mixer | None, context: int, precision: Precision, 
 def _layer_scratch_bytes(
     layer: Layer, stack: Stack, tokens: int, precision: Precision, attention: AttentionKind
 ) -> int:
+    """Return the temporary bytes of one layer for a sequence of `tokens` tokens."""
     hidden, size = stack.hidden, precision.compute_bytes
     mixers = (layer.mixer, layer.second_mixer)
     widest = max(_mixer_scratch_bytes(mixer, layer, tokens, precision, attention) for mixer in mixers)
@@ -143,19 +145,22 @@ def _layer_scratch_bytes(
 
 
 def _live_probability_elements(layer: Layer, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the number of eager attention probabilities still alive while the next block runs.
+    """Return the eager attention probabilities per token that are still alive while the next block runs.
 
     Alive are the layer's probabilities, and those of the previous layer if the model returns them.
     """
     mixer = layer.mixer
     if isinstance(mixer, Attention | LatentAttention):
-        is_eager = kernel_of(mixer, precision, attention, is_masked(layer, tokens, attention)) == "eager"
+        is_eager = (
+            attention_kernel(mixer, precision, attention, needs_explicit_mask(layer, tokens, attention)) == "eager"
+        )
         layers = 2 if isinstance(mixer, Attention) and mixer.returns_scores else 1
         return layers * mixer.heads * tokens if is_eager else 0
     return 0
 
 
 def _feed_forward_scratch_bytes(block: Mlp | Moe | None, hidden: int, size: int) -> int:
+    """Return the temporary bytes per token inside a feed-forward block."""
     if block is None:
         return 0
     if isinstance(block, Mlp):
@@ -167,7 +172,7 @@ def _feed_forward_scratch_bytes(block: Mlp | Moe | None, hidden: int, size: int)
 
 
 def _expert_scratch_bytes(block: Moe, hidden: int, size: int) -> int:
-    """Return the bytes alive per token and expert: the inner width, or the weighted and reordered outputs.
+    """Return the temporary bytes per token of routed experts: inner width, or weighted and reordered outputs.
 
     **Source**: transformers `integrations.moe.grouped_mm_experts_forward`. An fp32 router's weights are in fp32, and so
     is what they are multiplied with.
@@ -180,6 +185,7 @@ def _expert_scratch_bytes(block: Moe, hidden: int, size: int) -> int:
 def _mixer_scratch_bytes(
     mixer: Mixer | None, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
 ) -> int:
+    """Return the temporary bytes inside a mixer for a sequence of `tokens` tokens."""
     size = precision.compute_bytes
     if mixer is None:
         return 0
@@ -199,9 +205,10 @@ def _mixer_scratch_bytes(
 def _attention_scratch_bytes(
     mixer: Attention, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
 ) -> int:
+    """Return the temporary bytes inside attention for a sequence of `tokens` tokens."""
     size = precision.compute_bytes
-    masked = is_masked(layer, tokens, attention)
-    kernel = kernel_of(mixer, precision, attention, masked)
+    masked = needs_explicit_mask(layer, tokens, attention)
+    kernel = attention_kernel(mixer, precision, attention, masked)
     in_one = mixer.q_dim + 2 * mixer.kv_dim if mixer.fused_qkv else 0
     projected = in_one or mixer.q_dim
     rotation = size * (projected + 3 * mixer.q_dim) if mixer.rotary else 0
@@ -219,7 +226,7 @@ def _attention_scratch_bytes(
 
 
 def _score_scratch_bytes(mixer: Attention | LatentAttention, tokens: int, kernel: Kernel, precision: Precision) -> int:
-    """Return the size in bytes of the scores, the softmax, and the scores' fp32 copy if the softmax is in fp32.
+    """Return the bytes of attention scores, softmax, and the scores' fp32 copy if the softmax is in fp32.
 
     The cast back is smaller. Matrix products hold the scores, the safe softmax, its result and one mask byte, and for
     each pair of positions its visibility and the added value. If a layer returns its probabilities, those of
@@ -240,8 +247,10 @@ def _score_scratch_bytes(mixer: Attention | LatentAttention, tokens: int, kernel
 
 
 def _query_and_key_elements(mixer: LatentAttention) -> int:
+    """Return the elements per token of latent attention's queries and keys, all heads together."""
     return mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
 
 
 def _expanded_elements(mixer: LatentAttention) -> int:
+    """Return the elements per token of keys and values expanded from the latent, all heads together."""
     return mixer.heads * (mixer.qk_nope_head_dim + mixer.v_head_dim)

@@ -1,16 +1,15 @@
-"""The phases of inference with their memory: load, prefill of the prompt, decoding up to the full context."""
+"""The phases of text generation with their memory: load, prefill of the prompt, decoding up to the full context."""
 
 from typing import NamedTuple
 
-from planner.memory.inference.kv_cache import kv_cache, state_term
-from planner.memory.inference.scratch import largest_copy, scratch_bytes, tower_scratch_bytes
+from planner.memory.inference.kv_cache import deferred_kv_cache_term, state_term
+from planner.memory.inference.scratch import largest_decode_copy, scratch_bytes, tower_scratch_bytes
 from planner.memory.kernels import AttentionKind
 from planner.memory.logits import output_width, predicts_every_token
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
-from planner.memory.terms import library, measured_term, model, number_format, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.models.images import embeds_images, image_elements, image_patches, image_tokens
@@ -21,7 +20,7 @@ _HELD_SOURCE = "transformers 5.23 LlavaModel.forward and similar models: referen
 
 
 class VisionTerms(NamedTuple):
-    """Memory of images: the vision tower and the embedded prompt while it runs, then the encoded images."""
+    """Memory of a prompt's images: while the vision tower encodes them, and as encoded tokens afterwards."""
 
     tower: Term
     embedded: Term
@@ -29,7 +28,7 @@ class VisionTerms(NamedTuple):
 
 
 def pixels_term(architecture: Architecture, workload: Inference, precision: Precision) -> Term | None:
-    """Return the memory of an image encoder's input images, held by its caller; None for other networks."""
+    """Return the memory of the input images of an image encoder, held by the caller; None for other networks."""
     tower = architecture.main
     if architecture.kind != "vision-encoder" or tower.positions is None:
         return None
@@ -39,16 +38,16 @@ def pixels_term(architecture: Architecture, workload: Inference, precision: Prec
         workload.batch * elements * precision.compute_bytes,
         "B × p × w",
         (
-            chosen("B", workload.batch, "images"),
-            model("p", elements, "elements of an image: colors and pixels"),
-            library("w", precision.compute_bytes, "bytes per element"),
+            workload_symbol("B", workload.batch, "images"),
+            model_symbol("p", elements, "elements per image: color channels × pixels"),
+            library_symbol("w", precision.compute_bytes, "bytes per element"),
         ),
         "pixel_values, the argument of transformers' image encoders",
     )
 
 
 def vision_terms(architecture: Architecture, workload: Inference, precision: Precision) -> VisionTerms | None:
-    """Return the memory of the images of `workload` (defaults filled in); None without images or a tower.
+    """Return the memory of the images in `workload` (defaults filled in); None without images or vision tower.
 
     The later stages of a pipeline have none.
 
@@ -63,7 +62,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
     tower, size = architecture.stacks[0], precision.compute_bytes
     patches, tokens = image_patches(tower, workload.image_size), image_tokens(tower, workload.image_size)
     needed = tower_scratch_bytes(tower, images, patches, precision, workload.attention)
-    every = chosen("m", images, "images of all sequences")
+    every = workload_symbol("m", images, "images in all sequences together")
     prompt = workload.prompt_length or 0
     return VisionTerms(
         tower=measured_term(
@@ -72,8 +71,12 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
             "m × n × a",
             (
                 every,
-                model("n", patches, "patches of an image, with its special tokens"),
-                model("a", round(needed / (images * patches)), "bytes alive per patch inside the tower's widest layer"),
+                model_symbol("n", patches, "patches per image, special tokens included"),
+                model_symbol(
+                    "a",
+                    round(needed / (images * patches)),
+                    "live bytes per patch inside the vision tower's widest layer",
+                ),
             ),
             _TOWER_SOURCE,
         ),
@@ -82,10 +85,10 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
             workload.batch * prompt * architecture.hidden * size,
             "B × s × h × w",
             (
-                chosen("B", workload.batch, "sequences"),
-                chosen("s", prompt, "tokens of the prompt, those of images among them"),
-                model("h", architecture.hidden, "width of the language model"),
-                library("w", size, "bytes per element"),
+                workload_symbol("B", workload.batch, "sequences"),
+                workload_symbol("s", prompt, "tokens of the prompt, image tokens included"),
+                model_symbol("h", architecture.hidden, "width of the language model"),
+                library_symbol("w", size, "bytes per element"),
             ),
             _HELD_SOURCE,
         ),
@@ -95,9 +98,9 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
             "m × t × h × w",
             (
                 every,
-                model("t", tokens, "tokens that an image becomes"),
-                model("h", architecture.hidden, "width of the language model"),
-                library("w", size, "bytes per element"),
+                model_symbol("t", tokens, "tokens per encoded image"),
+                model_symbol("h", architecture.hidden, "width of the language model"),
+                library_symbol("w", size, "bytes per element"),
             ),
             _HELD_SOURCE,
         ),
@@ -107,14 +110,14 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
 _SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
 _MANY_TOKENS = 256
 _GROWING = (
-    "Each new token reallocates every layer's cache, a little larger: PyTorch's allocator keeps the freed caches until "
+    "Each new token reallocates every layer's KV cache, a little larger: PyTorch's allocator keeps freed caches until "
     "the card is full, so nvidia-smi may show far more than is needed."
 )
 _LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"
 
 
 def inference_timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots:
-    """Return the memory alive in each phase of `workload` (defaults filled in).
+    """Return the memory in each phase of text generation in `workload` (defaults filled in).
 
     **Formula**: prefill = weights + cache of the prompt + one layer's scratch, or the logits; decode = weights + cache
     of the whole context + logits. Buffers of different layers do not add up: each is freed before the next.
@@ -125,8 +128,8 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     state = state_term(architecture, batch)
     fixed = [item for item in (weights, state) if item is not None]
     own_prompt = 1 if architecture.kind == "encoder-decoder" else prompt
-    prefilled = kv_cache(architecture, batch, own_prompt, prompt, workload.kv_cache, prefilling=True)
-    cached = kv_cache(architecture, batch, context, prompt, workload.kv_cache)
+    prefilled = deferred_kv_cache_term(architecture, batch, own_prompt, prompt, workload.kv_cache, prefilling=True)
+    cached = deferred_kv_cache_term(architecture, batch, context, prompt, workload.kv_cache)
     scratch = _scratch_term(architecture, batch, prompt, precision, workload.attention)
     whole = batch * own_prompt if predicts_every_token(architecture) else batch
     every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
@@ -152,9 +155,9 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
                 encoded,
                 _logits_term(architecture, whole if every else batch, precision, every),
             ),
-            "the logits of the whole prompt"
+            "the output head computes the logits of the whole prompt"
             if every
-            else "the prompt is processed and the first token's logits are computed",
+            else "the prompt has been processed and the first token's logits are computed",
         ),
     ]
     if cached is not None:
@@ -175,24 +178,25 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
 
 
 def _alive_terms(fixed: list[Term], *more: Term | DeferredTerm | None) -> list[Term | DeferredTerm]:
+    """Return `fixed` and those of `more` that are not None."""
     return [*fixed, *(item for item in more if item is not None and item.bytes)]
 
 
 def _decode_copies_term(
     architecture: Architecture, batch: int, context: int, precision: Precision, attention: AttentionKind
 ) -> Term:
-    """Return the memory of the copies in the layer that copies most in a decoding step."""
+    """Return the memory of the tensors copied in a decoding step by the layer that copies most."""
     size = precision.compute_bytes
-    copied = largest_copy(architecture, context, precision, attention)
+    copied = largest_decode_copy(architecture, context, precision, attention)
     return measured_term(
         "temporaries",
         batch * copied.total * size,
         "B × n × k × w",
         (
-            chosen("B", batch, "sequences"),
-            chosen("n", copied.tokens, "tokens cached by the layer"),
-            model("k", copied.elements, "elements per token: keys copied for the next one, heads repeated or expanded"),
-            number_format("w", size, "bytes per element"),
+            workload_symbol("B", batch, "sequences"),
+            workload_symbol("n", copied.tokens, "tokens cached by that layer"),
+            model_symbol("k", copied.elements, "copied elements per token: appended keys, repeated or expanded heads"),
+            format_symbol("w", size, "bytes per element"),
         ),
         "transformers 5.23 cache_utils.DynamicLayer.update: torch.cat makes a new tensor for each token",
     )
@@ -207,9 +211,9 @@ def _scratch_term(
         needed,
         "B × s × a",
         (
-            chosen("B", batch, "sequences"),
-            chosen("s", prompt, "tokens of the prompt"),
-            model("a", round(needed / max(batch * prompt, 1)), "bytes alive per token inside the widest layer"),
+            workload_symbol("B", batch, "sequences"),
+            workload_symbol("s", prompt, "tokens of the prompt"),
+            model_symbol("a", round(needed / max(batch * prompt, 1)), "live bytes per token inside the widest layer"),
         ),
         _SCRATCH_SOURCE,
     )
@@ -223,9 +227,9 @@ def _logits_term(architecture: Architecture, outputs: int, precision: Precision,
         outputs * width * per_logit,
         "T × V × k",
         (
-            chosen("T", outputs, "tokens with an output"),
-            model("V", width, "width of the output"),
-            library("k", per_logit, "bytes per logit: as computed, and the fp32 copy"),
+            workload_symbol("T", outputs, "tokens for which logits are computed"),
+            model_symbol("V", width, "logits per token: the vocabulary, or the number of labels"),
+            library_symbol("k", per_logit, "bytes per logit, the fp32 copy included"),
         ),
         _LOGITS_SOURCE,
     )

@@ -1,4 +1,4 @@
-"""Reader of llama.cpp's load messages: buffers of weights, cache, state, graph and outputs on each device.
+"""Reader of llama.cpp's load messages: sizes of weight, KV cache, state, compute and output buffers per device.
 
 **Source**: src/llama-model.cpp, llama-kv-cache.cpp, llama-memory-recurrent.cpp and llama-context.cpp: sizes are divided
 by 2²⁰ and have two decimals; common/fit.cpp (before: llama-context.cpp): the memory breakdown in whole MiB, cut off.
@@ -27,6 +27,8 @@ _ON_CARD: Final = re.compile(r"^(?:Metal|MTL\d{0,3})_Mapped$")
 
 
 class _BufferKind(NamedTuple):
+    """Kind of buffer in llama.cpp's log, with the memory term it belongs to and its order of allocation."""
+
     name: str
     term: TermName
     meaning: str
@@ -35,27 +37,28 @@ class _BufferKind(NamedTuple):
 
 _BUFFER_KINDS: Final = {
     "model": _BufferKind("model buffer", "weights", "weights", 0),
-    "KV": _BufferKind("KV buffer", "kv_cache", "keys and values of every cell", 1),
+    "KV": _BufferKind("KV buffer", "kv_cache", "keys and values of all cache cells", 1),
     "RS": _BufferKind("state buffer", "state", "states of recurrent layers", 1),
-    "output": _BufferKind("output buffer", "logits", "logits and embeddings that are returned", 1),
-    "compute": _BufferKind("compute buffer", "activations", "the graph of one micro-batch", 2),
+    "output": _BufferKind("output buffer", "logits", "logits and embeddings returned to the caller", 1),
+    "compute": _BufferKind("compute buffer", "activations", "compute graph of one micro-batch", 2),
 }
 
 
 def read_llama_cpp(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the buffers of the largest loaded model, summed per device, and the unaccounted memory."""
+    """Yield the buffers of the largest model loaded in the log, summed per device, and the unaccounted memory."""
     buffers = [item for line in text.lines_with(*MARKS[:1]) for item in _buffer_amounts(line)]
-    found = _sums_per_device(max(_split_by_model(buffers), key=_sum_bytes, default=[]))
-    yield from found
-    yield from _breakdown_amounts(text, alone=not found)
+    device_sums = _sums_per_device(max(_split_by_model(buffers), key=_sum_bytes, default=[]))
+    yield from device_sums
+    yield from _breakdown_amounts(text, without_buffers=not device_sums)
 
 
 def _buffer_amounts(line: LogLine) -> Iterator[tuple[int, LoggedAmount]]:
+    """Yield allocation order and size of the buffer that `line` reports, if it reports one."""
     match = _BUFFER.search(line.text)
     if match:
         # In 2023 and 2024 the line of the weights had only "buffer".
         kind = _BUFFER_KINDS[match[2] or "model"]
-        place, on_host = match[1], _is_host(match[1])
+        place, on_host = match[1], _is_host_buffer(match[1])
         yield (
             kind.order,
             logged_amount(
@@ -71,59 +74,66 @@ def _buffer_amounts(line: LogLine) -> Iterator[tuple[int, LoggedAmount]]:
 
 
 def _split_by_model(buffers: Iterable[tuple[int, LoggedAmount]]) -> Iterator[list[LoggedAmount]]:
-    """Split the buffers by model: weights after a graph begin the next one."""
-    load: list[LoggedAmount] = []
+    """Yield the buffers of each loaded model; a weight buffer after a compute buffer starts the next model."""
+    buffers_of_model: list[LoggedAmount] = []
     last = 0
     for order, item in buffers:
         if order == 0 < last:
-            yield load
-            load = []
+            yield buffers_of_model
+            buffers_of_model = []
         last = order
-        load.append(item)
-    yield load
+        buffers_of_model.append(item)
+    yield buffers_of_model
 
 
-def _sum_bytes(load: list[LoggedAmount]) -> int:
-    return sum(item.bytes for item in load)
+def _sum_bytes(buffers: list[LoggedAmount]) -> int:
+    """Return the total bytes of the buffers of one loaded model."""
+    return sum(item.bytes for item in buffers)
 
 
-def _sums_per_device(load: list[LoggedAmount]) -> list[LoggedAmount]:
-    """Return the sums of buffers of one kind on one device: layers with a window have a separate cache."""
+def _sums_per_device(buffers: list[LoggedAmount]) -> list[LoggedAmount]:
+    """Return the buffer sizes summed per kind and device, since layers with a window have a separate cache."""
     sums: dict[tuple[str, str | None], LoggedAmount] = {}
-    for item in load:
+    for item in buffers:
         known = sums.get((item.name, item.device))
         sums[item.name, item.device] = item if known is None else _sum_of_amounts(known, item)
     return list(sums.values())
 
 
-def _sum_of_amounts(one: LoggedAmount, other: LoggedAmount) -> LoggedAmount:
-    return one.evolve(
-        bytes=one.bytes + other.bytes,
-        low_bytes=one.low_bytes + other.low_bytes,
-        high_bytes=one.high_bytes + other.high_bytes,
+def _sum_of_amounts(first: LoggedAmount, second: LoggedAmount) -> LoggedAmount:
+    """Return the first amount with the bytes of the second added."""
+    return first.evolve(
+        bytes=first.bytes + second.bytes,
+        low_bytes=first.low_bytes + second.low_bytes,
+        high_bytes=first.high_bytes + second.high_bytes,
     )
 
 
-def _breakdown_amounts(text: LogText, alone: bool) -> Iterator[LoggedAmount]:
-    """Yield the last breakdown of each device; one printed before anything was loaded is a projection."""
+def _breakdown_amounts(text: LogText, without_buffers: bool) -> Iterator[LoggedAmount]:
+    """Yield the amounts of each device's last memory breakdown; one before any load is llama.cpp's projection."""
     last: dict[str, tuple[re.Match[str], LogLine]] = {}
     for line in text.lines_with(*MARKS[1:]):
         match = _BREAKDOWN.search(line.text)
-        if match and 0 <= int(match[8]) <= int(match[2]) and not _is_host(match[1]):
+        if match and 0 <= int(match[8]) <= int(match[2]) and not _is_host_buffer(match[1]):
             last[match[1]] = (match, line)
     for device, (match, line) in last.items():
-        yield from _device_breakdown_amounts(device, match, line, alone)
+        yield from _device_breakdown_amounts(device, match, line, without_buffers)
 
 
-def _device_breakdown_amounts(device: str, match: re.Match[str], line: LogLine, alone: bool) -> Iterator[LoggedAmount]:
+def _device_breakdown_amounts(
+    device: str, match: re.Match[str], line: LogLine, without_buffers: bool
+) -> Iterator[LoggedAmount]:
+    """Yield the amounts in one device's row of the memory breakdown."""
     total, _free, _self, model, context, compute, unaccounted = (
         _whole_mib_amount(match[group]) for group in range(2, 9)
     )
     yield logged_amount("usable memory", total, "total memory of the device", line, counter="capacity", device=device)
-    if alone:
+    if without_buffers:
         yield logged_amount("model", model, "weights", line, term="weights", device=device)
         yield logged_amount("context", context, "keys, values and states", line, term="kv_cache", device=device)
-        yield logged_amount("compute", compute, "the graph of one micro-batch", line, term="activations", device=device)
+        yield logged_amount(
+            "compute", compute, "compute graph of one micro-batch", line, term="activations", device=device
+        )
     yield logged_amount(
         "unaccounted",
         unaccounted,
@@ -138,7 +148,8 @@ def _whole_mib_amount(number: str) -> PrintedAmount:
     return truncated_amount(number, MIB)
 
 
-def _is_host(place: str) -> bool:
+def _is_host_buffer(place: str) -> bool:
+    """Return whether a buffer's place, such as `CPU_Mapped`, is in host memory."""
     return bool(_HOST.search(place)) and not _ON_CARD.search(place)
 
 
@@ -150,7 +161,7 @@ _MARKS: Final = ("build", "n_ctx ", "compute capability", "general.name ")
 
 
 class LlamaCppFacts(NamedTuple):
-    """Facts that llama.cpp printed in a log: the first build, model and cards, and the last context length."""
+    """Facts printed in llama.cpp's log: build, model, cards, and context length, the last one if repeated."""
 
     version: str | None = None
     model: str | None = None

@@ -1,4 +1,4 @@
-"""Reader of nvidia-smi output: its table with the processes, and the lists of `--format=csv`.
+"""Reader of nvidia-smi output: its default table, and the CSV lists of GPUs and processes.
 
 The lists are those of `--query-gpu` and `--query-compute-apps`.
 
@@ -26,12 +26,13 @@ _USED_COLUMNS: Final = ("used_gpu_memory [MiB]", "used_memory [MiB]")
 
 
 def read_nvidia_smi(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the used and total memory of each card, and the memory of each process."""
+    """Yield used and total memory of each card, and the memory of each process on it."""
     yield from _table_amounts(text)
     yield from _csv_amounts(text)
 
 
 def _table_amounts(text: LogText) -> Iterator[LoggedAmount]:
+    """Yield the amounts in nvidia-smi's default table."""
     processes: list[tuple[str, str, int, LogLine]] = []
     for line in text.lines_with(*MARKS[:2]):
         usage, process = _USAGE.search(line.text), _PROCESS.search(line.text)
@@ -43,26 +44,28 @@ def _table_amounts(text: LogText) -> Iterator[LoggedAmount]:
     yield from _process_amounts(processes)
 
 
-def _card_amounts(device: str, name: str, used: int | None, total: int | None, line: LogLine) -> Iterator[LoggedAmount]:
-    """Yield the used and the total memory of a card, given in MiB, unless unknown."""
-    if used is not None:
+def _card_amounts(
+    device: str, name: str, used_mib: int | None, total_mib: int | None, line: LogLine
+) -> Iterator[LoggedAmount]:
+    """Yield used and total memory of a card from MiB counts; None counts are left out."""
+    if used_mib is not None:
         yield logged_amount(
             "used on the card",
-            _mib_amount(used),
+            _mib_amount(used_mib),
             f"all processes on {name}",
             line,
             counter="card",
             sense="moment",
             device=device,
         )
-    if total is not None:
+    if total_mib is not None:
         yield logged_amount(
-            "nvidia-smi's total", _mib_amount(total), f"of {name}", line, counter="card-total", device=device
+            "nvidia-smi's total", _mib_amount(total_mib), f"of {name}", line, counter="card-total", device=device
         )
 
 
 def _process_amounts(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[LoggedAmount]:
-    """Yield the largest process of each card as the measured one, the others as other processes."""
+    """Yield each card's largest process as the measured one, and its remaining processes as other processes."""
     seen: set[str] = set()
     for device, name, used, line in sorted(rows, key=lambda row: -row[2]):
         counter: Counter = "other-processes" if device in seen else "process"
@@ -72,6 +75,7 @@ def _process_amounts(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[
 
 
 def _csv_amounts(text: LogText) -> Iterator[LoggedAmount]:
+    """Yield the amounts in the CSV lists of `--query-gpu` and `--query-compute-apps`."""
     for head in text.lines_with(*MARKS[2:]):
         columns = [cell.strip() for cell in head.text.split(",")]
         rows = [(row, [cell.strip() for cell in row.text.split(",")]) for row in text.after(head, _MOST_ROWS)]
@@ -83,6 +87,7 @@ def _csv_amounts(text: LogText) -> Iterator[LoggedAmount]:
 
 
 def _csv_card_amounts(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[LoggedAmount]:
+    """Yield used and total memory of each card in the rows of `--query-gpu`."""
     for number, (line, row) in enumerate(rows):
         used, total = _mib_in_cell(row.get("memory.used [MiB]")), _mib_in_cell(row.get("memory.total [MiB]"))
         device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the card")
@@ -90,6 +95,7 @@ def _csv_card_amounts(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[Lo
 
 
 def _csv_process_rows(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[tuple[str, str, int, LogLine]]:
+    """Yield device, name, used MiB and line of each process in the rows of `--query-compute-apps`."""
     for line, row in rows:
         used = next((_mib_in_cell(row[column]) for column in _USED_COLUMNS if column in row), None)
         if used is not None:
@@ -98,9 +104,11 @@ def _csv_process_rows(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[tu
 
 
 def _mib_in_cell(cell: str | None) -> int | None:
+    """Return the MiB count in a CSV cell, None for cells such as `[N/A]`."""
     match = _CELL.fullmatch(cell or "")
     return int(match[1]) if match else None
 
 
-def _mib_amount(count: int) -> PrintedAmount:
-    return PrintedAmount(count * MIB, max(count - 1, 0) * MIB, (count + 1) * MIB)
+def _mib_amount(mib: int) -> PrintedAmount:
+    """Return `mib` MiB as a size in bytes, uncertain by 1 MiB."""
+    return PrintedAmount(mib * MIB, max(mib - 1, 0) * MIB, (mib + 1) * MIB)

@@ -1,4 +1,4 @@
-"""Detection of log formats; a log that contains several formats is read by each of their readers."""
+"""Detection of log formats, and reading of a log by the reader of every format that occurs in it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple
@@ -20,7 +20,7 @@ MAX_MEASURED: Final = 1_000
 
 
 class FormatReader(NamedTuple):
-    """Reader of one log format, with the format's title."""
+    """Reader function of one log format, with the format's title for users."""
 
     read: Reader
     title: str
@@ -40,7 +40,7 @@ _SPLITTING: Final = ("vllm", "llama.cpp")
 
 
 def read_log(text: str) -> LogReading:
-    """Return the memory amounts that a run printed in the log `text`.
+    """Return the memory amounts, engine, model and devices in the log `text` of a run.
 
     Raises:
         LogError: If it is too long, or in no supported format; the hint lists the formats.
@@ -49,16 +49,17 @@ def read_log(text: str) -> LogReading:
         hint = f"Cut it down to the lines about memory: at most {MAX_BYTES // MIB} MiB."
         raise LogError(f"the log has {len(text):,} characters", hint)
     log = LogText(text)
-    found = {name: tuple(form.read(log))[:MAX_MEASURED] for name, form in FORMATS.items()}
-    formats = tuple(sorted((name for name in FORMATS if found[name]), key=lambda name: -len(found[name])))
+    amounts = {name: tuple(format_reader.read(log))[:MAX_MEASURED] for name, format_reader in FORMATS.items()}
+    formats = tuple(sorted((name for name in FORMATS if amounts[name]), key=lambda name: -len(amounts[name])))
     if not formats:
-        known = "; ".join(form.title for form in FORMATS.values())
+        known = "; ".join(format_reader.title for format_reader in FORMATS.values())
         raise LogError("no memory amounts were recognized in this text", f"Supported formats: {known}.")
-    measured = tuple(item for name in formats for item in found[name])
+    measured = tuple(item for name in formats for item in amounts[name])
     return _log_reading(log, formats, measured)
 
 
 def _log_reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[LoggedAmount, ...]) -> LogReading:
+    """Return the reading of a log from its formats and amounts, with the facts that engines print."""
     vllm = read_vllm_facts(log) if "vllm" in formats else VllmFacts()
     llama = read_llama_cpp_facts(log) if "llama.cpp" in formats else LlamaCppFacts()
     devices = tuple(dict.fromkeys(item.device for item in measured if item.device is not None and item.term))
@@ -72,11 +73,12 @@ def _log_reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[L
         splits_model=len(devices) > 1 and any(name in _SPLITTING for name in formats),
         context_length=vllm.context_length or llama.context_length,
         cache_tokens=vllm.cache_tokens,
-        notes=("The log is very long: only its first part was read.",) if log.is_cut else (),
+        notes=("The log is too long to be read completely: only its first part was used.",) if log.is_cut else (),
     )
 
 
 def _engine_of_formats(formats: tuple[LogFormat, ...]) -> Literal["pytorch", "vllm", "llama.cpp"] | None:
+    """Return the engine that writes logs of `formats`, None if only nvidia-smi was recognized."""
     if "vllm" in formats:
         return "vllm"
     if "llama.cpp" in formats:

@@ -17,15 +17,16 @@ LogFormat = Literal[
     "training",
 ]
 Counter = Literal["allocated", "reserved", "process", "other-processes", "card", "capacity", "card-total", "host"]
-"""What was counted: PyTorch's live bytes; those its allocator holds; one process on the card; the others there; all
-that is used on the card; the bytes that a process can see; nvidia-smi's total; memory of the host."""
+"""What an amount counts, in this order: live bytes of PyTorch's tensors; bytes held by PyTorch's allocator; the
+measured process; other processes; all memory in use on the card; memory usable by a process; nvidia-smi's total; host
+memory."""
 Sense = Literal["peak", "moment", "at-least", "pool"]
-"""How to take an amount: the most there was; what was held when it was printed; known only from below; what an engine
-fills the card with, whatever the run needs."""
+"""How to read an amount: maximum of the run; value when printed; lower bound; pool that an engine fills regardless of
+need."""
 
 
 class LoggedAmount(Spec):
-    """One memory amount in a log; `low_bytes` to `high_bytes` is the rounding interval of the printed digits."""
+    """One memory amount from a log; `low_bytes` to `high_bytes` is the rounding interval of the printed digits."""
 
     name: str
     bytes: int
@@ -70,7 +71,7 @@ def logged_amount(
     sense: Sense = "peak",
     device: str | None = None,
 ) -> LoggedAmount:
-    """Return `amount`, printed in `line`, with its name and meaning."""
+    """Return a memory amount printed in `line` as a record with its name, meaning and line number."""
     return LoggedAmount(
         name=name,
         bytes=amount.bytes,

@@ -1,4 +1,4 @@
-"""The text of a log, searched within limits (huge input costs no more than its size), and the numbers in it."""
+"""The text of a log, searched with limits so that cost stays proportional to size, and sizes parsed from it."""
 
 import re
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ MAX_BYTES: Final = 16 * MIB
 MAX_LINE: Final = 64 * KIB
 MAX_MATCHED_LINES: Final = 20_000
 MAX_MATCHED_CHARACTERS: Final = 512 * KIB
-"""Limit of one reader; the start of an engine prints less than a hundredth of it."""
+"""Maximum number of lines matched by one reader; an engine's start-up prints less than a hundredth of this."""
 _SHOWN: Final = 300
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
 _PICKLE: Final = b"\x80"
 _ZIP: Final = b"PK\x03\x04"
 _UNPICKLED: Final = (
-    "Files like this can run code when they are loaded, so GPU Planner never loads them. In the program that wrote it, "
+    "Pickle files can run code when they are loaded, so GPU Planner never loads them. In the program that wrote it, "
     "use json.dump(torch.cuda.memory._snapshot(), open('snapshot.json', 'w')) instead, and open that file."
 )
 
 
 class LogLine(NamedTuple):
-    """A log line with its number, starting at 1, and the position of its first character in the log."""
+    """A log line with its number, starting at 1, and the offset of its first character in the log."""
 
     number: int
     text: str
@@ -39,7 +39,7 @@ class LogLine(NamedTuple):
 
 
 class LogText:
-    """The text of a log; `is_cut` means that a reader skipped part of it."""
+    """The text of a log; `is_cut` means that a reader reached its limit and skipped part of the text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -63,11 +63,11 @@ class LogText:
             yield LogLine(number, line, start)
 
     def before(self, line: LogLine) -> str:
-        """Return the line above `line`."""
+        """Return the text of the line above `line`."""
         return self._line_at(self._line_start_before(line.start - 2)) if line.start else ""
 
     def after(self, line: LogLine, most: int) -> Iterator[LogLine]:
-        """Yield up to `most` lines below `line`, up to the first blank one."""
+        """Yield up to `most` lines below `line`, ending at the first blank line."""
         number, start = line.number, line.start
         for _ in range(most):
             end = self.text.find("\n", start)
@@ -78,6 +78,7 @@ class LogText:
             yield LogLine(number, below, start)
 
     def _line_starts(self, marks: tuple[str, ...]) -> set[int]:
+        """Return the offsets of all lines that contain one of `marks`."""
         starts: set[int] = set()
         for mark in marks:
             at = self.text.find(mark)
@@ -91,16 +92,18 @@ class LogText:
         return starts
 
     def _line_start_before(self, at: int) -> int:
+        """Return the offset at which the line containing offset `at` starts."""
         return self.text.rfind("\n", 0, max(at + 1, 0)) + 1
 
     def _line_at(self, start: int) -> str:
+        """Return the text of the line that starts at offset `start`, without color codes."""
         end = self.text.find("\n", start)
         line = self.text[start : min(len(self.text) if end < 0 else end, start + MAX_LINE)]
         return _COLOURS.sub("", line.replace("\r", " "))
 
 
 def decode_log(data: bytes) -> str:
-    """Return the text of a log file, also in PowerShell's UTF-16; invalid bytes become question marks.
+    """Return the text of a log file in UTF-8 or PowerShell's UTF-16; invalid bytes become replacement characters.
 
     Raises:
         LogError: If it is too large, or a pickle or a PyTorch file, which are never read.
@@ -116,8 +119,7 @@ def decode_log(data: bytes) -> str:
 
 
 NUMBER: Final = r"(?<![\d.,])(-?\d[\d,]{0,18}(?:\.\d{1,12})?)"
-"""A printed number, as a group of a regular expression: bounded, and tried only where a number begins, so that no line
-of digits takes long."""
+"""Regular-expression group for a printed number, of bounded length so that long runs of digits match quickly."""
 UNITS: Final = {
     "B": 1,
     "bytes": 1,
@@ -135,7 +137,7 @@ BINARY: Final = {"KB": KIB, "MB": MIB, "GB": GIB}
 
 
 class PrintedAmount(NamedTuple):
-    """A size in bytes, with the smallest and the largest size that would be printed with the same digits."""
+    """A size in bytes, with the smallest and largest size that print as the same digits."""
 
     bytes: int
     low: int
@@ -143,7 +145,7 @@ class PrintedAmount(NamedTuple):
 
 
 def rounded_amount(number: str, factor: int, decimals: int = 0) -> PrintedAmount:
-    """Return `number` units of `factor` bytes, rounded to its last digit.
+    """Return the size of `number` units of `factor` bytes each, uncertain by half a unit of its last digit.
 
     `decimals` is the number of decimals that the program rounds to, for programs that drop trailing zeros.
     """
@@ -154,11 +156,11 @@ def rounded_amount(number: str, factor: int, decimals: int = 0) -> PrintedAmount
 
 
 def truncated_amount(number: str, factor: int, parts: int = 1) -> PrintedAmount:
-    """Return `number` units of `factor` bytes, truncated; a sum of `parts` such numbers lost a remainder each."""
+    """Return the size of `number` truncated units of `factor` bytes; in a sum each of `parts` numbers was truncated."""
     value = int(number.replace(",", "")) * factor
     return PrintedAmount(value, value, value + parts * (factor - 1))
 
 
 def exact_amount(count: int) -> PrintedAmount:
-    """Return the amount `count`, printed as an exact number of bytes."""
+    """Return the size of `count` bytes, printed exactly."""
     return PrintedAmount(count, count, count)

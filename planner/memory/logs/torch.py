@@ -42,7 +42,7 @@ _MEANINGS: Final = {
 
 
 def read_torch_stats(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the peak of each counter of the last `torch.cuda.memory_stats()` in `text`, exact to the byte.
+    """Yield the peak of each byte counter in the last `torch.cuda.memory_stats()` of `text`, exact to the byte.
 
     Only keys are matched, so dictionaries, ordered dictionaries, lists of pairs and JSON are read alike.
     """
@@ -58,6 +58,7 @@ def read_torch_stats(text: LogText) -> Iterator[LoggedAmount]:
 
 
 def _statistics_patterns(text: LogText) -> Iterator[re.Pattern[str]]:
+    """Yield the patterns of flat and nested `memory_stats()` that may occur in `text`."""
     if text.has(*_MARKS):
         yield _FLAT
     if all(text.has(f'"{key}"') or text.has(f"'{key}'") for key in _NESTED):
@@ -74,6 +75,8 @@ _AFTER: Final = 4
 
 
 class _AmountPattern(NamedTuple):
+    """Pattern of one amount in an out-of-memory message, with its name and meaning."""
+
     name: str
     pattern: re.Pattern[str]
     meaning: str
@@ -85,15 +88,20 @@ _MESSAGE_PATTERNS: Final = (
     _AmountPattern(
         "usable memory",
         re.compile(rf"total capac(?:ity|ty) of {_SIZE}|{_SIZE} total capacity"),
-        "the bytes that a process can see on the card",
+        "memory of the card usable by a process",
         "capacity",
         "peak",
     ),
-    _AmountPattern("free memory", re.compile(rf"of which {_SIZE} is free|{_SIZE} free"), "free when it failed", None),
+    _AmountPattern(
+        "free memory",
+        re.compile(rf"of which {_SIZE} is free|{_SIZE} free"),
+        "free memory when the allocation failed",
+        None,
+    ),
     _AmountPattern(
         "private pools",
         re.compile(rf"with {_SIZE} allocated in private pools"),
-        "CUDA graphs, within what is allocated",
+        "memory of CUDA graphs, part of the allocated bytes",
         None,
     ),
 )
@@ -103,7 +111,7 @@ _RESERVED: Final = re.compile(rf"{_SIZE} reserved in total by PyTorch")
 
 
 def read_torch_errors(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the amounts of each out-of-memory message; a run needs at least the held and the requested bytes.
+    """Yield the amounts in each out-of-memory message; a run needs at least allocated plus requested bytes.
 
     **Source**: c10/cuda/CUDACachingAllocator.cpp: sizes have two decimals in binary units. Before 2.1 the message was
     in brackets, before 1.5 unallocated bytes of the allocator were called "cached".
@@ -120,6 +128,7 @@ def read_torch_errors(text: LogText) -> Iterator[LoggedAmount]:
 def _message_amounts(
     message: str, requested: PrintedAmount, line: LogLine, device: str | None
 ) -> Iterator[LoggedAmount]:
+    """Yield the amounts in one out-of-memory message, including the failed request."""
     yield from _process_amounts(message, line, device)
     for item in _MESSAGE_PATTERNS:
         found = item.pattern.search(message)
@@ -137,7 +146,7 @@ def _message_amounts(
     if held:
         needed, meaning = (
             _sum_of_amounts(_matched_amount(held), requested),
-            "allocated when it failed, plus the failed request",
+            "bytes allocated when the allocation failed, plus the failed request",
         )
         yield logged_amount(
             "allocated and requested", needed, meaning, line, counter="allocated", sense="at-least", device=device
@@ -150,19 +159,19 @@ def _message_amounts(
         else None
     )
     if total:
-        meaning = "bytes held by PyTorch's allocator when it failed"
+        meaning = "bytes held by PyTorch's allocator when the allocation failed"
         yield logged_amount("reserved", total, meaning, line, counter="reserved", sense="at-least", device=device)
 
 
 def _process_amounts(message: str, line: LogLine, device: str | None) -> Iterator[LoggedAmount]:
-    """Yield the processes on the card; in a container none is called "this", so the largest is used."""
+    """Yield the bytes of processes on the card; containers hide which is "this process": the largest counts."""
     own = _OWN.search(message)
     others = sorted(
         ((_matched_amount(found, 1), f"process {found[1]}") for found in _OTHERS.finditer(message)), reverse=True
     )
     amount, name = (_matched_amount(own), "this process") if own else others.pop(0) if others else (None, "")
     if amount:
-        meaning = "bytes held on the card when it failed"
+        meaning = "bytes held on the card when the allocation failed"
         yield logged_amount(name, amount, meaning, line, counter="process", sense="at-least", device=device)
     for amount, name in others:
         yield logged_amount(
@@ -170,18 +179,20 @@ def _process_amounts(message: str, line: LogLine, device: str | None) -> Iterato
         )
 
 
-def _matched_amount(match: re.Match[str], skip: int = 0) -> PrintedAmount:
-    number, unit = [group for group in match.groups() if group is not None][skip : skip + 2]
+def _matched_amount(match: re.Match[str], skipped_groups: int = 0) -> PrintedAmount:
+    """Return the size that a match found: the first number and unit after `skipped_groups` groups."""
+    number, unit = [group for group in match.groups() if group is not None][skipped_groups : skipped_groups + 2]
     return rounded_amount(number, UNITS[unit])
 
 
-def _sum_of_amounts(one: PrintedAmount, other: PrintedAmount) -> PrintedAmount:
-    return PrintedAmount(one.bytes + other.bytes, one.low + other.low, one.high + other.high)
+def _sum_of_amounts(first: PrintedAmount, second: PrintedAmount) -> PrintedAmount:
+    """Return the sum of two printed sizes with its bounds."""
+    return PrintedAmount(first.bytes + second.bytes, first.low + second.low, first.high + second.high)
 
 
 _MOST_CONTAINERS: Final = 250_000
 _MOST_VALUES: Final = 1_000_000
-"""What 16 MiB of a real snapshot stay below; more would take many times the memory of the text itself."""
+"""Limit of values in a JSON snapshot, above that of any real 16 MiB file; parsing more would take too much memory."""
 _DEVICES: Final = 1_024
 _COUNTED: Final[tuple[tuple[Counter, str, dict[str, int]], ...]] = (
     ("allocated", "allocated_size", {"alloc": 1, "free_requested": -1}),
@@ -194,7 +205,7 @@ _COUNTED: Final[tuple[tuple[Counter, str, dict[str, int]], ...]] = (
 
 
 def read_torch_snapshot(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the allocated and reserved bytes of each device of a JSON snapshot, peaks if it has a history.
+    """Yield allocated and reserved bytes per device of a JSON memory snapshot; peak bytes if it has a history.
 
     **Source**: torch/cuda/memory.py, `_snapshot`: segments have `total_size` and `allocated_size`; the history of a
     device is a list of actions, of which `alloc` and `free_requested` change what is allocated, `segment_alloc`,
@@ -214,6 +225,7 @@ def read_torch_snapshot(text: LogText) -> Iterator[LoggedAmount]:
 
 
 def _segments_and_histories(text: LogText) -> tuple[list[dict[str, object]], list[list[dict[str, object]]]]:
+    """Return the segments of all devices and the event history of each device, empty if `text` is no snapshot."""
     plain = text.text.strip()
     if not (plain[:1] in ("{", "[") and '"total_size"' in plain and '"allocated_size"' in plain):
         return [], []
@@ -229,18 +241,20 @@ def _segments_and_histories(text: LogText) -> tuple[list[dict[str, object]], lis
 
 
 def _json_objects(value: object) -> list[dict[str, object]]:
+    """Return the JSON objects in the list `value`, empty if it is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _json_integer(value: object) -> int:
+    """Return `value` if it is an integer, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _peak_bytes(now: int, trace: Iterable[dict[str, object]], steps: dict[str, int]) -> int:
-    """Return the peak bytes, by replaying the trace backwards from the current amount."""
-    held = highest = now
+def _peak_bytes(current_bytes: int, trace: Iterable[dict[str, object]], sign_by_action: dict[str, int]) -> int:
+    """Return the peak bytes in a history, replayed backwards from `current_bytes`."""
+    held = highest = current_bytes
     for event in reversed(list(trace)):
-        held -= steps.get(str(event.get("action")), 0) * _json_integer(event.get("size"))
+        held -= sign_by_action.get(str(event.get("action")), 0) * _json_integer(event.get("size"))
         highest = max(highest, held)
     return highest
 
@@ -258,11 +272,11 @@ _SUMMARY_COUNTERS: Final = {
     "GPU reserved memory": ("peak reserved", "reserved"),
     "Non-releasable memory": ("peak non-releasable", "inactive_split"),
 }
-"""Name of each row, and its counter in the statistics."""
+"""Name and counter in `memory_stats()` of each row in `memory_summary()`."""
 
 
 def read_torch_summary(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the peak of each counter of every `torch.cuda.memory_summary()` in `text`.
+    """Yield the peak of each byte counter in every `torch.cuda.memory_summary()` of `text`.
 
     **Source**: torch/cuda/memory.py: sizes are divided by powers of 1,024 and truncated, whatever the unit is called;
     versions before 2.0 wrote KB, MB and GB for the same powers of 1,024 (pytorch/pytorch#91854).

@@ -1,4 +1,4 @@
-"""Reader of the memory output from training programs: transformers' Trainer, PEFT's examples, torchtune.
+"""Reader of memory peaks printed by training programs: transformers' Trainer, PEFT's examples, torchtune.
 
 **Source**: transformers 5.23, trainer_pt_utils.metrics_format: bytes shifted by 20 bits and called MB; trainer_utils:
 a stage's peak is its initial memory plus `alloc_delta` plus `peaked_delta`. PEFT's examples print whole MiB with
@@ -41,7 +41,7 @@ _NEEDED: Final = ("train_mem_gpu_alloc_delta", "train_mem_gpu_peaked_delta")
 
 
 def read_training(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the memory peaks of the training, the highest one of each kind."""
+    """Yield the memory peaks of a training run, the highest of each kind."""
     highest: dict[str, LoggedAmount] = {}
     metrics: dict[str, tuple[PrintedAmount, LogLine]] = {}
     for line in text.lines_with(*_MARKS):
@@ -55,6 +55,7 @@ def read_training(text: LogText) -> Iterator[LoggedAmount]:
 
 
 def _peak_amounts(line: LogLine) -> Iterator[LoggedAmount]:
+    """Yield the peaks that PEFT's examples or torchtune print in `line`."""
     for found in _PEFT.finditer(line.text):
         meaning = "peak bytes of live tensors in training"
         yield logged_amount("peak allocated", truncated_amount(found[1], MIB), meaning, line, counter="allocated")
@@ -65,11 +66,13 @@ def _peak_amounts(line: LogLine) -> Iterator[LoggedAmount]:
 
 
 def _torchtune_amount(counted: str, amount: PrintedAmount, line: LogLine) -> LoggedAmount:
-    meaning = "the peak up to this line"
+    """Return a peak that torchtune printed, by its name for the counter (allocation, reserved, active)."""
+    meaning = "peak of the run up to this line"
     return logged_amount(_NAMES[counted], amount, meaning, line, counter=_TUNE_COUNTERS.get(counted))
 
 
 def _trainer_peak_amount(metrics: dict[str, tuple[PrintedAmount, LogLine]]) -> Iterator[LoggedAmount]:
+    """Yield the training peak from the Trainer's metrics: start, lasting growth, and peak above both."""
     if all(name in metrics for name in _NEEDED):
         parts = [amount for name, (amount, _) in metrics.items() if name != "init_mem_gpu_peaked_delta"]
         total = PrintedAmount(*(sum(part) for part in zip(*parts, strict=True)))

@@ -1,4 +1,4 @@
-"""Reader of vLLM's start-up messages, versions 0.2 to 0.30: weights, profiled peak, graphs, and cache pool.
+"""Reader of vLLM's start-up messages, versions 0.2 to 0.30: weights, profiled peak, CUDA graphs, KV cache pool.
 
 **Source**: vllm/worker/worker.py and model_runner.py (V0), vllm/v1/worker/gpu_worker.py, gpu_model_runner.py and
 vllm/utils/mem_utils.py (V1). All sizes are divided by 2³⁰ and rounded to two decimals, the weights' to four in some
@@ -34,7 +34,7 @@ MARKS: Final = (
 
 
 class _AmountPattern(NamedTuple):
-    """Pattern of an amount; of several matches with one name, the most precise one is used."""
+    """Pattern of one amount in vLLM's log; if several lines match, the most precise number is used."""
 
     name: str
     pattern: re.Pattern[str]
@@ -44,8 +44,9 @@ class _AmountPattern(NamedTuple):
     sense: Sense = "peak"
 
 
-def _any_form_pattern(*forms: str) -> re.Pattern[str]:
-    return re.compile("|".join(form.replace("<N>", NUMBER) for form in forms))
+def _any_form_pattern(*regexes: str) -> re.Pattern[str]:
+    """Return a pattern that matches any of `regexes`, in which `<N>` stands for a number."""
+    return re.compile("|".join(form.replace("<N>", NUMBER) for form in regexes))
 
 
 _AMOUNT_PATTERNS: Final = (
@@ -57,7 +58,7 @@ _AMOUNT_PATTERNS: Final = (
             r"weights memory: <N> ?GiB",
             r"<N> GiB for weights?\b",
         ),
-        "memory used by loading the model on this worker",
+        "memory used by loading the model's weights on this worker",
         "weights",
     ),
     _AmountPattern(
@@ -67,7 +68,7 @@ _AMOUNT_PATTERNS: Final = (
             r"torch peak memory increase: <N> ?GiB",
             r"<N> GiB for peak activation",
         ),
-        "the peak of a profiling run with the largest batch, logits and sampler included",
+        "activation peak of a profiling run with the largest batch, logits and sampler included",
         "activations",
     ),
     _AmountPattern(
@@ -110,7 +111,7 @@ _AMOUNT_PATTERNS: Final = (
     _AmountPattern(
         "usable memory",
         _any_form_pattern(r"total_gpu_memory\s{0,8}\(?<N> ?GiB", r"Free memory on device \([\d.]{1,12}/<N> GiB\)"),
-        "the bytes that a process can see on the card",
+        "memory of the card usable by a process",
         None,
         "capacity",
     ),
@@ -130,7 +131,7 @@ _COPY: Final = re.compile(r"(?:Worker_|EngineCore_)DP[1-9]")
 
 
 def read_vllm(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the amounts of each worker, except data-parallel copies."""
+    """Yield the amounts that each worker printed, except copies of data-parallel replicas."""
     values_by_key: dict[tuple[str, str], LoggedAmount] = {}
     for line in text.lines_with(*MARKS):
         if _COPY.search(line.text):
@@ -144,38 +145,46 @@ def read_vllm(text: LogText) -> Iterator[LoggedAmount]:
 
 
 def _keep_most_precise(
-    values_by_key: dict[tuple[str, str], LoggedAmount],
-    item: _AmountPattern,
+    amounts_by_key: dict[tuple[str, str], LoggedAmount],
+    pattern: _AmountPattern,
     match: re.Match[str],
     line: LogLine,
     device: str,
 ) -> None:
+    """Store the matched amount in `amounts_by_key` unless a more precise amount of that name is stored."""
     number = next(group for group in match.groups() if group is not None)
     amount = rounded_amount(number, GIB, _DECIMALS)
-    known = values_by_key.get((item.name, device))
+    known = amounts_by_key.get((pattern.name, device))
     if known is None or amount.high - amount.low <= known.high_bytes - known.low_bytes:
-        values_by_key[item.name, device] = logged_amount(
-            item.name, amount, item.meaning, line, term=item.term, counter=item.counter, sense=item.sense, device=device
+        amounts_by_key[pattern.name, device] = logged_amount(
+            pattern.name,
+            amount,
+            pattern.meaning,
+            line,
+            term=pattern.term,
+            counter=pattern.counter,
+            sense=pattern.sense,
+            device=device,
         )
 
 
-def _non_torch_amounts(values_by_key: dict[tuple[str, str], LoggedAmount]) -> Iterator[LoggedAmount]:
-    """Yield the memory outside PyTorch: newer versions print it together with the weights, which are subtracted."""
-    for (name, device), both in values_by_key.items():
-        weights = values_by_key.get(("model weights", device))
-        if name == "weights and outside PyTorch" and weights and ("outside PyTorch", device) not in values_by_key:
-            yield both.evolve(
+def _non_torch_amounts(amounts_by_key: dict[tuple[str, str], LoggedAmount]) -> Iterator[LoggedAmount]:
+    """Yield the memory outside PyTorch for versions that print it only together with the weights."""
+    for (name, device), total in amounts_by_key.items():
+        weights = amounts_by_key.get(("model weights", device))
+        if name == "weights and outside PyTorch" and weights and ("outside PyTorch", device) not in amounts_by_key:
+            yield total.evolve(
                 name="outside PyTorch",
-                bytes=both.bytes - weights.bytes,
-                low_bytes=both.low_bytes - weights.high_bytes,
-                high_bytes=both.high_bytes - weights.low_bytes,
-                meaning="memory used by weights and libraries, minus the weights",
+                bytes=total.bytes - weights.bytes,
+                low_bytes=total.low_bytes - weights.high_bytes,
+                high_bytes=total.high_bytes - weights.low_bytes,
+                meaning="memory used by libraries outside PyTorch's allocator (weights are subtracted)",
                 term="framework_overhead",
             )
 
 
 def _worker_name(line: LogLine) -> str:
-    """Return the name of the worker that printed a line; without parallelism the only worker is 0."""
+    """Return the name of the worker that printed a line; without parallelism the only worker is "0"."""
     worker = _WORKER.search(line.text)
     if worker:
         return re.sub(r"^DP0_?", "", worker[1]).rstrip("_") or "0"
@@ -184,7 +193,7 @@ def _worker_name(line: LogLine) -> str:
 
 
 BLOCK_TOKENS: Final = 16
-"""Tokens per block of the cache on CUDA cards (vLLM's default for `--block-size`)."""
+"""Tokens per block of the KV cache on CUDA cards (vLLM's default for `--block-size`)."""
 _VERSION: Final = re.compile(r"(?:LLM engine \(v|vLLM API server version v?)(\d[\w.+]{1,40})")
 _MODEL: Final = re.compile(r"(?:model=|Starting to load model )['\"]?([^\s'\",]{1,200}?)(?:\.\.\.|['\",\s])")
 _LENGTH: Final = re.compile(r"max_(?:seq|model)_len[=:] ?(\d{1,10})")
@@ -204,7 +213,7 @@ _MARKS: Final = (
 
 
 class VllmFacts(NamedTuple):
-    """Facts that vLLM printed in a log, the last value of each."""
+    """Facts printed in vLLM's log; if one is printed repeatedly, the last value."""
 
     version: str | None = None
     model: str | None = None
@@ -239,5 +248,6 @@ def read_vllm_facts(text: LogText) -> VllmFacts:
 
 
 def _parsed_integer(text: str | None) -> int | None:
+    """Return the integer in `text` without thousands separators, None for missing text or zero."""
     digits = (text or "").replace(",", "")
     return int(digits) if digits and int(digits) else None

@@ -1,4 +1,4 @@
-"""Memory of a card under DeepSpeed's ZeRO at each stage, with default buffer sizes."""
+"""Memory of a card under DeepSpeed's ZeRO, stage by stage, with DeepSpeed's default buffer sizes."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -23,16 +23,16 @@ from planner.workload.parallel import Parallel
 
 SOURCE: Final = "DeepSpeed 0.19 runtime/zero: stage_1_and_2.py, stage3.py, config.py"
 REDUCE_BUCKET: Final = 500_000_000
-"""Elements of the bucket into which gradients are copied in the backward pass (`reduce_bucket_size`)."""
+"""Size in elements of the bucket that collects gradients in the backward pass (`reduce_bucket_size`)."""
 PREFETCH: Final = 50_000_000
-"""Elements gathered ahead of use (`stage3_prefetch_bucket_size`)."""
+"""Maximum number of parameters that stage 3 gathers ahead of use (`stage3_prefetch_bucket_size`)."""
 MAX_LIVE: Final = 1_000_000_000
 """Elements that may be gathered at once, and the distance within which a reused parameter stays gathered
 (`stage3_max_live_parameters`, `stage3_max_reuse_distance`)."""
 PERSISTENT: Final = 100_000
-"""Elements of the largest tensor that is not sharded (`stage3_param_persistence_threshold`)."""
+"""Threshold in elements below which stage 3 does not shard a tensor (`stage3_param_persistence_threshold`)."""
 SUB_GROUP: Final = 1_000_000_000
-"""Elements that the optimizer steps at once (`sub_group_size`)."""
+"""Maximum number of parameters that the optimizer updates at once (`sub_group_size`)."""
 
 
 _REPLACED: Final[frozenset[TermName]] = frozenset(
@@ -41,7 +41,7 @@ _REPLACED: Final[frozenset[TermName]] = frozenset(
 
 
 class ZeroMemory(NamedTuple):
-    """Memory terms and parameter counts of a network under ZeRO at `stage`.
+    """Unsharded memory terms and parameter counts of a network trained under ZeRO at `stage`.
 
     `weights` and `gradients` are those of the 16-bit (or fp32) network, `states` the optimizer's states and `master`
     the fp32 parameters, None where the network itself is in fp32; `size` is the bytes of a parameter as computed,
@@ -61,14 +61,14 @@ class ZeroMemory(NamedTuple):
     offload: str
     persistent_buffers: PersistentBuffers
 
-    def part(self, whole: AnyTerm | None) -> list[AnyTerm]:
-        """Return one card's share of the term `whole`, empty for None."""
+    def card_share(self, whole: AnyTerm | None) -> list[AnyTerm]:
+        """Return one card's share of the term `whole` as a list, empty for None."""
         if whole is None:
             return []
         return [sharded_term(whole, self.counts.share, self.counts.total, self.cards, SOURCE)]
 
     def host_bytes(self) -> int | None:
-        """Return the bytes offloaded by each card to host memory or disk, None without offloading.
+        """Return the bytes that each card offloads to host memory or disk, None without offloading.
 
         **Formula**: states, fp32 parameters and, from stage 2 on, gradients in fp32; a pinned 16-bit copy of the
         parameters in stages 1 and 2, in which they come back; in stage 3 those that are offloaded themselves.
@@ -78,11 +78,11 @@ class ZeroMemory(NamedTuple):
         copied = self.weights if self.stage < 3 or self.offload != "optimizer" else None
         whole = [item for item in (self.master, self.states, self.adapters, copied) if item is not None]
         gradients = 4 * self.counts.share if self.stage > 1 and self.gradients is not None else 0
-        return gradients + sum([self.part(item)[0].bytes for item in whole])
+        return gradients + sum([self.card_share(item)[0].bytes for item in whole])
 
 
 def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: ZeroMemory, accumulates: bool) -> tuple[Snapshot, ...]:
-    """Return the snapshots of a step under `zero` from those of an unsharded step.
+    """Return the snapshots of a training step under `zero`, derived from the snapshots of an unsharded step.
 
     **Formula** with AdamW in 16 bits: stage 1 keeps 2P + 2P of gradients + 12P/N, stage 2 2P + 14P/N, stage 3 16P/N;
     all hold 4P/N more of gradients in fp32 while the optimizer steps (stage 3: of at most 10⁹ parameters). In addition
@@ -95,12 +95,12 @@ def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: ZeroMemory, accumulate
     **Assumes** DeepSpeed's own defaults; the Trainer of transformers sets buckets by the hidden size where the file
     says "auto".
     """
-    weights = [zero.weights] if zero.stage < 3 else zero.part(zero.weights)
+    weights = [zero.weights] if zero.stage < 3 else zero.card_share(zero.weights)
     if zero.offload in ("parameters", "nvme"):
         weights = []
-    kept = [*weights, *zero.part(zero.adapters)]
+    kept = [*weights, *zero.card_share(zero.adapters)]
     if zero.offload == "none":
-        kept += [*zero.part(zero.master), *zero.part(zero.states)]
+        kept += [*zero.card_share(zero.master), *zero.card_share(zero.states)]
     load, *later = snapshots
     sent = {phase: _communication_term(zero, phase) for phase in {snapshot.name for snapshot in later}}
     after = [
@@ -117,45 +117,48 @@ def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: ZeroMemory, accumulate
 
 
 def _zero_snapshot(
-    snapshot: Snapshot, zero: ZeroMemory, kept: list[AnyTerm], sent: AnyTerm, complete: bool
+    snapshot: Snapshot, zero: ZeroMemory, kept: list[AnyTerm], communication: AnyTerm, complete: bool
 ) -> Snapshot:
-    """Return the snapshot with sharded terms; `complete` means that all gradients have been computed."""
+    """Return `snapshot` with ZeRO's terms; `complete` means that all gradients of the step exist."""
     flowing = [item for item in snapshot.terms if item.name not in _REPLACED]
     gradients = _gradient_terms(snapshot, zero, complete)
-    return Snapshot(snapshot.name, [*kept, *gradients, *flowing, sent], snapshot.explanation)
+    return Snapshot(snapshot.name, [*kept, *gradients, *flowing, communication], snapshot.explanation)
 
 
 def _gradient_terms(snapshot: Snapshot, zero: ZeroMemory, complete: bool) -> list[AnyTerm]:
-    """Return the gradients at `snapshot`: unsharded in stage 1, shares from stage 2 on.
+    """Return the gradients alive in `snapshot`: unsharded in stage 1, one card's share from stage 2 on.
 
     Stage 3 allocates the buffer of its share at the start. From stage 2 on gradients are offloaded with the optimizer.
     """
     if zero.gradients is None or (zero.offload != "none" and zero.stage > 1):
         return []
     if zero.stage == 3 or complete:
-        return [zero.gradients] if zero.stage == 1 else zero.part(zero.gradients)
+        return [zero.gradients] if zero.stage == 1 else zero.card_share(zero.gradients)
     made = [item for item in snapshot.terms if item.name == "gradients"]
-    return made if zero.stage == 1 else [share for item in made for share in zero.part(item)]
+    return made if zero.stage == 1 else [share for item in made for share in zero.card_share(item)]
 
 
 def _communication_term(zero: ZeroMemory, phase: str) -> AnyTerm:
+    """Return the memory of ZeRO's communication buffers in `phase`."""
     return communication_term(_bucket_buffers(zero, phase), SOURCE, zero.persistent_buffers, assumed=zero.stage == 3)
 
 
 def _bucket_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
+    """Return name and bytes of ZeRO's buffers in `phase`: gradient bucket, fp32 gradients, gathered parameters."""
     parts: list[Buffer] = []
     if phase == "backward" or zero.stage == 3:
         bucket = REDUCE_BUCKET * zero.size
         parts.append(("bucket of gradients to reduce", bucket))
     if phase == "step" and zero.offload == "none" and zero.master is not None:
         own = min(zero.counts.share, SUB_GROUP) if zero.stage == 3 else zero.counts.share
-        parts.append(("gradients in fp32, for the optimizer", 4 * own))
+        parts.append(("fp32 gradients for the optimizer", 4 * own))
     if zero.stage == 3:
         parts += _unsharded_parameter_buffers(zero, phase)
     return parts
 
 
 def _unsharded_parameter_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
+    """Return name and bytes of stage 3's buffers with unsharded parameters and gradients in `phase`."""
     size = zero.size
     parts = [("tensors too small to shard", zero.small * size)]
     if phase != "step":
@@ -163,12 +166,12 @@ def _unsharded_parameter_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
         parts.append(("parameters gathered or prefetched", live * size))
     if phase == "backward":
         layer = zero.counts.layer
-        parts.append(("gradients of a layer, before the bucket", layer * size))
+        parts.append(("gradients of a layer, not yet in the bucket", layer * size))
     return parts
 
 
 class DeepSpeedZero(ShardingStrategy):
-    """DeepSpeed's ZeRO engine: 16-bit parameters with fp32 copies, and buckets."""
+    """DeepSpeed's ZeRO engine: parameters in 16 bits with fp32 copies, and communication buckets."""
 
     name = "deepspeed"
     title = "DeepSpeed"
@@ -181,11 +184,11 @@ class DeepSpeedZero(ShardingStrategy):
         return f"ZeRO-{zero}"
 
     def stored_memory_summary(self, _parallel: Parallel) -> str:
-        """Return a summary of the memory that ZeRO stores on each card."""
+        """Return a text on the parameters, gradients, states and buckets that ZeRO keeps on each card."""
         return "16-bit parameters and gradients, fp32 parameters and states, and buckets of 5 · 10⁸ elements"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return the snapshots of `step` on one card."""
+        """Return the memory snapshots of one card in the training step `step`."""
         workload, unsharded_timeline = step.workload, step.unsharded_timeline
         last = {item.name: item for item in unsharded_timeline.snapshots[-1].terms}
         zero = ZeroMemory(
@@ -196,9 +199,9 @@ class DeepSpeedZero(ShardingStrategy):
             small=_small_tensor_parameters(step.architecture),
             weights=last["weights"],
             gradients=last.get("gradients"),
-            states=step.kept_named("optimizer_states"),
+            states=step.persistent_term("optimizer_states"),
             master=step.master(last["weights"]),
-            adapters=step.kept_named("adapters"),
+            adapters=step.persistent_term("adapters"),
             offload=workload.parallel.offload,
             persistent_buffers=step.persistent_buffers,
         )

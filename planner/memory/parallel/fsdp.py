@@ -1,4 +1,4 @@
-"""Memory of a card under PyTorch's FSDP2, which shards parameters, gradients and states layer by layer."""
+"""Memory of a card under PyTorch's FSDP2, which shards parameters, gradients and optimizer states by layer."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -27,15 +27,13 @@ from planner.workload.training import Training
 SOURCE: Final = "PyTorch 2.13 torch/distributed/fsdp/_fully_shard"
 _PERSISTENT_TERMS: Final[frozenset[TermName]] = frozenset((*LASTING, "gradients", "communication"))
 
-_BEFORE_THE_LAST: Final = (
-    "the backward pass works on the layer before the last, while the gradients of the last are reduced"
-)
-_AFTER_THE_FIRST: Final = "the backward pass works on the second layer; the gradients of those behind it are reduced"
-_FREED: Final = "what the backward pass has freed by then, less what its last norm holds"
+_BEFORE_THE_LAST: Final = "the backward pass runs the last but one layer, while the last layer's gradients are reduced"
+_AFTER_THE_FIRST: Final = "the backward pass runs the second layer; the gradients of all later layers are reduced"
+_FREED: Final = "activations freed by the backward pass so far, minus those of the norm that runs"
 
 
 class FsdpUnitBytes(NamedTuple):
-    """Sizes in bytes of FSDP's units (a layer, the edges): their parameters, gradients and reduced gradients.
+    """Bytes of FSDP's units (the largest layer, the edges): parameters, gradients, and gradients being reduced.
 
     The edges are the tensors outside the layers: embeddings, the last norm, the head.
     """
@@ -49,7 +47,7 @@ class FsdpUnitBytes(NamedTuple):
 
 
 class FsdpShares(NamedTuple):
-    """A training step sharded by FSDP: parameter counts, unit sizes, and one card's shares.
+    """A training step sharded by FSDP: parameter counts, bytes of its units, and one card's shares.
 
     `kept` are the shares of terms that persist from step to step, `gradients` the share of all reduced gradients,
     `persistent` the shares of either kind that stay on the card. `accumulates` means that gradients outlive the first
@@ -67,31 +65,31 @@ class FsdpShares(NamedTuple):
     offloads: bool
     persistent_buffers: PersistentBuffers
 
-    def layer_gradients_share(self, layers: int) -> list[AnyTerm]:
-        """Return the share of the gradients of `layers` layers, unless accumulated gradients persist anyway."""
+    def layer_gradient_terms(self, layers: int) -> list[AnyTerm]:
+        """Return a card's share of the gradients of `layers` layers, empty if accumulated gradients include it."""
         if self.accumulates or self.offloads or self.gradients is None or not layers:
             return []
         made, every = layers * self.counts.layer, self.counts.share * self.cards
         return [partial_term(self.gradients, made, every, "share of the gradients reduced so far")]
 
-    def all_gradients(self) -> list[AnyTerm]:
-        """Return the share of all gradients, unless accumulated gradients persist anyway."""
+    def all_gradient_terms(self) -> list[AnyTerm]:
+        """Return a card's share of all gradients, empty if accumulated gradients include it."""
         return [] if self.accumulates or self.offloads or self.gradients is None else [self.gradients]
 
     def host_bytes(self) -> int | None:
-        """Return the bytes offloaded by each card to host memory, None without offloading."""
+        """Return the bytes that each card offloads to host memory, None without offloading."""
         if not self.offloads:
             return None
         held = [*self.kept, *([self.gradients] if self.gradients else [])]
         return sum([item.bytes for item in held])
 
     def communication(self, *unit_buffers: Buffer) -> AnyTerm:
-        """Return the communication buffers of a snapshot."""
+        """Return the memory of the communication buffers that hold `unit_buffers` at one moment."""
         return communication_term(unit_buffers, SOURCE, self.persistent_buffers)
 
 
 class FreedActivations(NamedTuple):
-    """Activations freed by the backward pass: `layer` bytes with each layer, `behind` before the last layer.
+    """Activation bytes freed by the backward pass: `layer` per layer, and `behind` before the last layer.
 
     `norm` is the memory of a layer's first norm, which comes last, in addition to all gradients of that layer.
     """
@@ -104,7 +102,7 @@ class FreedActivations(NamedTuple):
 def fsdp_snapshots(
     snapshots: tuple[Snapshot, ...], sharding: FsdpShares, freed: FreedActivations
 ) -> tuple[Snapshot, ...]:
-    """Return the snapshots of a sharded step from those of an unsharded step.
+    """Return the snapshots of a step sharded by FSDP, derived from the snapshots of an unsharded step.
 
     `snapshots` are load, forward, loss, the backward pass at the head, in the last and in the first layer and, where it
     is trained, at the embedding, and the step.
@@ -130,25 +128,27 @@ def fsdp_snapshots(
 
 
 def _last_layer_forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
+    """Return the moment when the forward pass has just gathered the last layer's parameters."""
     held = [item for item in _short_lived_terms(snapshot) if item.name != "logits"]
     gathered = (
-        _gather_buffer(sharding, "the last layer, unsharded"),
-        _gather_buffer(sharding, "the last layer, as it was gathered"),
+        _gather_buffer(sharding, "unsharded parameters of the last layer"),
+        _gather_buffer(sharding, "gather buffer of the last layer"),
     )
     parts = (_edges_buffer(sharding), *_kept_layer_buffers(sharding, sharding.counts.layers - 1), *gathered)
-    explanation = "the forward pass works on the last layer, whose parameters have just been gathered"
+    explanation = "the forward pass runs the last layer, whose parameters have just been gathered"
     return Snapshot("forward", [*sharding.persistent, *held, sharding.communication(*parts)], explanation)
 
 
 def _forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
-    made = _gradient_bytes(snapshot)
+    """Return a moment of the forward pass or the loss under FSDP."""
+    head_gradient_bytes = _gradient_bytes(snapshot)
     # The backward pass gathers the last layer again as it starts, unless it was not freed.
     is_gathered = snapshot.name == "forward" or not sharding.keeps_units
     parts = (
         _edges_buffer(sharding),
         *_kept_layer_buffers(sharding, sharding.counts.layers),
-        *((_gather_buffer(sharding, "a layer, as it was gathered"),) if is_gathered else ()),
-        ("gradients of the head, not reduced yet", made),
+        *((_gather_buffer(sharding, "gather buffer of a layer"),) if is_gathered else ()),
+        ("gradients of the head, not reduced yet", head_gradient_bytes),
     )
     held = [*sharding.persistent, *_short_lived_terms(snapshot), sharding.communication(*parts)]
     return Snapshot(snapshot.name, held, snapshot.explanation)
@@ -157,15 +157,16 @@ def _forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
 def _layer_backward_snapshots(
     head: Snapshot, last: Snapshot, first: Snapshot, sharding: FsdpShares, freed: FreedActivations
 ) -> Iterator[Snapshot]:
+    """Yield the moments of the backward pass at the head, in the last layers and in the first layers."""
     units, depth = sharding.units, sharding.counts.layers
     of_head = _gradient_bytes(head)
     in_layer = min(max(_gradient_bytes(last) - of_head, 0), units.layer_gradients)
     edges = (_edges_buffer(sharding), ("gradients of the head, not reduced yet", of_head))
     partly = ("gradients of the layer, not reduced yet", in_layer)
     wholly = ("gradients of the layer, not reduced yet", units.layer_gradients)
-    reducing = ("gradients of the layer before, being reduced", units.layer_reduced)
-    here = () if sharding.keeps_units else (_gather_buffer(sharding, "the layer, unsharded"),)
-    ahead = () if sharding.keeps_units else (_gather_buffer(sharding, "the next layer, prefetched"),)
+    reducing = ("gradients of the previous layer, being reduced", units.layer_reduced)
+    here = () if sharding.keeps_units else (_gather_buffer(sharding, "unsharded parameters of the layer"),)
+    ahead = () if sharding.keeps_units else (_gather_buffer(sharding, "prefetched parameters of the next layer"),)
     whole = _kept_layer_buffers(sharding, depth)
     in_head, in_last, in_first = _short_lived_terms(head), _short_lived_terms(last), _short_lived_terms(first)
     yield _sharded_snapshot(head, in_head, sharding, 0, (*edges, *whole, *ahead))
@@ -194,22 +195,23 @@ def _layer_backward_snapshots(
 
 
 def _terms_with_more_activations(short_lived: list[AnyTerm], more: int) -> list[AnyTerm]:
-    """Return the short-lived terms with `more` bytes of activations, fewer if `more` is negative."""
+    """Return `short_lived` terms with `more` bytes of activations, fewer if `more` is negative."""
     return [
         with_more_bytes(item, more, _FREED) if more and item.name == "activations" else item for item in short_lived
     ]
 
 
 def _edge_backward_snapshots(end: Snapshot, sharding: FsdpShares) -> Iterator[Snapshot]:
+    """Yield the last moments of the backward pass, in which gradients of embedding and head are reduced."""
     units, depth = sharding.units, sharding.counts.layers
     gradients = ("gradients of embeddings and head, not reduced yet", units.edge_gradients)
     reducing = ("gradients of the first layer, being reduced", units.layer_reduced)
     yield _sharded_snapshot(
         end, _short_lived_terms(end), sharding, depth, (_edges_buffer(sharding), reducing, gradients)
     )
-    held = [*sharding.persistent, *sharding.layer_gradients_share(depth)]
+    held = [*sharding.persistent, *sharding.layer_gradient_terms(depth)]
     reducing = ("gradients of embeddings and head, being reduced", units.edges_reduced)
-    explanation = "the gradients of embeddings and head are reduced last, together"
+    explanation = "the gradients of embeddings and head are reduced together at the end"
     yield Snapshot("backward", [*held, sharding.communication(gradients, reducing)], explanation)
 
 
@@ -221,9 +223,10 @@ def _sharded_snapshot(
     parts: tuple[Buffer, ...],
     where: str = "",
 ) -> Snapshot:
+    """Return a moment of the backward pass with the gradients of `reduced` layers and the buffers `parts`."""
     held = [
         *sharding.persistent,
-        *sharding.layer_gradients_share(reduced),
+        *sharding.layer_gradient_terms(reduced),
         *short_lived,
         sharding.communication(*parts),
     ]
@@ -231,41 +234,46 @@ def _sharded_snapshot(
 
 
 def _step_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
+    """Return the moment of the optimizer step under FSDP."""
     others = [item for item in _short_lived_terms(snapshot) if item.name != "communication"]
-    held = [*sharding.persistent, *sharding.all_gradients(), *others, sharding.communication()]
+    held = [*sharding.persistent, *sharding.all_gradient_terms(), *others, sharding.communication()]
     return Snapshot("step", held, snapshot.explanation)
 
 
 def _edges_buffer(sharding: FsdpShares) -> Buffer:
-    return ("embeddings, last norm and head, unsharded", sharding.units.edges)
+    """Return name and bytes of the unsharded embeddings, last norm and head."""
+    return ("unsharded embeddings, last norm and head", sharding.units.edges)
 
 
 def _gather_buffer(sharding: FsdpShares, name: str) -> Buffer:
+    """Return name and bytes of a buffer with one layer's unsharded parameters."""
     return (name, sharding.units.layer)
 
 
 def _kept_layer_buffers(sharding: FsdpShares, layers: int) -> tuple[Buffer, ...]:
-    """Return `layers` unsharded layers where they are not freed after their forward pass."""
+    """Return name and bytes of `layers` layers that stay unsharded after their forward pass, if FSDP keeps them."""
     if not sharding.keeps_units:
         return ()
     return (("layers that stay unsharded until their backward pass", layers * sharding.units.layer),)
 
 
 def _short_lived_terms(snapshot: Snapshot) -> list[AnyTerm]:
-    """Return the short-lived terms: activations, logits, temporaries."""
+    """Return the terms that do not persist between steps: activations, logits, temporaries."""
     return [item for item in snapshot.terms if item.name not in _PERSISTENT_TERMS]
 
 
 def _activation_bytes(snapshot: Snapshot) -> int:
+    """Return the bytes of activations alive in `snapshot`."""
     return sum([item.bytes for item in snapshot.terms if item.name == "activations"])
 
 
 def _gradient_bytes(snapshot: Snapshot) -> int:
+    """Return the bytes of gradients alive in `snapshot`."""
     return sum([item.bytes for item in snapshot.terms if item.name == "gradients"])
 
 
 class Fsdp(ShardingStrategy):
-    """PyTorch's FSDP2: parameters, gradients and states in shares of their own format."""
+    """PyTorch's FSDP2, which shards parameters, gradients and optimizer states in the parameters' format."""
 
     name = "fsdp"
     title = "FSDP"
@@ -274,11 +282,11 @@ class Fsdp(ShardingStrategy):
     gathers_layers = True
 
     def stored_memory_summary(self, _parallel: Parallel) -> str:
-        """Return a summary of the memory that FSDP stores on each card."""
-        return "shares of parameters, gradients and states in the parameters' own format, layers gathered in turn"
+        """Return a text on the shares of parameters, gradients and states that FSDP keeps on each card."""
+        return "shares of parameters, gradients and states in the parameters' format, with layers gathered one by one"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return the snapshots of `step` on one card."""
+        """Return the memory snapshots of one card in the training step `step`."""
         workload, unsharded_timeline, counts, cards = step.workload, step.unsharded_timeline, step.counts, step.cards
         shares = [sharded_term(item, counts.share, counts.total, cards, SOURCE) for item in step.kept]
         lasting = tuple([item for item in shares if item.name != "gradients"])
@@ -312,7 +320,7 @@ FSDP: Final = Fsdp()
 
 
 def _norm_backward_bytes(architecture: Architecture, own: Training) -> int:
-    """Return the peak bytes in the backward pass of the norm before the mixer, when the layer's gradients exist.
+    """Return the peak bytes in the backward pass of a layer's first norm, which runs last in the layer.
 
     **Formula**: a fused norm reads the gradient of the projections' input and writes its own, in addition to that of
     the stream: 3 · w · h; an eager norm holds five more fp32 tensors of the stream, and its own saved input.
@@ -324,20 +332,21 @@ def _norm_backward_bytes(architecture: Architecture, own: Training) -> int:
 
 @lru_cache(maxsize=512)
 def _first_norm_bytes(stack: Stack, precision: Precision) -> int:
+    """Return the bytes per token in the backward pass of the first norm in the layers of `stack`."""
     norm = stack.groups[0].layer.norm
     flight = 3 * precision.compute_bytes * stack.hidden
     return flight if norm.native else flight + 5 * 4 * stack.hidden + 4 * stack.hidden
 
 
 def _parameter_and_gradient_bytes(step: Snapshot) -> tuple[int, int]:
-    """Return the size in bytes of all parameters in the compute format, and of all gradients."""
+    """Return the bytes of all parameters in the compute format, and the bytes of all gradients."""
     held = sum([item.bytes for item in step.terms if item.name in ("weights", "adapters")])
     return held, sum([item.bytes for item in step.terms if item.name == "gradients"])
 
 
 @lru_cache(maxsize=512)
 def _unit_bytes(counts: ShardedCounts, adapts: bool, held: int, gradients: int) -> FsdpUnitBytes:
-    """Return the size in bytes of the largest layer and of the edges."""
+    """Return the bytes of FSDP's units: parameters and gradients of the largest layer and of the edges."""
 
     def bytes_of_elements(count: int, whole: int) -> int:
         return ceil_div(whole * count, counts.total)

@@ -1,4 +1,4 @@
-"""Activations of additional micro-batches in flight between pipeline stages.
+"""Activations of the additional micro-batches in flight on a pipeline stage.
 
 Stages with equal layers differ only in these activations, so that one timeline serves all stages.
 """
@@ -10,7 +10,7 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 
 
 class ExtraMicroBatches(NamedTuple):
-    """Additional micro-batches in flight, and the size in bytes of their activations."""
+    """Micro-batches in flight beyond the first, and the bytes of their activations."""
 
     micro_batches: float = 0.0
     bytes: int = 0
@@ -19,14 +19,14 @@ class ExtraMicroBatches(NamedTuple):
 NO_EXTRA: Final = ExtraMicroBatches()
 
 
-def extra_micro_batches(timeline: PhaseSnapshots, in_flight: int, groups: int) -> ExtraMicroBatches:
-    """Return the micro-batches in flight beyond that of `timeline`; `in_flight` counts groups of layers."""
-    more = max(timeline.dynamic * (in_flight - groups) // groups, 0)
-    return ExtraMicroBatches(in_flight / groups - 1, more) if more else NO_EXTRA
+def extra_micro_batches(timeline: PhaseSnapshots, in_flight: int, layer_groups: int) -> ExtraMicroBatches:
+    """Return the micro-batches in flight beyond the one in `timeline`; `in_flight` counts `layer_groups`."""
+    activation_bytes = max(timeline.dynamic * (in_flight - layer_groups) // layer_groups, 0)
+    return ExtraMicroBatches(in_flight / layer_groups - 1, activation_bytes) if activation_bytes else NO_EXTRA
 
 
 def with_extra_micro_batches(timeline: PhaseSnapshots, extra: ExtraMicroBatches) -> PhaseSnapshots:
-    """Return `timeline` with the activations of `extra`."""
+    """Return `timeline` with the activations of `extra` micro-batches in each forward and backward pass."""
     if not extra.bytes:
         return timeline
     batches = "micro-batch" if extra.micro_batches == 1 else "micro-batches"
@@ -36,10 +36,11 @@ def with_extra_micro_batches(timeline: PhaseSnapshots, extra: ExtraMicroBatches)
     )
 
 
-def _with_activations(snapshot: Snapshot, more: int, why: str) -> Snapshot:
+def _with_activations(snapshot: Snapshot, added_bytes: int, why: str) -> Snapshot:
+    """Return `snapshot` with `added_bytes` more activations, explained by `why`."""
     if snapshot.activations is None:
         return snapshot
-    held: list[AnyTerm] = [*snapshot.terms]
-    place = [item.name for item in held].index("activations")
-    held[place] = with_more_bytes(held[place], more, why)
-    return Snapshot(snapshot.name, held, snapshot.explanation)
+    terms: list[AnyTerm] = [*snapshot.terms]
+    place = [item.name for item in terms].index("activations")
+    terms[place] = with_more_bytes(terms[place], added_bytes, why)
+    return Snapshot(snapshot.name, terms, snapshot.explanation)

@@ -1,4 +1,4 @@
-"""Pipeline stages: the layers of each, and the number of micro-batches in flight.
+"""Pipeline stages: the layers of each stage, and the number of micro-batches in flight.
 
 A stage is an `Architecture` itself, so that every formula for one card holds for it.
 """
@@ -14,7 +14,7 @@ from planner.workload.parallel import Parallel
 
 
 class Stage(NamedTuple):
-    """A pipeline stage: its part of the network, its position in the pipeline, and its number of layers."""
+    """A pipeline stage: its part of the network, its position `place` in the pipeline, and its number of layers."""
 
     architecture: Architecture
     place: int
@@ -25,7 +25,7 @@ class Stage(NamedTuple):
 def stages_of(
     architecture: Architecture, counts: tuple[int, ...], interleave: int = 1, *, in_file: bool = False
 ) -> tuple[Stage, ...]:
-    """Return the stages of `architecture` with `counts` layers each, the embedding on the first, the head on the last.
+    """Return pipeline stages with `counts` layers each; the first has the embedding, the last the head.
 
     A head that is tied to the embedding is a separate matrix where both are on different stages. With `interleave`
     each stage holds that many groups of consecutive layers. Equal stages are the same object, unless the formats of
@@ -44,29 +44,30 @@ def stages_of(
             frozenset(place + turn * size * len(counts) for turn in range(interleave) for place in range(at, at + size))
             for at in range(0, size * len(counts), size)
         ]
-    found: dict[Architecture, Architecture] = {}
+    equal_stages: dict[Architecture, Architecture] = {}
     stages = []
-    for place, own in enumerate(held):
+    for place, layer_places in enumerate(held):
         stage = _stage_architecture(architecture, held, place, in_file=in_file)
-        stages.append(Stage(found.setdefault(stage, stage), place, len(own)))
+        stages.append(Stage(equal_stages.setdefault(stage, stage), place, len(layer_places)))
     return tuple(stages)
 
 
 def _stage_architecture(
-    architecture: Architecture, held: list[frozenset[int]], place: int, *, in_file: bool
+    architecture: Architecture, layer_places: list[frozenset[int]], place: int, *, in_file: bool
 ) -> Architecture:
-    is_first, is_last = place == 0, place == len(held) - 1
+    """Return the part of the network on the stage at `place`, which has the layers in `layer_places[place]`."""
+    is_first, is_last = place == 0, place == len(layer_places) - 1
     main = architecture.main
-    groups = _held_groups(main.groups, held[place])
+    groups = _layer_groups_at(main.groups, layer_places[place])
     stack = main.evolve(
         groups=groups,
         before=main.before if is_first else (),
         after=main.after if is_last else (),
         embedding_dropout=main.embedding_dropout if is_first else 0.0,
-        first_place=min(held[place]) if in_file else 0,
+        first_place=min(layer_places[place]) if in_file else 0,
         whole_depth=main.layer_count if in_file else None,
     )
-    head = (*_own_head_tensors(architecture), *architecture.head) if is_last else ()
+    head = (*_untied_head_tensors(architecture), *architecture.head) if is_last else ()
     stage = architecture.evolve(
         stacks=(*architecture.stacks[:-1], stack) if is_first else (stack,),
         head=head,
@@ -74,35 +75,36 @@ def _stage_architecture(
         labels=architecture.labels if is_last else None,
         stored=(),
     )
-    return stage.evolve(stored=_stage_files(architecture, stage))
+    return stage.evolve(stored=_stage_stored_tensors(architecture, stage))
 
 
-def _held_groups(groups: tuple[LayerGroup, ...], held: frozenset[int]) -> tuple[LayerGroup, ...]:
-    """Return the layers at the places in `held`, renumbered from 0."""
-    numbers = {place: number for number, place in enumerate(sorted(held))}
-    found = []
+def _layer_groups_at(groups: tuple[LayerGroup, ...], layer_places: frozenset[int]) -> tuple[LayerGroup, ...]:
+    """Return the layers at the indices `layer_places`, renumbered from 0."""
+    numbers = {place: number for number, place in enumerate(sorted(layer_places))}
+    kept_groups = []
     for group in groups:
-        places = tuple(numbers[place] for place in group.places or range(group.count) if place in held)
+        places = tuple(numbers[place] for place in group.places or range(group.count) if place in layer_places)
         if places:
-            found.append(_group_at_places(group, places))
-    return tuple(found)
+            kept_groups.append(_group_at_places(group, places))
+    return tuple(kept_groups)
 
 
 @lru_cache(maxsize=512)
 def _group_at_places(group: LayerGroup, places: tuple[int, ...]) -> LayerGroup:
-    """Return the layers of `group` at `places`, one object for all stages, so that caches keyed on layers hit."""
+    """Return the layers of `group` at `places`, as one object for all stages, so that caches hit."""
     return group.evolve(count=len(places), places=places)
 
 
-def _own_head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
+def _untied_head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
+    """Return the copy of a tied embedding that the last stage holds as its head, empty for an untied head."""
     if not architecture.tied_head:
         return ()
     tables = [tensor for tensor in architecture.main.before if tensor.role == "embedding"]
     return (max(tables, key=lambda tensor: tensor.size).evolve(role="head"),)
 
 
-def _stage_files(whole: Architecture, stage: Architecture) -> tuple[StoredTensors, ...]:
-    """Return the parts of a checkpoint's files that a stage loads; a tied head loads the embedding again."""
+def _stage_stored_tensors(whole: Architecture, stage: Architecture) -> tuple[StoredTensors, ...]:
+    """Return the part of a checkpoint's tensors that a stage loads; a tied head loads the embedding again."""
     before, after = parameters_by_place(whole), parameters_by_place(stage)
     if whole.tied_head:
         after = after | {"embedding": after["embedding"] + after["output"]}
@@ -113,8 +115,8 @@ def _stage_files(whole: Architecture, stage: Architecture) -> tuple[StoredTensor
     )
 
 
-def in_flight(parallel: Parallel, stage: int, micro_batches: int) -> int:
-    """Return the number of micro-batches whose activations a stage holds, counted in groups of its layers.
+def micro_batches_in_flight(parallel: Parallel, stage: int, micro_batches: int) -> int:
+    """Return how many micro-batches' activations a stage holds, counted per group of interleaved layers.
 
     **Formula**: 1F1B min(p − i, m) on stage i of p; interleaved in v groups each min(2 · (p − i − 1) + (v − 1) · p + 1,
     m · v), each of a v-th of the stage's layers.
@@ -130,7 +132,7 @@ def in_flight(parallel: Parallel, stage: int, micro_batches: int) -> int:
 
 
 def stage_layers(layers: int, stages: int) -> tuple[int, ...]:
-    """Return the number of layers of each stage in training, as even as possible.
+    """Return the number of layers of each pipeline stage in training, as even as possible.
 
     **Formula**: layers ÷ stages if that is an integer; otherwise the embedding and the head count as a layer each, and
     the first stages have one more.
@@ -148,7 +150,7 @@ def stage_layers(layers: int, stages: int) -> tuple[int, ...]:
 
 
 def without_empty_stages(counts: list[int]) -> tuple[int, ...]:
-    """Return `counts` with a layer moved from the largest stages to each stage without any."""
+    """Return `counts` with one layer moved from the largest stages to each stage without layers."""
     while 0 in counts:
         counts[counts.index(max(counts))] -= 1
         counts[counts.index(0)] += 1

@@ -1,4 +1,4 @@
-"""Placement of a workload on cards, which may differ: the stage, layers and timeline of each."""
+"""Placement of a workload on cards, which may differ: pipeline stage, layers and timeline of each card."""
 
 from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.parallel.micro_batches import NO_EXTRA, ExtraMicroBatches, with_extra_micro_batches
-from planner.memory.phases import Need, PhaseSnapshots
+from planner.memory.phases import PeakNeed, PhaseSnapshots
 from planner.memory.software import sharding_strategy_of
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
@@ -15,7 +15,7 @@ from planner.workload.workload import Inference
 
 
 class CardGroup(NamedTuple):
-    """A number of equal cards; `gpu` is None where none is chosen yet."""
+    """A number of equal cards; `gpu` is None if no card is chosen yet."""
 
     gpu: Gpu | None
     usable: UsableMemory | None
@@ -23,7 +23,7 @@ class CardGroup(NamedTuple):
 
 
 class LoadedCards(NamedTuple):
-    """Cards with equal memory contents: the timeline of one card, and the number of `layers` of their `stage`.
+    """Equal cards with equal memory contents: the timeline of one card, and the layers of their pipeline stage.
 
     `timeline` is that of one micro-batch; `extra` are further ones in flight.
     """
@@ -34,12 +34,12 @@ class LoadedCards(NamedTuple):
     layers: int
     extra: ExtraMicroBatches = NO_EXTRA
 
-    def need(self) -> Need:
-        """Return the peak memory that each of the cards needs."""
+    def need(self) -> PeakNeed:
+        """Return the peak memory that each of the cards needs, without the framework's overhead."""
         return self.timeline.need(self.extra.bytes)
 
     def whole_timeline(self) -> PhaseSnapshots:
-        """Return the timeline including the activations of all micro-batches in flight."""
+        """Return the timeline of one card with the activations of all micro-batches in flight."""
         return with_extra_micro_batches(self.timeline, self.extra)
 
 
@@ -49,7 +49,7 @@ def place_workload(
     program: SoftwareMemory[Any],
     cards: tuple[CardGroup, ...],
 ) -> Iterator[LoadedCards]:
-    """Yield each group of equal `cards` with its share of `workload`, which has its defaults filled in.
+    """Yield each group of equal `cards` with the memory of its share in `workload` (defaults filled in).
 
     Pipeline stages are assigned to the cards in order.
     """
@@ -62,7 +62,7 @@ def place_workload(
 
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
     in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
-    counts = stage_counts(architecture, workload, program, cards, in_order, size)
+    counts = layers_by_free_memory(architecture, workload, program, cards, in_order, size)
     by_class = {
         card_class: rank_timelines(architecture, workload, program, card_class, counts)
         for card_class in {card_class_of(program, own.gpu) for own in cards}
@@ -76,7 +76,7 @@ def place_workload(
 
 
 def is_spread(workload: Training | Inference) -> bool:
-    """Return whether cards share the work, or exchange gradients as replicas.
+    """Return whether several cards share the workload, or exchange gradients as replicas.
 
     Some programs keep their own optimizer states and count as spread even on one card.
     """
@@ -86,7 +86,7 @@ def is_spread(workload: Training | Inference) -> bool:
     return not parallel.is_plain or parallel.state_shards > 1 or sharding_strategy_of(workload).shares_states
 
 
-def stage_counts(
+def layers_by_free_memory(
     architecture: Architecture,
     workload: Training | Inference,
     program: SoftwareMemory[Any],
@@ -94,7 +94,7 @@ def stage_counts(
     in_order: list[CardGroup],
     size: int,
 ) -> tuple[int, ...]:
-    """Return the number of layers of each stage by the free memory of unequal cards, or nothing for equal cards.
+    """Return the number of layers of each stage, set by the free memory of unequal cards; empty for equal cards.
 
     The smallest card of a stage decides.
     """
@@ -109,12 +109,12 @@ def stage_counts(
 
 
 def card_class_of(program: SoftwareMemory[Any], gpu: Gpu | None) -> Hashable:
-    """Return the property of `gpu` on which the defaults of `program` depend."""
+    """Return the class of `gpu`, such as vLLM's default limits, on which the defaults of `program` depend."""
     return program.card_class(gpu) if gpu else None
 
 
 def least_shards(workload: Training | Inference) -> int:
-    """Return the minimum number of cards over which all shardable terms are divided."""
+    """Return the minimum number of cards over which every shardable term of `workload` is divided."""
     parallel = workload.parallel
     whole = isinstance(workload, Training) and parallel.zero == 3
     return parallel.tensor * parallel.pipeline * (parallel.state_shards if whole else 1)
@@ -123,18 +123,18 @@ def least_shards(workload: Training | Inference) -> int:
 def sharing_notes(
     workload: Training | Inference, program: SoftwareMemory[Any], cards: tuple[CardGroup, ...]
 ) -> Iterator[str]:
-    """Yield the assumptions about how several cards share the work."""
+    """Yield notes on the assumptions about how several cards share the workload."""
     parallel = workload.parallel
     if isinstance(workload, Training) and is_spread(workload):
         yield from _sharding_note(workload)
     if len(cards) > 1 and parallel.pipeline > 1 and not parallel.pipeline_layers:
         yield program.split_note
     if len(cards) > 1 and parallel.pipeline == 1:
-        yield "All cards hold the same amount, so the card with the least memory decides whether it fits."
+        yield "All cards hold the same amount, so the card with the least memory decides whether the workload fits."
 
 
 def _sharding_note(workload: Training) -> Iterator[str]:
-    """Yield a note on the sharding strategy: its software, version, and the memory stored on each card."""
+    """Yield a note on the sharding strategy: software, version, and the memory stored on each card."""
     strategy, parallel = sharding_strategy_of(workload), workload.parallel
     if not strategy.shares_states and parallel.state_shards == 1:
         return
@@ -145,10 +145,10 @@ def _sharding_note(workload: Training) -> Iterator[str]:
 
 def _merge_adjacent_groups(cards: list[CardGroup]) -> list[CardGroup]:
     """Return `cards` with adjacent groups of equal cards merged."""
-    found: list[CardGroup] = []
+    merged: list[CardGroup] = []
     for own in cards:
-        if found and found[-1].gpu == own.gpu:
-            found[-1] = found[-1]._replace(number=found[-1].number + own.number)
+        if merged and merged[-1].gpu == own.gpu:
+            merged[-1] = merged[-1]._replace(number=merged[-1].number + own.number)
         else:
-            found.append(own)
-    return found
+            merged.append(own)
+    return merged

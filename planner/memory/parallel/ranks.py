@@ -1,4 +1,4 @@
-"""Timelines of the ranks of a distributed workload.
+"""Memory timelines of a distributed workload's ranks: one for each pipeline stage.
 
 The share of the network on a card is itself an `Architecture`, and its share of the work a workload, so that the
 formulas for one card give its timeline. Communication buffers and sharded training states are added to that.
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.parallel.micro_batches import ExtraMicroBatches, extra_micro_batches, with_extra_micro_batches
-from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
+from planner.memory.parallel.pipeline import Stage, micro_batches_in_flight, stages_of
 from planner.memory.parallel.sharding import REPLICAS, per_card_workload, sharded_timeline
 from planner.memory.parallel.shares import PersistentBuffers, communication_term
 from planner.memory.parallel.tensor import tensor_share
@@ -33,7 +33,7 @@ _PIPELINE_SOURCE: Final = "Megatron-LM p2p_communication: a received input, and 
 
 
 class Rank(NamedTuple):
-    """Cards with equal memory contents: their part of the network, their workload, and the micro-batches in flight."""
+    """Cards with equal memory contents: pipeline stage, one card's workload, and micro-batches in flight."""
 
     stage: Stage
     workload: Training | Inference
@@ -42,7 +42,7 @@ class Rank(NamedTuple):
 
 
 class RankTimeline(NamedTuple):
-    """The timeline of a card of `rank` with one micro-batch, and the `extra` micro-batches in flight."""
+    """Timeline of one card of `rank` with a single micro-batch, and the `extra` micro-batches in flight."""
 
     rank: Rank
     alone: PhaseSnapshots
@@ -56,7 +56,7 @@ def rank_timelines(
     card_class: Hashable = None,
     counts: tuple[int, ...] = (),
 ) -> tuple[RankTimeline, ...]:
-    """Return the rank of each stage with its timeline; `workload` has its defaults filled in.
+    """Return the rank and timeline of each pipeline stage; `workload` has its defaults filled in.
 
     `program` runs it on cards of `card_class`; `counts` are the numbers of layers of the stages, if given.
     """
@@ -75,7 +75,7 @@ def rank_timelines(
         by_stage.append(RankTimeline(rank, alike[same], extra))
     if len(by_stage) > 1 and isinstance(workload, Inference):
         serving = serving_memory(workload.profile, architecture)
-        back = serving.with_outputs_back(by_stage[0].alone, by_stage[-1].alone, workload)
+        back = serving.with_returned_outputs(by_stage[0].alone, by_stage[-1].alone, workload)
         by_stage[0] = by_stage[0]._replace(alone=back)
     return tuple(by_stage)
 
@@ -83,13 +83,13 @@ def rank_timelines(
 def timelines_by_stage(
     architecture: Architecture, workload: Training | Inference, card_class: Hashable = None
 ) -> tuple[tuple[Rank, PhaseSnapshots], ...]:
-    """Return the rank and the whole timeline of each stage of the pipeline."""
+    """Return the rank of each pipeline stage with its timeline, all micro-batches in flight included."""
     held = rank_timelines(architecture, workload, memory_of(architecture, workload), card_class)
     return tuple([(rank, with_extra_micro_batches(alone, extra)) for rank, alone, extra in held])
 
 
 def ranks(architecture: Architecture, workload: Training | Inference, counts: tuple[int, ...] = ()) -> list[Rank]:
-    """Return one rank for each stage of `workload`; `counts` are their numbers of layers, if given."""
+    """Return one rank for each pipeline stage of `workload`; `counts` are the stages' layers, if known."""
     parallel, program = workload.parallel, memory_of(architecture, workload)
     pad = program.vocabulary_multiple(parallel.tensor)
     share = tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
@@ -98,7 +98,7 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
     stages = stages_of(share, layers, parallel.interleave, in_file=program.place_decides_formats)
     cards = (parallel.data or 1) * parallel.tensor * parallel.context
     micro_batches = workload.gradient_accumulation if isinstance(workload, Training) else 1
-    return [Rank(stage, own, in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]
+    return [Rank(stage, own, micro_batches_in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]
 
 
 def layers_of_stages(
@@ -107,7 +107,7 @@ def layers_of_stages(
     program: SoftwareMemory[Any],
     free_bytes: tuple[int, ...] = (),
 ) -> tuple[int, ...]:
-    """Return the number of layers of each stage: as given, or as split by `program` according to free memory."""
+    """Return the number of layers of each stage: set in the workload, or split by `program` by free memory."""
     parallel = workload.parallel
     if parallel.pipeline_layers or parallel.pipeline == 1:
         return parallel.pipeline_layers or (architecture.depth,)
@@ -121,7 +121,7 @@ def _rank_timeline(
     card_class: Hashable,
     outside_buffers: PersistentBuffers,
 ) -> PhaseSnapshots:
-    """Return the timeline of a card of `rank`, which computes its share of `workload`."""
+    """Return the memory timeline of a card of `rank`, which computes its share of `workload`."""
     if isinstance(workload, Training) and isinstance(rank.workload, Training):
         timeline = _training_timeline(rank, workload, rank.workload, outside_buffers)
     else:
@@ -134,6 +134,7 @@ def _rank_timeline(
 def _training_timeline(
     rank: Rank, workload: Training, own: Training, outside_buffers: PersistentBuffers
 ) -> PhaseSnapshots:
+    """Return the memory timeline of a card of `rank` in training, with communication buffers and sharding."""
     architecture, program = rank.stage.architecture, training_memory(workload.profile)
     sharding_strategy = program.sharding_strategy(workload)
     is_last = rank.stage.place == workload.parallel.pipeline - 1
@@ -148,13 +149,13 @@ def _training_timeline(
         plain, persistent_buffers.with_buffers(_gradient_bucket_parts(plain, workload)), with_loss=is_last
     )
     in_view = workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1
-    return _gradients_throughout(timeline) if in_view else timeline
+    return _with_persistent_gradients(timeline) if in_view else timeline
 
 
 def _with_communication(
     timeline: PhaseSnapshots, persistent_buffers: PersistentBuffers, *, with_loss: bool = True
 ) -> PhaseSnapshots:
-    """Return `timeline` with the buffers from the first pass on, and without the loss phase unless `with_loss`."""
+    """Return `timeline` with communication buffers from the first pass on; without the loss unless `with_loss`."""
     if not persistent_buffers.held and not persistent_buffers.outside:
         return timeline if with_loss else _without_loss(timeline)
     held = communication_term((), "", persistent_buffers)
@@ -167,15 +168,15 @@ def _with_communication(
 
 
 def _gradient_bucket_parts(plain: PhaseSnapshots, workload: Training) -> tuple[TermPart, ...]:
-    """Return DistributedDataParallel's gradient buckets, empty where gradients are views into the buckets."""
+    """Return DistributedDataParallel's gradient buckets; empty if gradients are views into these buckets."""
     if workload.parallel.state_shards < 2 or workload.parallel.gradient_as_bucket_view:
         return ()
     size = sum([item.bytes for item in plain.snapshots[-1].terms if item.name == "gradients"])
     return (_buffer_part("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP_SOURCE),)
 
 
-def _gradients_throughout(timeline: PhaseSnapshots) -> PhaseSnapshots:
-    """Return `timeline` with all gradients from the first pass on, since they are views of persistent buckets."""
+def _with_persistent_gradients(timeline: PhaseSnapshots) -> PhaseSnapshots:
+    """Return `timeline` with all gradients from the first pass on, as views into persistent buckets."""
     gradients = [item for item in timeline.snapshots[-1].terms if item.name == "gradients"]
     snapshots = tuple(
         snapshot
@@ -191,7 +192,7 @@ def _gradients_throughout(timeline: PhaseSnapshots) -> PhaseSnapshots:
 
 
 def _transfer_buffer_parts(architecture: Architecture, workload: Training, own: Training) -> tuple[TermPart, ...]:
-    """Return the buffers of tensors sent between cards: gathered tokens, keys and values, inputs of the next stage."""
+    """Return the buffers of tensors sent between cards: gathered tokens, keys and values, stage inputs."""
     parallel, tokens, hidden = workload.parallel, own.micro_batch * (own.sequence_length or 0), architecture.hidden
     size = ELEMENT_BYTES[product_format(own.compute)]
     stream = tokens * hidden * size
@@ -218,6 +219,7 @@ def _transfer_buffer_parts(architecture: Architecture, workload: Training, own: 
 
 @lru_cache(maxsize=256)
 def _key_value_width(architecture: Architecture) -> int:
+    """Return the largest width of keys or values in any attention layer, in elements per token."""
     mixers = [group.layer.mixer for group in architecture.main.groups]
     return max([mixer.kv_dim for mixer in mixers if isinstance(mixer, Attention)], default=0)
 
@@ -227,5 +229,5 @@ def _buffer_part(name: str, size: int, formula: str, source: str) -> TermPart:
 
 
 def _without_loss(timeline: PhaseSnapshots) -> PhaseSnapshots:
-    """Return the snapshots of a stage without a head, which computes no loss."""
+    """Return `timeline` without the loss phase, for a pipeline stage that has no head."""
     return timeline._replace(snapshots=tuple([snapshot for snapshot in timeline.snapshots if snapshot.name != "loss"]))

@@ -1,4 +1,4 @@
-"""Data-parallel training: plain replicas, or sharded states, gradients or parameters."""
+"""Data-parallel training: plain replicas, or sharded optimizer states, gradients or parameters."""
 
 from functools import lru_cache
 from operator import attrgetter
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ALONE: Final = Parallel(data=1)
 LASTING: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
-"""Terms that persist from step to step."""
+"""Memory terms that persist from one training step to the next."""
 _PERSISTENT_TERM_FIELDS: Final = (
     "method",
     "weights",
@@ -36,7 +36,7 @@ _persistent_term_fields: Final = attrgetter(*_PERSISTENT_TERM_FIELDS)
 
 
 class ShardedStep(NamedTuple):
-    """One training step shared by replicas: a card's part of the network, the whole workload, and the card's workload.
+    """A training step shared by replicas: a card's part of the network, the whole workload, the card's workload.
 
     `unsharded_timeline` is the card's timeline without sharding, `kept` the terms present during the optimizer step,
     `persistent_buffers` the buffers present throughout the step.
@@ -51,28 +51,28 @@ class ShardedStep(NamedTuple):
 
     @property
     def cards(self) -> int:
-        """Return the number of cards that share the persistent terms."""
+        """Return the number of cards that share the persistent memory terms."""
         return self.workload.parallel.state_shards
 
     @property
     def counts(self) -> ShardedCounts:
-        """Return the sharded parameter counts; routed experts are spread over some of the cards already."""
+        """Return the parameter counts sharded over the cards; routed experts are divided over fewer cards."""
         return sharded_counts(self.architecture, self.cards, self.cards // self.workload.parallel.expert)
 
-    def kept_named(self, name: TermName) -> AnyTerm | None:
-        """Return the term `name` among those present during the optimizer step."""
+    def persistent_term(self, name: TermName) -> AnyTerm | None:
+        """Return the unsharded term `name` present during the optimizer step, None if there is none."""
         return next((item for item in self.kept if item.name == name), None)
 
     def master(self, weights: AnyTerm) -> AnyTerm | None:
-        """Return the fp32 copies of 16-bit `weights`, None for parameters in fp32."""
-        copies = self.kept_named("weights")
+        """Return the memory of the fp32 copies of 16-bit `weights`, None for parameters in fp32."""
+        copies = self.persistent_term("weights")
         if copies is None or copies.bytes <= weights.bytes:
             return None
         return relabeled_term(copies, "the fp32 parameters that the optimizer updates", "master_weights")
 
 
 class ShardingStrategy:
-    """Data-parallel software; this base class replicates the whole training state (DistributedDataParallel).
+    """Data-parallel software; this base class keeps full replicas on each card (DistributedDataParallel).
 
     `shares_states` means that replicas share persistent terms, `keeps_masters` that 16-bit parameters have fp32
     copies, and `gathers_layers` that layers are unsharded only while they are computed.
@@ -86,15 +86,15 @@ class ShardingStrategy:
     gathers_layers: ClassVar[bool] = False
 
     def stage_name(self, _zero: int) -> str:
-        """Return the strategy's name at this ZeRO stage."""
+        """Return the strategy's name for ZeRO stage `_zero`, such as FSDP or ZeRO-2."""
         return self.title
 
     def stored_memory_summary(self, parallel: Parallel) -> str:
-        """Return a summary of the memory that the strategy stores on each card."""
+        """Return a text on the gradients, parameters and states that the strategy keeps on each card."""
         return "gradients once, in buckets" if parallel.gradient_as_bucket_view else "gradients twice, once in buckets"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return the snapshots of `step` on one card."""
+        """Return the memory snapshots of one card in the training step `step`."""
         return step.unsharded_timeline
 
 
@@ -102,7 +102,7 @@ REPLICAS: Final = ShardingStrategy()
 
 
 def per_card_workload(workload: Training | Inference, sharding_strategy: ShardingStrategy) -> Training | Inference:
-    """Return the part of `workload` that one card computes, as if it were alone: its share of each sequence.
+    """Return the part of `workload` that one card computes, as a workload for a single card.
 
     Where replicas share parameters or states, the strategy casts instead of autocast: all values are in 16 bits, with
     the gradients of one pass. The result is not validated, since its optimizer updates fp32 copies.
@@ -121,6 +121,7 @@ def per_card_workload(workload: Training | Inference, sharding_strategy: Shardin
 
 
 def _sixteen_bit_fields(workload: Training) -> dict[str, object]:
+    """Return the workload fields changed where a sharding strategy replaces autocast by 16-bit parameters."""
     if workload.adapts or not autocasts(workload.compute) or workload.weights != "fp32":
         return {"gradient_accumulation": 1}
     sixteen = product_format(workload.compute)
@@ -135,7 +136,7 @@ def sharded_timeline(
     sharding_strategy: ShardingStrategy,
     persistent_buffers: PersistentBuffers,
 ) -> PhaseSnapshots:
-    """Return the timeline of a step whose states, gradients or parameters replicas share.
+    """Return a card's timeline of a training step in which replicas share states, gradients or parameters.
 
     `own` is the part of `workload` that one card computes, without autocast; `persistent_buffers` are present
     throughout the step.
@@ -159,7 +160,7 @@ def sharded_timeline(
 def _persistent_terms(
     architecture: Architecture, values: tuple[object, ...], program: "TrainingMemory", in_fp32: bool
 ) -> tuple[AnyTerm, ...]:
-    """Return the terms present during the optimizer step; `values` are those of `_PERSISTENT_TERM_FIELDS`."""
+    """Return the unsharded terms of the optimizer step; `values` belong to `_PERSISTENT_TERM_FIELDS`."""
     formats = {"compute": "fp32", "weights": "fp32"} if in_fp32 else {}
     fields = dict(zip(_PERSISTENT_TERM_FIELDS, values, strict=True)) | formats
     smallest = Training.model_validate({**fields, "sequence_length": 1, "parallel": ALONE})

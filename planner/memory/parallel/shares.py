@@ -1,4 +1,4 @@
-"""Memory terms divided over several cards, and the term of the communication buffers."""
+"""Shares of memory terms on each of several cards, and the memory of communication buffers."""
 
 from collections.abc import Iterable
 from functools import lru_cache, partial
@@ -6,20 +6,20 @@ from typing import Final, NamedTuple
 
 from planner.memory.phases import DeferredTerm
 from planner.memory.result import Term, TermName, TermPart
-from planner.memory.terms import library, term
+from planner.memory.terms import library_symbol, term
 from planner.models.architecture import Architecture, Tensor
 from planner.units import ceil_div
 
 _ROUNDED: Final = 1.2
-"""Largest ratio to an even share that rounding up rows explains; experts on fewer cards exceed it."""
+"""Largest ratio of a rounded-up share to an even share; above it, experts are divided over fewer cards."""
 OFFLOADED: Final = "the parameters are offloaded to host memory or to disk"
-"""Explanation of a small load phase."""
+"""Explanation of a load phase without parameters on the card."""
 
 AnyTerm = Term | DeferredTerm
 
 
 class ShardedCounts(NamedTuple):
-    """Parameter counts of a network sharded by rows.
+    """Parameter counts of a network sharded by rows over several cards.
 
     `share` are the parameters of one card, `layer` those of the largest layer and `edges` those outside the layers,
     both with rows padded to whole shares; `own_layer` and `own_edges` are the same without padding; `layers` is the
@@ -37,7 +37,7 @@ class ShardedCounts(NamedTuple):
 
 @lru_cache(maxsize=512)
 def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) -> ShardedCounts:
-    """Return the counts of `architecture` sharded by rows over `shards` cards, routed experts over `expert_shards`.
+    """Return the parameter counts of a network sharded over `shards` cards, routed experts over `expert_shards`.
 
     **Formula**: each tensor's first dimension is rounded up to a multiple of the cards. The experts of a layer are one
     tensor, whose first dimension is their number; a scalar is one row.
@@ -59,7 +59,7 @@ def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) 
 
 
 def _share_and_padded_elements(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[int, int]:
-    """Return the number of elements of one card's shares of `tensors`, and of the shares of all cards."""
+    """Return the elements of one card's shares of `tensors`, and of all cards' shares with padding."""
     own = whole = 0
     for tensor in tensors:
         if tensor.role == "expert":
@@ -72,6 +72,7 @@ def _share_and_padded_elements(tensors: Iterable[Tensor], shards: int, expert_sh
 
 
 def _share_elements(shape: tuple[int, ...], cards: int) -> int:
+    """Return the elements of one card's share of a tensor, with the first dimension rounded up."""
     if not shape:
         return 1
     size = ceil_div(shape[0], cards)
@@ -83,7 +84,7 @@ def _share_elements(shape: tuple[int, ...], cards: int) -> int:
 # Persistent terms do not depend on the batch size; computing and writing their shares takes a tenth of an estimate.
 @lru_cache(maxsize=1024)
 def sharded_term(whole: AnyTerm, share: int, total: int, cards: int, source: str) -> DeferredTerm:
-    """Return one card's share of `whole`: `share` of `total`, rounded up to a byte."""
+    """Return one card's share of the term `whole`, the fraction `share` / `total`, rounded up to a byte."""
     own = ceil_div(whole.bytes * share, total)
     low, high = ceil_div(whole.low_bytes * share, total), ceil_div(whole.high_bytes * share, total)
     return DeferredTerm(whole.name, own, low, high, partial(_write_share, whole, own, high, cards, source))
@@ -91,29 +92,31 @@ def sharded_term(whole: AnyTerm, share: int, total: int, cards: int, source: str
 
 @lru_cache(maxsize=1024)
 def partial_term(whole: AnyTerm, part: int, total: int, meaning: str) -> DeferredTerm:
-    """Return the fraction `part` / `total` of `whole`, rounded up to a byte, described by `meaning`."""
+    """Return the fraction `part` / `total` of the term `whole`, rounded up to a byte; `meaning` describes it."""
     own, high = ceil_div(whole.bytes * part, total), ceil_div(whole.high_bytes * part, total)
     return DeferredTerm(whole.name, own, own, high, partial(_write_partial_term, whole, own, high, meaning))
 
 
 @lru_cache(maxsize=512)
 def _write_partial_term(whole: AnyTerm, own: int, high: int, meaning: str) -> Term:
+    """Return a fraction of the term `whole`, `own` bytes, with its formula written out."""
     written = whole.write() if isinstance(whole, DeferredTerm) else whole
     return written.evolve(
         bytes=own,
         low_bytes=own,
         high_bytes=high,
         formula=f"({written.formula}) × f",
-        symbols=(*written.symbols, library("f", round(own / max(written.bytes, 1), 4), meaning)),
+        symbols=(*written.symbols, library_symbol("f", round(own / max(written.bytes, 1), 4), meaning)),
         parts=(),
     )
 
 
 @lru_cache(maxsize=512)
 def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -> Term:
+    """Return one card's share of the term `whole`, `own` bytes, with its formula written out."""
     written = whole.write() if isinstance(whole, DeferredTerm) else whole
     ends = _split_bytes(own, [part.bytes for part in written.parts])
-    number, meaning = float(cards), "cards that share it, with rows rounded up"
+    number, meaning = float(cards), "cards that share the term, with rows rounded up"
     if own > _ROUNDED * written.bytes / cards:
         number, meaning = (
             round(written.bytes / own, 4),
@@ -124,7 +127,7 @@ def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -
         low_bytes=min(own, ceil_div(written.low_bytes * own, max(written.bytes, 1))),
         high_bytes=high,
         formula=f"({written.formula}) / N",
-        symbols=(*written.symbols, library("N", int(number) if number == cards else number, meaning)),
+        symbols=(*written.symbols, library_symbol("N", int(number) if number == cards else number, meaning)),
         source=f"{written.source}; {source}",
         parts=tuple(
             TermPart(name=part.name, bytes=count, formula=f"({part.formula}) / N", source=part.source)
@@ -133,14 +136,15 @@ def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -
     )
 
 
-def with_more_bytes(item: AnyTerm, more: int, why: str) -> DeferredTerm:
-    """Return `item` with `more` bytes added (or removed if negative, down to zero); `why` describes the change."""
-    size, high = max(item.bytes + more, 0), max(item.high_bytes + more, 0)
-    low = max(item.low_bytes + more, 0)
+def with_more_bytes(item: AnyTerm, added_bytes: int, why: str) -> DeferredTerm:
+    """Return `item` with `added_bytes` more, or less if negative, but not below zero; `why` describes the change."""
+    size, high = max(item.bytes + added_bytes, 0), max(item.high_bytes + added_bytes, 0)
+    low = max(item.low_bytes + added_bytes, 0)
     return DeferredTerm(item.name, size, low, high, partial(_write_resized, item, size, high, why))
 
 
 def _write_resized(item: AnyTerm, size: int, high: int, why: str) -> Term:
+    """Return `item` with `size` bytes, its formula extended by the added or removed bytes."""
     written = item.write() if isinstance(item, DeferredTerm) else item
     more = size - written.bytes
     extra = TermPart(name=why, bytes=more, formula=f"{more:,}", source=written.source)
@@ -150,13 +154,13 @@ def _write_resized(item: AnyTerm, size: int, high: int, why: str) -> Term:
         low_bytes=max(min(written.low_bytes + more, size), 0),
         high_bytes=high,
         formula=f"{written.formula} {'+' if more > 0 else '−'} M",
-        symbols=(*written.symbols, library("M", abs(more), f"bytes: {why}")),
+        symbols=(*written.symbols, library_symbol("M", abs(more), f"bytes: {why}")),
         parts=(*written.parts, extra) if parted else (),
     )
 
 
 def _split_bytes(total: int, weights: list[int]) -> list[int]:
-    """Return `total` divided in proportion to `weights`, to the byte."""
+    """Return `total` bytes divided in proportion to `weights`; the parts sum to `total` exactly."""
     whole, counts, given, seen = sum(weights), [], 0, 0
     for weight in weights:
         seen += weight
@@ -167,7 +171,7 @@ def _split_bytes(total: int, weights: list[int]) -> list[int]:
 
 
 class PersistentBuffers(NamedTuple):
-    """Memory present throughout a step: buffers `held` by the framework, and buffers of libraries `outside` it.
+    """Memory present throughout a step: buffers `held` by the framework, and `outside` buffers of libraries.
 
     `framework_bytes` and `library_bytes` are their sizes in bytes, `library_high_bytes` the upper bound of the latter.
     """
@@ -178,13 +182,13 @@ class PersistentBuffers(NamedTuple):
     framework_bytes: int = 0
     library_bytes: int = 0
 
-    def with_buffers(self, more: tuple[TermPart, ...]) -> "PersistentBuffers":
-        """Return the persistent buffers with `more` framework buffers added, summed once for all snapshots."""
-        if not more:
+    def with_buffers(self, added_buffers: tuple[TermPart, ...]) -> "PersistentBuffers":
+        """Return these buffers and `added_buffers` of the framework, summed once for all snapshots."""
+        if not added_buffers:
             return self
-        framework_bytes = self.framework_bytes + sum([part.bytes for part in more])
+        framework_bytes = self.framework_bytes + sum([part.bytes for part in added_buffers])
         return PersistentBuffers(
-            (*self.held, *more), self.outside, self.library_high_bytes, framework_bytes, self.library_bytes
+            (*self.held, *added_buffers), self.outside, self.library_high_bytes, framework_bytes, self.library_bytes
         )
 
 
@@ -195,7 +199,7 @@ Buffer = tuple[str, int]
 def communication_term(
     named_sizes: Iterable[Buffer], source: str, persistent_buffers: PersistentBuffers, *, assumed: bool = False
 ) -> DeferredTerm:
-    """Return the term of all communication buffers, including the persistent ones.
+    """Return the memory of all communication buffers: `named_sizes` and the persistent buffers.
 
     Memory of libraries is assumed, between zero and `persistent_buffers.most`; the rest is as certain as its source.
     """
@@ -215,13 +219,14 @@ def communication_term(
 def _write_buffers(
     own: tuple[Buffer, ...], source: str, persistent_buffers: PersistentBuffers, size: int, total: int, *, assumed: bool
 ) -> Term:
+    """Return the term of all communication buffers with its formula written out."""
     made = [TermPart(name=name, bytes=held, formula=f"{held:,}", source=source) for name, held in own]
     parts = (*made, *persistent_buffers.held, *persistent_buffers.outside)
     return term(
         "communication",
         total,
         " + ".join(f"B{number}" for number in range(1, len(parts) + 1)) or "0",
-        tuple(library(f"B{number}", part.bytes, f"bytes: {part.name}") for number, part in enumerate(parts, 1)),
+        tuple(library_symbol(f"B{number}", part.bytes, f"bytes: {part.name}") for number, part in enumerate(parts, 1)),
         "; ".join(dict.fromkeys(part.source for part in parts)),
         certainty="assumed" if assumed or persistent_buffers.outside else "measured",
         low_bytes=size,
@@ -232,6 +237,6 @@ def _write_buffers(
 
 @lru_cache(maxsize=512)
 def relabeled_term(item: AnyTerm, source: str, name: TermName | None = None) -> Term:
-    """Return `item` with the source `source`, renamed to `name` unless that is None."""
+    """Return `item` with another `source` and, unless None, another `name`."""
     written = item.write() if isinstance(item, DeferredTerm) else item
     return written.evolve(name=name or written.name, source=source)

@@ -1,4 +1,4 @@
-"""The share of a network that one card of a tensor- or expert-parallel group holds and computes.
+"""One card's share of a network under tensor or expert parallelism.
 
 The share is an `Architecture` itself, so that every formula for one card holds for it.
 """
@@ -24,20 +24,20 @@ from planner.units import ceil_div
 _OUTPUTS: Final = ("o_proj", "out_proj", "out_lin", "dense", "o")
 _DOWN: Final = ("down_proj", "c_proj", "fc2", "fc_out", "lin2", "dense_4h_to_h", "wo", "w2")
 _BY_ROWS: Final = frozenset((*_OUTPUTS, *_DOWN))
-"""Projections whose input is shared, so that each card holds all rows of the output; the others share the output."""
+"""Projections divided along their input (row-parallel); all others are divided along their output (column-parallel)."""
 _KEYS_AND_VALUES: Final = frozenset(("k_proj", "v_proj", "k_lin", "v_lin", "key", "value", "k", "v"))
 _LATENTS: Final = ("q_a_proj", "kv_a_proj", "indexer.")
-"""Projections into a latent that every head reads: each card holds them unsharded."""
+"""Projections into a latent that all heads read: every card holds these projections undivided."""
 
 
 @lru_cache(maxsize=256)
 def tensor_share(
-    architecture: Architecture, cards: int, experts: int = 1, pad: int = 1, sequence: bool = False
+    architecture: Architecture, cards: int, expert_cards: int = 1, vocabulary_multiple: int = 1, sequence: bool = False
 ) -> Architecture:
-    """Return the share of one of `cards` tensor-parallel cards, with routed experts divided by `experts`.
+    """Return one card's share of a network under tensor parallelism over `cards`, experts over `expert_cards`.
 
-    `pad` is what the vocabulary is rounded up to a multiple of; with `sequence` the cards share the tokens of norms,
-    dropout and the residual stream as well.
+    The vocabulary rows of a card are rounded up to a multiple of `vocabulary_multiple`; with `sequence` the cards share
+    the tokens of norms, dropout and the residual stream as well.
 
     **Formula**: heads, feed-forward widths and the padded vocabulary ÷ t; keys and values ÷ min(t, their heads), since
     a head is not divided; routed experts ÷ e; norms, routers, latents and the biases of outputs are not divided.
@@ -47,33 +47,46 @@ def tensor_share(
 
     **Assumes** that routers spread the tokens evenly over the cards that share the experts.
     """
-    if cards == experts == pad == 1:
+    if cards == expert_cards == vocabulary_multiple == 1:
         return architecture
-    stacks = tuple(_stack_share(stack, architecture, cards, experts, pad, sequence) for stack in architecture.stacks)
+    stacks = tuple(
+        _stack_share(stack, architecture, cards, expert_cards, vocabulary_multiple, sequence)
+        for stack in architecture.stacks
+    )
     vocabulary = architecture.vocabulary
     shared = architecture.evolve(
         stacks=stacks,
-        head=tuple(_divide_vocabulary_rows(tensor, vocabulary, cards, pad) for tensor in architecture.head),
-        vocabulary=None if vocabulary is None else _vocabulary_rows_per_card(vocabulary, cards, pad),
+        head=tuple(
+            _divide_vocabulary_rows(tensor, vocabulary, cards, vocabulary_multiple) for tensor in architecture.head
+        ),
+        vocabulary=None if vocabulary is None else _vocabulary_rows_per_card(vocabulary, cards, vocabulary_multiple),
         stored=(),
     )
     return shared.evolve(stored=_stored_share(architecture, shared))
 
 
-def _stack_share(stack: Stack, architecture: Architecture, cards: int, experts: int, pad: int, sequence: bool) -> Stack:
-    groups = tuple(group.evolve(layer=_layer_share(group.layer, cards, experts, sequence)) for group in stack.groups)
-    before = tuple(_divide_vocabulary_rows(tensor, architecture.vocabulary, cards, pad) for tensor in stack.before)
+def _stack_share(
+    stack: Stack, architecture: Architecture, cards: int, expert_cards: int, vocabulary_multiple: int, sequence: bool
+) -> Stack:
+    """Return one card's share of `stack`."""
+    groups = tuple(
+        group.evolve(layer=_layer_share(group.layer, cards, expert_cards, sequence)) for group in stack.groups
+    )
+    before = tuple(
+        _divide_vocabulary_rows(tensor, architecture.vocabulary, cards, vocabulary_multiple) for tensor in stack.before
+    )
     return stack.evolve(groups=groups, before=before)
 
 
-def _layer_share(layer: Layer, cards: int, experts: int, sequence: bool) -> Layer:
+def _layer_share(layer: Layer, cards: int, expert_cards: int, sequence: bool) -> Layer:
+    """Return one card's share of `layer`: heads, widths, experts and tensors."""
     return layer.evolve(
         mixer=_mixer_share(layer.mixer, cards),
         second_mixer=_mixer_share(layer.second_mixer, cards),
         cross_attention=_mixer_share(layer.cross_attention, cards),
-        feed_forward=_feed_forward_share(layer.feed_forward, cards, experts),
+        feed_forward=_feed_forward_share(layer.feed_forward, cards, expert_cards),
         stream_shards=cards if sequence else 1,
-        tensors=tuple(_divided_tensor(tensor, layer, cards, experts) for tensor in layer.tensors),
+        tensors=tuple(_divided_tensor(tensor, layer, cards, expert_cards) for tensor in layer.tensors),
     )
 
 
@@ -91,23 +104,24 @@ def _mixer_share(mixer: Mixer | None, cards: int) -> Mixer | None:
     return None
 
 
-def _feed_forward_share(block: Mlp | Moe | None, cards: int, experts: int) -> Mlp | Moe | None:
+def _feed_forward_share(block: Mlp | Moe | None, cards: int, expert_cards: int) -> Mlp | Moe | None:
     if isinstance(block, Mlp):
         return block.evolve(intermediate=block.intermediate // cards)
     if isinstance(block, Moe):
         return block.evolve(
             intermediate=block.intermediate // cards,
             shared_intermediate=block.shared_intermediate // cards,
-            experts=block.experts // experts,
-            top_k=min(block.top_k, block.experts // experts) if block.every_expert else block.top_k,
-            every_expert=block.every_expert and experts == 1,
+            experts=block.experts // expert_cards,
+            top_k=min(block.top_k, block.experts // expert_cards) if block.every_expert else block.top_k,
+            every_expert=block.every_expert and expert_cards == 1,
         )
     return None
 
 
-def _divided_tensor(tensor: Tensor, layer: Layer, cards: int, experts: int) -> Tensor:
+def _divided_tensor(tensor: Tensor, layer: Layer, cards: int, expert_cards: int) -> Tensor:
+    """Return one card's share of `tensor`, divided by heads, widths or experts where the parallelism divides it."""
     if tensor.role == "expert" and isinstance(layer.feed_forward, Moe):
-        return _divided_expert(tensor, layer.feed_forward, cards, experts)
+        return _divided_expert(tensor, layer.feed_forward, cards, expert_cards)
     if tensor.role not in ("linear", "bias", "conv", "other") or any(part in tensor.name for part in _LATENTS):
         return tensor
     if cards == 1 or (tensor.role == "other" and not _has_value_per_head(tensor, layer)):
@@ -123,16 +137,16 @@ def _divided_tensor(tensor: Tensor, layer: Layer, cards: int, experts: int) -> T
     return _divide_dimension(tensor, 0, shares)
 
 
-def _divided_expert(tensor: Tensor, block: Moe, cards: int, experts: int) -> Tensor:
-    """Divide the expert copies over the expert-parallel cards, then the inner width over the tensor-parallel cards."""
-    tensor = tensor.evolve(copies=tensor.copies // experts)
+def _divided_expert(tensor: Tensor, block: Moe, cards: int, expert_cards: int) -> Tensor:
+    """Return an expert tensor with copies divided over `expert_cards`, then the inner width over `cards`."""
+    tensor = tensor.evolve(copies=tensor.copies // expert_cards)
     inner = (block.intermediate, 2 * block.intermediate)
     wide = next((place for place, size in enumerate(tensor.shape) if size in inner), None)
     return tensor if wide is None else _divide_dimension(tensor, wide, cards)
 
 
 def _has_value_per_head(tensor: Tensor, layer: Layer) -> bool:
-    """Return whether a tensor other than a projection has one number per head, or spans the inner stream."""
+    """Return whether `tensor`, which is no projection, has one number per head or spans the inner width."""
     mixer = layer.mixer
     if isinstance(mixer, Attention):
         return tensor.shape[0] == mixer.heads
@@ -140,34 +154,36 @@ def _has_value_per_head(tensor: Tensor, layer: Layer) -> bool:
 
 
 def _is_cross_attention(name: str) -> bool:
+    """Return whether a tensor name belongs to cross-attention."""
     return "cross" in name or "encoder_attn" in name or "EncDec" in name
 
 
 def _projection_name(name: str) -> str:
-    """Return the projection's own name: `q_proj` for `self_attn.q_proj.weight`; BERT has several called `dense`."""
+    """Return the projection in a tensor's name: `q_proj` for `self_attn.q_proj.weight`."""
     parts = [part for part in name.split(".") if part not in ("weight", "bias")]
     return ".".join(parts[-2:]) if parts[-2:] == ["intermediate", "dense"] else parts[-1]
 
 
 def _divide_dimension(tensor: Tensor, place: int, cards: int) -> Tensor:
+    """Return `tensor` with dimension `place` divided by `cards`, rounded up."""
     shape = list(tensor.shape)
     shape[place] = ceil_div(shape[place], cards)
     return tensor.evolve(shape=tuple(shape))
 
 
-def _divide_vocabulary_rows(tensor: Tensor, vocabulary: int | None, cards: int, pad: int) -> Tensor:
-    """Divide the rows of the token embedding and the output head; position tables stay undivided."""
+def _divide_vocabulary_rows(tensor: Tensor, vocabulary: int | None, cards: int, vocabulary_multiple: int) -> Tensor:
+    """Return `tensor` with vocabulary rows divided over `cards`; position tables stay undivided."""
     if vocabulary is None or tensor.shape[0] != vocabulary:
         return tensor
-    return tensor.evolve(shape=(_vocabulary_rows_per_card(vocabulary, cards, pad), *tensor.shape[1:]))
+    return tensor.evolve(shape=(_vocabulary_rows_per_card(vocabulary, cards, vocabulary_multiple), *tensor.shape[1:]))
 
 
-def _vocabulary_rows_per_card(vocabulary: int, cards: int, pad: int) -> int:
-    return ceil_div(vocabulary, pad * cards) * pad
+def _vocabulary_rows_per_card(vocabulary: int, cards: int, vocabulary_multiple: int) -> int:
+    return ceil_div(vocabulary, vocabulary_multiple * cards) * vocabulary_multiple
 
 
 def _stored_share(whole: Architecture, share: Architecture) -> tuple[StoredTensors, ...]:
-    """Return the parts of a checkpoint's files that a card loads, in proportion to its parameters of each place."""
+    """Return the part of a checkpoint's tensors that a card loads, in proportion to its parameters."""
     before, after = parameters_by_place(whole), parameters_by_place(share)
     return tuple(
         part.evolve(bytes=ceil_div(part.bytes * after[part.place], before[part.place]))
@@ -177,7 +193,7 @@ def _stored_share(whole: Architecture, share: Architecture) -> tuple[StoredTenso
 
 
 def parameters_by_place(architecture: Architecture) -> dict[str, int]:
-    """Return the parameters of `architecture` by place: embedding, layers, output, other."""
+    """Return the number of parameters by place: embedding, layers, output, other."""
     layers = sum(group.layer.parameters * group.count for stack in architecture.stacks for group in stack.groups)
     output = sum(tensor.parameters for tensor in architecture.head)
     edges = [tensor for stack in architecture.stacks for tensor in (*stack.before, *stack.after)]

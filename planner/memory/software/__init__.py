@@ -1,4 +1,4 @@
-"""Memory behavior of the programs that run models, one module per program, and the lookup by workload."""
+"""Memory behavior of the programs that run models, one module per program, looked up by workload."""
 
 from functools import cache
 from importlib import import_module
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from planner.memory.software.pytorch import TrainingMemory
 
 _PIPELINES = "diffusers"
-"""Module of the library that runs image pipelines, for transformers."""
+"""Module of the library that runs image pipelines where a workload names transformers."""
 
 
 def memory_of(architecture: Architecture, workload: Training | Inference) -> "SoftwareMemory[Any]":
-    """Return the memory behaviour of the program that runs `workload`, whose defaults are filled in."""
+    """Return the memory behavior of the program that runs `workload` (defaults filled in)."""
     if isinstance(workload, Training):
         return training_memory(workload.profile)
     return serving_memory(workload.profile, architecture)
 
 
 def serving_memory(name: str | None, architecture: Architecture) -> "ServingMemory":
-    """Return the memory behaviour of the program `name` serving `architecture`; None is the default program."""
+    """Return the memory behavior of the program `name` when it serves a model; None is the default program."""
     module = _PIPELINES if architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
     return cast("ServingMemory", _imported_program(module).SERVING)
 
 
 def training_memory(name: str) -> "TrainingMemory":
-    """Return the memory behaviour of the program `name` in training.
+    """Return the memory behavior of the program `name` when it trains a model.
 
     A program that also serves has a separate module for it, since the formulas of training take long to
     import.
@@ -46,11 +46,11 @@ def training_memory(name: str) -> "TrainingMemory":
 
 
 def sharding_strategy_of(workload: Training) -> "ShardingStrategy":
-    """Return the sharding strategy that distributes the training `workload` over its replicas."""
+    """Return the software (DDP, FSDP, DeepSpeed) that shards the training `workload` over its replicas."""
     return training_memory(workload.profile).sharding_strategy(workload)
 
 
 @cache
 def _imported_program(module: str) -> ModuleType:
-    """Import and return the module of one program; importing all programs would take half of a command's run time."""
+    """Import and return the module of one program; importing all of them would slow down every command."""
     return import_module(f"{__name__}.{module}")

@@ -1,4 +1,4 @@
-"""Interface of a program's memory behaviour, with plain PyTorch as the default.
+"""Interface of a program's memory behavior, with PyTorch's behavior as the default.
 
 Each program's module overrides the methods in which it differs.
 """
@@ -40,10 +40,10 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
 
     @abstractmethod
     def timeline(self, architecture: Architecture, workload: WorkloadT, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return the memory alive in each phase of `workload` (defaults filled in) on one card of `card_class`."""
+        """Return the memory in each phase of `workload` (defaults filled in) on a card of `card_class`."""
 
     def card_class(self, _gpu: Gpu) -> Hashable:
-        """Return the property of a card on which the program's defaults depend; None for most programs."""
+        """Return the class of cards to which the program's defaults for `_gpu` belong, None if all have the same."""
         return None
 
     def unsupported_reasons(self, workload: WorkloadT, gpu: Gpu) -> tuple[str, ...]:
@@ -51,28 +51,28 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
         return pytorch_reasons(workload, gpu)
 
     def notes(self, _workload: WorkloadT) -> Iterator[str]:
-        """Yield notes on the estimate."""
+        """Yield notes for users on what the program's estimate assumes."""
         yield from ()
 
     def vocabulary_multiple(self, _tensor: int) -> int:
-        """Return the multiple to which each of `tensor` cards rounds up its rows of the vocabulary."""
+        """Return the multiple to which `_tensor` tensor-parallel cards each round up their vocabulary rows."""
         return 1
 
     @abstractmethod
     def split_layers(
         self, architecture: Architecture, workload: WorkloadT, free_bytes: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
-        """Return the number of layers of each pipeline stage, unless the workload names them.
+        """Return the number of layers of each pipeline stage where the workload does not set them.
 
         `free_bytes` is the free memory of each card, given if known and unequal.
         """
 
     @abstractmethod
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the communication groups of a card by name, each with its number of cards."""
+        """Return the number of cards of each communication group that a card belongs to, by group name."""
 
     def communicators(self, workload: WorkloadT) -> tuple[TermPart, ...]:
-        """Return the memory of the communicators of `workload` on each card, outside the framework's allocator.
+        """Return each card's memory of NCCL communicators for `workload`, outside PyTorch's allocator.
 
         **Formula**: 544 MB for each group of two cards, 688 MB for each larger one, unless other values were measured
         for the program.
@@ -81,15 +81,17 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
         group.
         """
         of_two, of_more = self.communicator_bytes
-        found = []
+        communicator_parts = []
         for name, size in self.groups(workload.parallel).items():
             if size > 1:
                 held, title = (of_two if size == 2 else of_more), f"NCCL communicator, {size:,} cards ({name})"
-                found.append(TermPart(name=title, bytes=held, formula=f"{held:,}", source=self.communicator_source))
-        return tuple(found)
+                communicator_parts.append(
+                    TermPart(name=title, bytes=held, formula=f"{held:,}", source=self.communicator_source)
+                )
+        return tuple(communicator_parts)
 
     def most_communicator_bytes(self, parts: tuple[TermPart, ...]) -> int:
-        """Return the upper bound of the memory of the communicators `parts`."""
+        """Return the upper bound of the communicators' memory in bytes."""
         return sum([part.bytes + _FURTHER_CHANNELS for part in parts])
 
 
@@ -97,13 +99,15 @@ class ServingMemory(SoftwareMemory[Inference]):
     """Memory behavior of a program that serves requests."""
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the communication groups within one replica; serving replicas are independent of each other."""
+        """Return the cards of each communication group within one replica; serving replicas do not communicate."""
         return {"tensor": parallel.tensor, "expert": parallel.expert, "context": parallel.context}
 
     def settings_in_use(self, _architecture: Architecture, workload: Inference, _gpu: Gpu | None) -> EngineSettings:
-        """Return the settings of `workload` (defaults filled in), open ones replaced by the program's defaults."""
+        """Return the engine settings of `workload` with unset ones replaced by the program's defaults."""
         return workload.engine
 
-    def with_outputs_back(self, first: PhaseSnapshots, _last: PhaseSnapshots, _workload: Inference) -> PhaseSnapshots:
-        """Return the timeline of a pipeline's first stage with the outputs returned by the last one."""
+    def with_returned_outputs(
+        self, first: PhaseSnapshots, _last: PhaseSnapshots, _workload: Inference
+    ) -> PhaseSnapshots:
+        """Return the timeline of the first pipeline stage with outputs that the last stage returns to it."""
         return first

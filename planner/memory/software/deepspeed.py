@@ -1,4 +1,4 @@
-"""Memory behavior of DeepSpeed: plain PyTorch with DeepSpeed's engine for replicas."""
+"""Memory behavior of training with DeepSpeed: plain PyTorch with DeepSpeed's ZeRO engine."""
 
 from typing import Final
 
@@ -9,10 +9,10 @@ from planner.workload.training import Training
 
 
 class DeepSpeed(TrainingMemory):
-    """DeepSpeed, whose engine runs even plain replicas."""
+    """Training with DeepSpeed, whose engine also runs plain replicas."""
 
     def sharding_strategy(self, workload: Training) -> ShardingStrategy:
-        """Return DeepSpeed's engine if replicas exchange or share anything."""
+        """Return DeepSpeed's ZeRO engine if several replicas train, else a plain single card."""
         parallel = workload.parallel
         return DEEPSPEED_ZERO if parallel.zero or parallel.state_shards > 1 else REPLICAS
 

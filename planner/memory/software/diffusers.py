@@ -11,10 +11,10 @@ from planner.workload.workload import Inference
 
 
 class Diffusers(Transformers):
-    """diffusers; its text encoders come from transformers."""
+    """Image pipelines of the diffusers library, with text encoders from transformers."""
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return the memory alive while the prompt is encoded, the image denoised and the latents decoded."""
+        """Return the memory in each phase of an image pipeline: text encoding, denoising, decoding."""
         return diffusion_timeline(architecture, workload)
 
 

@@ -19,19 +19,19 @@ _LIGER_TYPES: Final = frozenset((
     "qwen3_next", "qwen3_vl", "qwen3_vl_moe", "qwen3_vl_moe_text", "qwen3_vl_text", "smollm3", "smolvlm",
 ))
 # fmt: on
-"""Model types for which Liger has kernels.
+"""Model types (`model_type`) for which Liger has kernels.
 
 **Source**: Liger-Kernel 0.8.2 `transformers/monkey_patch.py`, `MODEL_TYPE_TO_APPLY_LIGER_FN`.
 """
 
 
 class Liger(TrainingMemory):
-    """Transformers with Liger's kernels for norms, gates and the loss."""
+    """Training with transformers and Liger's fused kernels for norms, gates and the loss."""
 
     fused = FusedKernels(norms=True, gates=True)
 
     def differences(self, architecture: Architecture) -> tuple[str, ...]:
-        """Return Liger's differences, and a note if it has no kernels for the model."""
+        """Return notes on how Liger differs from transformers, and whether it has no kernels for the model."""
         sentence = (
             "Modeled on Liger-Kernel 0.8.2 with transformers: RMSNorm saves its input and one root per token, SwiGLU "
             "and GeGLU save only gate and up, and the head is computed with the loss in chunks."
@@ -42,7 +42,7 @@ class Liger(TrainingMemory):
         return sentence, missing
 
     def unsupported_reasons(self, workload: Training, gpu: Gpu) -> tuple[str, ...]:
-        """Return the reasons why `gpu` cannot run `workload`: the kernels are written in Triton."""
+        """Return the reasons why `gpu` cannot run `workload`, including that it cannot run Triton kernels."""
         return (*super().unsupported_reasons(workload, gpu), *triton_reasons(gpu))
 
 

@@ -1,4 +1,4 @@
-"""Memory behavior of training with plain PyTorch, as run by transformers' Trainer and PEFT.
+"""Memory behavior of training with plain PyTorch, as in transformers' Trainer and PEFT.
 
 Programs with their own kernels, layers or optimizers override parts of it.
 """
@@ -16,10 +16,10 @@ from planner.memory.result import TermPart
 from planner.memory.software.base import SoftwareMemory
 from planner.memory.training.adapters.settings import Formats, LayerSettings, adapter_settings, formats_of
 from planner.memory.training.checkpointing import OPERATORS, Checkpoints
-from planner.memory.training.fp8 import in_sixteen_bits, with_fp8
+from planner.memory.training.fp8 import as_sixteen_bit_workload, with_fp8
 from planner.memory.training.full import full_setup
 from planner.memory.training.fused import FusedKernels, fused_linear_loss_memory
-from planner.memory.training.losses import LossMemory, OutputHead, chunked_loss_memory, full_loss_memory, head_of
+from planner.memory.training.losses import LossMemory, OutputHead, chunked_loss_memory, full_loss_memory, output_head
 from planner.memory.training.partial import partial_setup
 from planner.memory.training.setup import TrainingSetup
 from planner.memory.training.timeline import training_timeline
@@ -29,24 +29,26 @@ from planner.workload.training import Training
 
 
 class TrainingMemory(SoftwareMemory[Training]):
-    """Training with plain PyTorch; `selective_source` documents its selective checkpointing."""
+    """Training with plain PyTorch, and the base class of all training programs."""
 
-    split_note = "Stages are equal, regardless of the cards' memory: set the layers of each with pipeline_layers."
+    split_note = (
+        "Pipeline stages get equally many layers, regardless of the cards' memory: set pipeline_layers to change that."
+    )
     fused = FusedKernels()
     selective_source = OPERATORS
 
     def timeline(self, architecture: Architecture, workload: Training, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return the memory alive in each phase of one optimizer step."""
+        """Return the memory in each phase of one optimizer step of `workload`."""
         return training_timeline(self.setup(architecture, workload), workload, self.selective_source)
 
     def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
-        """Return the setup of one step of `workload` (defaults filled in).
+        """Return the memory inputs of one training step of `workload` (defaults filled in).
 
         Raises:
             SpecError: If the program cannot train the network with these options.
         """
         if workload.compute == "fp8":
-            return with_fp8(self.setup(architecture, in_sixteen_bits(workload)), architecture, workload)
+            return with_fp8(self.setup(architecture, as_sixteen_bit_workload(workload)), architecture, workload)
         notes = self.differences(architecture)
         if self._trains_all_by_pytorch(workload):
             return full_setup(architecture, workload, self.loss_memory, notes)
@@ -54,14 +56,14 @@ class TrainingMemory(SoftwareMemory[Training]):
         return partial_setup(architecture, workload, settings, checkpoints, self.loss_memory, notes)
 
     def differences(self, _architecture: Architecture) -> tuple[str, ...]:
-        """Return the program's differences from transformers and its version, one sentence each."""
+        """Return notes on how the program's memory use differs from transformers, one sentence each."""
         return ()
 
     def loss_memory(
         self, architecture: Architecture, workload: Training, precision: Precision, *, head_is_trained: bool = True
     ) -> LossMemory:
-        """Return the memory of the output head and the loss."""
-        head = head_of(architecture, workload, precision)
+        """Return the memory of output head and loss in each phase of a training step."""
+        head = output_head(architecture, workload, precision)
         if workload.loss == "chunked":
             gradient_bytes = precision.parameter_bytes if head_is_trained else 0
             return chunked_loss_memory(head, workload.loss_chunks, gradient_bytes)
@@ -70,29 +72,29 @@ class TrainingMemory(SoftwareMemory[Training]):
         return self.full_loss_memory(architecture, head, precision)
 
     def full_loss_memory(self, architecture: Architecture, head: OutputHead, precision: Precision) -> LossMemory:
-        """Return the memory of a loss computed from the full logits."""
+        """Return the memory of a loss that is computed from all logits at once."""
         return full_loss_memory(architecture, head, precision)
 
-    def fused_loss_memory(self, head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
-        """Return the memory of a loss computed with the head; `gradient` is the number of trained head elements."""
-        return fused_linear_loss_memory(head, input_bytes, gradient)
+    def fused_loss_memory(self, head: OutputHead, input_bytes: int, trained_head_elements: int) -> LossMemory:
+        """Return the memory of a loss computed together with the head, `trained_head_elements` of which train."""
+        return fused_linear_loss_memory(head, input_bytes, trained_head_elements)
 
     def layer_settings(self, workload: Training) -> LayerSettings:
-        """Return the settings with which the layers of `workload` are computed."""
+        """Return the formats, attention, adapters and fused kernels with which layers are computed."""
         formats = self.formats(workload)
         adapters = adapter_settings(workload.lora, formats) if workload.lora else None
         return LayerSettings(formats, workload.attention, adapters, self.fused)
 
     def formats(self, workload: Training) -> Formats:
-        """Return the bytes per element of each kind of value."""
+        """Return the bytes per element of parameters, stream and matrix products in `workload`."""
         return formats_of(workload)
 
     def checkpoints(self, workload: Training) -> Checkpoints:
-        """Return the activation checkpointing of `workload`."""
+        """Return the activation checkpointing of `workload`: kind, and layers per checkpoint."""
         return Checkpoints(workload.activation_checkpointing, workload.checkpoint_every)
 
     def sharding_strategy(self, workload: Training) -> ShardingStrategy:
-        """Return the sharding strategy that distributes `workload` over its replicas.
+        """Return the software (DDP, FSDP, DeepSpeed) that shards `workload` over its replicas.
 
         ZeRO-3 is FSDP2 unless the offload is one that only DeepSpeed has; ZeRO-1 and 2 are DeepSpeed's.
         """
@@ -102,7 +104,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         return DEEPSPEED_ZERO if parallel.zero else REPLICAS
 
     def library_buffers(self) -> tuple[TermPart, ...]:
-        """Return the buffers that the program's own libraries hold throughout on each of several cards."""
+        """Return the buffers that the program's libraries hold throughout when several cards train."""
         return ()
 
     def split_layers(
@@ -112,7 +114,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         return stage_layers(architecture.depth, workload.parallel.pipeline)
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the groups of cards that exchange gradients, partial sums, inputs and experts."""
+        """Return the cards per communication group: gradients, partial sums, sequence parts, experts."""
         return {
             "data": parallel.state_shards,
             "tensor": parallel.tensor,
@@ -122,7 +124,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         }
 
     def _trains_all_by_pytorch(self, workload: Training) -> bool:
-        """Return whether PyTorch's own operators train every parameter, all in one format."""
+        """Return whether plain PyTorch operators train all parameters in one format."""
         selective = workload.activation_checkpointing == "selective" or workload.checkpoint_every > 1
         mixed = workload.compute.startswith("amp-") and workload.weights in ("bf16", "fp16")
         whole = not workload.adapts and not workload.trainable

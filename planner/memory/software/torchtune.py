@@ -1,4 +1,4 @@
-"""Memory behavior of torchtune: plain PyTorch with a chunked loss."""
+"""Memory behavior of training with torchtune: plain PyTorch with a chunked loss."""
 
 from typing import Final
 
@@ -7,10 +7,10 @@ from planner.models.architecture import Architecture
 
 
 class Torchtune(TrainingMemory):
-    """torchtune, which chunks its loss."""
+    """Training with torchtune, which computes its loss in chunks."""
 
     def differences(self, _architecture: Architecture) -> tuple[str, ...]:
-        """Return torchtune's differences."""
+        """Return notes on how torchtune's memory use differs from transformers."""
         return (
             "Modeled on torchtune 0.7: layers save the same activations as in transformers, and the loss saves "
             "log-probabilities, one chunk of tokens at a time.",

@@ -1,4 +1,4 @@
-"""Memory behavior of inference with Hugging Face Transformers: `generate` and accelerate's device map."""
+"""Memory behavior of inference with Hugging Face Transformers: `generate`, and accelerate's `device_map`."""
 
 from collections.abc import Hashable, Iterator
 from functools import lru_cache
@@ -17,25 +17,25 @@ from planner.units import ceil_div
 from planner.workload.workload import Inference
 
 _EXTRA_SHARE: Final = (5, 4)
-"""Share of the largest module that a card may hold beyond an even share."""
+"""Multiple of the largest module's size that a card may hold beyond an even share, as numerator and denominator."""
 
 
 class Transformers(ServingMemory):
-    """Generation with transformers."""
+    """Inference with transformers' `generate`."""
 
     split_note = (
-        "transformers fills one card after the other up to an even share plus a margin, limited by its free memory "
+        "transformers fills one card after the other up to an even share plus a margin, limited by free memory "
         "(device_map auto); the last card holds the rest."
     )
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return the memory alive while a prompt is processed and an answer is generated."""
+        """Return the memory in each phase of generation: load, prefill, decoding."""
         return inference_timeline(architecture, workload)
 
     def notes(self, workload: Inference) -> Iterator[str]:
-        """Yield a note if the cache is quantised."""
+        """Yield a note if the KV cache is quantized."""
         if workload.kv_cache not in ELEMENT_BYTES:
-            yield "A quantized cache needs an engine that supports it; the engine's temporary memory is not estimated."
+            yield "A quantized KV cache needs a cache class that supports it; its temporary memory is not estimated."
 
     def split_layers(
         self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
@@ -44,8 +44,8 @@ class Transformers(ServingMemory):
         stages = workload.parallel.pipeline
         return layers_by_device_map(architecture, workload.weights or "bf16", stages, free_bytes)
 
-    def with_outputs_back(self, first: PhaseSnapshots, last: PhaseSnapshots, workload: Inference) -> PhaseSnapshots:
-        """Return the first card's timeline with the outputs, which are returned to the device of the inputs.
+    def with_returned_outputs(self, first: PhaseSnapshots, last: PhaseSnapshots, workload: Inference) -> PhaseSnapshots:
+        """Return the first card's timeline with the logits, which are copied back to the inputs' device.
 
         **Source**: accelerate big_modeling.py `dispatch_model`: the hook of the whole model has `io_same_device`.
         """
@@ -53,8 +53,8 @@ class Transformers(ServingMemory):
         made = [item for snapshot in last.snapshots if snapshot.name == "prefill" for item in snapshot.terms]
         logits = [item for item in made if item.name == "logits"]
         read = [place for place, snapshot in enumerate(first.snapshots) if snapshot.name == "prefill"][-1]
-        back = [partial_term(item, 4, size + 4 if size < 4 else size, "share of the fp32 logits") for item in logits]
-        explanation = "the logits are copied back to the first card, where the input was"
+        back = [partial_term(item, 4, size + 4 if size < 4 else size, "share of fp32 logits") for item in logits]
+        explanation = "the logits are copied back to the first card, which holds the input"
         held = Snapshot("prefill", [*first.snapshots[read].terms, *back], explanation)
         return first._replace(snapshots=(*first.snapshots[: read + 1], held, *first.snapshots[read + 1 :]))
 
@@ -66,7 +66,7 @@ SERVING: Final = Transformers()
 def layers_by_device_map(
     architecture: Architecture, weights: str, cards: int, free_bytes: tuple[int, ...] = ()
 ) -> tuple[int, ...]:
-    """Return how many layers each of `cards` holds with `device_map="auto"`.
+    """Return the number of layers on each of `cards` cards with `device_map="auto"`.
 
     **Formula**: embedding, layers, norm and head are placed in this order, on one card after the other, each filled up
     to W / n + 1.25 · m or its free memory; the first reserves room for the largest remaining module; the last holds the
@@ -95,10 +95,10 @@ def layers_by_device_map(
 
 @lru_cache(maxsize=256)
 def _module_bytes(architecture: Architecture, weights: str) -> tuple[tuple[int, bool], ...]:
-    """Return the size in bytes of each module that is placed as a whole, in order, and whether it is a layer."""
+    """Return size in bytes, and whether it is a layer, of each module that is placed as a whole, in order."""
     main = architecture.main
     plain = 4 if weights in ("fp32", "F32") else 2
-    # Towers are placed first, and schemes quantise only tensors inside the layers.
+    # Towers are placed first, and schemes quantize only tensors inside the layers.
     before = plain * sum([tensor.parameters for tensor in main.before])
     before += plain * sum([stack.parameters for stack in architecture.stacks[:-1]])
     behind = [plain * tensor.parameters for tensor in (*main.after, *architecture.head)]

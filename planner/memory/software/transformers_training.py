@@ -1,4 +1,4 @@
-"""Training with Hugging Face Transformers and PEFT: plain PyTorch."""
+"""Memory behavior of training with Hugging Face Transformers and PEFT: that of plain PyTorch."""
 
 from planner.memory.software.pytorch import TRAINING
 

@@ -1,4 +1,4 @@
-"""Memory behavior of Unsloth: fused layers and adapters, checkpoints in host memory, a compiled chunked loss."""
+"""Memory behavior of training with Unsloth: fused layers and adapters, offloaded checkpoints, a chunked loss."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from planner.memory.phases import DeferredTerm
 from planner.memory.result import Term
 from planner.memory.software.pytorch import TrainingMemory
 from planner.memory.support import triton_reasons
-from planner.memory.terms import library, model, term
+from planner.memory.terms import library_symbol, model_symbol, term
 from planner.memory.training.adapters.settings import Formats, formats_of
 from planner.memory.training.checkpointing import Checkpoints
 from planner.memory.training.fused import FUSED, FusedKernels
@@ -22,80 +22,81 @@ _SOURCE: Final = (
     "cards with 8 GiB free, compiled"
 )
 _PART: Final = 4 * GIB
-"""Bytes of fp32 logits that Unsloth computes at once if at least twice as much memory is free."""
+"""Maximum bytes of fp32 logits per chunk of Unsloth's loss, given at least twice as much free memory."""
 _UNCOMPILED: Final = 12
-"""Bytes per logit besides the logits if the loss is not compiled: fp32 copy, log-probabilities and a gradient."""
+"""Extra bytes per logit if the loss is not compiled: fp32 copy, log-probabilities and a gradient."""
 
 
 class Unsloth(TrainingMemory):
-    """Unsloth with transformers."""
+    """Training with Unsloth on top of transformers."""
 
     fused = FusedKernels(norms=True, gates=True, adapters=True)
 
     def differences(self, _architecture: Architecture) -> tuple[str, ...]:
-        """Return Unsloth's differences."""
+        """Return notes on how Unsloth's memory use differs from transformers."""
         return (
             "Modeled on Unsloth 2026.8.19 with unsloth_zoo ce232d6: norms and gates like Liger's, adapters that save "
             "their input once, checkpoints in host memory, and the loss in chunks of 4 GiB.",
         )
 
-    def fused_loss_memory(self, head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
-        """Return the memory of Unsloth's own fused loss.
+    def fused_loss_memory(self, head: OutputHead, input_bytes: int, trained_head_elements: int) -> LossMemory:
+        """Return the memory of Unsloth's chunked loss, computed together with the head.
 
         **Assumes** that its compiled chunks hold the logits and their gradient; without compilation it takes as much as
         full logits.
         """
-        return _chunked_loss_memory(head, input_bytes, gradient)
+        return _chunked_loss_memory(head, input_bytes, trained_head_elements)
 
     def formats(self, workload: Training) -> Formats:
-        """Return the size in bytes of each kind of value: unquantised values stay in 16 bits without another cast."""
+        """Return the bytes per element of each kind of value; unquantized values stay in 16 bits."""
         found = formats_of(workload, kept_bytes=2)
         return found._replace(autocast=False) if found.parameter == found.computed else found
 
     def checkpoints(self, workload: Training) -> Checkpoints:
-        """Return the checkpoints, offloaded to host memory if whole layers are recomputed."""
+        """Return the activation checkpointing, offloaded to host memory if whole layers are recomputed."""
         found = super().checkpoints(workload)
         return found._replace(offloaded=found.kind == "full")
 
     def unsupported_reasons(self, workload: Training, gpu: Gpu) -> tuple[str, ...]:
-        """Return the reasons why `gpu` cannot run `workload`: the kernels are written in Triton."""
+        """Return the reasons why `gpu` cannot run `workload`, including that it cannot run Triton kernels."""
         return (*super().unsupported_reasons(workload, gpu), *triton_reasons(gpu))
 
 
 TRAINING: Final = Unsloth()
 
 
-def _chunked_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
-    parts = unsloth_chunks(head.outputs, head.width)
+def _chunked_loss_memory(head: OutputHead, input_bytes: int, trained_head_elements: int) -> LossMemory:
+    """Return the memory of Unsloth's chunked loss in each phase."""
+    parts = unsloth_chunk_count(head.outputs, head.width)
     tokens = ceil_div(head.outputs, parts)
     made = head.outputs * head.hidden * input_bytes
-    added = gradient * head.size
+    added = trained_head_elements * head.size
     symbols = (
-        *head.sizes,
-        library("C", tokens, f"tokens with logits alive at once, in {parts:,} chunks"),
-        model("h", head.hidden, "width of the head's input"),
-        library("r", input_bytes, "bytes of its gradient"),
+        *head.size_symbols,
+        library_symbol("C", tokens, f"tokens per chunk of logits, of {parts:,} chunks"),
+        model_symbol("h", head.hidden, "width of the head's input"),
+        library_symbol("r", input_bytes, "bytes per element of the input's gradient"),
     )
     kept = deferred_logits(made, "T × h × r", symbols, _SOURCE)
     usual = tokens * head.width * 2 * head.size + made + added
     least, most = usual - tokens * head.width * head.size, usual + tokens * head.width * (_UNCOMPILED - head.size)
     formula = "C × V × 2 × w + T × h × r" + (" + V × h × w" if added else "")
 
-    def write() -> Term:
+    def write_term() -> Term:
         return term("logits", usual, formula, symbols, _SOURCE, certainty="assumed", low_bytes=least, high_bytes=most)
 
     return LossMemory(
-        forward=DeferredTerm("logits", usual, least, most, write),
+        forward=DeferredTerm("logits", usual, least, most, write_term),
         loss=kept,
         head=kept,
         layers=deferred_logits(0, "0", (), _SOURCE),
         explanation=FUSED,
-        head_gradient=gradient,
+        head_gradient=trained_head_elements,
     )
 
 
-def unsloth_chunks(outputs: int, width: int) -> int:
-    """Return the number of chunks of Unsloth's loss: one if all fp32 logits fit, else a multiple of four.
+def unsloth_chunk_count(outputs: int, width: int) -> int:
+    """Return the number of chunks of Unsloth's loss: 1 if all fp32 logits fit, else a multiple of 4.
 
     **Source**: unsloth_zoo `fused_loss_memory.cross_entropy_loss.get_chunk_size`.
     """

@@ -1,4 +1,4 @@
-"""Selective activation checkpointing: what a layer saves if some of its operations are recomputed.
+"""Activation checkpointing: the outputs that a layer saves if only some of its operations are recomputed.
 
 Selective checkpointing has two meanings. PyTorch's policy selects operators: it saves the outputs of products and
 attention, every second plain product excepted. Megatron-LM's recomputes the core of attention and saves the rest.
@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.errors import SpecError
-from planner.memory.kernels import kernel_of
+from planner.memory.kernels import attention_kernel
 from planner.memory.training.adapters.settings import LayerSettings
 from planner.memory.training.adapters.trained import LayerTuning, Status
 from planner.memory.training.autograd.layer import INDEX, STATISTIC, mixer_output_width
@@ -28,7 +28,7 @@ _PRODUCTS: Final = ("linear", "router")
 
 
 class Checkpoints(NamedTuple):
-    """Activation checkpointing: none, or runs of `every` layers that save only their input, which may be `offloaded`.
+    """Activation checkpointing: none, or groups of `every` layers that save only the group's input.
 
     Selective checkpoints also save the outputs of matrix products and attention. With `core_attention` only the inside
     of attention is recomputed.
@@ -41,13 +41,13 @@ class Checkpoints(NamedTuple):
 
 
 class SavedOutputs(NamedTuple):
-    """Size in bytes of saved outputs: per token, and per query-key pair."""
+    """Bytes of operator outputs saved by selective checkpointing: per token, and per query-key pair."""
 
     per_token: int
     per_pair: int
 
     def total(self, sequences: int, tokens: int) -> int:
-        """Return the bytes for `sequences` of `tokens` each."""
+        """Return the saved bytes for `sequences` sequences of `tokens` tokens each."""
         return sequences * tokens * (self.per_token + tokens * self.per_pair)
 
 
@@ -55,7 +55,7 @@ class SavedOutputs(NamedTuple):
 def saved_outputs(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, masked: bool
 ) -> SavedOutputs:
-    """Return the outputs of one layer that PyTorch's policy saves, besides its input.
+    """Return the operator outputs of one layer that PyTorch's selective checkpointing saves, besides its input.
 
     **Formula**: w × (the widths of all products with a bias, and of the first, third, … without one) + w · q + 4 · a of
     fused attention; of eager attention w · a for each pair of positions; where every expert computes every token, the
@@ -67,7 +67,7 @@ def saved_outputs(
     and the flash-attn library's kernels are in no list, and are recomputed.
     """
     if isinstance(layer.mixer, StateMixer) or isinstance(layer.second_mixer, StateMixer):
-        reason = "selective checkpoints of state-space layers are not estimated"
+        reason = "selective activation checkpointing of state-space layers cannot be estimated"
         raise SpecError("activation_checkpointing", reason, "Choose full or none.")
     size = settings.formats.computed
     per_token = size * _saved_product_width(layer, tuning, settings) + _expert_output_bytes(
@@ -81,20 +81,20 @@ def saved_outputs(
 
 
 def without_core_attention(ledger: SavedPerToken, layer: Layer, settings: LayerSettings, masked: bool) -> SavedPerToken:
-    """Return the activations that Megatron saves of one layer: those in `ledger` without scores and fused row sums.
+    """Return `ledger`, the saved activations of a layer, without what Megatron recomputes in attention.
 
     **Source**: `CORE_ATTENTION`: queries, keys and values are the inputs of what is recomputed, and
     attention's output is that of the projection behind it.
     """
     statistics = 0
     for mixer in (layer.mixer, layer.cross_attention):
-        if _attention_kernel(mixer, settings, masked) == "fused" and isinstance(mixer, Attention | LatentAttention):
+        if _kernel_name(mixer, settings, masked) == "fused" and isinstance(mixer, Attention | LatentAttention):
             statistics += STATISTIC * mixer.heads
     return ledger._replace(scores=0, source_scores=0, bias=0, attention=ledger.attention - statistics)
 
 
 def _saved_product_width(layer: Layer, tuning: LayerTuning, settings: LayerSettings) -> int:
-    """Return the total width of the saved outputs of products, in the order in which they run."""
+    """Return the elements per token of matrix products' outputs that selective checkpointing saves."""
     biases = {tensor.name: tensor.size for tensor in layer.tensors if tensor.role == "bias"}
     rank = settings.adapters.rank if settings.adapters else 0
     width = number = 0
@@ -113,7 +113,7 @@ def _saved_product_width(layer: Layer, tuning: LayerTuning, settings: LayerSetti
 
 
 def _matrices_in_order(layer: Layer, tuning: LayerTuning) -> list[tuple[Tensor, Status]]:
-    """Return the matrices of `layer` in the order of their products: a weighted shared expert before the router.
+    """Return the weight matrices of `layer` with their status, in the order in which they are multiplied.
 
     **Source**: transformers 5.23 `Qwen2MoeSparseMoeBlock.forward`.
     """
@@ -129,7 +129,7 @@ def _matrices_in_order(layer: Layer, tuning: LayerTuning) -> list[tuple[Tensor, 
 
 
 def _expert_output_bytes(block: object, hidden: int, size: int) -> int:
-    """Return the bytes saved by experts: the routed indices and weights, and the outputs of batched products."""
+    """Return the bytes per token saved by experts: routed indices and weights, outputs of batched products."""
     if not isinstance(block, Moe):
         return 0
     chosen = (STATISTIC + INDEX) * block.top_k
@@ -139,9 +139,10 @@ def _expert_output_bytes(block: object, hidden: int, size: int) -> int:
 
 
 def _attention_output_bytes(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> tuple[int, int]:
+    """Return the bytes that attention's saved output takes per token, and per query-key pair."""
     if not isinstance(mixer, Attention | LatentAttention):
         return 0, 0
-    kernel, size = _attention_kernel(mixer, settings, masked), settings.formats.computed
+    kernel, size = _kernel_name(mixer, settings, masked), settings.formats.computed
     width = mixer_output_width(mixer)
     if kernel == "fused":
         return (0 if settings.attention == "flash" else size * width + STATISTIC * mixer.heads), 0
@@ -154,7 +155,8 @@ def _attention_output_bytes(mixer: Mixer | None, settings: LayerSettings, masked
     return size * width, (4 if in_fp32 else size) * mixer.heads
 
 
-def _attention_kernel(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> str:
+def _kernel_name(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> str:
+    """Return the kernel that computes a mixer: fused, math or eager; `none` for mixers without attention."""
     if not isinstance(mixer, Attention | LatentAttention):
         return "none"
-    return kernel_of(mixer, settings.formats.precision, settings.attention, masked)
+    return attention_kernel(mixer, settings.formats.precision, settings.attention, masked)

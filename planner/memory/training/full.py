@@ -1,4 +1,4 @@
-"""Full fine-tuning with the operators of PyTorch."""
+"""Memory inputs of full fine-tuning with PyTorch's own operators."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -6,12 +6,12 @@ from typing import NamedTuple
 from planner.memory.logits import output_width
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
-from planner.memory.terms import library, measured_term, model, number_format
+from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.network import saved_by_network
 from planner.memory.training.losses import LossMemory
 from planner.memory.training.saved import SavedActivations
-from planner.memory.training.setup import Casts, Gradients, LossEstimator, TrainingSetup, cast_term
+from planner.memory.training.setup import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import ParameterCounts, parameter_counts, weights_term
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
@@ -20,7 +20,7 @@ from planner.workload.training import Training
 def full_setup(
     architecture: Architecture, workload: Training, losses: LossEstimator, notes: tuple[str, ...]
 ) -> TrainingSetup:
-    """Return the setup of full fine-tuning with the operators of PyTorch alone."""
+    """Return the memory inputs of full fine-tuning with PyTorch's own operators."""
     precision = training_precision(workload)
     checkpointed = workload.activation_checkpointing == "full"
     saved = saved_by_network(
@@ -31,7 +31,9 @@ def full_setup(
         workload.attention,
         checkpointed,
     )
-    casts = _live_casts(parameter_counts(architecture), head_matrix(architecture), saved, precision, checkpointed)
+    casts = _live_casts(
+        parameter_counts(architecture), head_matrix_elements(architecture), saved, precision, checkpointed
+    )
     return whole_setup(
         architecture, workload, precision, saved, losses(architecture, workload, precision), casts, notes
     )
@@ -43,17 +45,17 @@ def whole_setup(
     precision: Precision,
     saved: SavedActivations,
     losses: LossMemory,
-    casts: Casts,
+    casts: AutocastCopies,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
-    """Return the setup of a step that trains every parameter, with the given activations, losses and casts."""
+    """Return the memory inputs of a step that trains all parameters, from activations, losses and casts."""
     network = _network_parameters(architecture, workload.weights or "fp32", precision)
     head, in_a_layer = network.head, saved.point.gradients
     return TrainingSetup(
         loaded=network.weights,
         kept=network.weights,
         trained=tuning_of(architecture, workload).trained,
-        gradients=Gradients(
+        gradients=GradientCounts(
             head=head,
             last_layer=head + in_a_layer,
             first_layer=network.before_first_layer + in_a_layer,
@@ -71,7 +73,7 @@ def whole_setup(
 
 
 class _NetworkParameters(NamedTuple):
-    """Weights of a network and parameter counts of its parts, independent of the input."""
+    """A network's weights term, and parameter counts of its parts; independent of the batch."""
 
     weights: tuple[Term, ...]
     parameters: int
@@ -83,30 +85,31 @@ class _NetworkParameters(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _network_parameters(architecture: Architecture, weights: str, precision: Precision) -> _NetworkParameters:
+    """Return the weights and parameter counts of a network, cached since they do not depend on the batch."""
     return _NetworkParameters(
         weights=(weights_term(architecture, weights),),
         parameters=parameter_counts(architecture).total,
-        head=head_matrix(architecture),
+        head=head_matrix_elements(architecture),
         before_first_layer=_gradient_count_before_first_layer(architecture),
         decoder=_decoder_gradient_count(architecture),
-        embedding=tied_gradient_term(architecture, precision),
+        embedding=tied_gradient_terms(architecture, precision),
     )
 
 
-def head_matrix(architecture: Architecture) -> int:
-    """Return the number of elements of the output head's matrix."""
+def head_matrix_elements(architecture: Architecture) -> int:
+    """Return the number of elements in the output head's matrix: vocabulary × hidden width."""
     return output_width(architecture) * architecture.hidden
 
 
 def _gradient_count_before_first_layer(architecture: Architecture) -> int:
-    """Return the parameter count without the first layer and the tensors before it, whose gradients come last."""
+    """Return how many parameters have gradients before the backward pass runs the first layer."""
     counts = parameter_counts(architecture)
     tied = counts.token_embedding if architecture.tied_head else 0
     return counts.total - counts.smallest_layer - counts.before_layers + tied
 
 
 def _decoder_gradient_count(architecture: Architecture) -> int:
-    """Return the number of parameters in all but one of the main stack's layers, and after the layers."""
+    """Return how many decoder parameters have gradients before the backward pass runs its first layer."""
     main = architecture.main
     layers = [group.layer.parameters * group.count for group in main.groups]
     smallest = min(group.layer.parameters for group in main.groups)
@@ -115,23 +118,23 @@ def _decoder_gradient_count(architecture: Architecture) -> int:
 
 def _live_casts(
     counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
-) -> Casts:
-    """Return the live autocast copies: with checkpoints only those of the head and of the recomputed layer."""
+) -> AutocastCopies:
+    """Return autocast's live copies: all, or with checkpoints those of the head and of the recomputed layer."""
     if not precision.autocast:
-        return Casts((), (), (), ())
+        return AutocastCopies((), (), (), ())
     size = precision.compute_bytes
     in_a_layer = counts.cast_in_a_layer - saved.point.uncast
-    return Casts(
-        forward=cast_term(counts.cast + head, size),
-        loss=cast_term(head + (counts.cast_behind if checkpointed else counts.cast), size),
-        last=cast_term(in_a_layer if checkpointed else counts.cast - saved.point.uncast, size),
-        first=cast_term(in_a_layer, size),
+    return AutocastCopies(
+        forward=cast_terms(counts.cast + head, size),
+        loss=cast_terms(head + (counts.cast_behind if checkpointed else counts.cast), size),
+        last=cast_terms(in_a_layer if checkpointed else counts.cast - saved.point.uncast, size),
+        first=cast_terms(in_a_layer, size),
     )
 
 
 @lru_cache(maxsize=256)
-def tied_gradient_term(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
-    """Return the two gradients of a tied embedding that are summed; empty for an untied one."""
+def tied_gradient_terms(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
+    """Return the gradients of a tied embedding that are summed, as terms; empty for an untied embedding."""
     if not architecture.tied_head:
         return ()
     elements = parameter_counts(architecture).token_embedding
@@ -143,13 +146,13 @@ def tied_gradient_term(architecture: Architecture, precision: Precision) -> tupl
         copies * elements * precision.parameter_bytes,
         "n × V × h × w",
         (
-            library(
+            library_symbol(
                 "n",
                 copies,
-                "gradients: that of the embedding, and the sum with the head's gradient unless it is added in place",
+                "gradients: that of the embedding, and its sum with the head's gradient unless added in place",
             ),
-            model("V × h", elements, "elements of the token embedding"),
-            number_format("w", precision.parameter_bytes, "bytes per gradient"),
+            model_symbol("V × h", elements, "elements of the token embedding"),
+            format_symbol("w", precision.parameter_bytes, "bytes per gradient"),
         ),
         "torch/csrc/autograd/input_buffer.cpp: the embedding's dense gradient is added to the tied head's, in place "
         "where that is a tensor of its own to which nothing else refers",

@@ -1,13 +1,13 @@
-"""Memory of fused kernels: the operations of a layer that they merge, and the loss computed together with the head."""
+"""Fused kernels: which operations of a layer they merge, and memory of a loss computed together with the head."""
 
 from typing import Final, NamedTuple
 
-from planner.memory.terms import library, model
+from planner.memory.terms import library_symbol, model_symbol
 from planner.memory.training.losses import LossMemory, OutputHead, deferred_logits
 from planner.units import ceil_div
 
 FUSED: Final = "the gradients computed by the fused loss are kept until the backward pass"
-"""Explanation of the phase in which a fused loss is differentiated."""
+"""Explanation of the loss phase for a loss that computes its gradients in the forward pass."""
 _FP32: Final = 4
 _FUSED_SOURCE: Final = (
     "Liger-Kernel 0.8.2, fused_linear_cross_entropy_forward: parts of next_power_of_2(⌈T / ⌈V / h⌉⌉) tokens, gradients "
@@ -16,30 +16,30 @@ _FUSED_SOURCE: Final = (
 
 
 class FusedKernels(NamedTuple):
-    """Operations that a library fuses: norms, gates with their activation, and adapters with norms and gates."""
+    """Operations of a layer that a library fuses: norms, gates with their activation, and adapters."""
 
     norms: bool = False
     gates: bool = False
     adapters: bool = False
 
 
-def fused_linear_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
-    """Return Liger's loss, computed with the head; `gradient` is the number of trained elements of the head.
+def fused_linear_loss_memory(head: OutputHead, input_bytes: int, trained_head_elements: int) -> LossMemory:
+    """Return the memory of Liger's loss, computed with the head, `trained_head_elements` of which train.
 
     **Formula**: the logits of C tokens and the gradient of the head's input, and of the head itself with it, where it
     is trained V · h · (w + 4) more for that of one part and its fp32 copy.
     """
-    tokens = fused_chunk(head.outputs, head.width, head.hidden)
+    tokens = fused_chunk_tokens(head.outputs, head.width, head.hidden)
     made = head.outputs * head.hidden * input_bytes
     logits = tokens * head.width * head.size
     symbols = (
-        *head.sizes,
-        library("C", tokens, "tokens whose logits are there at once"),
-        model("h", head.hidden, "width of the head's input"),
-        library("r", input_bytes, "bytes of its gradient"),
+        *head.size_symbols,
+        library_symbol("C", tokens, "tokens per chunk of logits"),
+        model_symbol("h", head.hidden, "width of the head's input"),
+        library_symbol("r", input_bytes, "bytes per element of the input's gradient"),
     )
     kept = deferred_logits(made, "T × h × r", symbols, _FUSED_SOURCE)
-    added = gradient * (head.size + (_FP32 if head.size < _FP32 else 0))
+    added = trained_head_elements * (head.size + (_FP32 if head.size < _FP32 else 0))
     formula = "C × V × w + T × h × r" + (" + V × h × (w + 4)" if added else "")
     return LossMemory(
         forward=deferred_logits(logits + made + added, formula, symbols, _FUSED_SOURCE),
@@ -47,12 +47,12 @@ def fused_linear_loss_memory(head: OutputHead, input_bytes: int, gradient: int) 
         head=kept,
         layers=deferred_logits(0, "0", (), _FUSED_SOURCE),
         explanation=FUSED,
-        head_gradient=gradient,
+        head_gradient=trained_head_elements,
     )
 
 
-def fused_chunk(outputs: int, width: int, hidden: int) -> int:
-    """Return the tokens whose logits Liger computes at once: a power of two, for chunks of about T · h elements."""
+def fused_chunk_tokens(outputs: int, width: int, hidden: int) -> int:
+    """Return the number of tokens per chunk of Liger's loss: a power of two, near T · h / V."""
     parts = max(ceil_div(width, max(hidden, 1)), 1)
     each = max(ceil_div(outputs, parts), 1)
     return min(1 << (each - 1).bit_length(), outputs)

@@ -1,4 +1,4 @@
-"""Memory of the output head and the loss, by the way the loss is computed."""
+"""Memory of the output head and the loss in each phase, by the way the loss is computed."""
 
 from functools import partial
 from typing import Final, NamedTuple
@@ -7,15 +7,21 @@ from planner.memory.logits import logits_bytes, logits_term, loss_bytes_per_logi
 from planner.memory.phases import DeferredTerm
 from planner.memory.precision import Precision
 from planner.memory.result import Symbol
-from planner.memory.terms import highest, library, lowest, measured_term, model
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import (
+    library_symbol,
+    lower_bound_bytes,
+    measured_term,
+    model_symbol,
+    upper_bound_bytes,
+    workload_symbol,
+)
 from planner.models.architecture import Architecture
 from planner.units import ceil_div
 from planner.workload.training import Training
 
 _FP32: Final = 4
 _FULL: Final = "the derivative of the loss needs several fp32 copies of the logits"
-_NO_HEAD: Final = "the network has no output head: a head and a loss added to it are not counted"
+_NO_HEAD: Final = "the network has no output head: a head and loss added by the user are not counted"
 _CHUNKED: Final = "the derivative of the loss needs fp32 copies of one chunk of the logits at a time"
 _CHUNKED_SOURCE: Final = (
     "torchtune 0.7 (bd2a0fc), LinearCrossEntropyLoss: each part of the logits is made by a product of its own, cast to "
@@ -24,7 +30,7 @@ _CHUNKED_SOURCE: Final = (
 
 
 class LossMemory(NamedTuple):
-    """Memory of the logits in the forward pass, at the loss, in the head's backward pass, and after it.
+    """Memory of the logits in the forward pass, at the loss, in the head's backward pass, and afterwards.
 
     `head_gradient` is the number of head parameters whose gradient is computed with the loss.
     """
@@ -38,7 +44,7 @@ class LossMemory(NamedTuple):
 
 
 class OutputHead(NamedTuple):
-    """An output head: tokens with an output, its width, the width of its input, and bytes per logit."""
+    """Sizes of an output head: tokens with logits, logits per token, input width, bytes per logit."""
 
     outputs: int
     width: int
@@ -47,21 +53,21 @@ class OutputHead(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        """Return the number of elements of the head's matrix."""
+        """Return the number of elements in the head's matrix."""
         return self.width * self.hidden
 
     @property
-    def sizes(self) -> tuple[Symbol, ...]:
-        """Return the formula symbols for the size of the logits."""
+    def size_symbols(self) -> tuple[Symbol, ...]:
+        """Return the formula symbols for the number of logits and the bytes per logit."""
         return (
-            chosen("T", self.outputs, "tokens with an output"),
-            model("V", self.width, "width of the output: the vocabulary, or the number of labels"),
-            library("w", self.size, "bytes of a logit"),
+            workload_symbol("T", self.outputs, "tokens for which logits are computed"),
+            model_symbol("V", self.width, "logits per token: the vocabulary, or the number of labels"),
+            library_symbol("w", self.size, "bytes per logit"),
         )
 
 
-def head_of(architecture: Architecture, workload: Training, precision: Precision) -> OutputHead:
-    """Return the head of a step, with an output for each token or for each sequence."""
+def output_head(architecture: Architecture, workload: Training, precision: Precision) -> OutputHead:
+    """Return the sizes of the output head in a training step, with logits per token or per sequence."""
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
     return OutputHead(
         workload.micro_batch * tokens, output_width(architecture), architecture.hidden, precision.compute_bytes
@@ -69,13 +75,13 @@ def head_of(architecture: Architecture, workload: Training, precision: Precision
 
 
 def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Precision) -> LossMemory:
-    """Return the memory of a loss computed from the full logits.
+    """Return the memory of a loss that is computed from all logits at once.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
     """
     per_forward, per_backward = loss_bytes_per_logit(architecture, precision)
 
-    def logits(per_logit: int) -> DeferredTerm:
+    def deferred_term(per_logit: int) -> DeferredTerm:
         size_bytes = logits_bytes(architecture, head.outputs, per_logit)
         write = partial(logits_term, architecture, head.outputs, per_logit, precision)
         return DeferredTerm("logits", size_bytes, size_bytes, size_bytes, write)
@@ -84,19 +90,23 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
     output = _FP32 if precision.autocast and architecture.loss_reads == "biased-logits" else head.size
     explanation = _FULL if head.width else _NO_HEAD
     return LossMemory(
-        logits(per_forward), logits(per_backward), logits(output + head.size), logits(output), explanation
+        deferred_term(per_forward),
+        deferred_term(per_backward),
+        deferred_term(output + head.size),
+        deferred_term(output),
+        explanation,
     )
 
 
 def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> LossMemory:
-    """Return the memory of torchtune's loss, whose chunks save their log-probabilities until their backward pass.
+    """Return the memory of torchtune's loss, computed in `chunks` that save their log-probabilities.
 
     **Formula**: in c parts T · V · (4 + (w + 4) / c) when the loss is computed, then T · V · (4 + 8 / c), or a part
     later with gradients of the head, of `gradient_bytes` an element.
     """
     part = ceil_div(head.outputs, chunks) * head.width
     every = head.outputs * head.width
-    symbols = (*head.sizes, chosen("c", chunks, "parts"))
+    symbols = (*head.size_symbols, workload_symbol("c", chunks, "parts"))
     copied = head.size if head.size < _FP32 else 0
     gradient = head.width * head.hidden * gradient_bytes
     derived = (every * _FP32 + part * 2 * _FP32, "T × V × (4 + 8 / c)")
@@ -105,7 +115,10 @@ def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> L
         second = ((every + part) * _FP32 + gradient, "T × V × (4 + 4 / c) + V × h × r")
         summed = (max(every - 2 * part, 0) * _FP32 + 3 * gradient, "T × V × 4 × (c − 2) / c + 3 × V × h × r")
         derived = max(derived, second, summed)
-    beside = (model("h", head.hidden, "width of the head's input"), library("r", gradient_bytes, "bytes of a gradient"))
+    beside = (
+        model_symbol("h", head.hidden, "width of the head's input"),
+        library_symbol("r", gradient_bytes, "bytes per gradient element"),
+    )
     return LossMemory(
         forward=deferred_logits(
             every * _FP32 + part * (_FP32 + copied), "T × V × (4 + (w + 4) / c)", symbols, _CHUNKED_SOURCE
@@ -118,6 +131,6 @@ def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> L
 
 
 def deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> DeferredTerm:
-    """Return `size_bytes` of logits, whose term is written on demand."""
+    """Return a term of `size_bytes` of logits, whose formula is written on demand."""
     write = partial(measured_term, "logits", size_bytes, formula, symbols, source)
-    return DeferredTerm("logits", size_bytes, lowest(size_bytes), highest(size_bytes), write)
+    return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write)

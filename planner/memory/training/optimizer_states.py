@@ -1,4 +1,4 @@
-"""Memory of optimizer states for the trained tensors."""
+"""Memory of optimizer states, such as Adam's moments, for the trained tensors."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -7,21 +7,21 @@ from math import prod
 from typing import Final
 
 from planner.memory.result import Symbol, Term, TermPart
-from planner.memory.terms import library, model, number_format, term
+from planner.memory.terms import format_symbol, library_symbol, model_symbol, term
 from planner.models.architecture import Role, Tensor
 from planner.units import ceil_div
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerState, StateQuantity, StateTensors, StateUnit
 
 Trained = tuple[tuple[Tensor, int], ...]
-"""Trained tensors, each with its count."""
+"""Trained tensors, each with the number of its copies."""
 
 PAGED_FROM: Final = 100_000
-"""Elements from which bitsandbytes' paged optimizers keep states in memory that the driver moves to host memory."""
+"""Minimum elements of a tensor whose states bitsandbytes' paged optimizers keep in pageable (unified) memory."""
 GALORE_RANK: Final = 128
 """Default GaLore rank in transformers' Trainer."""
 _PAGED_SOURCE: Final = "bitsandbytes optim/optimizer.py, get_state_buffer: cudaMallocManaged from 1e5 elements on"
 _BLOCK: Final = 256
-"""Elements that share a scale in the 8-bit states of bitsandbytes."""
+"""Elements per scale in the 8-bit optimizer states of bitsandbytes."""
 _SMALL_TENSOR: Final = 4096
 _INNER_ROLES: Final[tuple[Role, ...]] = ("linear", "router")
 _LARGEST_SOAP_SIDE: Final = 10_000
@@ -30,7 +30,7 @@ _SHAMPOO_BLOCK: Final = 1_024
 
 @lru_cache(maxsize=256)
 def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int) -> Term | None:
-    """Return the memory of the optimizer's state for `trained` tensors of `parameter_bytes` an element.
+    """Return the memory of the optimizer states for `trained` tensors of `parameter_bytes` per element.
 
     None for plain SGD, which has no state.
 
@@ -70,21 +70,22 @@ def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int)
 
 
 def _state_bytes(state: OptimizerState, tensor: Tensor, size: int) -> int:
+    """Return the bytes of one optimizer state for `tensor`."""
     return sum([count * _UNITS[unit](tensor, size) * (each or size) for count, unit, each in state.amounts])
 
 
-def parameters_in(trained: Trained) -> int:
-    """Return the number of elements of `trained` tensors."""
+def parameter_count(trained: Trained) -> int:
+    """Return the total number of elements in the `trained` tensors."""
     return sum(tensor.size * number for tensor, number in trained)
 
 
 def is_inner_matrix(tensor: Tensor) -> bool:
-    """Return whether Muon and GaLore handle `tensor`: a matrix inside the network, no embedding and no head."""
+    """Return whether Muon and GaLore update `tensor`: a matrix that is neither embedding nor head."""
     return tensor.role in _INNER_ROLES and len(tensor.shape) == 2
 
 
 def _has_8_bit_state(tensor: Tensor) -> bool:
-    """Return whether bitsandbytes stores the state of `tensor` in 8 bits; small tensors and embeddings stay in fp32."""
+    """Return whether bitsandbytes keeps an 8-bit state for `tensor`; small tensors and embeddings stay in fp32."""
     return tensor.size >= _SMALL_TENSOR and tensor.role != "embedding"
 
 
@@ -97,12 +98,12 @@ def _is_vector(tensor: Tensor) -> bool:
 
 
 def _rows_and_columns(tensor: Tensor) -> int:
-    """Return the sum of rows and columns of all matrices of `tensor`."""
+    """Return rows plus columns, summed over all matrices of `tensor`."""
     return prod(tensor.shape[:-2]) * (tensor.shape[-2] + tensor.shape[-1])
 
 
 def galore_projection_elements(tensor: Tensor, size: int) -> int:
-    """Return the number of elements of GaLore's projection that stay alive.
+    """Return the number of elements that GaLore's projection matrix for `tensor` keeps alive.
 
     In fp32 the projection is a view into the singular vectors, which keeps all of them.
     """
@@ -111,27 +112,27 @@ def galore_projection_elements(tensor: Tensor, size: int) -> int:
 
 
 def galore_rank(tensor: Tensor) -> int:
-    """Return the rank that GaLore projects the gradient of `tensor` to."""
+    """Return the rank to which GaLore projects the gradient of `tensor`."""
     return min(GALORE_RANK, *tensor.shape)
 
 
-def projected_elements(tensor: Tensor, _size: int) -> int:
-    """Return the number of elements of the gradient of `tensor` after GaLore's projection."""
+def projected_gradient_elements(tensor: Tensor, _size: int) -> int:
+    """Return the number of elements of a gradient after GaLore's projection."""
     return max(tensor.shape) * galore_rank(tensor)
 
 
-def soap_squares(tensor: Tensor) -> int:
-    """Return the number of elements of one square matrix for each side that SOAP preconditions: sides up to 10,000."""
+def soap_square_elements(tensor: Tensor) -> int:
+    """Return the elements of SOAP's square matrices for `tensor`: one matrix per preconditioned side."""
     return sum(side * side for side in soap_sides(tensor))
 
 
 def soap_sides(tensor: Tensor) -> list[int]:
-    """Return the sides of `tensor` that SOAP preconditions."""
+    """Return the sides of `tensor` that SOAP preconditions, those up to 10,000 elements."""
     return [side for side in tensor.shape if side <= _LARGEST_SOAP_SIDE] if len(tensor.shape) > 1 else []
 
 
-def shampoo_factors(tensor: Tensor) -> int:
-    """Return the elements of all factors of `tensor`, and of their inverse roots: two triangles for each side.
+def shampoo_factor_elements(tensor: Tensor) -> int:
+    """Return the elements of Shampoo's factors of `tensor` and of their inverse roots.
 
     **Formula**: Σ over blocks of at most 1,024 a side of d · (d + 1); neighbouring sides are one where they fit.
     """
@@ -141,20 +142,20 @@ def shampoo_factors(tensor: Tensor) -> int:
     )
 
 
-def widest_block(tensors: list[Tensor]) -> int:
-    """Return the longest side of the blocks into which Shampoo splits `tensors`."""
+def longest_block_side(tensors: list[Tensor]) -> int:
+    """Return the longest side of any block into which Shampoo splits `tensors`."""
     return max(min(max(_merged_shape(tensor.shape)), _SHAMPOO_BLOCK) for tensor in tensors)
 
 
 def _block_sizes(side: int) -> list[tuple[int, int]]:
-    """Return the block sizes that `side` is cut into, each with its count."""
+    """Return the lengths of the blocks into which Shampoo cuts `side`, each with its count."""
     found = [(min(side, _SHAMPOO_BLOCK), max(side // _SHAMPOO_BLOCK, 1))]
     rest = side - found[0][0] * found[0][1]
     return [*found, (rest, 1)] if rest else found
 
 
 def _merged_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return `shape` with neighbouring sides merged, from the last on, while their product fits in a block.
+    """Return `shape` with adjacent dimensions merged, from the last on, while their product fits in a block.
 
     **Source**: `distributed_shampoo.utils.shampoo_utils.merge_small_dims`.
     """
@@ -174,46 +175,50 @@ _SELECTS: Final[dict[StateTensors, Callable[[Tensor], bool]]] = {
     "matrices": _is_matrix,
     "inner-matrices": is_inner_matrix,
 }
-"""Predicates: whether a state of that kind is kept for a tensor."""
+"""Predicates by kind of state: whether the optimizer keeps such a state for a tensor."""
 _UNITS: Final[dict[StateUnit, Callable[[Tensor, int], int]]] = {
     "element": lambda tensor, _: tensor.size,
     "scale": lambda tensor, _: ceil_div(tensor.size, _BLOCK),
     "tensor": lambda _tensor, _: 1,
     "row-or-column": lambda tensor, _: _rows_and_columns(tensor),
-    "square": lambda tensor, _: soap_squares(tensor),
-    "triangle": lambda tensor, _: shampoo_factors(tensor),
+    "square": lambda tensor, _: soap_square_elements(tensor),
+    "triangle": lambda tensor, _: shampoo_factor_elements(tensor),
     "projector": galore_projection_elements,
-    "projected": projected_elements,
+    "projected": projected_gradient_elements,
 }
-"""Number of units of a tensor, given the bytes of one of its elements."""
+"""Functions that return how many units (elements, scales, squares, …) the state of a tensor has."""
 
 
 def _total_symbol(
-    letter: str, meaning: str, unit: StateUnit = "element", of: Callable[[Tensor], bool] = lambda _: True
+    letter: str, meaning: str, unit: StateUnit = "element", is_selected: Callable[[Tensor], bool] = lambda _: True
 ) -> Callable[[Trained, int], Symbol]:
-    """Return a function that builds the symbol of the units of all trained tensors selected by `of`."""
-    return lambda trained, size: model(
-        letter, sum(number * _UNITS[unit](tensor, size) for tensor, number in trained if of(tensor)), meaning
+    """Return a function that builds the symbol for the total units of all trained tensors with `is_selected`."""
+    return lambda trained, size: model_symbol(
+        letter, sum(number * _UNITS[unit](tensor, size) for tensor, number in trained if is_selected(tensor)), meaning
     )
 
 
 _SYMBOLS: Final[dict[StateQuantity, Callable[[Trained, int], Symbol]]] = {
     "parameters": _total_symbol("P", "trained parameters"),
-    "width": lambda _, size: number_format("w", size, "bytes per element of the states, as the parameters"),
+    "width": lambda _, size: format_symbol("w", size, "bytes per element of the states, as in the parameters"),
     "quantised": _total_symbol(
-        "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", of=_has_8_bit_state
+        "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", is_selected=_has_8_bit_state
     ),
-    "scale-block": lambda _trained, _: library("B", _BLOCK, "elements that share one fp32 scale"),
-    "inner-matrices": _total_symbol("M", "parameters of its matrices", of=is_inner_matrix),
-    "projectors": _total_symbol("p", "elements of projectors, squares where w is 4", "projector", is_inner_matrix),
+    "scale-block": lambda _trained, _: library_symbol("B", _BLOCK, "elements that share one fp32 scale"),
+    "inner-matrices": _total_symbol(
+        "M", "parameters of matrices updated by this optimizer", is_selected=is_inner_matrix
+    ),
+    "projectors": _total_symbol(
+        "p", "elements of projection matrices, square ones where w is 4", "projector", is_inner_matrix
+    ),
     "projected": _total_symbol(
         "m", f"elements of gradients projected to rank {GALORE_RANK} at most", "projected", is_inner_matrix
     ),
     "rows-and-columns": _total_symbol("S", "rows and columns of all matrices", "row-or-column", _is_matrix),
-    "vectors": _total_symbol("v", "elements of vectors", of=_is_vector),
+    "vectors": _total_symbol("v", "elements of vectors", is_selected=_is_vector),
     "matrix-count": _total_symbol("G_m", "trained matrices", "tensor", _is_matrix),
     "vector-count": _total_symbol("G_v", "trained vectors", "tensor", _is_vector),
     "squares": _total_symbol("D", "Σ d² of the sides that have a preconditioner", "square"),
     "triangles": _total_symbol("D", "Σ d × (d + 1) of the sides of all blocks", "triangle"),
 }
-"""Builders of the symbols in the formulas of states."""
+"""Functions that build the symbols in formulas of optimizer states."""

@@ -5,15 +5,15 @@ from functools import lru_cache
 from typing import Final
 
 from planner.memory.result import Term
-from planner.memory.terms import library, measured_term, model, number_format, term
+from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term
 from planner.memory.training.optimizer_states import (
     Trained,
     galore_projection_elements,
     galore_rank,
     is_inner_matrix,
-    parameters_in,
+    longest_block_side,
+    parameter_count,
     soap_sides,
-    widest_block,
 )
 from planner.models.architecture import Tensor
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, StepWorkspace, WorkspaceKind
@@ -21,12 +21,12 @@ from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, St
 _BF16: Final = 2
 _FP32: Final = 4
 _NORM_BLOCK: Final = 512
-"""Bytes that a single number takes in PyTorch's allocator, whose blocks are multiples of this."""
+"""Bytes of the smallest block in PyTorch's allocator, which a single number takes."""
 
 
 @lru_cache(maxsize=256)
 def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, parameter_bytes: int) -> Term | None:
-    """Return the peak temporary memory of the optimizer step, None if it needs none.
+    """Return the peak temporary memory of the optimizer's step, None if the step needs none.
 
     **Formula**: copies of all trained parameters where one call updates all of them (`foreach`); where a loop updates
     one after the other, what the largest needs: 2 · n · w with Adam, n · w with Adafactor, RMSprop and Adagrad; with
@@ -39,61 +39,66 @@ def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, param
 
 
 def _all_copies_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
-    parameters = parameters_in(trained)
+    """Return the memory of temporary copies of all trained parameters (`foreach` implementation)."""
+    parameters = parameter_count(trained)
     symbols = (
-        model("P_t", parameters, "trained parameters"),
-        number_format("w", size, "bytes per element, as the parameters"),
+        model_symbol("P_t", parameters, "trained parameters"),
+        format_symbol("w", size, "bytes per element, as the parameters"),
     )
     held = workings.copies * parameters * size
     return measured_term("temporaries", held, workings.formula, symbols, workings.source)
 
 
 def _largest_workspace_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
-    """Return the largest workspace of any tensor: copies of the tensor, or matrices derived from the tensor."""
+    """Return the memory of the largest temporary workspace that any trained tensor needs."""
     in_fp32 = workings.kind == "fp32-copies"
     copies, width = (_fp32_copy_count(size), _FP32) if in_fp32 else (workings.copies, size)
     own = _MATRIX_WORKSPACES.get(workings.kind)
 
     def tensor_workspace_bytes(tensor: Tensor) -> int:
+        """Return the temporary bytes that the step needs for one tensor."""
         if own is None:
             return copies * tensor.size * width
         return own(tensor, size) if is_inner_matrix(tensor) else 0
 
     most = max([tensor for tensor, _ in trained], key=tensor_workspace_bytes)
-    elements = model("n", most.size, "elements of the tensor that needs most")
-    shown = (number_format("w", size, "bytes per element, as the parameters"), elements)
+    elements = model_symbol("n", most.size, "elements of the tensor that needs most workspace")
+    shown = (format_symbol("w", size, "bytes per element, as the parameters"), elements)
     if in_fp32:
-        shown = (elements, library("c", copies, "fp32 copies of it"))
+        shown = (elements, library_symbol("c", copies, "fp32 copies of that tensor"))
     return measured_term("temporaries", tensor_workspace_bytes(most), workings.formula, shown, workings.source)
 
 
 def _fp32_copy_count(size: int) -> int:
-    """Return the number of fp32 copies of Adafactor in transformers: 16-bit gradients and parameters are copied too."""
+    """Return the number of fp32 copies that transformers' Adafactor makes of a tensor with `size`-byte elements."""
     return 2 if size == _FP32 else 4
 
 
 def _soap_workspace_term(trained: Trained, workings: StepWorkspace, _size: int) -> Term:
-    usual, anew = (max(held) for held in zip(*(soap_scratch(tensor) for tensor, _ in trained), strict=True))
-    sides = library("m, n", "sides", "of the tensor that needs most, n the wider one up to 10,000")
+    """Return the memory of SOAP's largest workspace, for a step that recomputes its bases."""
+    usual, anew = (max(held) for held in zip(*(soap_step_bytes(tensor) for tensor, _ in trained), strict=True))
+    sides = library_symbol(
+        "m, n", "sides", "of the tensor that needs most workspace; n is the longer side, at most 10,000"
+    )
     return term("temporaries", anew, workings.formula, (sides,), workings.source, certainty="assumed", low_bytes=usual)
 
 
 def _shampoo_workspace_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
-    """Return Shampoo's workspace: all gradients filtered and preconditioned, and one eigendecomposition.
+    """Return the memory of Shampoo's workspace: filtered, preconditioned gradients, one eigendecomposition.
 
     **Formula**: 2 · P · w + 7 · d² · 4, d being the widest block.
 
     **Source**: `DistributedShampoo.step`, counted allocation by allocation on the CPU.
     """
-    parameters, widest = parameters_in(trained), widest_block([tensor for tensor, _ in trained])
+    parameters, widest = parameter_count(trained), longest_block_side([tensor for tensor, _ in trained])
     return term(
         "temporaries",
         workings.copies * parameters * size + 7 * widest * widest * _FP32,
         workings.formula,
         (
-            model("P_t", parameters, "trained parameters"),
-            number_format("w", size, "bytes per element, as the parameters"),
-            model("d", widest, "side of the widest block"),
+            model_symbol("P_t", parameters, "trained parameters"),
+            format_symbol("w", size, "bytes per element, as the parameters"),
+            model_symbol("d", widest, "side of the widest block"),
         ),
         workings.source,
         certainty="assumed",
@@ -101,8 +106,8 @@ def _shampoo_workspace_term(trained: Trained, workings: StepWorkspace, size: int
     )
 
 
-def soap_scratch(tensor: Tensor) -> tuple[int, int]:
-    """Return the temporary bytes of a SOAP step, in a normal step and when the bases are recomputed.
+def soap_step_bytes(tensor: Tensor) -> tuple[int, int]:
+    """Return the temporary bytes of a SOAP step: of a normal step, and of a step that recomputes the bases.
 
     **Formula** for m ≤ n: max(6 · m · n + m², 4 · m · n + m² + n²) elements between; 4 · m · n + m² + 7 · n² at most
     in every tenth step, which computes a QR decomposition.
@@ -118,7 +123,7 @@ def soap_scratch(tensor: Tensor) -> tuple[int, int]:
 
 
 def _newton_schulz_bytes(tensor: Tensor, size: int) -> int:
-    """Return the peak bytes of Muon's Newton-Schulz iteration: the update and, in bf16, iterates and squared products.
+    """Return the peak bytes of Muon's Newton-Schulz iteration for one matrix.
 
     An update in bf16 is its own first iterate.
     """
@@ -130,7 +135,7 @@ def _newton_schulz_bytes(tensor: Tensor, size: int) -> int:
 
 
 def _galore_workspace_bytes(tensor: Tensor, size: int) -> int:
-    """Return the peak bytes of GaLore's step: its decomposition, or the update projected back, if that is larger."""
+    """Return the peak bytes of GaLore's step for one matrix: decomposition, or update projected back."""
     smaller, larger = min(tensor.shape), max(tensor.shape)
     copies = tensor.size * _FP32 * (1 if size == _FP32 else 2)
     decomposed = (
@@ -155,12 +160,12 @@ _TERM_BUILDERS: Final[dict[WorkspaceKind, Callable[[Trained, StepWorkspace, int]
     "bases": _soap_workspace_term,
     "blocks": _shampoo_workspace_term,
 }
-"""Builder of the term of each kind of workspace."""
+"""Functions that build the memory term for each kind of workspace."""
 
 
 @lru_cache(maxsize=256)
 def clipping_term(trained: Trained) -> Term:
-    """Return the memory of the gradient norms: one number for each tensor, and one for the total norm.
+    """Return the memory of gradient norms for clipping: one number per tensor, and one for the total norm.
 
     **Source**: `torch.nn.utils.clip_grad_norm_`, which scales the gradients in place; each number takes a block of the
     allocator.
@@ -170,6 +175,6 @@ def clipping_term(trained: Trained) -> Term:
         "temporaries",
         (tensors + 1) * _NORM_BLOCK,
         "(G + 1) × 512",
-        (model("G", tensors, "trained tensors, each with the norm of its gradient"),),
+        (model_symbol("G", tensors, "trained tensors, each with one gradient norm"),),
         "torch.nn.utils.clip_grad_norm_; blocks of PyTorch's allocator are multiples of 512 bytes",
     )

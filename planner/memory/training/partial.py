@@ -1,23 +1,23 @@
-"""Training of adapters or of some parameters, on a network that may be quantised, or with fused kernels."""
+"""Training of adapters or of some parameters, on a network that may be quantized or use fused kernels."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.result import Term
-from planner.memory.terms import measured_term, model, number_format, term
+from planner.memory.terms import format_symbol, measured_term, model_symbol, term
 from planner.memory.training.adapters.network import saved_by_tuned_network
 from planner.memory.training.adapters.settings import Formats, LayerSettings
-from planner.memory.training.adapters.trained import TunedLayers, Tuning, sites_of, tuning_of
+from planner.memory.training.adapters.trained import TunedLayers, Tuning, projection_indices, tuning_of
 from planner.memory.training.checkpointing import Checkpoints
-from planner.memory.training.full import head_matrix, tied_gradient_term
-from planner.memory.training.optimizer_states import Trained, parameters_in
+from planner.memory.training.full import head_matrix_elements, tied_gradient_terms
+from planner.memory.training.optimizer_states import Trained, parameter_count
 from planner.memory.training.saved import SavedActivations
-from planner.memory.training.setup import Casts, Gradients, LossEstimator, TrainingSetup, cast_term
+from planner.memory.training.setup import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import parameter_counts, weights_term
 from planner.models.architecture import Architecture, Moe, Tensor
 from planner.workload.training import Lora, Training
 
-_SOURCE: Final = "peft.tuners.lora: A (r × in) and B (out × r) beside each linear layer, in fp32 by default"
+_SOURCE: Final = "peft.tuners.lora: A (r × in) and B (out × r) for each adapted linear layer, in fp32 by default"
 _DORA_SOURCE: Final = "peft.tuners.lora.dora.DoraLinearLayer.forward: the norm of W + B · A, row by row"
 
 
@@ -27,22 +27,22 @@ def adapters_term(adapters: Trained, lora: Lora, parameter_bytes: int) -> Term:
 
     **Formula**: Σ r · (in + out) · w over the adapted layers; DoRA adds out · w each.
     """
-    count = parameters_in(adapters)
+    count = parameter_count(adapters)
     pairs = sum(number for tensor, number in adapters if tensor.name.endswith(".lora_A"))
     return term(
         "adapters",
         count * parameter_bytes,
         "P_a × w",
         (
-            model("P_a", count, f"parameters of the adapters of {pairs:,} linear layers, rank {lora.rank}"),
-            number_format("w", parameter_bytes, "bytes per parameter"),
+            model_symbol("P_a", count, f"parameters of the adapters of {pairs:,} linear layers, rank {lora.rank}"),
+            format_symbol("w", parameter_bytes, "bytes per parameter"),
         ),
         _SOURCE,
     )
 
 
-def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes: int) -> tuple[Term, ...]:
-    """Return DoRA's workspace in the largest adapted layer: the whole product of both adapters.
+def dora_workspace_terms(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes: int) -> tuple[Term, ...]:
+    """Return DoRA's workspace in the adapted layer that needs most, where it multiplies A and B in full.
 
     **Formula**: in² · x for an identity matrix, out · in · (x + 2 · w): the weights, B · A and their sum.
     """
@@ -50,6 +50,7 @@ def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes:
         return ()
 
     def tensor_workspace_bytes(tensor: Tensor) -> int:
+        """Return the bytes of DoRA's workspace for one linear layer."""
         outside, inside = tensor.shape
         return inside * inside * input_bytes + outside * inside * (input_bytes + 2 * read_bytes)
 
@@ -60,10 +61,10 @@ def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes:
         tensor_workspace_bytes(largest),
         "in × in × x + out × in × (x + 2 × w)",
         (
-            model("in", inside, "inputs of the adapted layer that needs most"),
-            model("out", outside, "its outputs"),
-            number_format("x", input_bytes, "bytes per element of the layer's input"),
-            number_format("w", read_bytes, "bytes per element in the adapters' format"),
+            model_symbol("in", inside, "inputs of the adapted layer that needs most workspace"),
+            model_symbol("out", outside, "its outputs"),
+            format_symbol("x", input_bytes, "bytes per element of the layer's input"),
+            format_symbol("w", read_bytes, "bytes per element in the adapters' format"),
         ),
         _DORA_SOURCE,
     )
@@ -71,8 +72,8 @@ def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes:
 
 
 @lru_cache(maxsize=256)
-def dequantised_scratch(architecture: Architecture, size: int, source: str) -> tuple[Term, ...]:
-    """Return the largest projection of a quantised network in the format that it is computed in.
+def dequantized_projection_terms(architecture: Architecture, size: int, source: str) -> tuple[Term, ...]:
+    """Return the memory of the largest quantized projection, dequantized to `size` bytes per element.
 
     **Formula**: out · in · w.
     """
@@ -90,8 +91,8 @@ def dequantised_scratch(architecture: Architecture, size: int, source: str) -> t
         max(matrices) * size,
         "n × w",
         (
-            model("n", max(matrices), "elements of the largest projection"),
-            number_format("w", size, "bytes per element once dequantised"),
+            model_symbol("n", max(matrices), "elements of the largest projection"),
+            format_symbol("w", size, "bytes per element once dequantized"),
         ),
         source,
     )
@@ -111,7 +112,7 @@ def partial_setup(
     losses: LossEstimator,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
-    """Return the setup of a LoRA, QLoRA or partial training step, also with fused kernels or selective checkpoints."""
+    """Return the memory inputs of a training step with LoRA, QLoRA, chosen parameters or fused kernels."""
     tuning = tuning_of(architecture, workload)
     formats = settings.formats
     saved = saved_by_tuned_network(
@@ -121,13 +122,13 @@ def partial_setup(
     lora, adapters = workload.lora, settings.adapters
     beside = () if lora is None or adapters is None else (adapters_term(tuning.adapters, lora, adapters.parameter),)
     size = adapters.parameter if adapters else formats.parameter
-    head = head_matrix(architecture) if tuning.head == "trained" else 0
+    head = head_matrix_elements(architecture) if tuning.head == "trained" else 0
     everything = tuning.trained_parameters
     return TrainingSetup(
         loaded=(weights,),
         kept=(weights, *beside),
         trained=tuning.trained,
-        gradients=Gradients(
+        gradients=GradientCounts(
             head,
             head + saved.point.gradients,
             _gradient_count_before_first_layer(architecture, tuning, saved),
@@ -138,22 +139,22 @@ def partial_setup(
         saved=saved,
         casts=_live_casts(architecture, tuning, settings, saved, checkpoints),
         losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
-        embedding=tied_gradient_term(architecture, formats.precision) if tuning.starts_before else None,
-        scratch=_dequantised_terms(architecture, formats),
+        embedding=tied_gradient_terms(architecture, formats.precision) if tuning.starts_before else None,
+        scratch=_dequantized_terms(architecture, formats),
         scratch_forward=_magnitude_terms(tuning, settings),
         notes=_partial_training_notes(architecture, workload, notes),
     )
 
 
 def _gradient_count_before_first_layer(architecture: Architecture, tuning: Tuning, saved: SavedActivations) -> int:
-    """Return the number of gradients alive when the backward pass reaches the first layer."""
+    """Return how many parameters have gradients before the backward pass runs the first layer."""
     if not tuning.starts_before:
         return tuning.trained_parameters
     before = {tensor.name for tensor in architecture.main.before}
     later = (
         0
         if architecture.tied_head
-        else parameters_in(tuple((tensor, number) for tensor, number in tuning.trained if tensor.name in before))
+        else parameter_count(tuple((tensor, number) for tensor, number in tuning.trained if tensor.name in before))
     )
     if not tuning.whole:
         return tuning.trained_parameters - later
@@ -161,7 +162,7 @@ def _gradient_count_before_first_layer(architecture: Architecture, tuning: Tunin
 
 
 class _CastElements(NamedTuple):
-    """Number of elements cast by autocast: in all layers, the largest layer, after the layers, the head, adapters."""
+    """Number of elements that autocast casts: in all layers, in the largest layer, behind the layers, in the head."""
 
     layers: int
     one_layer: int
@@ -176,35 +177,36 @@ def _live_casts(
     settings: LayerSettings,
     saved: SavedActivations,
     checkpoints: Checkpoints,
-) -> Casts:
-    """Return the live casts: autocast caches those of trained weights, the graph holds those of frozen ones."""
+) -> AutocastCopies:
+    """Return autocast's live copies: those of trained weights are cached, the graph holds those of frozen ones."""
     formats = settings.formats
     if not formats.autocast:
-        return Casts((), (), (), ())
+        return AutocastCopies((), (), (), ())
     cast = _cast_elements(architecture, tuning, settings)
     checkpointed = checkpoints.kind != "none"
     size, freed = formats.computed, saved.point.uncast if cast.layers else 0
     cached = cast.adapters + (cast.layers if tuning.whole else 0)
     every = cast.layers + cast.behind + cast.adapters
     reached = bool(tuning.layers) or tuning.starts_before
-    return Casts(
-        forward=cast_term((cached if checkpointed else every) + cast.head, size),
-        loss=cast_term((cast.behind if checkpointed else every) + (cast.head if reached else 0), size),
-        last=cast_term((cast.one_layer if checkpointed else every) - freed, size),
-        first=cast_term(cast.one_layer - freed, size),
+    return AutocastCopies(
+        forward=cast_terms((cached if checkpointed else every) + cast.head, size),
+        loss=cast_terms((cast.behind if checkpointed else every) + (cast.head if reached else 0), size),
+        last=cast_terms((cast.one_layer if checkpointed else every) - freed, size),
+        first=cast_terms(cast.one_layer - freed, size),
     )
 
 
 @lru_cache(maxsize=256)
 def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSettings) -> _CastElements:
+    """Return the number of elements that autocast casts in each part of the network."""
     formats = settings.formats
     adapters = 0
     if settings.adapters is not None and settings.adapters.parameter != formats.computed:
-        adapters = parameters_in(tuple(item for item in tuning.adapters if not item[0].name.endswith(".magnitude")))
+        adapters = parameter_count(tuple(item for item in tuning.adapters if not item[0].name.endswith(".magnitude")))
     deep = sum(tuned.number for tuned in tuning.layers) or 1
     if formats.parameter != 4:
         return _CastElements(0, adapters // deep, 0, 0, adapters)
-    head = head_matrix(architecture)
+    head = head_matrix_elements(architecture)
     if formats.base != "plain":
         return _CastElements(0, adapters // deep, 0, head, adapters)
     each = [(_layer_cast_elements(tuned), tuned.number) for tuned in tuning.layers]
@@ -218,7 +220,7 @@ def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSe
 
 
 def _layer_cast_elements(tuned: TunedLayers) -> int:
-    """Return the parameters of a layer whose cast its backward pass needs; none of frozen ones at the graph's start."""
+    """Return the parameters of one layer whose cast the backward pass needs."""
     layer, block = tuned.layer, tuned.layer.feed_forward
     is_reached = tuned.tuning.reached or "trained" in tuned.tuning.statuses
     unreached = () if is_reached else _unreached_projections(tuned)
@@ -233,7 +235,7 @@ def _layer_cast_elements(tuned: TunedLayers) -> int:
 
 def _unreached_projections(tuned: TunedLayers) -> tuple[int, ...]:
     """Return the indices of projections whose input needs no gradient, in the first trained layer."""
-    sites = sites_of(tuned.layer, tuned.stack.hidden)
+    sites = projection_indices(tuned.layer, tuned.stack.hidden)
     mixer = (*sites.mixer_in, *sites.inner, *sites.mixer_out)
     if tuned.layer.parallel:
         return (*sites.mixer_in, *sites.forward_in)
@@ -243,15 +245,17 @@ def _unreached_projections(tuned: TunedLayers) -> tuple[int, ...]:
     return (*mixer, *sites.forward_in, *(() if into else sites.forward_out))
 
 
-def _dequantised_terms(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:
+def _dequantized_terms(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:
+    """Return the memory of the largest dequantized projection, empty for unquantized networks."""
     if formats.base == "plain":
         return ()
     if formats.base == "nf4":
-        return dequantised_scratch(architecture, formats.computed, _FOUR_BIT_SOURCE)
-    return dequantised_scratch(architecture, formats.stream, _EIGHT_BIT_SOURCE)
+        return dequantized_projection_terms(architecture, formats.computed, _FOUR_BIT_SOURCE)
+    return dequantized_projection_terms(architecture, formats.stream, _EIGHT_BIT_SOURCE)
 
 
 def _magnitude_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
+    """Return DoRA's workspace, empty without DoRA."""
     adapters = settings.adapters
     if adapters is None or not adapters.dora:
         return ()
@@ -261,11 +265,15 @@ def _magnitude_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...
         for tensor, status in zip(tuned.layer.tensors, tuned.tuning.statuses, strict=True)
         if status == "adapted"
     )
-    return magnitude_scratch(adapted, adapters.read, settings.formats.projected)
+    return dora_workspace_terms(adapted, adapters.read, settings.formats.projected)
 
 
 def _partial_training_notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return `notes`, and one more if routed experts get no adapters."""
     experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
     if not (experts and workload.adapts):
         return notes
-    return (*notes, "Routed experts are parameters of their block, not linear layers: they get no adapters.")
+    return (
+        *notes,
+        "Routed experts get no adapters, because transformers stores them as parameters, not as linear layers.",
+    )

@@ -1,19 +1,18 @@
-"""Sizes of the activations saved for the backward pass, and their memory term."""
+"""Sizes of the activations saved for the backward pass, and the memory term for them."""
 
 from collections.abc import Sequence
 from operator import add, attrgetter
 from typing import Final, NamedTuple
 
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import measured_term, model
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import measured_term, model_symbol, workload_symbol
 from planner.workload.training import Training
 
 _SOURCE: Final = "saved tensors of PyTorch 2.13 operators and transformers 5.23 modules, operation by operation"
 
 
 class SavedBytes(NamedTuple):
-    """Bytes saved for the backward pass, by kind."""
+    """Bytes saved for the backward pass, by kind: norms, attention, feed-forward, scores, and others."""
 
     norms: int = 0
     attention: int = 0
@@ -24,21 +23,21 @@ class SavedBytes(NamedTuple):
     checkpoints: int = 0
 
     def __add__(self, other: "SavedBytes") -> "SavedBytes":  # type: ignore[override]  # adds amounts instead of concatenating
-        """Return the sum of two amounts, kind by kind."""
+        """Return the sum of both amounts, kind by kind."""
         return SavedBytes(*map(add, self, other))
 
     def __mul__(self, count: int) -> "SavedBytes":  # type: ignore[override]
-        """Return the amounts multiplied by `count`."""
+        """Return every kind's bytes multiplied by `count`."""
         return SavedBytes(*[own * count for own in self])
 
     @property
     def total(self) -> int:
-        """Return the size in bytes of all kinds."""
+        """Return the bytes of all kinds together."""
         return sum(self)
 
 
 class SavedPerToken(NamedTuple):
-    """Bytes saved by a layer or a part of a layer: per token, and `scores` per query-key pair.
+    """Bytes saved by a layer or part of a layer: per token, and for `scores` per query-key pair.
 
     `source` and `source_scores` are those of cross-attention, per token of the encoder and, for each of them, per
     token; `bias` are bytes per pair of positions, whatever the number of sequences; `adapters` what adapters save.
@@ -55,28 +54,29 @@ class SavedPerToken(NamedTuple):
     adapters: int = 0
 
     def __add__(self, other: "SavedPerToken") -> "SavedPerToken":  # type: ignore[override]
-        """Return the sum of two parts of a layer."""
+        """Return the sum of the bytes saved by both parts of a layer, kind by kind."""
         return SavedPerToken(*map(add, self, other))
 
-    def for_batch(self, sequences: int, tokens: int, source: int = 0) -> SavedBytes:
-        """Return the bytes for `sequences` of `tokens` each, after an encoder's `source` tokens each."""
-        every = sequences * tokens
+    def for_batch(self, sequences: int, tokens: int, encoder_tokens: int = 0) -> SavedBytes:
+        """Return the bytes saved for `sequences` × `tokens` tokens, plus `encoder_tokens` per sequence."""
+        total_tokens = sequences * tokens
         return SavedBytes(
-            norms=every * self.norms,
-            attention=every * self.attention + sequences * source * self.source,
-            feed_forward=every * self.feed_forward,
-            scores=every * (self.scores * tokens + self.source_scores * source) + self.bias * tokens * tokens,
-            dropout=every * self.dropout,
-            adapters=every * self.adapters,
+            norms=total_tokens * self.norms,
+            attention=total_tokens * self.attention + sequences * encoder_tokens * self.source,
+            feed_forward=total_tokens * self.feed_forward,
+            scores=total_tokens * (self.scores * tokens + self.source_scores * encoder_tokens)
+            + self.bias * tokens * tokens,
+            dropout=total_tokens * self.dropout,
+            adapters=total_tokens * self.adapters,
         )
 
-    def total(self, sequences: int, tokens: int, source: int = 0) -> int:
-        """Return the size in bytes of all kinds."""
-        return self.for_batch(sequences, tokens, source).total
+    def total(self, sequences: int, tokens: int, encoder_tokens: int = 0) -> int:
+        """Return the bytes saved for `sequences` × `tokens` tokens, all kinds together."""
+        return self.for_batch(sequences, tokens, encoder_tokens).total
 
 
 class BackwardPoint(NamedTuple):
-    """A point in the backward pass through a layer: bytes in addition to the layer's saved activations, and progress.
+    """A moment in a layer's backward pass: bytes in addition to the layer's saved activations, and gradients so far.
 
     `gradients` is the number of the layer's parameters that have gradients, `uncast` that of freed autocast copies.
     """
@@ -87,7 +87,7 @@ class BackwardPoint(NamedTuple):
 
 
 class SavedByStack(NamedTuple):
-    """Activations saved by one stack, the peak per layer, and the points of the stack's backward pass.
+    """Activations saved by one stack, the bytes of its largest layer, and moments of its backward pass.
 
     `first` is saved before the layers and with their input, `behind` after the layers. `recomputed` is how much more a
     layer holds once it has been recomputed, `layers` lists how many layers save what per token.
@@ -104,7 +104,7 @@ class SavedByStack(NamedTuple):
 
 
 class SavedActivations(NamedTuple):
-    """Activations saved by a network, by kind, with the largest layer's share.
+    """Activations saved by a whole network, by kind, with the bytes of its largest layer.
 
     `point` is the peak of the backward pass through a layer. `first` is saved before
     the layers and with their input, `behind` behind them and is freed before the last of them. `layers` lists
@@ -126,33 +126,33 @@ class SavedActivations(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return all bytes alive when the forward pass ends."""
+        """Return the bytes of activations alive when the forward pass ends."""
         return self.kept.total
 
     @property
     def in_last_layer(self) -> int:
-        """Return the bytes alive while the backward pass runs the last layer, recomputed if checkpointed."""
+        """Return the activation bytes alive while the backward pass runs the last layer."""
         return self.total + max(0, self.point.bytes + self.recomputed - self.behind)
 
     @property
     def in_first_layer(self) -> int:
-        """Return the bytes alive while the backward pass runs the first layer, taken as the largest."""
+        """Return the activation bytes alive while the backward pass runs the first layer, taken as the largest."""
         return self.first + (self.entry or self.one_layer + self.point.bytes)
 
     @property
     def freed_with_a_layer(self) -> int:
-        """Return the bytes freed once the backward pass has finished the largest layer: all, or its checkpoint."""
+        """Return the activation bytes freed once the backward pass has finished one layer."""
         return self.kept.checkpoints // max(self.depth, 1) if self.kept.checkpoints else self.one_layer
 
 
 def saved_by_stacks(stacks: Sequence[SavedByStack], gradient_bytes: int) -> SavedActivations:
-    """Return the activations of `stacks` together; one gradient has `gradient_bytes`.
+    """Return the activations of all `stacks` together; a gradient has `gradient_bytes` per parameter.
 
     The largest layer of all decides; what is saved behind the last stack is freed first.
     """
     points = [point for stack in stacks for point in stack.points] or [BackwardPoint(0)]
     return SavedActivations(
-        kept=total_saved([stack.kept for stack in stacks]),
+        kept=sum_of_saved_bytes([stack.kept for stack in stacks]),
         one_layer=max([stack.largest for stack in stacks]),
         point=max(points, key=lambda point: point.bytes + point.gradients * gradient_bytes),
         first=next((stack.first for stack in stacks if stack.first), 0),
@@ -163,16 +163,16 @@ def saved_by_stacks(stacks: Sequence[SavedByStack], gradient_bytes: int) -> Save
     )
 
 
-def total_saved(saved: Sequence[SavedBytes]) -> SavedBytes:
-    """Return the sum of `saved`, which is not empty."""
+def sum_of_saved_bytes(saved: Sequence[SavedBytes]) -> SavedBytes:
+    """Return the sum of all amounts in `saved`, which is not empty."""
     total = saved[0]
     for more in saved[1:]:
         total += more
     return total
 
 
-def activations_term(saved: SavedActivations, alive: int, workload: Training, selective_source: str) -> Term:
-    """Return the term of `alive` bytes of activations of `workload`.
+def activations_term(saved: SavedActivations, alive_bytes: int, workload: Training, selective_source: str) -> Term:
+    """Return the memory of `alive_bytes` of saved activations, split into kinds.
 
     `selective_source` documents the program's selective checkpointing.
 
@@ -180,14 +180,14 @@ def activations_term(saved: SavedActivations, alive: int, workload: Training, se
     """
     tokens = workload.micro_batch * (workload.sequence_length or 0)
     selective = workload.activation_checkpointing == "selective"
-    shares = _activation_parts(saved, alive, tokens, selective=selective)
+    shares = _activation_parts(saved, alive_bytes, tokens, selective=selective)
     return measured_term(
         "activations",
-        alive,
+        alive_bytes,
         " + ".join([symbol for symbol, _ in shares]),
         (
-            *[model(symbol, part.bytes, f"bytes of {part.name}") for symbol, part in shares],
-            chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
+            *[model_symbol(symbol, part.bytes, f"bytes of {part.name}") for symbol, part in shares],
+            workload_symbol("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
         ),
         f"{_SOURCE}; {selective_source}" if selective else _SOURCE,
         tuple([part for _, part in shares]),
@@ -201,47 +201,47 @@ _KINDS: Final = (
     ("S", "scores", "attention scores and masks"),
     ("D", "dropout", "dropout masks"),
     ("A", "adapters", "inputs of adapters"),
-    ("C", "checkpoints", "checkpoints: each layer's input"),
+    ("C", "checkpoints", "checkpoints (each layer's input)"),
 )
-"""The kinds of saved activations, each with its symbol and its description."""
+"""Kinds of saved activations: symbol in formulas, field of `SavedBytes`, and description."""
 _PER_LAYER: Final = ("norms", "attention", "feed_forward", "dropout", "adapters")
-"""The kinds that each layer saves in proportion to its tokens."""
+"""Kinds of activations that each layer saves in proportion to its tokens."""
 
 
 def _activation_parts(
-    saved: SavedActivations, alive: int, tokens: int, *, selective: bool
+    saved: SavedActivations, alive_bytes: int, tokens: int, *, selective: bool
 ) -> list[tuple[str, TermPart]]:
-    """Return the parts of `alive` bytes, each with its symbol."""
-    if alive < saved.total:
-        return [("O", _activation_part("one layer and its gradients", alive, f"{alive:,}"))]
-    found = []
+    """Return the kinds of activations that make up `alive_bytes`, each with its symbol."""
+    if alive_bytes < saved.total:
+        return [("O", _activation_part("one layer and its gradients", alive_bytes, f"{alive_bytes:,}"))]
+    parts = []
     for symbol, kind, name in _KINDS:
         if count := getattr(saved.kept, kind):
             each = attrgetter(kind) if kind in _PER_LAYER else None
             layers = [(number, each(layer)) for number, layer in saved.layers] if each else []
             title = f"{name} and outputs of its products" if selective and kind == "checkpoints" else name
-            found.append((symbol, _activation_part(title, count, _per_token_formula(count, tokens, layers))))
-    extra = alive - saved.total
+            parts.append((symbol, _activation_part(title, count, _per_token_formula(count, tokens, layers))))
+    extra = alive_bytes - saved.total
     if extra:
         name = "one recomputed layer with its gradients" if saved.recomputed else "gradients of the last layer"
-        found.append(("G", _activation_part(name, extra, _per_token_formula(extra, tokens, []))))
-    return found
+        parts.append(("G", _activation_part(name, extra, _per_token_formula(extra, tokens, []))))
+    return parts
 
 
 def _activation_part(name: str, size_bytes: int, formula: str) -> TermPart:
     return TermPart(name=name, bytes=size_bytes, formula=formula, source=_SOURCE)
 
 
-def _per_token_formula(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:
-    """Return `kept` as a product of bytes per token: layers × bytes of each, and the rest outside the layers."""
-    if tokens == 0 or kept % tokens:
-        return f"{kept:,}"
+def _per_token_formula(kept_bytes: int, tokens: int, layers: list[tuple[int, int]]) -> str:
+    """Return `kept_bytes` as a formula: tokens × (layers × bytes per layer + bytes outside the layers)."""
+    if tokens == 0 or kept_bytes % tokens:
+        return f"{kept_bytes:,}"
     numbers: dict[int, int] = {}
     for count, each in layers:
         numbers[each] = numbers.get(each, 0) + count
-    rest = kept // tokens - sum(count * each for each, count in numbers.items())
+    rest = kept_bytes // tokens - sum(count * each for each, count in numbers.items())
     if rest < 0:
-        return f"{kept:,}"
+        return f"{kept_bytes:,}"
     shown = [f"{count} × {each:,}" for each, count in numbers.items() if each]
     shown += [f"{rest:,}"] if rest else []
     return f"T × {shown[0]}" if len(shown) == 1 else f"T × ({' + '.join(shown)})"

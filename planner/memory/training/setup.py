@@ -1,11 +1,11 @@
-"""Inputs of a training timeline: the parameters, gradients, saved activations and losses in one step."""
+"""Memory inputs of a training step: parameters, gradients, saved activations, autocast copies and losses."""
 
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from planner.memory.precision import Precision
 from planner.memory.result import Term
-from planner.memory.terms import measured_term, model, number_format
+from planner.memory.terms import format_symbol, measured_term, model_symbol
 from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import Trained
 from planner.memory.training.saved import SavedActivations
@@ -14,16 +14,16 @@ from planner.workload.training import Training
 
 
 class LossEstimator(Protocol):
-    """Function from a network, a workload and its formats to the memory of the output head and the loss."""
+    """Function that returns the memory of output head and loss for a network and a training workload."""
 
     def __call__(
         self, architecture: Architecture, workload: Training, precision: Precision, *, head_is_trained: bool = True
     ) -> LossMemory:
-        """Return the memory of the output head and the loss."""
+        """Return the memory of output head and loss in each phase of a training step."""
 
 
-class Casts(NamedTuple):
-    """Autocast copies of weights alive at the end of the forward pass, at the loss, and in the last and first layer."""
+class AutocastCopies(NamedTuple):
+    """Autocast's copies of weights alive at four moments: end of forward, loss, last layer, first layer."""
 
     forward: tuple[Term, ...]
     loss: tuple[Term, ...]
@@ -31,8 +31,8 @@ class Casts(NamedTuple):
     first: tuple[Term, ...]
 
 
-class Gradients(NamedTuple):
-    """Number of trained parameters that already have gradients: behind the head, in the last layer, in the first, all.
+class GradientCounts(NamedTuple):
+    """Parameters that have gradients when the backward pass leaves the head, runs the last or first layer, ends.
 
     `decoder` are those in the first layer of a decoder that has an encoder before it.
     """
@@ -45,7 +45,7 @@ class Gradients(NamedTuple):
 
 
 class TrainingSetup(NamedTuple):
-    """One training step: parameters, trained tensors, saved activations, casts and losses.
+    """Memory inputs of a training step: parameters, trained tensors, saved activations, casts and losses.
 
     `kept` are the terms that live throughout besides gradients and states, `loaded` those that are loaded first.
     `gradient_bytes` are those of one gradient, `state_bytes` of one element that the optimizer updates. `scratch` is
@@ -57,11 +57,11 @@ class TrainingSetup(NamedTuple):
     loaded: tuple[Term, ...]
     kept: tuple[Term, ...]
     trained: Trained
-    gradients: Gradients
+    gradients: GradientCounts
     gradient_bytes: int
     state_bytes: int
     saved: SavedActivations
-    casts: Casts
+    casts: AutocastCopies
     losses: LossMemory
     embedding: tuple[Term, ...] | None
     scratch: tuple[Term, ...] = ()
@@ -72,8 +72,8 @@ class TrainingSetup(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def cast_term(elements: int, size: int) -> tuple[Term, ...]:
-    """Return the autocast copies of `elements` parameters, `size` bytes each; empty if there are none."""
+def cast_terms(elements: int, size: int) -> tuple[Term, ...]:
+    """Return the memory of autocast's copies of `elements` parameters; empty if there are none."""
     if not elements:
         return ()
     cast = measured_term(
@@ -81,8 +81,8 @@ def cast_term(elements: int, size: int) -> tuple[Term, ...]:
         elements * size,
         "P_c × w",
         (
-            model("P_c", elements, "parameters of the projections cast for the step"),
-            number_format("w", size, "bytes per element of the autocast format"),
+            model_symbol("P_c", elements, "parameters of the projections cast for the step"),
+            format_symbol("w", size, "bytes per element of the autocast format"),
         ),
         "torch.autocast caches the cast of each fp32 weight; the graph keeps it until its backward",
     )

@@ -1,11 +1,11 @@
-"""The phases of one training step and the memory alive in each."""
+"""The phases of a training step (load, forward, loss, backward, optimizer step) and the memory in each."""
 
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.result import Term
-from planner.memory.terms import highest, lowest, model, number_format, term
+from planner.memory.terms import format_symbol, lower_bound_bytes, model_symbol, term, upper_bound_bytes
 from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import optimizer_term
 from planner.memory.training.optimizer_steps import clipping_term, step_term
@@ -14,11 +14,11 @@ from planner.memory.training.setup import TrainingSetup
 from planner.workload.training import Training
 
 _FORWARD_AND_BACKWARD: Final = 2
-"""Threads that launch matrix products: the caller's, and the autograd engine's for the device."""
+"""Number of threads that launch matrix products: the caller's, and the autograd engine's for the device."""
 
 
 class _TrainingStep(NamedTuple):
-    """One optimizer step: the workload, its setup, and the terms alive throughout.
+    """One optimizer step: workload, memory inputs, and the terms alive throughout.
 
     `accumulates` means that gradients of earlier micro-batches are alive throughout, in `persistent`.
     """
@@ -31,21 +31,23 @@ class _TrainingStep(NamedTuple):
 
     @property
     def losses(self) -> LossMemory:
-        """Return the memory of the head and the loss."""
+        """Return the memory of output head and loss."""
         return self.setup.losses
 
-    def activations(self, alive: int) -> DeferredTerm:
-        """Return `alive` bytes of activations; their formula is written on demand."""
-        write = partial(activations_term, self.setup.saved, alive, self.workload, self.selective_source)
-        return DeferredTerm("activations", alive, lowest(alive), highest(alive), write)
+    def activations(self, alive_bytes: int) -> DeferredTerm:
+        """Return the memory term of `alive_bytes` of activations, with a formula written on demand."""
+        write = partial(activations_term, self.setup.saved, alive_bytes, self.workload, self.selective_source)
+        return DeferredTerm(
+            "activations", alive_bytes, lower_bound_bytes(alive_bytes), upper_bound_bytes(alive_bytes), write
+        )
 
     def gradient_terms(self, parameters: int) -> list[Term]:
-        """Return the gradients of `parameters`, unless accumulated ones are alive anyway."""
+        """Return the gradients of `parameters` parameters, empty if accumulated gradients include them."""
         return [] if self.accumulates else [gradients_term(parameters, self.setup.gradient_bytes)]
 
 
 def training_timeline(setup: TrainingSetup, workload: Training, selective_source: str) -> PhaseSnapshots:
-    """Return the memory alive in each phase of one optimizer step of `workload` (defaults filled in).
+    """Return the memory in each phase of an optimizer step of `workload` (defaults filled in).
 
     `selective_source` documents its selective checkpointing.
 
@@ -74,7 +76,7 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
 
 
 def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
-    """Return the snapshots of the forward pass's end and the loss, with all saved activations alive."""
+    """Return the moments at the end of the forward pass and at the loss, with all activations saved."""
     setup, losses = step.setup, step.losses
     kept: list[Term | DeferredTerm] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
     gradients = step.gradient_terms(losses.head_gradient) if losses.head_gradient else []
@@ -96,7 +98,7 @@ def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
 
 
 def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
-    """Return the backward pass from the head to the embedding: activations shrink while gradients grow."""
+    """Return the moments of the backward pass from head to embedding, as gradients replace activations."""
     setup, saved, losses = step.setup, step.setup.saved, step.losses
     gradients = setup.gradients
     snapshots = [
@@ -158,24 +160,24 @@ def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
 
 
 def _optimizer_step_snapshots(step: _TrainingStep, all_gradients: Term) -> list[Snapshot]:
-    """Return the clipping of the gradients, if enabled, and the optimizer's step."""
+    """Return the moment of gradient clipping, if enabled, and that of the optimizer's update."""
     workload, setup = step.workload, step.setup
     alive: list[Term] = [*step.persistent, *([] if step.accumulates else [all_gradients])]
     beside = step_term(setup.trained, workload.optimizer, workload.optimizer_step or "fused", setup.state_bytes)
     stepped = Snapshot(
         "step",
         [*alive, *([beside] if beside else [])],
-        "the optimizer updates the parameters: gradients and its states are alive",
+        "the optimizer updates the parameters: gradients and optimizer states are alive",
     )
     if not workload.gradient_clipping:
         return [stepped]
     clipped = [*alive, clipping_term(setup.trained)]
-    return [Snapshot("step", clipped, "the gradients are clipped: the norm of each is computed"), stepped]
+    return [Snapshot("step", clipped, "the gradients are clipped: the norm of each gradient is computed"), stepped]
 
 
 @lru_cache(maxsize=256)
 def gradients_term(trainable: int, gradient_bytes: int) -> Term:
-    """Return the memory of one gradient of `gradient_bytes` for each of `trainable` parameters.
+    """Return the memory of gradients: `gradient_bytes` for each of `trainable` parameters.
 
     **Formula**: P_t · w, in the format of the parameters.
 
@@ -186,8 +188,8 @@ def gradients_term(trainable: int, gradient_bytes: int) -> Term:
         trainable * gradient_bytes,
         "P_t × w",
         (
-            model("P_t", trainable, "trained parameters"),
-            number_format("w", gradient_bytes, "bytes per gradient, as the parameters"),
+            model_symbol("P_t", trainable, "trained parameters"),
+            format_symbol("w", gradient_bytes, "bytes per gradient, as the parameters"),
         ),
         "torch.autograd: .grad has the dtype of its parameter",
     )

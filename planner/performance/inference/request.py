@@ -3,7 +3,7 @@
 from math import ceil
 from typing import NamedTuple
 
-from planner.memory.inference.kv_cache import kv_cache, state_term
+from planner.memory.inference.kv_cache import deferred_kv_cache_term, state_term
 from planner.models.architecture import Architecture
 from planner.performance.inference.machine import CardSpeed
 from planner.performance.inference.passes import ModelSplit, PassLoad, PassTime, pass_time
@@ -83,6 +83,6 @@ def decoding_step_time(run: ServedModel, sequences: float, context: float) -> Pa
 
 def cached_bytes(run: ServedModel, context: float) -> float:
     """Return the bytes of one sequence's KV cache and state that a decoding step reads, on all cards together."""
-    cache = kv_cache(run.architecture, 1, max(1, round(context)), run.encoder_tokens, run.cache)
+    cache = deferred_kv_cache_term(run.architecture, 1, max(1, round(context)), run.encoder_tokens, run.cache)
     state = state_term(run.architecture, 1)
     return (cache.bytes if cache else 0) + 2 * (state.bytes if state else 0)

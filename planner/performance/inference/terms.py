@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.memory.result import Symbol
-from planner.memory.terms import card, library, model, workload
+from planner.memory.terms import card_symbol, library_symbol, model_symbol, workload_symbol
 from planner.performance.inference.passes import PassTime
 from planner.performance.inference.request import ServedModel
 from planner.performance.result import Bound, TimeTerm, TimeTermName
@@ -53,16 +53,16 @@ def prompt_term(run: ServedModel, elapsed: PassTime, sequences: int, tokens: int
         seconds=elapsed.seconds,
         formula="√(r² + p²) + attention + elementwise + unpacking + the rest, p = 2 × N × b × s ÷ (g × C × u)",
         symbols=(
-            workload("b", sequences, "prompts"),
-            workload("g", run.sharing.tensor, "tensor-parallel cards"),
-            workload("s", tokens, "tokens of each prompt"),
-            model("N", run.work.parameters, "parameters of the products that a token passes through"),
-            card("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}"),
-            library("u", round(machine.products.fraction, 3), "share of this rate that large products reach"),
-            library("r", round(elapsed.weights_read, 6), "seconds of reading weights"),
-            library("attention", round(elapsed.attention, 6), "seconds of attention"),
-            library("elementwise", round(elapsed.elementwise, 6), "seconds of norms, activations and sums"),
-            library("unpacking", round(elapsed.dequantisation, 6), "seconds of unpacking quantised weights"),
+            workload_symbol("b", sequences, "prompts"),
+            workload_symbol("g", run.sharing.tensor, "tensor-parallel cards"),
+            workload_symbol("s", tokens, "tokens of each prompt"),
+            model_symbol("N", run.work.parameters, "parameters of the products that a token passes through"),
+            card_symbol("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}"),
+            library_symbol("u", round(machine.products.fraction, 3), "share of this rate that large products reach"),
+            library_symbol("r", round(elapsed.weights_read, 6), "seconds of reading weights"),
+            library_symbol("attention", round(elapsed.attention, 6), "seconds of attention"),
+            library_symbol("elementwise", round(elapsed.elementwise, 6), "seconds of norms, activations and sums"),
+            library_symbol("unpacking", round(elapsed.dequantisation, 6), "seconds of unpacking quantised weights"),
         ),
         source=machine.products.source,
         certainty="measured",
@@ -98,20 +98,25 @@ def _term_source(run: ServedModel, name: TimeTermName) -> str:
 
 def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:
     work, machine, sharing = run.work, run.machine, run.sharing
-    steps, batch = workload("T", answer, "tokens of the answer"), workload("b", sequences, "sequences at once")
-    cards = workload("g", sharing.tensor, "tensor-parallel cards")
-    bandwidth = card("B", machine.bytes_per_s, "bytes a second of a card's memory")
-    weights = model("W", work.read_bytes(sequences), "bytes of weights that a step reads")
-    layers = model("L", work.layers, "layers")
+    steps, batch = (
+        workload_symbol("T", answer, "tokens of the answer"),
+        workload_symbol("b", sequences, "sequences at once"),
+    )
+    cards = workload_symbol("g", sharing.tensor, "tensor-parallel cards")
+    bandwidth = card_symbol("B", machine.bytes_per_s, "bytes a second of a card's memory")
+    weights = model_symbol("W", work.read_bytes(sequences), "bytes of weights that a step reads")
+    layers = model_symbol("L", work.layers, "layers")
     match name:
         case "weights_read":
-            reached = library("e", machine.read.fraction, "share of the bandwidth that is reached")
+            reached = library_symbol("e", machine.read.fraction, "share of the bandwidth that is reached")
             return steps, weights, cards, bandwidth, reached
         case "decode_compute":
             passed = work.parameters + work.head_parameters
-            parameters = model("N", passed, "parameters of the products that a token passes through")
-            rate = card("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}")
-            share = library("u", round(machine.products.fraction, 3), "share of this rate that large products reach")
+            parameters = model_symbol("N", passed, "parameters of the products that a token passes through")
+            rate = card_symbol("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}")
+            share = library_symbol(
+                "u", round(machine.products.fraction, 3), "share of this rate that large products reach"
+            )
             return steps, batch, cards, parameters, rate, share
         case "cache_read":
             return (
@@ -119,27 +124,34 @@ def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences
                 batch,
                 cards,
                 bandwidth,
-                library("c", machine.cache.fraction, "share of the bandwidth that is reached"),
+                library_symbol("c", machine.cache.fraction, "share of the bandwidth that is reached"),
             )
         case "elementwise":
             return (
                 steps,
                 batch,
-                model("S", work.pointwise_bytes, "bytes per token outside of products"),
+                model_symbol("S", work.pointwise_bytes, "bytes per token outside of products"),
                 cards,
                 bandwidth,
             )
         case "dequantisation":
-            return steps, model("D", work.dequantised_bytes, "bytes of weights unpacked to 16 bits"), cards, bandwidth
+            return (
+                steps,
+                model_symbol("D", work.dequantised_bytes, "bytes of weights unpacked to 16 bits"),
+                cards,
+                bandwidth,
+            )
         case "host":
-            launch = library("o", machine.layer_seconds, "seconds to launch a layer")
-            scheduled = library("q", machine.sequence_seconds, "seconds to schedule a sequence")
+            launch = library_symbol("o", machine.layer_seconds, "seconds to launch a layer")
+            scheduled = library_symbol("q", machine.sequence_seconds, "seconds to schedule a sequence")
             return steps, layers, launch, batch, scheduled
         case "tensor_exchange":
             return steps, layers, cards
         case "pipeline_transfers":
-            return steps, workload("p", sharing.stages, "stages")
+            return steps, workload_symbol("p", sharing.stages, "stages")
     offloaded = sharing.offloaded
-    share = library("f", round(offloaded.share, 4), "share of the weights in host memory")
-    brought = library("H", offloaded.host_bytes_per_s or offloaded.link_bytes_per_s, "bytes a second from host memory")
+    share = library_symbol("f", round(offloaded.share, 4), "share of the weights in host memory")
+    brought = library_symbol(
+        "H", offloaded.host_bytes_per_s or offloaded.link_bytes_per_s, "bytes a second from host memory"
+    )
     return steps, weights, share, brought

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.software import sharding_strategy_of
 from planner.memory.training.adapters.trained import tuning_of
-from planner.memory.training.optimizer_states import optimizer_term, parameters_in
+from planner.memory.training.optimizer_states import optimizer_term, parameter_count
 from planner.models.architecture import Architecture
 from planner.performance.software.lookup import training_pace
 from planner.workload.defaults import default_weight_format
@@ -46,7 +46,7 @@ def optimizer_traffic(architecture: Architecture, workload: Training, gathered_b
     """
     parallel = workload.parallel
     trained = tuning_of(architecture, workload).trained
-    count, size = parameters_in(trained), trained_parameter_bytes(workload)
+    count, size = parameter_count(trained), trained_parameter_bytes(workload)
     shards = parallel.state_shards if parallel.zero else 1
     updated = max(size, _MASTER_BYTES) if sharding_strategy_of(workload).keeps_masters else size
     states = optimizer_term(trained, workload.optimizer, updated)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.memory.result import Symbol
-from planner.memory.terms import card, library, model, workload
+from planner.memory.terms import card_symbol, library_symbol, model_symbol, workload_symbol
 from planner.performance.efficiency import CLASSES_SOURCE
 from planner.performance.result import Bound, TimeTerm, TimeTermName
 from planner.performance.training.compute import DEQUANTISED_SHARE, CardRates
@@ -54,8 +54,8 @@ def training_bound(terms: tuple[TimeTerm, ...]) -> Bound:
 
 def _computation_terms(step: TrainingStep) -> Iterator[TimeTerm]:
     """Yield the time terms of computation and memory traffic in all micro-batches."""
-    micro_batches = workload("m", step.micro_batches, "micro-batches")
-    backward_cost = workload(
+    micro_batches = workload_symbol("m", step.micro_batches, "micro-batches")
+    backward_cost = workload_symbol(
         "w",
         1 + step.batch.weight_gradient_share,
         "cost of the backward pass in forward passes: gradients of inputs, and of trained weights",
@@ -76,12 +76,12 @@ def _products_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Sym
         (
             micro_batches,
             backward_cost,
-            model(
+            model_symbol(
                 "F", step.batch.forward.layer_flops, "operations of the layers' matrices in one forward pass of a card"
             ),
-            card("R", rates.narrow, "dense FLOP/s in the format of the products"),
-            library("η", rates.narrow_share, "share of this rate that large products reach in training"),
-            library("r₀", rates.classes.rows, "rows at which products reach 63 % of the share η"),
+            card_symbol("R", rates.narrow, "dense FLOP/s in the format of the products"),
+            library_symbol("η", rates.narrow_share, "share of this rate that large products reach in training"),
+            library_symbol("r₀", rates.classes.rows, "rows at which products reach 63 % of the share η"),
             *_memory_symbols(rates),
         ),
         f"{_PRODUCTS}{rates.source}; {CLASSES_SOURCE}",
@@ -96,10 +96,10 @@ def _attention_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
         "m × (1 + b) × A ÷ (R × η)",
         (
             micro_batches,
-            library("b", passes.attention_backward_ratio, "cost of the backward pass in forward passes"),
-            model("A", step.batch.forward.attention_flops, "operations between queries, keys and values"),
-            card("R", rates.matrix, "dense FLOP/s in the format of attention"),
-            library("η", rates.attention_share, "share of this rate that fused attention reaches"),
+            library_symbol("b", passes.attention_backward_ratio, "cost of the backward pass in forward passes"),
+            model_symbol("A", step.batch.forward.attention_flops, "operations between queries, keys and values"),
+            card_symbol("R", rates.matrix, "dense FLOP/s in the format of attention"),
+            library_symbol("η", rates.attention_share, "share of this rate that fused attention reaches"),
         ),
         _ATTENTION + CLASSES_SOURCE,
     )
@@ -113,10 +113,10 @@ def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
         "m × (1 + b) × (K × p + C) ÷ (B × β)",
         (
             micro_batches,
-            library("b", rates.classes.backward_passes, "cost of the backward pass in forward passes"),
-            model("K", batch.kept_bytes, "bytes saved by the forward pass"),
-            library("p", passes.moves_per_byte, "number of times that each saved byte is moved"),
-            workload("C", batch.cast_bytes, "bytes of weights cast for the pass"),
+            library_symbol("b", rates.classes.backward_passes, "cost of the backward pass in forward passes"),
+            model_symbol("K", batch.kept_bytes, "bytes saved by the forward pass"),
+            library_symbol("p", passes.moves_per_byte, "number of times that each saved byte is moved"),
+            workload_symbol("C", batch.cast_bytes, "bytes of weights cast for the pass"),
             *_memory_symbols(rates),
         ),
         _ELEMENTS + CLASSES_SOURCE,
@@ -132,10 +132,10 @@ def _head_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Symbol)
         (
             micro_batches,
             backward_cost,
-            model("H", batch.forward.head_flops, "operations of the output head in one forward pass"),
-            card("R", rates.matrix, "dense FLOP/s"),
-            library("η", rates.matrix_share, "share of this rate that large products reach in training"),
-            model("Z", batch.logit_bytes, "bytes moved for the logits, their softmax and its derivative"),
+            model_symbol("H", batch.forward.head_flops, "operations of the output head in one forward pass"),
+            card_symbol("R", rates.matrix, "dense FLOP/s"),
+            library_symbol("η", rates.matrix_share, "share of this rate that large products reach in training"),
+            model_symbol("Z", batch.logit_bytes, "bytes moved for the logits, their softmax and its derivative"),
             *_memory_symbols(rates),
         ),
         "PyTorch's cross entropy in fp32, or the fused one of Liger-Kernel; " + CLASSES_SOURCE,
@@ -151,8 +151,8 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
         "m × ρ × t",
         (
             micro_batches,
-            library("ρ", step.rates.classes.recomputed, "cost of a second forward pass relative to the first"),
-            model("t", passes.recomputable_seconds, "seconds of the recomputed work"),
+            library_symbol("ρ", step.rates.classes.recomputed, "cost of a second forward pass relative to the first"),
+            model_symbol("t", passes.recomputable_seconds, "seconds of the recomputed work"),
         ),
         _RECOMPUTED,
     )
@@ -165,8 +165,8 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
         "m × L × o",
         (
             micro_batches,
-            model("L", layers, "layers of one card"),
-            library("o", passes.host / layers, "seconds to launch all passes of one layer"),
+            model_symbol("L", layers, "layers of one card"),
+            library_symbol("o", passes.host / layers, "seconds to launch all passes of one layer"),
         ),
         "litgpt's resource tables, whose steps hardly grow with the batch; " + CLASSES_SOURCE,
         overlapped=count * passes.hidden_host_seconds,
@@ -180,11 +180,11 @@ def _dequantization_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
         "m × v × (Q + W) ÷ (B × δ)",
         (
             micro_batches,
-            library("v", step.passes.visits, "number of times that each matrix is unpacked"),
-            model("Q", step.batch.quantised_bytes, "bytes of the packed matrices"),
-            model("W", step.batch.whole_bytes, "bytes of the unpacked matrices in 16 bits"),
-            card("B", step.rates.bandwidth, "memory bandwidth, bytes/s"),
-            library("δ", DEQUANTISED_SHARE, "share of the bandwidth that unpacking reaches"),
+            library_symbol("v", step.passes.visits, "number of times that each matrix is unpacked"),
+            model_symbol("Q", step.batch.quantised_bytes, "bytes of the packed matrices"),
+            model_symbol("W", step.batch.whole_bytes, "bytes of the unpacked matrices in 16 bits"),
+            card_symbol("B", step.rates.bandwidth, "memory bandwidth, bytes/s"),
+            library_symbol("δ", DEQUANTISED_SHARE, "share of the bandwidth that unpacking reaches"),
         ),
         "Lightning-AI/litgpt 2685705, tutorials/resource-tables.md: NF4 beside bf16, 3 and 7 and 13 billion parameters",
     )
@@ -195,7 +195,7 @@ def _terms_outside_micro_batches(step: TrainingStep) -> Iterator[TimeTerm]:
     if step.bubble:
         yield _bubble_term(step)
     if step.optimizer:
-        moved = model(
+        moved = model_symbol(
             "O", step.optimizer_traffic.moved_bytes, "bytes of gradients, parameters and states, read and written"
         )
         source = "each element is read once and written once: torch.optim's fused kernels"
@@ -203,8 +203,8 @@ def _terms_outside_micro_batches(step: TrainingStep) -> Iterator[TimeTerm]:
     if step.offload:
         yield _offload_term(step)
     if step.loading:
-        samples = workload("n", step.samples, "samples of a step")
-        rate = workload("r", step.samples / step.loading, "samples loaded per second")
+        samples = workload_symbol("n", step.samples, "samples of a step")
+        rate = workload_symbol("r", step.samples / step.loading, "samples loaded per second")
         hidden = min(step.loading, step.busy_seconds)
         yield _term("input", step.loading, "n ÷ r", (samples, rate), _LOADED, overlapped=hidden)
 
@@ -216,8 +216,8 @@ def _bubble_term(step: TrainingStep) -> TimeTerm:
         step.bubble,
         "(p − 1) ÷ v × t",
         (
-            workload("(p − 1) ÷ v", others, "other stages, divided by the layer groups per stage"),
-            model("t", step.passes.seconds, "seconds of one micro-batch on the slowest stage"),
+            workload_symbol("(p − 1) ÷ v", others, "other stages, divided by the layer groups per stage"),
+            model_symbol("t", step.passes.seconds, "seconds of one micro-batch on the slowest stage"),
         ),
         "Narayanan et al. 2021, arXiv 2104.04473 §2.2",
     )
@@ -230,11 +230,11 @@ def _offload_term(step: TrainingStep) -> TimeTerm:
         step.offload,
         "C ÷ P + c × O ÷ D",
         (
-            model("C", done.copied_bytes, "bytes between the card and the host"),
-            card("P", step.links.host_bytes_per_s, "bytes/s of the link to the host"),
-            workload("c", step.node_cards, "cards of a node, which share the host"),
-            model("O", done.offloaded_bytes, "bytes that the offloaded optimizer reads and writes"),
-            library("D", done.offload_bytes_per_s, "bytes/s of the offloaded optimizer"),
+            model_symbol("C", done.copied_bytes, "bytes between the card and the host"),
+            card_symbol("P", step.links.host_bytes_per_s, "bytes/s of the link to the host"),
+            workload_symbol("c", step.node_cards, "cards of a node, which share the host"),
+            model_symbol("O", done.offloaded_bytes, "bytes that the offloaded optimizer reads and writes"),
+            library_symbol("D", done.offload_bytes_per_s, "bytes/s of the offloaded optimizer"),
         ),
         "Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload); Rajbhandari et al. 2021, arXiv 2104.07857 (disks)",
     )
@@ -247,11 +247,11 @@ def _exchange_term(transfer: OverlappedTransfer, step: TrainingStep) -> TimeTerm
         sent.seconds,
         sent.formula,
         (
-            workload("g", sent.group, "cards of the group"),
-            workload("m", step.micro_batches, "micro-batches"),
-            model("sent", sent.bytes, "bytes that each card sends in a step"),
-            library("rounds", sent.operations, "number of collectives, each with its latency"),
-            library("B", round(sent.bytes / sent.seconds), f"resulting bytes/s over {step.links.name}"),
+            workload_symbol("g", sent.group, "cards of the group"),
+            workload_symbol("m", step.micro_batches, "micro-batches"),
+            model_symbol("sent", sent.bytes, "bytes that each card sends in a step"),
+            library_symbol("rounds", sent.operations, "number of collectives, each with its latency"),
+            library_symbol("B", round(sent.bytes / sent.seconds), f"resulting bytes/s over {step.links.name}"),
         ),
         f"{sent.source}; {step.links.source}",
         overlapped=transfer.overlapped_seconds,
@@ -260,8 +260,8 @@ def _exchange_term(transfer: OverlappedTransfer, step: TrainingStep) -> TimeTerm
 
 def _memory_symbols(rates: CardRates) -> tuple[Symbol, Symbol]:
     return (
-        card("B", rates.bandwidth, "memory bandwidth, bytes/s"),
-        library("β", rates.memory / rates.bandwidth, "share of the bandwidth that is reached"),
+        card_symbol("B", rates.bandwidth, "memory bandwidth, bytes/s"),
+        library_symbol("β", rates.memory / rates.bandwidth, "share of the bandwidth that is reached"),
     )
 
 

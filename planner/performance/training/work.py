@@ -4,10 +4,10 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import SCHEMES
-from planner.memory.kernels import is_masked
+from planner.memory.kernels import needs_explicit_mask
 from planner.memory.precision import Precision, training_precision
 from planner.memory.training.adapters.trained import tuning_of
-from planner.memory.training.autograd.layer import saved_by_layer, stack_positions
+from planner.memory.training.autograd.layer import saved_by_layer, stack_token_count
 from planner.memory.training.autograd.network import trained_stacks
 from planner.memory.weights import parameter_counts, weight_bytes
 from planner.models.architecture import Architecture
@@ -83,9 +83,9 @@ def _saved_bytes(architecture: Architecture, own: Training, precision: Precision
     pace, found = training_pace(own), 0.0
     source = 0
     for stack in trained_stacks(architecture):
-        tokens = stack_positions(stack, length)
+        tokens = stack_token_count(stack, length)
         for group in stack.groups:
-            masked = is_masked(group.layer, tokens, own.attention)
+            masked = needs_explicit_mask(group.layer, tokens, own.attention)
             ledger = pace.moved_activations(saved_by_layer(group.layer, stack.hidden, precision, own.attention, masked))
             found += group.count * ledger.total(sequences, tokens, source or tokens)
         source = tokens

@@ -5,13 +5,13 @@ from typing import Final
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.chance import Interval
+from planner.memory.chance import ByteInterval
 from planner.memory.fit import CardFit, DeviceMemory, device_shares, judge_bytes, memory_result
 from planner.memory.overhead import FrameworkOverhead, fixed_overhead, overhead_with_slack, write_overhead
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import MemoryResult, Term, TermName, TermPart
 from planner.memory.support import unsupported_backend
-from planner.memory.terms import term, traced
+from planner.memory.terms import term, traced_symbol
 from planner.trace.facts import Category, CategoryShare, TracedFacts, TraceDifference, TracedPhase
 from planner.trace.request import TraceParallel
 from planner.units import MIB
@@ -137,7 +137,11 @@ def _category_term(name: TermName, shares: list[CategoryShare], source: str) -> 
         name,
         sum(share.bytes for share in shares),
         "sum of n traced allocations",
-        (traced("n", sum(share.count for share in shares), "allocations alive at the highest point of the phase"),),
+        (
+            traced_symbol(
+                "n", sum(share.count for share in shares), "allocations alive at the highest point of the phase"
+            ),
+        ),
         source,
         parts=tuple(
             TermPart(
@@ -174,23 +178,25 @@ def _framework_overhead(facts: TracedFacts, gpu: Gpu | None, available_bytes: in
 def _overhead_term(facts: TracedFacts, overhead: FrameworkOverhead) -> Term:
     """Return the memory term for framework overhead, with the allocator's reserved bytes as symbols."""
     symbols = (
-        traced("R", facts.allocated_bytes + overhead.slack, "bytes that the caching allocator reserves on the card"),
-        traced("A", facts.allocated_bytes, "bytes alive at the peak"),
+        traced_symbol(
+            "R", facts.allocated_bytes + overhead.slack, "bytes that the caching allocator reserves on the card"
+        ),
+        traced_symbol("A", facts.allocated_bytes, "bytes alive at the peak"),
     )
     return write_overhead(overhead, "R − A", symbols, _SLACK_SOURCE)
 
 
-def _needed_bytes(facts: TracedFacts, overhead: FrameworkOverhead) -> Interval:
+def _needed_bytes(facts: TracedFacts, overhead: FrameworkOverhead) -> ByteInterval:
     """Return the range of memory that one card needs, framework overhead included, in bytes."""
     allocated = facts.allocated_bytes
-    return Interval(
+    return ByteInterval(
         max(allocated - facts.lower_margin_bytes, 0) + overhead.low,
         allocated + overhead.total,
         allocated + facts.upper_margin_bytes + overhead.high,
     )
 
 
-def _card_fit(need: Interval, gpu: Gpu | None, usable: UsableMemory | None, other_processes_bytes: int) -> CardFit:
+def _card_fit(need: ByteInterval, gpu: Gpu | None, usable: UsableMemory | None, other_processes_bytes: int) -> CardFit:
     """Return the verdict for `need` bytes on `gpu`."""
     return judge_bytes(
         need, usable, other_processes_bytes, unsupported_backend(gpu) if gpu else (), gpu_id=gpu.id if gpu else ""

@@ -3,11 +3,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pipeline_phases import phases
 
 from planner.hardware.catalog import load_hardware
 from planner.memory.diffusion.blocks import decoder_elements, resnet_elements, rotation_bytes, transformer_elements
-from planner.memory.diffusion.components import stored_components
-from planner.memory.diffusion.timeline import diffusion_timeline
 from planner.memory.estimate import estimate_memory
 from planner.models.catalog import load_models
 from planner.models.diffusion import DiffusionTransformer
@@ -27,21 +26,21 @@ def catalog_of_cards():
 
 
 CATALOG = load_models(catalog_dir() / "models")
+
+
 SD15 = CATALOG.model("stable-diffusion-v1-5/stable-diffusion-v1-5")
+
+
 SDXL = CATALOG.model("stabilityai/stable-diffusion-xl-base-1.0")
+
+
 SD3 = CATALOG.model("stabilityai/stable-diffusion-3-medium-diffusers")
+
+
 PIXART = CATALOG.model("PixArt-alpha/PixArt-Sigma-XL-2-1024-MS")
+
+
 FLUX = CATALOG.model("black-forest-labs/FLUX.1-dev")
-
-
-def phases(architecture, **asked):
-    """Return the bytes of each phase at its highest snapshot, the framework's overhead aside."""
-    found = diffusion_timeline(architecture, with_defaults(Inference(**asked), architecture, 1))
-    return {name: max(one.total for one in found.snapshots if one.name == name) for name in _names(found)}
-
-
-def _names(found):
-    return dict.fromkeys(snapshot.name for snapshot in found.snapshots)
 
 
 def without(architecture, name):
@@ -73,33 +72,6 @@ def test_published_peaks_are_met_by_their_mechanism(architecture, asked, measure
     assert found.low_bytes <= found.total_bytes <= found.high_bytes
 
 
-def test_all_components_wait_on_the_card_unless_offloaded():
-    found = phases(SDXL, compute="fp16")
-    parameters = 2 * SDXL.parameters
-    assert found["load"] == parameters
-    assert list(found) == ["load", "encode-text", "denoise", "decode-image"]
-    assert found["denoise"] < found["decode-image"]
-
-
-def test_offloaded_components_take_turns():
-    parts = {one.name: one.parameters for one in SD15.components}
-    load = phases(SD15, compute="fp16", diffusion=Diffusion(offload="model"))
-    assert load["load"] == 2 * parts["safety_checker"]  # stays, since nothing offloads it
-    assert load["denoise"] - load["load"] == pytest.approx(2 * parts["unet"], rel=0.12)
-    found = estimate_memory(SD15, Inference(diffusion=Diffusion(offload="model")))
-    assert found.host_bytes == 2 * SD15.parameters
-    assert any("enable_model_cpu_offload" in note for note in found.notes)
-    assert estimate_memory(SD15, Inference()).host_bytes is None
-
-
-def test_sequential_offloading_holds_one_module():
-    found = phases(FLUX, diffusion=Diffusion(offload="sequential"))
-    assert max(found.values()) < 3 * GIB
-    assert found["load"] == 0
-    notes = estimate_memory(FLUX, Inference(diffusion=Diffusion(offload="sequential"))).notes
-    assert any("many times slower" in note for note in notes)
-
-
 def test_guidance_doubles_the_passes_of_those_that_are_not_distilled():
     assert with_defaults(Inference(), SDXL, 1).diffusion.guidance is True
     assert with_defaults(Inference(), FLUX, 1).diffusion.guidance is False
@@ -117,25 +89,6 @@ def test_slicing_and_tiling_bound_the_decoder():
     assert whole > tiled
     assert whole > sliced
     assert small == phases(FLUX, batch=4)["decode-image"]  # the image is one tile
-
-
-def test_only_matrices_are_quantised():
-    held = stored_components(FLUX, with_defaults(Inference(weights="nf4", diffusion={"text_weights": "int8"}), FLUX, 1))
-    by_name = {one.component.name: one for one in held}
-    transformer = by_name["transformer"]
-    assert transformer.bytes / transformer.component.parameters == pytest.approx(4.5 / 8, rel=0.005)
-    assert by_name["text_encoder_2"].bytes == pytest.approx(by_name["text_encoder_2"].component.parameters, rel=0.05)
-    assert by_name["vae"].bytes == 2 * by_name["vae"].component.parameters
-
-
-def test_weights_as_stored_are_those_of_the_files():
-    stored = {"format": "F8_E4M3", "place": "other", "elements": 7, "bytes": 7}
-    read = FLUX.evolve(components=tuple(one.evolve(stored=(stored,)) for one in FLUX.components))
-    filled = with_defaults(Inference(weights="stored", diffusion={"text_weights": "stored"}), read, 1)
-    held = {one.component.name: one.bytes for one in stored_components(read, filled)}
-    assert (held["transformer"], held["text_encoder_2"]) == (7, 7)
-    names = {part.name for part in estimate_memory(read, filled).terms[0].parts}
-    assert "transformer in their files" in names
 
 
 def test_longer_prompts_take_more_where_an_encoder_takes_them():

@@ -3,7 +3,7 @@
 import pytest
 from small_models import GPT2, bundled, llama, other, small_llama
 
-from planner.memory.parallel.pipeline import in_flight, stages_of
+from planner.memory.parallel.pipeline import micro_batches_in_flight, stages_of
 from planner.models.architecture import StoredTensors
 from planner.workload.parallel import Parallel
 
@@ -99,20 +99,20 @@ def test_interleaved_stages_take_turns():
 @pytest.mark.parametrize("micro_batches", [1, 2, 4, 16])
 def test_a_stage_holds_the_micro_batches_of_those_behind_it(micro_batches):
     spread = Parallel(pipeline=4)
-    held = [in_flight(spread, stage, micro_batches) for stage in range(4)]
+    held = [micro_batches_in_flight(spread, stage, micro_batches) for stage in range(4)]
     assert held == [min(4 - stage, micro_batches) for stage in range(4)]
 
 
 @pytest.mark.parametrize("groups", [2, 3, 4])
 def test_interleaved_stages_hold_more(groups):
     for stage in range(4):
-        plain = in_flight(Parallel(pipeline=4), stage, 64)
-        turns = in_flight(Parallel(pipeline=4, interleave=groups), stage, 64)
+        plain = micro_batches_in_flight(Parallel(pipeline=4), stage, 64)
+        turns = micro_batches_in_flight(Parallel(pipeline=4, interleave=groups), stage, 64)
         assert turns / groups > plain
     # Narayanan et al. 2021: 1 + (p − 1) / (p · m) of the memory on the first stage.
-    first = in_flight(Parallel(pipeline=4, interleave=groups), 0, 64)
+    first = micro_batches_in_flight(Parallel(pipeline=4, interleave=groups), 0, 64)
     assert first / groups == pytest.approx(4 * (1 + 3 / (4 * groups)), abs=1 / groups)
 
 
 def test_few_micro_batches_fill_no_interleaved_stage():
-    assert in_flight(Parallel(pipeline=4, interleave=2), 0, 1) == 2
+    assert micro_batches_in_flight(Parallel(pipeline=4, interleave=2), 0, 1) == 2

@@ -88,9 +88,9 @@ def test_one_matrix_of_grouped_heads_has_whole_heads_of_keys():
 
 
 def test_a_share_of_the_vocabulary_is_whole_in_its_units():
-    share = tensor_share(llama(vocab_size=50_257), 4, pad=128)
+    share = tensor_share(llama(vocab_size=50_257), 4, vocabulary_multiple=128)
     assert share.vocabulary == 12_672 == -(-50_257 // 512) * 128
-    assert tensor_share(llama(vocab_size=50_257), 1, pad=128).vocabulary == 50_304
+    assert tensor_share(llama(vocab_size=50_257), 1, vocabulary_multiple=128).vocabulary == 50_304
 
 
 def test_experts_are_divided_by_the_replicas_that_share_them():

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.training.fp8 import FP8_NOTES, fp8_copies
+from planner.memory.training.fp8 import FP8_NOTES, fp8_cast_terms
 from planner.workload.training import Training
 
 LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"
@@ -37,7 +37,7 @@ def test_autocast_keeps_no_copies_of_linear_layers(llama):
 def test_what_is_cast_for_one_product_by_hand(llama):
     workload = Training(micro_batch=2, sequence_length=1_024, compute="fp8")
     tokens, read, made = 2_048, 4_096, 14_336
-    (forward,), (backward,) = (fp8_copies(llama, workload, backward=back) for back in (False, True))
+    (forward,), (backward,) = (fp8_cast_terms(llama, workload, backward=back) for back in (False, True))
     assert forward.bytes == tokens * made + read * made  # down: reads 14,336
     assert backward.bytes == tokens * read + read * made + 2 * tokens * made  # gate and up: make 14,336
     assert backward.high_bytes == backward.bytes + 8 * read * made

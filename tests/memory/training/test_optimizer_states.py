@@ -1,13 +1,14 @@
 """Optimizer states, against the optimizers themselves, or against their documented sums."""
 
 import pytest
+from small_models import llama, small_llama
+from training_snapshots import alive, snapshots
+
+from planner.memory.training.optimizer_states import optimizer_term, shampoo_factor_elements, soap_square_elements
+from planner.models.architecture import Tensor
+from planner.workload.optimizers import Optimizer
 
 torch = pytest.importorskip("torch")
-
-
-from planner.memory.training.optimizer_states import optimizer_term, shampoo_factors, soap_squares  # noqa: E402
-from planner.models.architecture import Tensor  # noqa: E402
-from planner.workload.optimizers import Optimizer  # noqa: E402
 
 SHAPES = ((400, 300), (300,), (100, 200))
 
@@ -18,7 +19,7 @@ TRAINED = tuple(
 )
 
 
-def test_bitsandbytes_quantises_blocks_of_256_of_large_tensors() -> None:
+def test_bitsandbytes_quantizes_blocks_of_256_of_large_tensors() -> None:
     large, small = Tensor(name="l", shape=(64, 65), role="linear"), Tensor(name="s", shape=(4095,), role="norm")
     table = Tensor(name="e", shape=(100, 64), role="embedding")
     # 4160 elements in 17 blocks, each with a scale in fp32; the others have 32 bits each.
@@ -39,7 +40,7 @@ def test_soap_keeps_squares_of_sides_up_to_10000() -> None:
     shapes = ((300, 200), (700,), (12_000, 64))
     tensors = [Tensor(name=str(shape), shape=shape, role="linear") for shape in shapes]
     # What nikhilvyas/SOAP itself kept of these three: moments 2 × 3,314,800 bytes, GG and Q 536,384 each.
-    assert 8 * sum(soap_squares(tensor) for tensor in tensors) == 2 * 536_384
+    assert 8 * sum(soap_square_elements(tensor) for tensor in tensors) == 2 * 536_384
     states = optimizer_term(tuple((tensor, 1) for tensor in tensors), "soap", 4)
     assert states is not None
     assert states.bytes == 7_702_368
@@ -51,4 +52,24 @@ def test_soap_keeps_squares_of_sides_up_to_10000() -> None:
 )
 def test_shampoo_keeps_triangles_of_blocks(shape: tuple[int, ...], factors: int) -> None:
     # Both kinds of factors, as DistributedShampoo itself kept them by default.
-    assert 4 * shampoo_factors(Tensor(name="t", shape=shape, role="linear")) == factors
+    assert 4 * shampoo_factor_elements(Tensor(name="t", shape=shape, role="linear")) == factors
+
+
+P = 6_738_415_616  # Llama 2 7B
+
+
+@pytest.mark.parametrize(("optimizer", "states"), [("sgd", 0), ("sgd-momentum", 1), ("adamw", 2)])
+def test_states_are_as_the_parameters(optimizer, states):
+    step = alive(snapshots(llama(), optimizer=optimizer), "step")
+    assert step.get("optimizer_states", 0) == states * 2 * P
+
+
+def test_8_bit_adam_keeps_embeddings_and_small_tensors_in_32_bits():
+    # h = 64, i = 160, V = 1000, two layers. Of at least 4,096 elements: q and o (64 × 64) and the MLP's three
+    # (64 × 160), in two 8-bit snapshots with an fp32 scale for each 256; k and v (32 × 64 = 2,048), the norms and the
+    # embedding in 8 B. The head is no embedding: 64,000 elements are 250 blocks.
+    quantized = 2 * (2 * 4096 + 3 * 10_240) + 64_000
+    blocks = 2 * (2 * 16 + 3 * 40) + 250
+    full = 2 * 2 * 2048 + 5 * 64 + 64_000
+    states = alive(snapshots(small_llama(), optimizer="adamw-8bit"), "step")["optimizer_states"]
+    assert states == 2 * (quantized + 4 * blocks) + 8 * full

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves  # noqa: E402  # only where there is
 from watched_storages import Peak  # noqa: E402
 
 from planner.memory.training.optimizer_states import optimizer_term  # noqa: E402
-from planner.memory.training.optimizer_steps import soap_scratch, step_term  # noqa: E402
+from planner.memory.training.optimizer_steps import soap_step_bytes, step_term  # noqa: E402
 from planner.models.architecture import Tensor  # noqa: E402
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep  # noqa: E402
 
@@ -107,10 +107,10 @@ def test_transformers_has_an_adafactor_of_its_own_in_fp32(size: int) -> None:
 @pytest.mark.parametrize(("shape", "held"), [((300, 200), 1_600_000), ((600, 200), 3_520_000), ((512, 512), 7_340_032)])
 def test_soap_holds_several_copies_of_one_tensor(shape: tuple[int, int], held: int) -> None:
     # Counted in its own step; where bases are made anew it was less than what is said, for QR works elsewhere then.
-    usual, anew = soap_scratch(Tensor(name="m", shape=shape, role="linear"))
+    usual, anew = soap_step_bytes(Tensor(name="m", shape=shape, role="linear"))
     assert usual == pytest.approx(held, rel=0.001)
     assert anew >= usual
-    assert soap_scratch(Tensor(name="v", shape=(700,), role="norm")) == (4 * 4 * 700, 4 * 4 * 700)
+    assert soap_step_bytes(Tensor(name="v", shape=(700,), role="norm")) == (4 * 4 * 700, 4 * 4 * 700)
 
 
 def test_preconditioners_say_what_they_hold_while_they_step() -> None:

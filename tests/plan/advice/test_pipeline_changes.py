@@ -3,7 +3,7 @@
 import pytest
 
 from planner.memory.training.autograd.backward import feed_forward_parameters
-from planner.memory.training.fp8 import fp8_copies
+from planner.memory.training.fp8 import fp8_cast_terms
 from planner.plan.advice.advise import advise
 from planner.plan.advice.pipeline_changes import smaller_images
 from planner.plan.evaluate import evaluate
@@ -40,5 +40,5 @@ def test_a_pipeline_has_no_largest_length(catalog):
 
 def test_components_without_linear_layers_are_not_quantized(catalog):
     pipeline = catalog.models.model(SDXL.id)
-    assert fp8_copies(pipeline, Training(compute="fp8", sequence_length=8), backward=True) == ()
+    assert fp8_cast_terms(pipeline, Training(compute="fp8", sequence_length=8), backward=True) == ()
     assert feed_forward_parameters(None, 64) == 0

@@ -10,10 +10,10 @@ from planner.workload.training import Training
 
 
 class LitGpt(TrainingMemory):
-    """LitGPT on one card."""
+    """Training with LitGPT on one card."""
 
     def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
-        """Return the setup of a step with LitGPT's own blocks."""
+        """Return the memory inputs of a training step in LitGPT's own blocks."""
         return litgpt_setup(architecture, workload)
 
 

@@ -1,4 +1,4 @@
-"""Activations saved by one of LitGPT's blocks, and inputs that bitsandbytes keeps after the step."""
+"""Activations saved by one of LitGPT's transformer blocks, and inputs that bitsandbytes keeps after the step."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -11,23 +11,23 @@ from planner.models.architecture import Attention, Layer, Mlp, Norm
 
 
 class BlockSettings(NamedTuple):
-    """Bytes per element of the stream and of matrix products' inputs; the adapted parts, None in full fine-tuning.
+    """Bytes per element of residual stream and matrix products; the adapted parts, None in full fine-tuning.
 
-    `quantised` means that bitsandbytes computes the products.
+    `quantized` means that bitsandbytes computes the products.
     """
 
     stream: int
     computed: int
     parts: AdaptedParts | None
-    quantised: bool = False
+    quantized: bool = False
 
     @property
     def autocast(self) -> bool:
-        """Return whether the stream is wider than the inputs of matrix products."""
+        """Return whether the residual stream has more bytes per element than inputs of matrix products."""
         return self.stream != self.computed
 
     def adapts(self, name: str) -> bool:
-        """Return whether the part `name` is adapted."""
+        """Return whether the part `name`, such as `query` or `mlp`, has an adapter."""
         return self.parts is not None and name in self.parts.names
 
     @property
@@ -38,7 +38,7 @@ class BlockSettings(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def saved_by_block(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> SavedPerToken:
-    """Return the bytes saved per token by a block; `reached` means that its input needs a gradient.
+    """Return the bytes saved per token by a block; `reached` means that a gradient reaches its input.
 
     **Formula** (bf16-true, RMSNorm, grouped heads, gated, adapters on queries and values with dropout): norms
     2 · (4h + 4); queries, keys and values as wide as all heads 3 · 2q, the output 2q + 4a; the adapters' input 2h + h,
@@ -68,22 +68,24 @@ def saved_by_block(layer: Layer, hidden: int, settings: BlockSettings, reached: 
 
 
 def _gradient_reaches(layer: Layer, settings: BlockSettings, reached: bool) -> tuple[bool, bool]:
-    """Return whether a gradient passes through attention, and whether through the feed-forward block's input."""
-    mixed = reached or settings.parts is None or settings.parts.merged > 0
+    """Return whether a gradient passes through attention, and whether one reaches the feed-forward input."""
+    mixed = reached or settings.parts is None or settings.parts.merged_adapter_count > 0
     return mixed, reached if layer.parallel else mixed or settings.adapts("projection")
 
 
-def _norms_saved_bytes(layer: Layer, hidden: int, settings: BlockSettings, reached: bool, between: bool) -> int:
-    """Return the bytes saved by norms that are trained or pass a gradient on; parallel norms share an input."""
+def _norms_saved_bytes(
+    layer: Layer, hidden: int, settings: BlockSettings, reached: bool, reaches_feed_forward: bool
+) -> int:
+    """Return the bytes per token saved by a block's norms that are trained or pass a gradient on."""
     each = litgpt_norm_bytes(layer.norm, hidden, settings)
     if settings.parts is None or reached:
         shared = (layer.norm_count - 1) * settings.stream * hidden if layer.parallel and layer.norm.native else 0
         return layer.norm_count * each - shared
-    return each * (layer.norm_count - 1) if between else 0
+    return each * (layer.norm_count - 1) if reaches_feed_forward else 0
 
 
 def litgpt_norm_bytes(norm: Norm, width: int, settings: BlockSettings) -> int:
-    """Return the bytes that a norm saves: its input, in fp32 for RMSNorm, and the normed values if it is trained.
+    """Return the bytes per token that a norm saves: input (fp32 for RMSNorm), and normed values if trained.
 
     **Formula**: LayerNorm r · h + 8; RMSNorm 4h + 4, and 4h where it is trained.
     """
@@ -93,7 +95,7 @@ def litgpt_norm_bytes(norm: Norm, width: int, settings: BlockSettings) -> int:
 
 
 def _attention_saved_bytes(mixer: Attention, settings: BlockSettings) -> int:
-    """Return the bytes saved by attention: rotated queries and keys, values, and the output with its statistics.
+    """Return the bytes per token saved by attention: rotated queries and keys, values, output, statistics.
 
     Values are a view into the merged result, all of which is saved, unless grouped heads are expanded by a copy.
     """
@@ -104,7 +106,7 @@ def _attention_saved_bytes(mixer: Attention, settings: BlockSettings) -> int:
 
 
 def _copies_attention_output(settings: BlockSettings) -> bool:
-    """Return whether attention's output is copied: flash attention stores it like its queries, head by head.
+    """Return whether attention's output is copied because flash attention stores it head by head.
 
     **Source**: aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, `mha_fwd`: empty_like(q); the
     memory-efficient kernel, which is used for fp32, writes token by token.
@@ -113,19 +115,19 @@ def _copies_attention_output(settings: BlockSettings) -> bool:
 
 
 def _merged_projection_bytes(mixer: Attention, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
-    """Return the bytes saved by the merged query, key and value projection, and separately by its adapters."""
+    """Return the bytes per token saved by the merged query-key-value projection, and by its adapters."""
     size, parts = settings.computed, settings.parts
     if parts is None:
         return size * hidden, 0
-    if not parts.merged:
+    if not parts.merged_adapter_count:
         return 0, 0
-    spread = merged_width(mixer, parts) if parts.merged < 3 else 0
+    spread = merged_width(mixer, parts) if parts.merged_adapter_count < 3 else 0
     mask = MASK * hidden if parts.dropout and reached else 0
-    return 0, size * (hidden + parts.merged * parts.rank + spread) + mask
+    return 0, size * (hidden + parts.merged_adapter_count * parts.rank + spread) + mask
 
 
 def _feed_forward_saved_bytes(block: Mlp, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
-    """Return the bytes saved by a feed-forward block, and separately by its adapters."""
+    """Return the bytes per token saved by a feed-forward block, and by its adapters."""
     size, width = settings.computed, block.intermediate
     readers = 2 if block.gated else 1
     kept = size * width * (3 if block.gated else 1)
@@ -142,7 +144,7 @@ def _feed_forward_saved_bytes(block: Mlp, hidden: int, settings: BlockSettings, 
 def _adapter_saved_bytes(
     width: int, name: str, settings: BlockSettings, *, copied: bool = True, reached: bool = True
 ) -> int:
-    """Return the bytes that an adapter saves: its input, or dropout's result and mask, and A's output.
+    """Return the bytes per token that an adapter saves: its input, or dropout's result and mask, and A's output.
 
     The input is not counted if something else saves it anyway.
     """
@@ -154,8 +156,10 @@ def _adapter_saved_bytes(
 
 
 @lru_cache(maxsize=1024)
-def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> tuple[int, int]:
-    """Return the bytes of quantised projections' inputs kept by bitsandbytes: those saved by nothing else, and all.
+def bitsandbytes_input_bytes(
+    layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True
+) -> tuple[int, int]:
+    """Return the bytes of quantized projections' inputs kept by bitsandbytes: not saved otherwise, and in total.
 
     **Formula**: h for each norm, i, and q for the copy of attention's output; nothing for inputs without a gradient.
 
@@ -163,7 +167,7 @@ def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached
     pass does not free them; from 0.43.2 on they are dropped (bitsandbytes 9e753741).
     """
     mixer, block, parts = layer.mixer, layer.feed_forward, settings.parts
-    if not settings.quantised or parts is None or not isinstance(mixer, Attention) or not isinstance(block, Mlp):
+    if not settings.quantized or parts is None or not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return 0, 0
     mixed, between = _gradient_reaches(layer, settings, reached)
     into = hidden * ((1 if reached else 0) + (layer.norm_count - 1 if between else 0))
@@ -172,7 +176,7 @@ def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached
     shared = 0 if _copies_attention_output(settings) else written
     if not parts.dropout:
         shared += written if settings.adapts("projection") and _copies_attention_output(settings) else 0
-        shared += hidden if parts.merged and reached else 0
+        shared += hidden if parts.merged_adapter_count and reached else 0
         shared += last + (hidden if between else 0) if settings.adapts("mlp") else 0
     every = into + last + written
     return settings.computed * (every - shared), settings.computed * every
@@ -180,7 +184,7 @@ def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached
 
 @lru_cache(maxsize=1024)
 def graph_matrix_elements(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> int:
-    """Return the number of elements of a block's matrices that the graph holds because their inputs need a gradient."""
+    """Return the elements of a block's weight matrices held by the graph, as their inputs need gradients."""
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return 0

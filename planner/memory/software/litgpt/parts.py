@@ -1,4 +1,4 @@
-"""The trained parts of a network in LitGPT: all parameters, or adapters of the parts named by its options."""
+"""The trained parts of a network in LitGPT: all parameters, or adapters on the parts that its options name."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -28,26 +28,26 @@ _ALL_LINEAR: Final = frozenset({"query", "key", "value", "projection", "mlp"})
 
 
 class AdaptedParts(NamedTuple):
-    """Adapted parts of a network, with the adapters' rank and whether they use dropout."""
+    """Names of the parts of a block that have adapters, with the adapters' rank and dropout."""
 
     names: frozenset[str]
     rank: int
     dropout: bool
 
     @property
-    def merged(self) -> int:
-        """Return how many of queries, keys and values are adapted; one merged layer computes all three."""
+    def merged_adapter_count(self) -> int:
+        """Return how many of queries, keys and values have adapters; one merged layer computes all three."""
         return sum(name in self.names for name in ("query", "key", "value"))
 
 
-def parts_of(lora: Lora) -> AdaptedParts:
-    """Return the parts that `lora` adapts, by LitGPT's names or those of transformers.
+def adapted_parts(lora: Lora) -> AdaptedParts:
+    """Return the parts that `lora` adapts; targets may have LitGPT's or transformers' names.
 
     Raises:
         SpecError: If LitGPT has no option for one of the targets, or for DoRA.
     """
     if lora.dora:
-        raise SpecError("lora.dora", "LitGPT has no DoRA", "Choose the profile hf.")
+        raise SpecError("lora.dora", "LitGPT does not support DoRA", "Choose the profile hf.")
     if isinstance(lora.targets, str):
         return AdaptedParts(_ALL_LINEAR, lora.rank, lora.dropout > 0)
     for target in lora.targets:
@@ -58,7 +58,7 @@ def parts_of(lora: Lora) -> AdaptedParts:
 
 
 def check_supported(architecture: Architecture, workload: Training) -> None:
-    """Raise an error if LitGPT, or this estimate of LitGPT, does not support training `architecture` this way.
+    """Raise an error if LitGPT, or the estimate for LitGPT, does not support training `architecture` like this.
 
     Raises:
         SpecError: If the network is no decoder of attention and plain or gated blocks, or if checkpoints, 8 bits, eager
@@ -68,22 +68,24 @@ def check_supported(architecture: Architecture, workload: Training) -> None:
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
     plain = all(isinstance(layer.mixer, Attention) and isinstance(layer.feed_forward, Mlp) for layer in layers)
     if architecture.kind != "decoder" or len(architecture.stacks) != 1 or not plain:
-        raise SpecError("profile", "LitGPT is supported only for decoders of attention and dense blocks", hint)
+        raise SpecError(
+            "profile", "LitGPT estimates support only decoders with attention and dense feed-forward blocks", hint
+        )
     if workload.trainable:
-        raise SpecError("trainable", "LitGPT trains all parameters or adapters", hint)
+        raise SpecError("trainable", "LitGPT cannot train parameters by name, only all parameters or adapters", hint)
     if workload.activation_checkpointing != "none":
-        raise SpecError("activation_checkpointing", "LitGPT has no checkpoints on one card", hint)
+        raise SpecError("activation_checkpointing", "LitGPT has no activation checkpointing on one card", hint)
     if workload.attention == "eager":
-        raise SpecError("attention", "LitGPT calls scaled_dot_product_attention", "Choose sdpa.")
+        raise SpecError("attention", "LitGPT always calls scaled_dot_product_attention", "Choose sdpa.")
     if workload.loss != "chunked":
-        raise SpecError("loss", "LitGPT computes its loss in chunks", "Leave it unset or choose chunked.")
+        raise SpecError("loss", "LitGPT always computes the loss in chunks", "Leave it unset or choose chunked.")
     if workload.weights == "int8":
-        raise SpecError("weights", "LitGPT in 8 bits is not supported", hint)
+        raise SpecError("weights", "LitGPT with 8-bit weights is not supported", hint)
 
 
 @lru_cache(maxsize=256)
 def litgpt_adapters(architecture: Architecture, parts: AdaptedParts) -> tuple[tuple[Tensor, int], ...]:
-    """Return the adapter tensors, each with its number of copies.
+    """Return the adapter tensors of the network, each with its number of copies.
 
     **Formula**: A (n · r × h) and B (widths of n × r) beside the merged layer of queries, keys and values, n of which
     are adapted; r · (in + out) beside each other one.
@@ -103,18 +105,18 @@ def litgpt_adapters(architecture: Architecture, parts: AdaptedParts) -> tuple[tu
 
 
 def merged_width(mixer: Attention, parts: AdaptedParts) -> int:
-    """Return the output width of the adapters of queries, keys and values."""
+    """Return the summed output width of the adapters on queries, keys and values."""
     widths = {"query": mixer.q_dim, "key": mixer.kv_dim, "value": mixer.kv_dim}
     return sum(width for name, width in widths.items() if name in parts.names)
 
 
 def _block_adapters(layer: Layer, hidden: int, parts: AdaptedParts) -> tuple[Tensor, ...]:
-    """Return the adapters of one block."""
+    """Return the adapter tensors of one block."""
     mixer, block, rank = layer.mixer, layer.feed_forward, parts.rank
     adapters: tuple[Tensor, ...] = ()
-    if isinstance(mixer, Attention) and parts.merged:
+    if isinstance(mixer, Attention) and parts.merged_adapter_count:
         adapters += (
-            Tensor(name="qkv.lora_A", shape=(parts.merged * rank, hidden), role="linear"),
+            Tensor(name="qkv.lora_A", shape=(parts.merged_adapter_count * rank, hidden), role="linear"),
             Tensor(name="qkv.lora_B", shape=(merged_width(mixer, parts), rank), role="linear"),
         )
     if isinstance(mixer, Attention) and "projection" in parts.names:
@@ -126,6 +128,7 @@ def _block_adapters(layer: Layer, hidden: int, parts: AdaptedParts) -> tuple[Ten
 
 
 def _adapter_pair(name: str, shape: tuple[int, int], rank: int) -> tuple[Tensor, Tensor]:
+    """Return the adapter's two tensors, A (rank × inputs) and B (outputs × rank)."""
     outside, inside = shape
     return (
         Tensor(name=f"{name}.lora_A", shape=(rank, inside), role="linear"),

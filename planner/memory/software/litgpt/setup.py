@@ -1,4 +1,4 @@
-"""A training step in LitGPT: LitGPT's blocks, merged adapters, a chunked head, and inputs kept by bitsandbytes."""
+"""Memory inputs of a training step in LitGPT: blocks, merged adapters, chunked head, and bitsandbytes' inputs."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -10,19 +10,27 @@ from planner.memory.phases import DeferredTerm
 from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.software.litgpt.ledger import (
     BlockSettings,
+    bitsandbytes_input_bytes,
     graph_matrix_elements,
     litgpt_norm_bytes,
-    quantised_inputs,
     saved_by_block,
 )
-from planner.memory.software.litgpt.parts import AdaptedParts, check_supported, litgpt_adapters, parts_of
-from planner.memory.terms import highest, library, lowest, measured_term, model, number_format, term, workload
-from planner.memory.terms import workload as chosen
+from planner.memory.software.litgpt.parts import AdaptedParts, adapted_parts, check_supported, litgpt_adapters
+from planner.memory.terms import (
+    format_symbol,
+    library_symbol,
+    lower_bound_bytes,
+    measured_term,
+    model_symbol,
+    term,
+    upper_bound_bytes,
+    workload_symbol,
+)
 from planner.memory.training.losses import LossMemory
-from planner.memory.training.optimizer_states import Trained, parameters_in
+from planner.memory.training.optimizer_states import Trained, parameter_count
 from planner.memory.training.partial import adapters_term
-from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, total_saved
-from planner.memory.training.setup import Casts, Gradients, TrainingSetup, cast_term
+from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, sum_of_saved_bytes
+from planner.memory.training.setup import AutocastCopies, GradientCounts, TrainingSetup, cast_terms
 from planner.memory.weights import parameter_counts, placed_tensors
 from planner.models.architecture import Architecture, Layer, Mlp, Tensor
 from planner.units import ceil_div
@@ -34,28 +42,28 @@ _QUANTISED_SOURCE: Final = "lightning/fabric BitsandbytesPrecision: every torch.
 
 @lru_cache(maxsize=256)
 def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int) -> Term:
-    """Return the memory of the parameters in `scheme_name`; unquantized parameters have `kept_bytes` each.
+    """Return the memory of the parameters in `scheme_name`; unquantized parameters take `kept_bytes` each.
 
-    **Formula**: plain (P + V · h where tied) · w; quantised Q · q / 8 + (P − Q) · w, the head among Q.
+    **Formula**: plain (P + V · h where tied) · w; quantized Q · q / 8 + (P − Q) · w, the head among Q.
 
     **Assumes** the vocabulary without LitGPT's padding to a multiple of 64 or 512.
     """
     untied = output_width(architecture) * architecture.hidden if architecture.tied_head else 0
     total = parameter_counts(architecture).total + untied
-    count = model("P", total, "parameters, head and embedding counted separately")
+    count = model_symbol("P", total, "parameters, head and embedding counted separately")
     if SCHEMES[scheme_name].family == "plain":
         size = ELEMENT_BYTES[scheme_name]
         return term("weights", total * size, "P × w", (count, _parameter_bytes_symbol(size)), _PLAIN_SOURCE)
-    quantised, stored = _linear_bytes(architecture, scheme_name, untied)
-    kept = (total - quantised) * kept_bytes
+    quantized, stored = _linear_bytes(architecture, scheme_name, untied)
+    kept = (total - quantized) * kept_bytes
     return term(
         "weights",
         stored + kept,
         "Q × q / 8 + (P − Q) × w",
         (
             count,
-            model("Q", quantised, "parameters of linear layers, including the output head"),
-            number_format("q", round(8 * stored / quantised, 4), f"bits per weight in {SCHEMES[scheme_name].title}"),
+            model_symbol("Q", quantized, "parameters of linear layers, including the output head"),
+            format_symbol("q", round(8 * stored / quantized, 4), f"bits per weight in {SCHEMES[scheme_name].title}"),
             _parameter_bytes_symbol(kept_bytes),
         ),
         _QUANTISED_SOURCE,
@@ -67,10 +75,11 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
 
 
 def _parameter_bytes_symbol(size: int) -> Symbol:
-    return number_format("w", size, "bytes per parameter that is not quantised")
+    return format_symbol("w", size, "bytes per unquantized parameter")
 
 
 def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> tuple[int, int]:
+    """Return the number of elements in linear layers and head, and their bytes as `scheme_name`."""
     scheme = SCHEMES[scheme_name]
     linear = [(tensor, count) for tensor, count in placed_tensors(architecture) if tensor.role in ("linear", "head")]
     shapes = [(tensor.shape, count) for tensor, count in linear if len(tensor.shape) == 2]
@@ -81,7 +90,7 @@ def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> 
 
 
 CHUNK: Final = 128
-"""Tokens whose cross entropy is computed at once; under adapters, positions that the head computes at once.
+"""Tokens per chunk of the cross entropy; with adapters, positions per chunk of the output head.
 
 **Source**: litgpt/finetune/lora.py, `model(input_ids, lm_head_chunk_size=128)`; finetune/full.py leaves the head whole.
 """
@@ -93,8 +102,8 @@ _SOURCE: Final = (
 _WHOLE_BACKWARD: Final = "the derivative of the loss is complete for all logits before the head's backward pass starts"
 
 
-class Outputs(NamedTuple):
-    """Outputs of a step: tokens, sequences, vocabulary width, and bytes per computed logit.
+class StepOutputs(NamedTuple):
+    """Logits of a training step: tokens, sequences, vocabulary width, and bytes per logit as computed.
 
     `whole` means that the head computes all logits at once.
     """
@@ -107,51 +116,53 @@ class Outputs(NamedTuple):
 
     @property
     def chunks(self) -> int:
-        """Return the number of chunks of tokens in which the head is computed."""
+        """Return the number of chunks in which the head computes the logits."""
         return 1 if self.whole else ceil_div(self.tokens // self.sequences, CHUNK)
 
     @property
-    def part(self) -> int:
-        """Return the number of tokens whose cross entropy is computed at once."""
+    def chunk_tokens(self) -> int:
+        """Return the number of tokens per chunk of the cross entropy."""
         return min(self.tokens, CHUNK * (1 if self.whole else self.sequences))
 
 
-def litgpt_loss_memory(outputs: Outputs) -> LossMemory:
-    """Return the memory of the logits.
+def litgpt_loss_memory(outputs: StepOutputs) -> LossMemory:
+    """Return the memory of the logits in the forward pass, at the loss, and in the backward pass.
 
     **Formula**: when they are made T · V · (4 + w + 4), the fp32 ones of the step before among them; in the loss
     T · V · (4 + 4) and two fp32 derivatives of one part, and T · V · 4 more where the last position of several whole
     sequences is cut off by a copy; at the head T · V · (4 + w); then T · V · 4.
     """
     every = outputs.tokens * outputs.width
-    part, size = outputs.part, outputs.size
+    part, size = outputs.chunk_tokens, outputs.size
     copied = _FP32 if outputs.whole and outputs.sequences > 1 else 0
     # What is in fp32 already is not converted.
     converted = size if size < _FP32 else 0
     symbols = (
-        workload("T", outputs.tokens, "tokens"),
-        model("V", outputs.width, "width of the vocabulary"),
-        library("w", converted, "bytes of a logit before it is turned to fp32"),
-        library("C", part, "tokens of one part"),
-        library("s", copied, "bytes of a logit that is copied without the last position"),
+        workload_symbol("T", outputs.tokens, "tokens"),
+        model_symbol("V", outputs.width, "width of the vocabulary"),
+        library_symbol("w", converted, "bytes per logit before the cast to fp32"),
+        library_symbol("C", part, "tokens per chunk"),
+        library_symbol("s", copied, "bytes per logit in the copy without the last position"),
     )
-    made = _logits_term(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
+    made = _deferred_logits(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
     loss = every * (2 * _FP32 + copied) + part * outputs.width * 2 * _FP32
-    derived = _logits_term(loss, "T × V × (8 + s) + C × V × 8", symbols)
-    head = _logits_term(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
-    return LossMemory(made, derived, head, _logits_term(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
+    derived = _deferred_logits(loss, "T × V × (8 + s) + C × V × 8", symbols)
+    head = _deferred_logits(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
+    return LossMemory(made, derived, head, _deferred_logits(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
 
 
-def _logits_term(size_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> DeferredTerm:
-    def write() -> Term:
+def _deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> DeferredTerm:
+    """Return the memory of logits, whose formula is written on demand."""
+
+    def write_term() -> Term:
         return measured_term("logits", size_bytes, formula, symbols, _SOURCE)
 
-    return DeferredTerm("logits", size_bytes, lowest(size_bytes), highest(size_bytes), write)
+    return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write_term)
 
 
 _HALF: Final = 2
 _DEQUANTISED: Final = (
-    "bitsandbytes 0.42 MatMul4Bit: dequantize_4bit(B).to(A.dtype); lightning/fabric _Linear4bit quantises from fp16, "
+    "bitsandbytes 0.42 MatMul4Bit: dequantize_4bit(B).to(A.dtype); lightning/fabric _Linear4bit quantizes from fp16, "
     "so that bf16 takes a second copy"
 )
 _HELD: Final = "bitsandbytes 0.42 MatMul4Bit.forward: ctx.tensors = (A, B); the loop's `loss` names the graph"
@@ -163,6 +174,8 @@ _FORMAT_NOTE: Final = "LitGPT stores adapters in the network's format."
 
 
 class _LitGptStep(NamedTuple):
+    """One training step in LitGPT: network, formats, and the size of the batch."""
+
     architecture: Architecture
     settings: BlockSettings
     parameter: int
@@ -171,17 +184,18 @@ class _LitGptStep(NamedTuple):
 
     @property
     def tokens(self) -> int:
+        """Return the number of tokens in a micro-batch."""
         return self.sequences * self.length
 
 
 def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetup:
-    """Return the setup of one step of `workload` (defaults filled in) in LitGPT.
+    """Return the memory inputs of a training step of `workload` (defaults filled in) in LitGPT.
 
     Raises:
         SpecError: If LitGPT cannot train the network with these options.
     """
     check_supported(architecture, workload)
-    parts = parts_of(workload.lora) if workload.lora else None
+    parts = adapted_parts(workload.lora) if workload.lora else None
     scheme = workload.weights or "fp32"
     computed = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
     parameter = ELEMENT_BYTES[scheme] if SCHEMES[scheme].family == "plain" else computed
@@ -191,7 +205,7 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
     trained = litgpt_adapters(architecture, parts) if parts else _all_parameters(architecture)
     saved = _saved_activations(step)
     beside = (adapters_term(trained, workload.lora, parameter),) if workload.lora else ()
-    own, before = _quantised_input_terms(step)
+    own, before = _quantized_input_terms(step)
     return TrainingSetup(
         loaded=(weights,),
         kept=(weights, *beside, *own),
@@ -203,23 +217,29 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
         casts=_autocast_copies(step, parts),
         losses=litgpt_loss_memory(_step_outputs(step)),
         embedding=None,
-        scratch=_dequantised_terms(step, _largest_layer_matrix(architecture)),
-        scratch_head=_dequantised_terms(step, _head_elements(architecture)),
+        scratch=_dequantized_terms(step, _largest_matrix_elements(architecture)),
+        scratch_head=_dequantized_terms(step, _head_matrix_elements(architecture)),
         left=before,
-        notes=(_NOTE, *([_FORMAT_NOTE] if workload.lora and parameter != _adapter_bytes(workload) else [])),
+        notes=(
+            _NOTE,
+            *([_FORMAT_NOTE] if workload.lora and parameter != _adapter_bytes(workload) else []),
+        ),
     )
 
 
 def _adapter_bytes(workload: Training) -> int:
+    """Return the bytes per adapter parameter, 0 without adapters."""
     return ELEMENT_BYTES[workload.lora.adapter_dtype] if workload.lora else 0
 
 
-def _step_outputs(step: _LitGptStep) -> Outputs:
+def _step_outputs(step: _LitGptStep) -> StepOutputs:
+    """Return the sizes of the logits in one training step."""
     width, whole = output_width(step.architecture), step.settings.parts is None
-    return Outputs(step.tokens, step.sequences, width, step.settings.computed, whole)
+    return StepOutputs(step.tokens, step.sequences, width, step.settings.computed, whole)
 
 
 def _all_parameters(architecture: Architecture) -> Trained:
+    """Return all parameters as trained tensors, with a separate head where the model ties it."""
     own = tuple((tensor.evolve(copies=1), count) for tensor, count in placed_tensors(architecture))
     if not architecture.tied_head:
         return own
@@ -227,29 +247,31 @@ def _all_parameters(architecture: Architecture) -> Trained:
     return (*own, (head, 1))
 
 
-def _head_elements(architecture: Architecture) -> int:
+def _head_matrix_elements(architecture: Architecture) -> int:
     return output_width(architecture) * architecture.hidden
 
 
-def _largest_layer_matrix(architecture: Architecture) -> int:
+def _largest_matrix_elements(architecture: Architecture) -> int:
+    """Return the elements of the largest weight matrix in any layer."""
     return max(
         tensor.size for group in architecture.main.groups for tensor in group.layer.tensors if tensor.role == "linear"
     )
 
 
-def _live_gradients(step: _LitGptStep, trained: Trained) -> Gradients:
-    """Return the gradients alive in each phase; those of the embedding and of the first block come last."""
-    every = parameters_in(trained)
+def _live_gradients(step: _LitGptStep, trained: Trained) -> GradientCounts:
+    """Return the parameters with gradients in each phase; embedding and first block get theirs last."""
+    every = parameter_count(trained)
     if step.settings.parts is not None:
-        head = parameters_in(tuple(item for item in trained if item[0].name.startswith("head.")))
-        return Gradients(head, head, every, every)
-    head = _head_elements(step.architecture)
+        head = parameter_count(tuple(item for item in trained if item[0].name.startswith("head.")))
+        return GradientCounts(head, head, every, every)
+    head = _head_matrix_elements(step.architecture)
     counts = parameter_counts(step.architecture)
     first = every - counts.token_embedding - counts.smallest_layer
-    return Gradients(head, head, max(first, head), every)
+    return GradientCounts(head, head, max(first, head), every)
 
 
 def _saved_activations(step: _LitGptStep) -> SavedActivations:
+    """Return the activations that LitGPT's blocks, norms and head save in a step."""
     architecture, settings, tokens = step.architecture, step.settings, step.tokens
     layers = tuple(
         (count, saved_by_block(layer, architecture.hidden, settings, reached))
@@ -261,7 +283,7 @@ def _saved_activations(step: _LitGptStep) -> SavedActivations:
     flight += 2 * settings.stream * architecture.hidden
     each = [(count, layer.for_batch(step.sequences, step.length)) for count, layer in layers]
     return SavedActivations(
-        kept=total_saved([SavedBytes(norms=behind), *(one * count for count, one in each)]),
+        kept=sum_of_saved_bytes([SavedBytes(norms=behind), *(one * count for count, one in each)]),
         one_layer=max(one.total for _, one in each),
         point=BackwardPoint(tokens * flight),
         first=0,
@@ -272,7 +294,7 @@ def _saved_activations(step: _LitGptStep) -> SavedActivations:
 
 
 def _block_layers(step: _LitGptStep) -> Iterator[tuple[Layer, bool, int]]:
-    """Yield layers with their count, and whether a gradient reaches their input (not the first's with adapters)."""
+    """Yield each kind of layer with its count, and whether a gradient reaches the layer's input."""
     is_first = step.settings.parts is not None
     for group in step.architecture.main.groups:
         if is_first:
@@ -282,12 +304,12 @@ def _block_layers(step: _LitGptStep) -> Iterator[tuple[Layer, bool, int]]:
 
 
 def _gradient_bytes_in_flight(block: Mlp, settings: BlockSettings) -> int:
-    """Return the gradient bytes per token in a feed-forward block's backward pass: those of its branches."""
+    """Return the gradient bytes per token alive in the backward pass of a feed-forward block."""
     return settings.computed * block.intermediate * (3 if block.gated else 2)
 
 
 def _bytes_behind_layers(step: _LitGptStep) -> int:
-    """Return the bytes saved per token by the last norm, and by the head if it is trained or adapted."""
+    """Return the bytes saved per token by the last norm, and by the head if trained or adapted."""
     settings, hidden = step.settings, step.architecture.hidden
     norm = litgpt_norm_bytes(step.architecture.main.groups[0].layer.norm, hidden, settings)
     if settings.parts is None:
@@ -297,28 +319,28 @@ def _bytes_behind_layers(step: _LitGptStep) -> int:
     return norm + settings.computed * (hidden + settings.rank) + (hidden if settings.parts.dropout else 0)
 
 
-def _autocast_copies(step: _LitGptStep, parts: AdaptedParts | None) -> Casts:
-    """Return autocast's copies: cached for trained weights, repeated for each chunk of a frozen head."""
+def _autocast_copies(step: _LitGptStep, parts: AdaptedParts | None) -> AutocastCopies:
+    """Return autocast's live copies: cached for trained weights, repeated per chunk for a frozen head."""
     settings, architecture = step.settings, step.architecture
     if not settings.autocast:
-        return Casts((), (), (), ())
+        return AutocastCopies((), (), (), ())
     hidden = architecture.hidden
     inside = sum(
         count * graph_matrix_elements(layer, hidden, settings, reached) for layer, reached, count in _block_layers(step)
     )
     chunks = _step_outputs(step).chunks
-    inside += parameters_in(litgpt_adapters(architecture, parts)) if parts else 0
+    inside += parameter_count(litgpt_adapters(architecture, parts)) if parts else 0
     each = inside // architecture.main.layer_count
-    every = cast_term(inside + chunks * _head_elements(architecture), settings.computed)
-    return Casts(every, every, cast_term(inside, settings.computed), cast_term(each, settings.computed))
+    every = cast_terms(inside + chunks * _head_matrix_elements(architecture), settings.computed)
+    return AutocastCopies(every, every, cast_terms(inside, settings.computed), cast_terms(each, settings.computed))
 
 
-def _dequantised_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
-    """Return the term of one dequantised matrix, in fp16 and once more in bf16.
+def _dequantized_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
+    """Return the memory of one dequantized matrix in fp16, and of its copy in bf16.
 
     **Formula**: n · (2 + w).
     """
-    if not step.settings.quantised:
+    if not step.settings.quantized:
         return ()
     size = step.settings.computed
     scratch = measured_term(
@@ -326,37 +348,50 @@ def _dequantised_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
         elements * (_HALF + size),
         "n × (2 + w)",
         (
-            model("n", elements, "elements of the largest matrix that is multiplied"),
-            number_format("w", size, "bytes per element of what it is multiplied with"),
+            model_symbol("n", elements, "elements of the largest multiplied matrix"),
+            format_symbol("w", size, "bytes per element of the other factor"),
         ),
         _DEQUANTISED,
     )
     return (scratch,)
 
 
-def _quantised_input_terms(step: _LitGptStep) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-    """Return terms for inputs of quantised layers: this step's, if saved by nothing else, and the previous step's.
+def _quantized_input_terms(step: _LitGptStep) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+    """Return terms of inputs kept by bitsandbytes: this step's that nothing else saves, and the previous step's.
 
     **Formula**: T · n, and T · a until this step's loss replaces the reference to the previous graph.
     """
-    if not step.settings.quantised:
+    if not step.settings.quantized:
         return (), ()
     hidden = step.architecture.hidden
     found = [
-        (quantised_inputs(layer, hidden, step.settings, reached), count)
+        (bitsandbytes_input_bytes(layer, hidden, step.settings, reached), count)
         for layer, reached, count in _block_layers(step)
     ]
     last = step.settings.computed * hidden
     own = last + sum(alone * count for (alone, _), count in found)
     every = last + sum(both * count for (_, both), count in found)
     return (
-        (_held_inputs_term(step, "n", own, "bytes per token of inputs kept only by bitsandbytes"),),
-        (_held_inputs_term(step, "a", every, "bytes per token of all inputs, kept from the previous step"),),
+        (
+            _held_inputs_term(
+                step, "n", own, "bytes per token of inputs of quantized layers that only bitsandbytes keeps"
+            ),
+        ),
+        (
+            _held_inputs_term(
+                step, "a", every, "bytes per token of all inputs of quantized layers, kept from the previous step"
+            ),
+        ),
     )
 
 
-def _held_inputs_term(step: _LitGptStep, symbol: str, each: int, meaning: str) -> Term:
-    tokens = chosen("T", step.tokens, "tokens")
+def _held_inputs_term(step: _LitGptStep, symbol: str, bytes_per_token: int, meaning: str) -> Term:
+    """Return the memory of kept inputs of `bytes_per_token` over all tokens."""
+    tokens = workload_symbol("T", step.tokens, "tokens")
     return measured_term(
-        "buffers", step.tokens * each, f"T × {symbol}", (tokens, library(symbol, each, meaning)), _HELD
+        "buffers",
+        step.tokens * bytes_per_token,
+        f"T × {symbol}",
+        (tokens, library_symbol(symbol, bytes_per_token, meaning)),
+        _HELD,
     )

@@ -1,4 +1,4 @@
-"""Memory behavior of llama.cpp, which reserves all memory before the first token."""
+"""Memory behavior of llama.cpp, which reserves weights, KV cache and compute buffer before the first token."""
 
 from collections.abc import Hashable
 from functools import lru_cache
@@ -12,10 +12,9 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermPart
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.llama_cpp.cache import cache_terms
-from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes, graph_mask_bytes
+from planner.memory.software.llama_cpp.graph import GraphBatch, GraphNetwork, compute_buffer_bytes, graph_mask_bytes
 from planner.memory.software.llama_cpp.setup import BATCH, LlamaCppSetup, placed_weights, settings_of, setup_of
-from planner.memory.terms import library, model, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, Layer, LayerGroup
 from planner.workload.parallel import Parallel
 from planner.workload.software.llama_cpp import LLAMA_CPP, LlamaCppSettings
@@ -29,19 +28,21 @@ _OFFLOAD_SOURCE: Final = (
 )
 _FLOAT: Final = 4
 _UNCHECKED_SHARE: Final = 0.3
-"""Assumed error of the buffer of blocks that were not compared with llama.cpp."""
+"""Assumed relative error of the compute buffer for kinds of layers that were not compared with llama.cpp."""
 _CHECKED_SHARE: Final = 0.05
 _NO_BACKEND: Final = ("Google", "AWS")
 
 
 class LlamaCpp(ServingMemory):
-    """llama.cpp, which splits layers over cards and copies tensors between cards without communicators."""
+    """Serving with llama.cpp, which splits layers over cards without NCCL communicators."""
 
-    split_note = "llama.cpp splits the layers in proportion to the free memory of the cards; the output counts as one."
+    split_note = (
+        "llama.cpp splits the layers in proportion to the cards' free memory; the output layer counts as one of them."
+    )
     place_decides_formats = True
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return the memory alive on the card in each phase of `workload` (defaults filled in), and the host memory.
+        """Return the memory on the card in each phase of `workload` (defaults filled in), and in host memory.
 
         **Formula**: weights on the card + cells + states + compute buffer, from the first token on.
         """
@@ -56,7 +57,7 @@ class LlamaCpp(ServingMemory):
                 Snapshot(
                     "prefill",
                     reserved,
-                    "the cache of the whole context and the buffer of one micro-batch are reserved at the start",
+                    "KV cache of the whole context and compute buffer of one micro-batch are reserved at the start",
                 ),
                 Snapshot("decode", reserved, "no more memory is reserved while the answer grows"),
             ),
@@ -66,7 +67,7 @@ class LlamaCpp(ServingMemory):
         )
 
     def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
-        """Return the reasons why llama.cpp does not run on `gpu`, empty if it does.
+        """Return the reason why llama.cpp does not run on `gpu`, empty if it does.
 
         **Source**: llama.cpp 0.5.0 README.md, supported backends: CUDA, HIP, SYCL, Metal, and Vulkan for other GPUs; it
         lists none for TPUs, Trainium or Gaudi.
@@ -82,19 +83,19 @@ class LlamaCpp(ServingMemory):
         return layers_by_memory(architecture.depth, free_bytes or (1,) * workload.parallel.pipeline)
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return no communication group, since llama.cpp copies tensors from card to card."""
+        """Return no communication groups, since llama.cpp copies tensors directly from card to card."""
         return {}
 
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> LlamaCppSettings:
-        """Return the settings of `workload`, open ones replaced by llama-server's defaults."""
-        found = setup_of(architecture, workload)
+        """Return the llama.cpp settings of `workload`, unset ones replaced by llama-server's defaults."""
+        setup = setup_of(architecture, workload)
         return LlamaCppSettings(
             n_batch=settings_of(workload).n_batch or BATCH,
-            n_ubatch=found.tokens,
-            slots=found.slots,
-            kv_unified=found.unified,
-            swa_full=found.swa_full,
-            n_outputs_max=found.outputs,
+            n_ubatch=setup.tokens,
+            slots=setup.slots,
+            kv_unified=setup.unified,
+            swa_full=setup.swa_full,
+            n_outputs_max=setup.outputs,
         )
 
 
@@ -102,12 +103,12 @@ SERVING: Final = LlamaCpp()
 
 
 def layers_by_memory(layers: int, free_bytes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return how many of `layers` each card holds if they are split in proportion to free memory.
+    """Return how many of `layers` layers each card holds if split in proportion to the cards' free memory.
 
     **Formula**: layer i of L + 1, the output counted as one, goes to the first card whose share of all free bytes,
     with those before it, is more than i / (L + 1).
 
-    **Source**: llama.cpp src/llama-model.cpp: `std::upper_bound` over the normalised splits, by default the devices'
+    **Source**: llama.cpp src/llama-model.cpp: `std::upper_bound` over the normalized splits, by default the devices'
     free memory.
     """
     total = sum(free_bytes)
@@ -121,13 +122,13 @@ def layers_by_memory(layers: int, free_bytes: tuple[int, ...]) -> tuple[int, ...
     return without_empty_stages(counts)
 
 
-def reserved_batch(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> Batch:
-    """Return the micro-batch for which the compute buffer is reserved. An encoder attends only to the batch."""
+def reserved_batch(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> GraphBatch:
+    """Return the micro-batch for which the compute buffer is reserved."""
     encodes = architecture.kind == "encoder"
     flash = workload.attention != "eager"
     windows = [mixer.window for group in architecture.main.groups for mixer in _windowed_attentions(group.layer)]
     cells = setup.tokens if encodes else setup.cells
-    return Batch(
+    return GraphBatch(
         tokens=setup.tokens,
         outputs=setup.tokens if encodes else setup.outputs,
         cells=cells,
@@ -138,49 +139,67 @@ def reserved_batch(architecture: Architecture, workload: Inference, setup: Llama
 
 
 def _windowed_attentions(layer: Layer) -> list[Attention]:
+    """Return the attentions of `layer` that have a sliding window."""
     return [mixer for mixer in (layer.mixer, layer.second_mixer) if isinstance(mixer, Attention) and mixer.window]
 
 
 @lru_cache(maxsize=256)
-def network_of(architecture: Architecture) -> Network:
-    """Return the network to lay out: each kind of layer in order of first appearance, and the last layer.
+def graph_network(architecture: Architecture) -> GraphNetwork:
+    """Return the layers to lay out in the compute graph: each kind of layer once, and the last layer.
 
     The last kind appears twice, after another kind and after its own; more layers change nothing.
     """
     stack = architecture.main
     ordered = sorted(stack.groups, key=lambda group: group.places[0] if group.places else 0)
     kinds = tuple(group.layer for group in ordered)
-    return Network(stack.hidden, output_width(architecture), (*kinds, kinds[-1], _last_layer_group(stack.groups).layer))
+    return GraphNetwork(
+        stack.hidden, output_width(architecture), (*kinds, kinds[-1], _last_layer_group(stack.groups).layer)
+    )
 
 
 def _last_layer_group(groups: tuple[LayerGroup, ...]) -> LayerGroup:
+    """Return the group that contains the last layer."""
     return max(groups, key=lambda group: group.places[-1] if group.places else -1)
 
 
-def _compute_buffer_term(architecture: Architecture, workload: Inference, setup: LlamaCppSetup, copied: int) -> Term:
-    network, batch = network_of(architecture), reserved_batch(architecture, workload, setup)
+def _compute_buffer_term(
+    architecture: Architecture, workload: Inference, setup: LlamaCppSetup, offloaded_matrix_bytes: int
+) -> Term:
+    """Return the memory of the compute buffer, including a copy of the largest matrix left in RAM."""
+    network, batch = graph_network(architecture), reserved_batch(architecture, workload, setup)
     graph = compute_buffer_bytes(network, batch)
     known = _is_compared_with_llama_cpp(architecture)
     share = _CHECKED_SHARE if known else _UNCHECKED_SHARE
     beside = (
-        (TermPart(name="largest matrix in RAM, copied", bytes=copied, formula="M", source=_OFFLOAD_SOURCE),)
-        if copied
+        (
+            TermPart(
+                name="copy of the largest matrix in RAM",
+                bytes=offloaded_matrix_bytes,
+                formula="M",
+                source=_OFFLOAD_SOURCE,
+            ),
+        )
+        if offloaded_matrix_bytes
         else ()
     )
     return term(
         "activations",
-        graph + copied,
-        "G + M" if copied else "G",
+        graph + offloaded_matrix_bytes,
+        "G + M" if offloaded_matrix_bytes else "G",
         (
-            model("G", graph, "bytes of the graph's tensors at the offsets chosen by the allocator"),
-            *((model("M", copied, "bytes of the largest matrix that stays in RAM"),) if copied else ()),
-            chosen("u", batch.tokens, "tokens computed at once"),
-            library("o", batch.outputs, "rows of logits computed at once"),
+            model_symbol("G", graph, "bytes of the graph's tensors, laid out by ggml's allocator"),
+            *(
+                (model_symbol("M", offloaded_matrix_bytes, "bytes of the largest matrix that stays in RAM"),)
+                if offloaded_matrix_bytes
+                else ()
+            ),
+            workload_symbol("u", batch.tokens, "tokens per micro-batch"),
+            library_symbol("o", batch.outputs, "rows of logits per micro-batch"),
         ),
         _GRAPH_SOURCE,
-        certainty="measured" if known and not copied else "assumed",
+        certainty="measured" if known and not offloaded_matrix_bytes else "assumed",
         low_bytes=int(graph * (1 - share)),
-        high_bytes=int((graph + copied) * (1 + share)),
+        high_bytes=int((graph + offloaded_matrix_bytes) * (1 + share)),
         parts=(
             TermPart(
                 name="masks", bytes=graph_mask_bytes(network, batch), formula="cells × u × 2 or 4", source=_GRAPH_SOURCE
@@ -194,7 +213,7 @@ def _compute_buffer_term(architecture: Architecture, workload: Inference, setup:
 
 
 def _is_compared_with_llama_cpp(architecture: Architecture) -> bool:
-    """Return whether estimates for blocks of these kinds were compared with the sizes that llama.cpp reserves."""
+    """Return whether estimates for these kinds of layers were compared with sizes that llama.cpp reserves."""
     return all(
         isinstance(group.layer.mixer, Attention) and group.layer.second_mixer is None
         for group in architecture.main.groups
@@ -202,11 +221,11 @@ def _is_compared_with_llama_cpp(architecture: Architecture) -> bool:
 
 
 def _host_buffer_bytes(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> int:
-    """Return the size in bytes of the host buffers: the returned rows of logits, and the graph's part in host memory.
+    """Return the bytes of llama.cpp's host buffers: returned logits, and the graph's part in host memory.
 
     With all layers on the card that part is the embedded tokens and the masks, otherwise a whole graph.
     """
-    network = network_of(architecture)
+    network = graph_network(architecture)
     batch = reserved_batch(architecture, workload, setup)
     logits = setup.slots * network.width * _FLOAT
     if setup.layers_on_card < setup.layers:
@@ -215,10 +234,11 @@ def _host_buffer_bytes(architecture: Architecture, workload: Inference, setup: L
 
 
 def _setup_notes(setup: LlamaCppSetup, workload: Inference) -> tuple[str, ...]:
-    cache = "one shared cache" if setup.unified else f"a cache of {setup.cells:,} cells each"
+    """Return notes on the llama.cpp settings that the estimate assumes."""
+    cache = "one shared KV cache" if setup.unified else f"a KV cache of {setup.cells:,} cells each"
     notes = [
-        f"Modeled on {LLAMA_CPP.version}: {setup.slots} slots, {cache}, {setup.tokens:,} tokens "
-        "computed at once. Its --fit reserves a further margin of 1,024 MiB on the card.",
+        f"Modeled on {LLAMA_CPP.version}: {setup.slots} slots, {cache}, {setup.tokens:,} tokens per "
+        "micro-batch. llama.cpp's --fit option keeps a further 1,024 MiB of the card free.",
     ]
     if setup.layers_on_card < setup.layers:
         notes.append(

@@ -1,4 +1,4 @@
-"""Memory that llama.cpp keeps per sequence, on the card and on the host: KV cells and recurrent states.
+"""llama.cpp's KV cells and recurrent states, on the card and in host memory.
 
 **Source**: llama.cpp 0.5.0: src/llama-kv-cache.cpp (latent attention keeps no values), src/llama-memory-recurrent.cpp.
 """
@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import KV_FORMATS
 from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.software.llama_cpp.setup import LlamaCppSetup
-from planner.memory.terms import model, number_format, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import format_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, LatentAttention, Mixer, StateMixer
 
 _CACHE_SOURCE: Final = "llama.cpp 0.5.0 src/llama-kv-cache.cpp, llama-kv-cache-iswa.cpp"
@@ -20,7 +19,7 @@ _STATE_BYTES: Final = 4
 
 
 class CacheKind(NamedTuple):
-    """Layers with equal caches: number on the card and in total, cells per cache, and elements per cell."""
+    """Layers with equal caches: their number on the card and in total, cells per cache, elements per cell."""
 
     on_card: int
     layers: int
@@ -29,12 +28,12 @@ class CacheKind(NamedTuple):
     window: int | None
 
     def bytes(self, layers: int, bits: Fraction) -> int:
-        """Return the size in bytes of the caches in `layers` such layers."""
+        """Return the size in bytes of the caches of `layers` such layers at `bits` per element."""
         return ceil(layers * self.cells * self.elements * bits / 8)
 
 
 class CacheTerms(NamedTuple):
-    """The cache and state terms on the card, and the bytes of the layers on the host."""
+    """KV cache and state terms on the card, and the bytes of caches and states in host memory."""
 
     cache: Term | None
     state: Term | None
@@ -42,7 +41,7 @@ class CacheTerms(NamedTuple):
 
 
 def cache_terms(architecture: Architecture, setup: LlamaCppSetup, kv_format: str) -> CacheTerms:
-    """Return the memory of the caches and states of all layers.
+    """Return the memory of KV caches and recurrent states of all layers.
 
     **Formula**: Σ over layers cells · elements · bits / 8, and slots · elements · 4 for states.
     """
@@ -58,6 +57,7 @@ def cache_terms(architecture: Architecture, setup: LlamaCppSetup, kv_format: str
 
 
 def _cache_kinds(architecture: Architecture, setup: LlamaCppSetup) -> list[CacheKind]:
+    """Return the cached layers, grouped by cells per cache, elements per cell and window."""
     if architecture.kind == "encoder":
         return []
     layers: dict[tuple[int, int, int | None], tuple[int, int]] = {}
@@ -67,12 +67,12 @@ def _cache_kinds(architecture: Architecture, setup: LlamaCppSetup) -> list[Cache
                 window = mixer.window if isinstance(mixer, Attention) else None
                 key = (setup.streams * setup.cells_of(mixer), elements, window)
                 on_card, count = layers.get(key, (0, 0))
-                layers[key] = (on_card + setup.on_card(group), count + group.count)
+                layers[key] = (on_card + setup.layers_on_card_in(group), count + group.count)
     return [CacheKind(on_card, count, *key) for key, (on_card, count) in layers.items()]
 
 
 def _cell_elements(mixer: Mixer | None) -> int:
-    """Return the number of elements of one cell: keys and values, or the latent alone."""
+    """Return the elements of one cache cell: keys and values, or only the latent; 0 without a cache."""
     if isinstance(mixer, LatentAttention):
         return mixer.latent_dim + mixer.indexer_dim
     if isinstance(mixer, Attention) and not mixer.kv_shared:
@@ -93,18 +93,19 @@ def _cache_term(kinds: list[CacheKind], kv_format: str) -> Term | None:
         f"({products}) × c / 8" if len(kinds) > 1 else f"{products} × c / 8",
         (
             *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _cache_symbols(kind, mark)),
-            number_format("c", float(bits), f"bits per element in {kv_format}"),
+            format_symbol("c", float(bits), f"bits per element in {kv_format}"),
         ),
         _CACHE_SOURCE,
         parts=tuple(_cache_part(kind, bits) for kind in kinds) if len(kinds) > 1 else (),
     )
 
 
-def _cache_symbols(kind: CacheKind, mark: str) -> tuple[Symbol, ...]:
+def _cache_symbols(kind: CacheKind, subscript: str) -> tuple[Symbol, ...]:
+    """Return the formula symbols for layers with equal caches: number, cells and elements per cell."""
     return (
-        model(f"L{mark}", kind.on_card, _layers_name(kind)),
-        chosen(f"n{mark}", kind.cells, "cells of each of them, all sequences together"),
-        model(f"e{mark}", kind.elements, "elements in a cell"),
+        model_symbol(f"L{subscript}", kind.on_card, _layers_name(kind)),
+        workload_symbol(f"n{subscript}", kind.cells, "cells per layer, all sequences together"),
+        model_symbol(f"e{subscript}", kind.elements, "elements per cell"),
     )
 
 
@@ -115,18 +116,19 @@ def _cache_part(kind: CacheKind, bits: Fraction) -> TermPart:
 
 
 def _layers_name(kind: CacheKind) -> str:
+    """Return the name of these layers in formulas: with their window if they have one."""
     return "layers on the card" if kind.window is None else f"sliding layers on the card, window {kind.window:,}"
 
 
 def _state_elements(architecture: Architecture, setup: LlamaCppSetup) -> tuple[int, int]:
-    """Return the number of elements of a slot's state on the card and on the host."""
+    """Return the recurrent-state elements per slot on the card, and in host memory."""
     on_card = on_host = 0
     for group in architecture.main.groups:
         for mixer in (group.layer.mixer, group.layer.second_mixer):
             if isinstance(mixer, StateMixer):
                 elements = mixer.conv_inputs_kept + mixer.recurrent_state_elements
-                on_card += setup.on_card(group) * elements
-                on_host += (group.count - setup.on_card(group)) * elements
+                on_card += setup.layers_on_card_in(group) * elements
+                on_host += (group.count - setup.layers_on_card_in(group)) * elements
     return on_card, on_host
 
 
@@ -136,8 +138,8 @@ def _state_term(setup: LlamaCppSetup, elements: int) -> Term:
         setup.slots * elements * _STATE_BYTES,
         "S × e × 4",
         (
-            chosen("S", setup.slots, "slots, each with a state"),
-            model("e", elements, "state elements of all layers on the card"),
+            workload_symbol("S", setup.slots, "slots, each with its own state"),
+            model_symbol("e", elements, "state elements of all layers on the card"),
         ),
         _STATE_SOURCE,
     )

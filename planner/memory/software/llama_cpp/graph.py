@@ -1,4 +1,4 @@
-"""The compute buffer of llama.cpp on a card: the graph of one micro-batch, laid out as ggml does.
+"""llama.cpp's compute buffer on a card: the tensors of one micro-batch's graph, laid out as ggml does.
 
 Tensors are in fp32, and those of one layer are freed before the next, so that a few layers need as much as any number
 of them: the first reads the embeddings, one of each kind follows, the last keeps the rows that have an output.
@@ -13,26 +13,26 @@ from typing import Final, NamedTuple
 from planner.models.architecture import Attention, LatentAttention, Layer, Mixer, Mlp, Moe, StateMixer
 
 ALIGNMENT: Final = 128
-"""Bytes that tensors are aligned to in a CUDA buffer (ggml-cuda.cu); other backends have 32 to 256."""
+"""Alignment in bytes of tensors in a CUDA buffer (ggml-cuda.cu); other backends align to 32 to 256 bytes."""
 FLOAT: Final = 4
 HALF: Final = 2
 INDEX: Final = 8
-"""Bytes of an fp32 number, of one in half precision, and of an index of 64 bits."""
+"""Sizes in bytes of an fp32 number (FLOAT), an fp16 number (HALF) and a 64-bit index (INDEX)."""
 _ENDLESS: Final = 1 << 60
 
 Place = tuple[int, int]
-"""Offset and bytes of a tensor."""
+"""A tensor's offset in the compute buffer, and its size in bytes."""
 
 
 class GraphAllocator:
-    """Allocator of tensors in one buffer: best fit, otherwise at the end."""
+    """Allocator of the graph's tensors in one buffer: best fit among holes, otherwise at the end."""
 
     def __init__(self) -> None:
         self.furthest = 0
         self._free: list[list[int]] = [[0, _ENDLESS]]
 
-    def take(self, size: int) -> Place:
-        """Return the place of a new tensor of `size` bytes; among holes of equal size the last is used."""
+    def allocate(self, size: int) -> Place:
+        """Return the place of a new tensor of `size` bytes; among holes of equal size the last one is used."""
         size += -size % ALIGNMENT
         free = self._free
         best, least = len(free) - 1, _ENDLESS
@@ -52,11 +52,12 @@ class GraphAllocator:
         return offset, size
 
     def free(self, *places: Place) -> None:
-        """Free the tensors at `places`, in this order, merging them with adjacent holes."""
+        """Free the tensors at `places` in this order, merging each with adjacent holes."""
         for offset, size in places:
             self._return_to_holes(offset, size)
 
     def _return_to_holes(self, offset: int, size: int) -> None:
+        """Add a freed place to the holes, merged with adjacent holes."""
         free = self._free
         index = 0
         while free[index][0] < offset:
@@ -75,20 +76,20 @@ class GraphAllocator:
 
 
 class RowAllocator(NamedTuple):
-    """An allocator of tensors with one row for each computed token."""
+    """Allocator of the graph's tensors that have one row per computed token."""
 
     places: GraphAllocator
     computed: int
 
-    def take(self, width: int, extra: int = 0) -> Place:
-        """Return the place of a tensor with `width` numbers per row and `extra` bytes behind it."""
-        return self.places.take(width * self.computed * FLOAT + extra)
+    def allocate(self, width: int, extra: int = 0) -> Place:
+        """Return the place of a new tensor with `width` fp32 numbers per row and `extra` bytes behind it."""
+        return self.places.allocate(width * self.computed * FLOAT + extra)
 
 
 def lay_out_mixer(
     rows: RowAllocator, mixer: Mixer, hidden: int, cells: int, normed: Place | None, *, flash: bool, widened: bool
 ) -> Place:
-    """Lay out `mixer` and return the place of its result; `normed` is freed after its last reader."""
+    """Allocate the tensors of `mixer`, return the place of its result, and free `normed` after its last reader."""
     read_last = (normed,) if normed is not None else ()
     if isinstance(mixer, StateMixer):
         return _lay_out_scan(rows, mixer, hidden, read_last)
@@ -98,7 +99,7 @@ def lay_out_mixer(
 
 
 def lay_out_feed_forward(rows: RowAllocator, block: Mlp | Moe, hidden: int, normed: Place) -> Place:
-    """Lay out a feed-forward block that reads `normed`, and return the place of its result."""
+    """Allocate the tensors of a feed-forward block that reads `normed`, and return the place of its result."""
     if isinstance(block, Mlp):
         return _lay_out_mlp(rows, block.intermediate, hidden, normed, gated=block.gated)
     result = _lay_out_experts(rows, block, hidden, () if block.shared_intermediate else (normed,))
@@ -117,28 +118,28 @@ def _lay_out_attention(
     flash: bool,
     widened: bool,
 ) -> Place:
-    """Lay out queries, keys and values, copied by rotation, then attention and its projection."""
+    """Allocate queries, keys, values, their rotated copies, and attention; return the place of the projected result."""
     places = rows.places
     query = _lay_out_rotation(rows, mixer.q_dim, mixer)
     if mixer.kv_shared:
         places.free(*read_last)
     else:
-        value = rows.take(mixer.kv_dim)
+        value = rows.allocate(mixer.kv_dim)
         key = _lay_out_rotation(rows, mixer.kv_dim, mixer)
         places.free(*read_last, key, value)
     copied = 2 * cells * mixer.kv_dim * HALF if widened else 0
     result = _lay_out_attention_result(rows, mixer.heads, mixer.q_dim, cells, query, copied, flash=flash)
-    projected = rows.take(hidden)
+    projected = rows.allocate(hidden)
     places.free(result)
     return projected
 
 
 def _lay_out_rotation(rows: RowAllocator, width: int, mixer: Attention) -> Place:
-    """Lay out queries or keys; the first of norm and rotation reads a view, so it writes a new tensor."""
-    plain = rows.take(width)
+    """Allocate queries or keys; the first norm or rotation reads a view and writes a new tensor."""
+    plain = rows.allocate(width)
     if mixer.qk_norm == "none" and not mixer.rotary:
         return plain
-    rotated = rows.take(width)
+    rotated = rows.allocate(width)
     rows.places.free(plain)
     return rotated
 
@@ -146,16 +147,16 @@ def _lay_out_rotation(rows: RowAllocator, width: int, mixer: Attention) -> Place
 def _lay_out_attention_result(
     rows: RowAllocator, heads: int, width: int, cells: int, query: Place, copied: int, *, flash: bool
 ) -> Place:
-    """Lay out attention over `cells`: fused, with `copied` bytes of cells in F16, or with its score matrix."""
+    """Allocate attention's result over `cells`: fused with `copied` bytes of F16 cells, or with the score matrix."""
     if flash:
-        result = rows.take(width, copied)
+        result = rows.allocate(width, copied)
         rows.places.free(query)
         return result
-    scores = rows.take(heads * cells)
+    scores = rows.allocate(heads * cells)
     rows.places.free(query)
-    weighted = rows.take(width)
+    weighted = rows.allocate(width)
     rows.places.free(scores)
-    result = rows.take(width)
+    result = rows.allocate(width)
     rows.places.free(weighted)
     return result
 
@@ -170,90 +171,90 @@ def _lay_out_latent_attention(
     flash: bool,
     widened: bool,
 ) -> Place:
-    """Lay out latent attention with the keys' projection absorbed into the queries."""
+    """Allocate latent attention, with the keys' projection absorbed into the queries; return the result's place."""
     places, heads = rows.places, mixer.heads
-    compressed = (rows.take(mixer.q_lora_rank),) if mixer.q_lora_rank else ()
-    plain = rows.take(heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim))
+    compressed = (rows.allocate(mixer.q_lora_rank),) if mixer.q_lora_rank else ()
+    plain = rows.allocate(heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim))
     places.free(*compressed)
-    rotated = rows.take(heads * mixer.qk_rope_head_dim)
-    absorbed = rows.take(heads * mixer.kv_lora_rank)
+    rotated = rows.allocate(heads * mixer.qk_rope_head_dim)
+    absorbed = rows.allocate(heads * mixer.kv_lora_rank)
     places.free(plain)
-    query = rows.take(heads * mixer.latent_dim)
+    query = rows.allocate(heads * mixer.latent_dim)
     places.free(absorbed, rotated)
-    latent = rows.take(mixer.latent_dim)
+    latent = rows.allocate(mixer.latent_dim)
     places.free(*read_last)
-    key = rows.take(mixer.latent_dim)
+    key = rows.allocate(mixer.latent_dim)
     places.free(latent, key)
     copied = cells * mixer.latent_dim * HALF if widened else 0
     result = _lay_out_attention_result(rows, heads, heads * mixer.kv_lora_rank, cells, query, copied, flash=flash)
-    expanded = rows.take(heads * mixer.v_head_dim)
+    expanded = rows.allocate(heads * mixer.v_head_dim)
     places.free(result)
-    ordered = rows.take(heads * mixer.v_head_dim)
+    ordered = rows.allocate(heads * mixer.v_head_dim)
     places.free(expanded)
-    projected = rows.take(hidden)
+    projected = rows.allocate(hidden)
     places.free(ordered)
     return projected
 
 
 def _lay_out_scan(rows: RowAllocator, mixer: StateMixer, hidden: int, read_last: tuple[Place, ...]) -> Place:
-    """Lay out a scan: the expanded stream and its gate, the convolution's input and result, the scan's result."""
+    """Allocate a state-space scan: expanded stream and gate, convolution, and the scan's result."""
     places = rows.places
-    expanded = rows.take(2 * mixer.inner_dim)
+    expanded = rows.allocate(2 * mixer.inner_dim)
     places.free(*read_last)
-    joined = rows.take(mixer.inner_dim)
-    convolved = rows.take(mixer.inner_dim)
+    joined = rows.allocate(mixer.inner_dim)
+    convolved = rows.allocate(mixer.inner_dim)
     places.free(joined)
-    scanned = rows.take(mixer.inner_dim, mixer.recurrent_state_elements * FLOAT)
+    scanned = rows.allocate(mixer.inner_dim, mixer.recurrent_state_elements * FLOAT)
     places.free(convolved, expanded)
-    projected = rows.take(hidden)
+    projected = rows.allocate(hidden)
     places.free(scanned)
     return projected
 
 
 def _lay_out_mlp(rows: RowAllocator, width: int, hidden: int, normed: Place, *, gated: bool) -> Place:
-    """Lay out gate, up, their product and the projection back; without a gate the activation is in place."""
+    """Allocate gate, up, product and down projection of an MLP; ungated activations are computed in place."""
     places = rows.places
-    wide = [rows.take(width) for _ in range(2 if gated else 1)]
+    wide = [rows.allocate(width) for _ in range(2 if gated else 1)]
     places.free(normed)
     if gated:
-        product = rows.take(width)
+        product = rows.allocate(width)
         places.free(*wide)
         wide = [product]
-    result = rows.take(hidden)
+    result = rows.allocate(hidden)
     places.free(*wide)
     return result
 
 
 def _lay_out_experts(rows: RowAllocator, block: Moe, hidden: int, read_last: tuple[Place, ...]) -> Place:
-    """Lay out the routing, the chosen experts' inner tensors, their results side by side, and the running sum."""
+    """Allocate routing, inner tensors of the chosen experts, their outputs, and the running sum."""
     places, chosen = rows.places, block.top_k
-    scores = rows.take(block.experts)
-    order = rows.take(block.experts)
-    weights = rows.take(chosen)
+    scores = rows.allocate(block.experts)
+    order = rows.allocate(block.experts)
+    weights = rows.allocate(chosen)
     places.free(scores)
-    wide = [rows.take(chosen * block.intermediate) for _ in range(2 if block.gated else 1)]
+    wide = [rows.allocate(chosen * block.intermediate) for _ in range(2 if block.gated else 1)]
     places.free(*read_last)
     if block.gated:
-        product = rows.take(chosen * block.intermediate)
+        product = rows.allocate(chosen * block.intermediate)
         places.free(*wide)
         wide = [product]
-    results = rows.take(chosen * hidden)
+    results = rows.allocate(chosen * hidden)
     places.free(*wide, order, weights)
-    total = rows.take(hidden)
+    total = rows.allocate(hidden)
     places.free(results)
     return total
 
 
-class Network(NamedTuple):
-    """Parameters of the graph: the widths of the stream and the output, and a few layers in order."""
+class GraphNetwork(NamedTuple):
+    """The network whose graph is laid out: widths of residual stream and output, and a few layers in order."""
 
     hidden: int
     width: int
     layers: tuple[Layer, ...]
 
 
-class Batch(NamedTuple):
-    """The micro-batch for which the buffer is reserved: tokens, rows with logits, and cells read by attention.
+class GraphBatch(NamedTuple):
+    """The micro-batch whose graph is laid out: tokens, rows with logits, and cells read by attention.
 
     `sliding_cells` are those of layers with a window. `widened` means that flash attention makes a copy of a layer's
     cells in half precision, which it does on CUDA where they are not in F16. `on_card` is false for the buffer of a run
@@ -270,8 +271,8 @@ class Batch(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def compute_buffer_bytes(network: Network, batch: Batch) -> int:
-    """Return the size in bytes of the compute buffer on the card that holds the layers and the output.
+def compute_buffer_bytes(network: GraphNetwork, batch: GraphBatch) -> int:
+    """Return the size in bytes of the compute buffer on the card with all layers and the output.
 
     **Formula**: max over the graph's tensors of offset + bytes, each at the place that ggml's allocator gives it.
 
@@ -289,35 +290,37 @@ def compute_buffer_bytes(network: Network, batch: Batch) -> int:
             rows = batch.outputs
             stream, mixed = _keep_output_rows(places, network.hidden * rows * FLOAT, stream, mixed)
         stream = _lay_out_residual(RowAllocator(places, rows), network.hidden, layer, stream, mixed)
-    places.take(network.width * rows * FLOAT)
+    places.allocate(network.width * rows * FLOAT)
     return places.furthest
 
 
-def graph_mask_bytes(network: Network, batch: Batch) -> int:
-    """Return the size in bytes of the attention masks: half precision for flash attention, otherwise fp32."""
+def graph_mask_bytes(network: GraphNetwork, batch: GraphBatch) -> int:
+    """Return the bytes of the attention masks of one micro-batch: fp16 for flash attention, otherwise fp32."""
     cells = sum(_cells_read(kind, batch) for kind in _cache_kinds(network))
     return cells * batch.tokens * (HALF if batch.flash else FLOAT)
 
 
-def _cache_kinds(network: Network) -> tuple[str, ...]:
-    """Return the kinds of cache in use: full for layers without a window, sliding for layers with a window."""
+def _cache_kinds(network: GraphNetwork) -> tuple[str, ...]:
+    """Return the kinds of KV cache in use: `full` without a window, `sliding` with a window."""
     mixers = [mixer for layer in network.layers for mixer in (layer.mixer, layer.second_mixer)]
     kinds = {_cache_kind(mixer) for mixer in mixers}
     return tuple(kind for kind in ("full", "sliding") if kind in kinds)
 
 
 def _cache_kind(mixer: Mixer | None) -> str | None:
+    """Return the kind of KV cache of a mixer, `full` or `sliding`; None without a cache."""
     if isinstance(mixer, Attention):
         return "sliding" if mixer.window else "full"
     return "full" if isinstance(mixer, LatentAttention) else None
 
 
-def _cells_read(kind: str | None, batch: Batch) -> int:
+def _cells_read(kind: str | None, batch: GraphBatch) -> int:
+    """Return the cells of a cache of `kind` that attention reads."""
     return batch.sliding_cells if kind == "sliding" else batch.cells
 
 
-def _lay_out_inputs(places: GraphAllocator, network: Network, batch: Batch) -> tuple[Place, list[Place]]:
-    """Lay out the inputs: embedded tokens, positions, indices of written cells, masks, and rows to keep.
+def _lay_out_inputs(places: GraphAllocator, network: GraphNetwork, batch: GraphBatch) -> tuple[Place, list[Place]]:
+    """Allocate the graph's inputs; return the place of the embedded tokens and of the other inputs.
 
     Without flash attention values are written transposed, and each element has an index of its own. With the
     token embedding in the buffer come the tokens, and space for embeddings given instead of them, never read or freed.
@@ -327,23 +330,24 @@ def _lay_out_inputs(places: GraphAllocator, network: Network, batch: Batch) -> t
     written = [tokens * INDEX, tokens * values * INDEX] * len(_cache_kinds(network))
     sizes = [tokens * FLOAT, *written, graph_mask_bytes(network, batch), batch.outputs * FLOAT]
     if batch.on_card:
-        return places.take(embedded), [places.take(size) for size in sizes if size]
-    places.take(embedded)
-    inputs = [places.take(size) for size in (tokens * FLOAT, *sizes) if size]
-    return places.take(embedded), inputs
+        return places.allocate(embedded), [places.allocate(size) for size in sizes if size]
+    places.allocate(embedded)
+    inputs = [places.allocate(size) for size in (tokens * FLOAT, *sizes) if size]
+    return places.allocate(embedded), inputs
 
 
 def _value_width(mixer: Mixer | None) -> int:
+    """Return the elements per token of a mixer's cached values."""
     return mixer.kv_dim if isinstance(mixer, Attention) else 1
 
 
-def _lay_out_mixers(places: GraphAllocator, network: Network, layer: Layer, batch: Batch) -> Place | None:
-    """Lay out the mixers of the normed stream; results of parallel mixers are added in the first one's place."""
+def _lay_out_mixers(places: GraphAllocator, network: GraphNetwork, layer: Layer, batch: GraphBatch) -> Place | None:
+    """Allocate the mixers of a layer; parallel mixers' results are added in place of the first one's."""
     mixers = [mixer for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
     if not mixers:
         return None
     rows = RowAllocator(places, batch.tokens)
-    normed = rows.take(network.hidden)
+    normed = rows.allocate(network.hidden)
     results = []
     for index, mixer in enumerate(mixers):
         cells = _cells_read(_cache_kind(mixer), batch)
@@ -358,18 +362,18 @@ def _lay_out_mixers(places: GraphAllocator, network: Network, layer: Layer, batc
 def _keep_output_rows(
     places: GraphAllocator, size: int, stream: Place, mixed: Place | None
 ) -> tuple[Place, Place | None]:
-    """Copy the output rows of the block's result and of the residual stream, and free the originals."""
+    """Allocate copies of the rows that need logits, of block result and residual stream, and free the originals."""
     kept_mixed = None
     if mixed is not None:
-        kept_mixed = places.take(size)
+        kept_mixed = places.allocate(size)
         places.free(mixed)
-    kept_stream = places.take(size)
+    kept_stream = places.allocate(size)
     places.free(stream)
     return kept_stream, kept_mixed
 
 
 def _lay_out_residual(rows: RowAllocator, hidden: int, layer: Layer, stream: Place, mixed: Place | None) -> Place:
-    """Lay out the residual sum, in the mixer's place, and the feed-forward block after it or parallel to it."""
+    """Allocate the residual sum in the mixer's place, and the feed-forward block after or parallel to it."""
     if mixed is None:
         return _lay_out_feed_forward_sum(rows, hidden, layer, stream)
     if layer.parallel:
@@ -381,10 +385,10 @@ def _lay_out_residual(rows: RowAllocator, hidden: int, layer: Layer, stream: Pla
 
 
 def _lay_out_feed_forward_sum(rows: RowAllocator, hidden: int, layer: Layer, stream: Place) -> Place:
-    """Lay out the feed-forward block, with `stream` added to the block's result in place."""
+    """Allocate the feed-forward block, and add `stream` to its result in place."""
     if layer.feed_forward is None:
         return stream
-    normed = rows.take(hidden)
+    normed = rows.allocate(hidden)
     result = lay_out_feed_forward(rows, layer.feed_forward, hidden, normed)
     rows.places.free(stream)
     return result

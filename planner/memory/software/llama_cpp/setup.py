@@ -11,21 +11,21 @@ from typing import Final, NamedTuple
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, gguf_type
 from planner.memory.gguf import layer_bytes, tensor_bytes
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import model, term
+from planner.memory.terms import model_symbol, term
 from planner.models.architecture import Architecture, Attention, LayerGroup
 from planner.units import ceil_div
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.workload import Inference
 
 CELLS: Final = 256
-"""Granularity of the number of cells in a cache."""
+"""Number of which the cells of a KV cache are a multiple."""
 _SERVER_SLOTS: Final = 4
 BATCH: Final = 2_048
 _MICRO_BATCH: Final = 512
 
 
 class LlamaCppSetup(NamedTuple):
-    """Resolved settings of llama.cpp; `cells` are those of each of `streams` parallel caches."""
+    """Resolved settings of llama.cpp, such as slots and cells; `cells` is per cache, of which there are `streams`."""
 
     slots: int
     streams: int
@@ -39,38 +39,38 @@ class LlamaCppSetup(NamedTuple):
     output_on_card: bool
 
     def sliding_cells(self, window: int) -> int:
-        """Return the cells of each cache of a layer with a sliding window of `window` tokens.
+        """Return the number of cells in the cache of a layer with a sliding window of `window` tokens.
 
         **Formula**: pad256(min(cells, window · (slots if they share a cache, else 1) + micro-batch)).
         """
         if self.swa_full:
             return self.cells
-        return padded(min(self.cells, window * (self.slots if self.unified else 1) + self.tokens))
+        return padded_cells(min(self.cells, window * (self.slots if self.unified else 1) + self.tokens))
 
     def cells_of(self, mixer: object) -> int:
-        """Return the cells of each cache of a layer with `mixer`."""
+        """Return the number of cells in the cache of a layer with `mixer`."""
         window = mixer.window if isinstance(mixer, Attention) else None
         return self.cells if window is None else self.sliding_cells(window)
 
-    def on_card(self, group: LayerGroup) -> int:
-        """Return how many layers of `group` are on the card, which holds the last ones."""
+    def layers_on_card_in(self, group: LayerGroup) -> int:
+        """Return how many layers of `group` are on the card; the last layers of the network are."""
         first = self.layers - self.layers_on_card
         places = group.places or range(group.count)
         return sum(place >= first for place in places)
 
 
-def padded(cells: int) -> int:
+def padded_cells(cells: int) -> int:
     """Return `cells` rounded up to a multiple of 256."""
     return ceil_div(cells, CELLS) * CELLS
 
 
 def settings_of(workload: Inference) -> LlamaCppSettings:
-    """Return the llama.cpp settings of `workload`, or unset ones if it has none."""
+    """Return the llama.cpp settings of `workload`, or default settings if it names none."""
     return workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
 
 
 def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
-    """Return the setup with which llama-server runs `workload` (defaults filled in).
+    """Return the resolved settings with which llama-server runs `workload` (defaults filled in).
 
     Without `gpu_layers` everything is on the card; otherwise the output is placed there first, and the last layers
     follow.
@@ -79,12 +79,12 @@ def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
     slots = max(settings.slots or max(_SERVER_SLOTS, workload.batch), workload.batch)
     unified = settings.kv_unified if settings.kv_unified is not None else settings.slots is None
     context = workload.context_length or 1
-    cells = padded(workload.batch * context if unified else context)
+    cells = padded_cells(workload.batch * context if unified else context)
     streams = 1 if unified else slots
     batch = min(settings.n_batch or BATCH, cells * streams)
     tokens = min(settings.n_ubatch or _MICRO_BATCH, batch)
     layers = architecture.main.layer_count
-    asked = layers + 1 if workload.gpu_layers is None else min(workload.gpu_layers, layers + 1)
+    requested_layers = layers + 1 if workload.gpu_layers is None else min(workload.gpu_layers, layers + 1)
     return LlamaCppSetup(
         slots=slots,
         streams=streams,
@@ -94,8 +94,8 @@ def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
         unified=unified,
         swa_full=bool(settings.swa_full),
         layers=layers,
-        layers_on_card=max(asked - 1, 0),
-        output_on_card=asked > 0,
+        layers_on_card=max(requested_layers - 1, 0),
+        output_on_card=requested_layers > 0,
     )
 
 
@@ -103,7 +103,7 @@ _SOURCE: Final = "llama.cpp 0.5.0 src/llama-model.cpp load_tensors; bytes of eac
 
 
 class PlacedWeights(NamedTuple):
-    """The weights on the card, the bytes on the host, and the largest matrix there."""
+    """The weights on the card as a term, the weight bytes in host memory, and the largest matrix there in bytes."""
 
     term: Term
     host_bytes: int
@@ -112,7 +112,7 @@ class PlacedWeights(NamedTuple):
 
 @lru_cache(maxsize=256)
 def placed_weights(architecture: Architecture, file_type: str, setup: LlamaCppSetup) -> PlacedWeights:
-    """Return the weights of `architecture` on the card and on the host.
+    """Return the weights on the card and in host memory, split by the setup's layers on the card.
 
     **Formula**: card = Σ bytes of the layers on it + output; RAM = token embedding + the other layers.
     """
@@ -133,28 +133,34 @@ def placed_weights(architecture: Architecture, file_type: str, setup: LlamaCppSe
     )
 
 
-def _weights_on_card_term(layers: int, output: int, setup: LlamaCppSetup, *, tied: bool) -> Term:
+def _weights_on_card_term(layer_weight_bytes: int, output_bytes: int, setup: LlamaCppSetup, *, tied: bool) -> Term:
+    """Return the memory of the weights on the card: `layer_weight_bytes` bytes and `output_bytes` bytes."""
     again = ", the tied embedding once more" if tied else ""
     return term(
         "weights",
-        layers + output,
+        layer_weight_bytes + output_bytes,
         "L + O",
         (
-            model("L", layers, f"bytes of {setup.layers_on_card} of {setup.layers} layers"),
-            model("O", output, f"bytes of the output{again}; the token embedding stays in host memory"),
+            model_symbol("L", layer_weight_bytes, f"bytes of {setup.layers_on_card} of {setup.layers} layers"),
+            model_symbol(
+                "O", output_bytes, f"bytes of the output layer{again}; the token embedding stays in host memory"
+            ),
         ),
         _SOURCE,
         parts=(
             TermPart(
-                name=f"{setup.layers_on_card} of {setup.layers} layers", bytes=layers, formula="L", source=_SOURCE
+                name=f"{setup.layers_on_card} of {setup.layers} layers",
+                bytes=layer_weight_bytes,
+                formula="L",
+                source=_SOURCE,
             ),
-            TermPart(name="output", bytes=output, formula="O", source=_SOURCE),
+            TermPart(name="output", bytes=output_bytes, formula="O", source=_SOURCE),
         ),
     )
 
 
 def _largest_matrix_bytes(architecture: Architecture, file_type: str) -> int:
-    """Return the size in bytes of the largest matrix of a layer, all experts together."""
+    """Return the bytes of the largest matrix of any layer, all experts together."""
     if file_type == AS_STORED:
         elements = max(tensor.parameters for group in architecture.main.groups for tensor in group.layer.tensors)
         return elements * architecture.stored_bytes // max(architecture.parameters, 1)

@@ -1,4 +1,4 @@
-"""Memory behavior of Megatron-LM: Megatron's layers and loss, and fp32 gradients throughout."""
+"""Memory behavior of training with Megatron-LM: its own layers and loss, and fp32 gradients throughout."""
 
 from functools import partial
 from typing import Final
@@ -11,13 +11,19 @@ from planner.memory.result import Term, TermPart
 from planner.memory.software.megatron.layers import saved_by_megatron
 from planner.memory.software.megatron.optimizer import OPTIMIZER
 from planner.memory.software.pytorch import TrainingMemory
-from planner.memory.terms import highest, library, lowest, measured_term, model
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import (
+    library_symbol,
+    lower_bound_bytes,
+    measured_term,
+    model_symbol,
+    upper_bound_bytes,
+    workload_symbol,
+)
 from planner.memory.training.checkpointing import CORE_ATTENTION, Checkpoints
 from planner.memory.training.full import whole_setup
 from planner.memory.training.fused import FusedKernels
 from planner.memory.training.losses import LossMemory
-from planner.memory.training.setup import Casts, TrainingSetup
+from planner.memory.training.setup import AutocastCopies, TrainingSetup
 from planner.models.architecture import Architecture
 from planner.units import MIB
 from planner.workload.training import Training
@@ -30,19 +36,19 @@ _SOURCE: Final = (
 _LOSS: Final = "the derivative of the loss, computed in place in fp32, is cast to the format of the logits"
 _NOTE: Final = "Modeled on Megatron-LM 0.20 with Transformer Engine 2; eager attention is its unfused attention."
 _VOCABULARY: Final = 128
-"""Megatron-LM `--make-vocab-size-divisible-by`, for each card of a tensor-parallel group."""
+"""Default of Megatron-LM's `--make-vocab-size-divisible-by`, per card of a tensor-parallel group."""
 _WORKSPACE: Final = 32 * MIB
 _ENGINE: Final = "Transformer Engine get_cublas_workspace_size_bytes: 32 MiB on Hopper, 4 MiB on earlier architectures"
 
 
 class Megatron(TrainingMemory):
-    """Megatron-LM with Transformer Engine."""
+    """Training with Megatron-LM and Transformer Engine."""
 
     fused = FusedKernels(norms=True, gates=True)
     selective_source = CORE_ATTENTION
 
     def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
-        """Return the setup of full fine-tuning in Megatron's own layers; other training uses PyTorch's fused kernels.
+        """Return the memory inputs of a training step: full fine-tuning in Megatron's layers, else PyTorch's.
 
         **Assumes** that gradients of weights are accumulated in fp32 by the hooks of its own DistributedDataParallel,
         so that none in 16 bits outlive a layer.
@@ -62,16 +68,16 @@ class Megatron(TrainingMemory):
             losses = _loss_memory(architecture, workload, precision.compute_bytes)
         else:
             losses = self.loss_memory(architecture, workload, precision)
-        return whole_setup(architecture, workload, precision, saved, losses, Casts((), (), (), ()), (_NOTE,))
+        return whole_setup(architecture, workload, precision, saved, losses, AutocastCopies((), (), (), ()), (_NOTE,))
 
     def checkpoints(self, workload: Training) -> Checkpoints:
-        """Return the recomputed layers; selective checkpointing recomputes the core of attention."""
+        """Return the layers that are recomputed; selective checkpointing recomputes only the core of attention."""
         if workload.activation_checkpointing == "selective":
             return Checkpoints("none", core_attention=True)
         return super().checkpoints(workload)
 
     def sharding_strategy(self, workload: Training) -> ShardingStrategy:
-        """Return Megatron's optimizer, which has fp32 copies and states even on one card."""
+        """Return Megatron's optimizer, which keeps fp32 copies and states even on one card."""
         return OPTIMIZER
 
     def vocabulary_multiple(self, tensor: int) -> int:
@@ -79,7 +85,7 @@ class Megatron(TrainingMemory):
         return _VOCABULARY
 
     def library_buffers(self) -> tuple[TermPart, ...]:
-        """Return the workspace of Transformer Engine."""
+        """Return Transformer Engine's cuBLAS workspace, which each card holds throughout."""
         name = "workspace of Transformer Engine"
         return (TermPart(name=name, bytes=_WORKSPACE, formula=f"{_WORKSPACE:,}", source=_ENGINE),)
 
@@ -88,29 +94,33 @@ TRAINING: Final = Megatron()
 
 
 def _loss_memory(architecture: Architecture, workload: Training, size: int) -> LossMemory:
-    """Return the memory of the logits: T · V · (w + 4) with the loss and its derivative, then its cast."""
+    """Return the memory of the logits at the loss: an fp32 copy that becomes the gradient, then its 16-bit cast."""
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
     outputs, width = workload.micro_batch * tokens, output_width(architecture)
 
-    def logits(per_logit: int) -> DeferredTerm:
+    def deferred_logits(per_logit: int) -> DeferredTerm:
         count = outputs * width * per_logit
         return DeferredTerm(
-            "logits", count, lowest(count), highest(count), partial(_logits_term, outputs, width, per_logit)
+            "logits",
+            count,
+            lower_bound_bytes(count),
+            upper_bound_bytes(count),
+            partial(_written_logits_term, outputs, width, per_logit),
         )
 
-    both = logits(size + _FP32)
-    return LossMemory(both, both, logits(size), logits(0), _LOSS)
+    both = deferred_logits(size + _FP32)
+    return LossMemory(both, both, deferred_logits(size), deferred_logits(0), _LOSS)
 
 
-def _logits_term(outputs: int, width: int, per_logit: int) -> Term:
+def _written_logits_term(outputs: int, width: int, per_logit: int) -> Term:
     return measured_term(
         "logits",
         outputs * width * per_logit,
         "T × V × k",
         (
-            chosen("T", outputs, "tokens with an output"),
-            model("V", width, "width of the output: a card's share of the vocabulary"),
-            library("k", per_logit, "bytes per logit now: of the logits, and of one fp32 copy"),
+            workload_symbol("T", outputs, "tokens for which logits are computed"),
+            model_symbol("V", width, "logits per token: a card's share of the vocabulary"),
+            library_symbol("k", per_logit, "bytes per logit in this phase: the logits, and one fp32 copy"),
         ),
         _SOURCE,
     )

@@ -1,4 +1,4 @@
-"""Activations that Megatron-LM's own layers save for the backward pass.
+"""Activations that Megatron-LM's own transformer layers save for the backward pass.
 
 Its layers differ from those of transformers: norms save no fp32 copies, biases, activations and dropout are fused, and
 softmax runs in one kernel in 16 bits.
@@ -18,19 +18,19 @@ from planner.memory.training.autograd.layer import (
     dropout_bytes,
     saved_by_cross_attention,
     saved_by_mixer,
-    stack_positions,
+    stack_token_count,
 )
 from planner.memory.training.autograd.network import is_norm, trained_stacks
-from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, SavedPerToken, total_saved
+from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, SavedPerToken, sum_of_saved_bytes
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, Norm
 from planner.workload.choices import Checkpointing
 
 _CLASSIC: Final = 2
-"""Norms of a layer that read the residual stream: before attention and before the feed-forward block."""
+"""Number of norms per layer that read the residual stream: before attention, before the feed-forward block."""
 
 
 class _EqualLayers(NamedTuple):
-    """Equal layers of a stack, with the activation bytes saved by each layer and the number of its tokens."""
+    """Equal layers of a stack: their number, tokens per sequence, and activation bytes saved per layer."""
 
     number: int
     layer: Layer
@@ -48,7 +48,7 @@ def saved_by_megatron(
     attention: AttentionKind,
     checkpointing: Checkpointing,
 ) -> SavedActivations:
-    """Return the activations saved by a forward pass over `sequences` × `length` tokens.
+    """Return the activations that Megatron saves in a forward pass over `sequences` × `length` tokens.
 
     With full checkpointing each layer saves its input only; with selective checkpointing the scores of attention are
     recomputed, one layer at a time.
@@ -65,7 +65,7 @@ def saved_by_megatron(
     elif checkpointing == "selective":
         kept = [saved._replace(scores=0) for saved in kept]
     return SavedActivations(
-        kept=total_saved([edges, *kept]),
+        kept=sum_of_saved_bytes([edges, *kept]),
         one_layer=largest,
         point=BackwardPoint(max([_gradient_bytes_in_flight(one, sequences, precision) for one in layers])),
         first=edges.dropout,
@@ -76,30 +76,32 @@ def saved_by_megatron(
     )
 
 
-def _layer_input_bytes(one: _EqualLayers, sequences: int, precision: Precision) -> int:
-    stream = one.hidden * precision.compute_bytes
-    return one.number * sequences * one.tokens * stream // one.layer.stream_shards
+def _layer_input_bytes(layers: _EqualLayers, sequences: int, precision: Precision) -> int:
+    """Return the bytes of the inputs that full checkpointing saves for these layers."""
+    stream = layers.hidden * precision.compute_bytes
+    return layers.number * sequences * layers.tokens * stream // layers.layer.stream_shards
 
 
 def _equal_layers(
     architecture: Architecture, length: int, precision: Precision, attention: AttentionKind
 ) -> list[_EqualLayers]:
-    found, source = [], 0
+    """Return the layers of all stacks, grouped by equality, with the activations that each saves."""
+    layer_groups, source = [], 0
     for stack in trained_stacks(architecture):
-        tokens = stack_positions(stack, length)
+        tokens = stack_token_count(stack, length)
         for group in stack.groups:
             ledger = saved_by_megatron_layer(group.layer, stack.hidden, precision, attention)
-            found.append(_EqualLayers(group.count, group.layer, stack.hidden, tokens, source, ledger))
+            layer_groups.append(_EqualLayers(group.count, group.layer, stack.hidden, tokens, source, ledger))
         source = tokens
-    return found
+    return layer_groups
 
 
 def _edge_bytes(architecture: Architecture, sequences: int, length: int, precision: Precision) -> SavedBytes:
-    """Return the bytes saved by the norms after the layers, with the head's input, and by embedding dropout."""
+    """Return the bytes saved outside the layers: by the last norm with the head's input, and by embedding dropout."""
     shards = architecture.main.groups[0].layer.stream_shards
     norms = masks = 0
     for stack in trained_stacks(architecture):
-        tokens = sequences * stack_positions(stack, length)
+        tokens = sequences * stack_token_count(stack, length)
         behind = sum([1 for tensor in stack.after if is_norm(tensor, stack.hidden)])
         each = (
             _norm_saved_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
@@ -112,7 +114,7 @@ def _edge_bytes(architecture: Architecture, sequences: int, length: int, precisi
 
 @lru_cache(maxsize=4096)
 def saved_by_megatron_layer(layer: Layer, hidden: int, precision: Precision, attention: AttentionKind) -> SavedPerToken:
-    """Return the activation bytes saved by one `layer`: per token, and for the scores per query-key pair.
+    """Return the activation bytes that one `layer` saves per token, and per query-key pair for scores.
 
     **Formula** (16 bits): norms 2 · (2h + 2h + 4), 8 with a mean; dropout 2 · h; queries, keys, values and the output
     4q + 4kv; feed-forward 4i, gated 6i; unfused scores 2 · a, and 3 · a more where they are dropped.
@@ -126,16 +128,16 @@ def saved_by_megatron_layer(layer: Layer, hidden: int, precision: Precision, att
         dropout=dropout_bytes(layer, hidden),
     )
     crossed = saved_by_cross_attention(layer.cross_attention, hidden, precision, attention)
-    return own + _attention_saved(layer, precision, attention) + crossed
+    return own + _saved_by_attention(layer, precision, attention) + crossed
 
 
 def _norm_saved_bytes(norm: Norm, width: int, precision: Precision) -> int:
-    """Return the size in bytes of the input and its statistics; the output is counted with its readers."""
+    """Return the bytes per token that a norm saves: its input and statistics, not its output."""
     return precision.compute_bytes * width + STATISTIC * (2 if norm.kind == "layer" else 1)
 
 
-def _attention_saved(layer: Layer, precision: Precision, kind: AttentionKind) -> SavedPerToken:
-    """Return the bytes saved by attention: the projection's output, rotated or normed copies, and the kernel's tensors.
+def _saved_by_attention(layer: Layer, precision: Precision, kind: AttentionKind) -> SavedPerToken:
+    """Return the bytes saved by attention: projected and rotated or normed tensors, and the kernel's statistics.
 
     Keys and values are views of the projection's output. **Source**: `SelfAttention.get_query_key_value_tensors`:
     queries of grouped heads are copied out of the projection's output (`reshape`), others are views;
@@ -158,7 +160,7 @@ def _attention_saved(layer: Layer, precision: Precision, kind: AttentionKind) ->
 
 
 def _feed_forward_saved_bytes(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
-    """Return the size in bytes of the first projection's output and the second one's input; experts copy their input.
+    """Return the bytes per token saved by a feed-forward block: outputs of the first projection, last inputs.
 
     **Source**: core/fusions/fused_bias_gelu.py, fused_bias_swiglu.py; core/transformer/moe: `TEGroupedMLP` weights the
     activations, so that experts' outputs are not saved; `TopKRouter` computes in fp32.
@@ -172,20 +174,20 @@ def _feed_forward_saved_bytes(block: Mlp | Moe | None, hidden: int, precision: P
     return routed + 3 * size * block.shared_intermediate + 2 * STATISTIC * block.experts
 
 
-def _gradient_bytes_in_flight(one: _EqualLayers, sequences: int, precision: Precision) -> int:
-    """Return the gradient bytes in flight in a layer: in its feed-forward block, or in unfused attention's scores.
+def _gradient_bytes_in_flight(layers: _EqualLayers, sequences: int, precision: Precision) -> int:
+    """Return the gradient bytes alive inside one layer's backward pass: feed-forward, or unfused scores.
 
     **Formula**: w · n · i + w · h; the gradients of the dropped scores and of the softmax, less the dropped scores and
     the feed-forward block, which are freed by then.
     """
-    layer, size, tokens = one.layer, precision.compute_bytes, sequences * one.tokens
+    layer, size, tokens = layers.layer, precision.compute_bytes, sequences * layers.tokens
     block = layer.feed_forward
     wide = 0 if block is None else block.intermediate * (2 if block.gated else 1)
     wide *= block.visits if isinstance(block, Moe) else 1
-    forward = tokens * size * (wide + one.hidden)
+    forward = tokens * size * (wide + layers.hidden)
     mixer = layer.mixer
-    if not one.ledger.scores or not isinstance(mixer, Attention | LatentAttention):
+    if not layers.ledger.scores or not isinstance(mixer, Attention | LatentAttention):
         return forward
     dropped = isinstance(mixer, Attention) and mixer.dropout
-    scores = tokens * one.tokens * mixer.heads * size * (1 if dropped else 2)
-    return max(forward, scores - tokens * one.ledger.feed_forward)
+    scores = tokens * layers.tokens * mixer.heads * size * (1 if dropped else 2)
+    return max(forward, scores - tokens * layers.ledger.feed_forward)

@@ -1,4 +1,4 @@
-"""Memory of Megatron-LM's optimizer: gradients in fp32 throughout, and its state, whole or sharded."""
+"""Memory of Megatron-LM's optimizer: fp32 gradients throughout, and optimizer states, replicated or sharded."""
 
 from typing import Final, NamedTuple
 
@@ -19,8 +19,8 @@ SOURCE: Final = "Megatron-LM docs/user-guide/features/dist_optimizer.md; core/di
 _REPLACED: Final[frozenset[TermName]] = frozenset(("gradients", "optimizer_states", "master_weights", "communication"))
 
 
-class MainCopies(NamedTuple):
-    """Megatron's fp32 copies of a network; `shards` cards share the state if the optimizer is distributed."""
+class OptimizerMemory(NamedTuple):
+    """Megatron's unsharded fp32 gradients, parameters and states; `shards` cards share parameters and states."""
 
     counts: ShardedCounts
     shards: int
@@ -30,15 +30,15 @@ class MainCopies(NamedTuple):
     persistent_buffers: PersistentBuffers
 
     def state_terms(self) -> list[AnyTerm]:
-        """Return the terms of the optimizer state on one card."""
+        """Return the memory of fp32 parameters and optimizer states on one card."""
         whole = [item for item in (self.master, self.states) if item is not None]
         if self.shards == 1:
             return whole
         return [sharded_term(item, self.counts.share, self.counts.total, self.shards, SOURCE) for item in whole]
 
 
-def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tuple[Snapshot, ...]:
-    """Return Megatron's snapshots, derived from the snapshots of a step entirely in 16 bits.
+def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: OptimizerMemory) -> tuple[Snapshot, ...]:
+    """Return the snapshots of a step with Megatron's optimizer, derived from a step entirely in 16 bits.
 
     **Formula** with Adam: 2P of parameters, 4P of gradients in one buffer that stays, 12P of state, with the
     distributed optimizer 12P/N: 18 and 6 + 12/N bytes per parameter.
@@ -60,7 +60,7 @@ def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tup
 
 
 class DistributedOptimizer(ShardingStrategy):
-    """Megatron-LM's optimizer, distributed or not."""
+    """Megatron-LM's optimizer, with states replicated, or sharded over replicas (distributed optimizer)."""
 
     name = "megatron"
     title = "Megatron-LM"
@@ -69,22 +69,22 @@ class DistributedOptimizer(ShardingStrategy):
     keeps_masters = True
 
     def stage_name(self, _zero: int) -> str:
-        """Return the name of the mode in which replicas share the optimizer's states."""
+        """Return the name of the mode in which replicas share the optimizer states."""
         return "distributed optimizer"
 
     def stored_memory_summary(self, _parallel: Parallel) -> str:
-        """Return a summary of the memory that the optimizer stores on each card."""
-        return "16-bit parameters, fp32 gradients from the first pass on, fp32 parameters and states"
+        """Return a text on the parameters, gradients and states that each card stores."""
+        return "16-bit parameters, fp32 gradients from the first pass on, fp32 parameters and optimizer states"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return the memory alive on a card in each phase of `step`."""
+        """Return the memory snapshots of one card in the training step `step`."""
         unsharded_timeline = step.unsharded_timeline
         weights = next(item for item in unsharded_timeline.snapshots[-1].terms if item.name == "weights")
-        main = MainCopies(
+        main = OptimizerMemory(
             counts=step.counts,
             shards=step.cards if step.workload.parallel.zero else 1,
-            gradients=step.kept_named("gradients"),
-            states=step.kept_named("optimizer_states"),
+            gradients=step.persistent_term("gradients"),
+            states=step.persistent_term("optimizer_states"),
             master=step.master(weights),
             persistent_buffers=step.persistent_buffers,
         )

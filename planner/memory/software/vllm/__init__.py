@@ -1,4 +1,4 @@
-"""Memory behavior of vLLM: the profiling step, sampling, and the cache pages that the workload needs."""
+"""Memory behavior of vLLM: profiling step, sampling, and the KV cache pages that the workload needs."""
 
 from collections.abc import Hashable
 from typing import Final
@@ -10,8 +10,7 @@ from planner.memory.software.base import ServingMemory
 from planner.memory.software.vllm.cache import SOURCE, Pages, pages_of
 from planner.memory.software.vllm.profile import buffers_term, forward_term, hidden_term, sampler_term
 from planner.memory.software.vllm.setup import CardClass, VllmSetup, class_of_card, settings_of, setup_of
-from planner.memory.terms import library, model, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.units import GIB, MIB
@@ -19,12 +18,12 @@ from planner.workload.software.vllm import VLLM, VllmSettings
 from planner.workload.workload import Inference
 
 _COUNTS_GRAPHS: Final = "0.33"
-"""Version that accounts for CUDA graphs: before 0.21 the cache was sized without them, and they took extra memory."""
+"""Version that subtracts CUDA graphs from the cache's memory; before 0.21 they took memory beyond vLLM's share."""
 _OUTSIDE_PYTORCH: Final = 143 * MIB
-"""Memory outside PyTorch that start-up subtracts from the cache: 0.13 to 0.16 GiB in five logs (0.11 on H100)."""
-_AT_ONCE: Final = "sequences at once, as many as a step takes"
+"""Bytes outside PyTorch that start-up subtracts from the cache: 0.13 to 0.16 GiB in five logs (0.11 on H100)."""
+_AT_ONCE: Final = "sequences served at once, at most max_num_seqs"
 _VOCABULARY: Final = 64
-"""vLLM `DEFAULT_VOCAB_PADDING_SIZE`, for the whole vocabulary."""
+"""Number of which vLLM pads the vocabulary to a multiple (`DEFAULT_VOCAB_PADDING_SIZE`)."""
 _PLUGINS: Final = {
     "Google": "TPUs run vLLM through a plugin of its own, whose memory this estimate does not describe",
     "AWS": "Trainium runs vLLM through a plugin of its own, whose memory this estimate does not describe",
@@ -37,7 +36,7 @@ _BFLOAT16_CAPABILITY: Final = 8.0
 
 
 class Vllm(ServingMemory):
-    """vLLM, which splits matrices or layers over cards and gives the rest of its memory share to the cache."""
+    """Serving with vLLM, which gives the memory that remains of its share of the card to the KV cache."""
 
     split_note = (
         "vLLM splits the layers evenly, regardless of the cards' memory (override with VLLM_PP_LAYER_PARTITION)."
@@ -46,7 +45,7 @@ class Vllm(ServingMemory):
     communicator_source = "llm-d-planner logs of vLLM on H100: 0.25 GiB beside PyTorch on 1 card, 2.07 on 2, 2.13 on 4"
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
-        """Return the memory alive in each phase of `workload` (defaults filled in) on a card of `card_class`.
+        """Return the memory in each phase of `workload` (defaults filled in) on a card of `card_class`.
 
         **Formula**: weights + tables and graphs + pages of all sequences + the larger of a step of the most tokens and
         of sampling for the most sequences. vLLM gives the cache the rest of its share of the card; here it has
@@ -68,9 +67,13 @@ class Vllm(ServingMemory):
         return PhaseSnapshots(
             (
                 Snapshot("load", [weights], "the parameters are on the card"),
-                Snapshot("prefill", [*kept, forward], "a step with the largest number of tokens"),
                 Snapshot(
-                    "decode", [*kept, *sampling], "the next tokens are sampled for the largest number of sequences"
+                    "prefill", [*kept, forward], "a step with the maximum number of tokens (max_num_batched_tokens)"
+                ),
+                Snapshot(
+                    "decode",
+                    [*kept, *sampling],
+                    "the next tokens are sampled for the maximum number of sequences (max_num_seqs)",
                 ),
             ),
             dynamic=step,
@@ -79,7 +82,7 @@ class Vllm(ServingMemory):
         )
 
     def card_class(self, gpu: Gpu) -> CardClass:
-        """Return the class of cards to which the server's default limits on `gpu` belong."""
+        """Return the class of cards that sets the server's default limits on `gpu`."""
         return class_of_card(gpu)
 
     def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
@@ -98,17 +101,17 @@ class Vllm(ServingMemory):
         return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
 
     def vocabulary_multiple(self, tensor: int) -> int:
-        """Return each card's part of the 64 rows that the vocabulary is padded to, or 1 if that is not an integer."""
+        """Return the multiple to which each of `tensor` cards rounds up its vocabulary rows: 64 / tensor, or 1."""
         return 1 if _VOCABULARY % tensor else _VOCABULARY // tensor
 
     def split_layers(
         self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
-        """Return the number of layers of each stage, as even as possible."""
+        """Return the number of layers of each pipeline stage, as even as possible."""
         return even_layers(architecture.depth, workload.parallel.pipeline)
 
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> VllmSettings:
-        """Return the settings of `workload`, open ones replaced by the defaults of vLLM's server."""
+        """Return the vLLM settings of `workload`, unset ones replaced by the server's defaults on `gpu`."""
         setup = setup_of(workload, class_of_card(gpu) if gpu else None)
         return VllmSettings(
             version=setup.version,
@@ -124,7 +127,7 @@ SERVING: Final = Vllm()
 
 
 def even_layers(layers: int, stages: int) -> tuple[int, ...]:
-    """Return how many of `layers` each of `stages` holds in vLLM.
+    """Return the number of layers on each of `stages` pipeline stages, as even as vLLM splits `layers`.
 
     **Formula**: as even as possible; the remainder goes to the stages before the last, from the back.
 
@@ -135,6 +138,7 @@ def even_layers(layers: int, stages: int) -> tuple[int, ...]:
 
 
 def _cuda_reasons(workload: Inference, gpu: Gpu) -> tuple[str, ...]:
+    """Return the reason why vLLM does not run `workload` on an NVIDIA `gpu`, empty if it does."""
     least = _LEAST_CAPABILITY[settings_of(workload).version or "0.33"]
     capability = float(gpu.compute_capability or 0)
     if capability < least:
@@ -145,6 +149,7 @@ def _cuda_reasons(workload: Inference, gpu: Gpu) -> tuple[str, ...]:
 
 
 def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Term | None:
+    """Return the memory of `count` cache pages for each of `sequences` sequences, None without pages."""
     if not count:
         return None
     return term(
@@ -152,15 +157,16 @@ def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Ter
         sequences * count * pages.page_bytes,
         "B × p × g",
         (
-            chosen("B", sequences, _AT_ONCE),
-            library("p", count, "pages per sequence, all groups of layers together"),
-            model("g", pages.page_bytes, "bytes of a page of a whole group of layers"),
+            workload_symbol("B", sequences, _AT_ONCE),
+            library_symbol("p", count, "pages per sequence, summed over groups of layers"),
+            model_symbol("g", pages.page_bytes, "bytes per page of a group of layers"),
         ),
         SOURCE,
     )
 
 
 def _setup_notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> tuple[str, ...]:
+    """Return notes on the vLLM settings that the estimate assumes."""
     graphs = "with CUDA graphs" if setup.graphs else "without CUDA graphs"
     version = VLLM.version if setup.version == "0.33" else f"vLLM {setup.version}"
     notes = [
@@ -169,7 +175,7 @@ def _setup_notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> 
     ]
     if pages and pages.slots > pages.layers:
         notes.append(
-            f"Pages are reserved for {pages.slots} layers, since groups are padded; the model has {pages.layers}."
+            f"KV cache pages are reserved for {pages.slots} layers: groups are padded, the model has {pages.layers}."
         )
     if workload.batch > setup.sequences:
         notes.append(

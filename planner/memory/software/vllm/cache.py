@@ -18,9 +18,9 @@ from planner.units import ceil_div
 
 SOURCE: Final = "vLLM 0.33 v1/core/kv_cache_planning.py and v1/kv_cache_interface.py: groups of layers with equal pages"
 _SPARSE_FP8_BYTES: Final = 656
-"""fp8_ds_mla, one token of sparse latent attention: 512 fp8 numbers, 4 fp32 scales, 64 bf16 rotary numbers."""
+"""Bytes per token of sparse latent attention in fp8_ds_mla: 512 fp8 numbers, 4 fp32 scales, 64 bf16 rotary ones."""
 _INDEX_GROUP: Final = 128
-"""Numbers of an indexer's key that share an fp32 scale; its cache is always in fp8."""
+"""Elements per fp32 scale in the indexer's key cache, which is always in fp8."""
 _FLOAT: Final = 4
 _MOST_PADDING: Final = 1.5
 
@@ -28,7 +28,7 @@ Kind = Literal["full", "sliding", "state", "cross"]
 
 
 class PageKind(NamedTuple):
-    """Layers with equal pages; a page of `tokens` tokens takes `bytes` bytes for one layer."""
+    """A kind of cached layer with equal pages: a page has `tokens` tokens, and `bytes` bytes for one layer."""
 
     kind: Kind
     window: int | None
@@ -37,7 +37,7 @@ class PageKind(NamedTuple):
 
 
 class Pages(NamedTuple):
-    """Page layout of the pool: bytes of a page of a whole group, and pages per sequence by kind of layer.
+    """Page layout of the cache pool: bytes per page of a group of layers, and pages per sequence.
 
     `slots` is the number of layers for which pages are reserved, including those that only pad groups.
     """
@@ -50,20 +50,20 @@ class Pages(NamedTuple):
 
     @property
     def pages(self) -> int:
-        """Return the pages of a sequence."""
+        """Return the number of pages per sequence, for KV caches and states together."""
         return self.cache_pages + self.state_pages
 
 
 @lru_cache(maxsize=512)
 def pages_of(architecture: Architecture, kv_format: str, setup: VllmSetup, prompt: int) -> Pages | None:
-    """Return the pages of a sequence of `setup.length` tokens, or None if nothing is cached.
+    """Return the cache pages of a sequence of `setup.length` tokens, None if nothing is cached.
 
     **Formula**: layers of one kind: Σ layers · page bytes, and ⌈n / page tokens⌉ pages. Several kinds: groups of g
     layers, g the fewest layers of a kind (the most, if below 1.5 times that), pages of the largest kind; each kind
     takes ⌈layers / g⌉ groups with pages for n tokens, for min(window − 1 + tokens in flight, n) tokens and one page
     more in sliding layers, one page for a state.
     """
-    layers_by_page = _layers_by_pages(architecture, kv_format, setup)
+    layers_by_page = _layer_count_by_page_kind(architecture, kv_format, setup)
     if not layers_by_page:
         return None
     if any(kind.kind == "state" for kind in layers_by_page):
@@ -79,6 +79,7 @@ def pages_of(architecture: Architecture, kv_format: str, setup: VllmSetup, promp
 
 
 def _hybrid_pages(layers_by_page: dict[PageKind, int], total_layers: int, setup: VllmSetup, prompt: int) -> Pages:
+    """Return the page layout of a model with several kinds of cached layers, grouped and padded."""
     least, most = min(layers_by_page.values()), max(layers_by_page.values())
     group = most if most < least * _MOST_PADDING else least
     groups = {kind: ceil_div(count, group) for kind, count in layers_by_page.items()}
@@ -94,6 +95,7 @@ def _hybrid_pages(layers_by_page: dict[PageKind, int], total_layers: int, setup:
 
 
 def _pages_per_sequence(kind: PageKind, setup: VllmSetup, prompt: int) -> int:
+    """Return the number of pages that one sequence needs in one layer of `kind`."""
     if kind.kind == "state":
         return 1
     if kind.kind == "cross":
@@ -103,7 +105,8 @@ def _pages_per_sequence(kind: PageKind, setup: VllmSetup, prompt: int) -> int:
     return ceil_div(min(kind.window - 1 + setup.in_flight, setup.length), kind.tokens) + 1
 
 
-def _layers_by_pages(architecture: Architecture, kv_format: str, setup: VllmSetup) -> dict[PageKind, int]:
+def _layer_count_by_page_kind(architecture: Architecture, kv_format: str, setup: VllmSetup) -> dict[PageKind, int]:
+    """Return the number of cached layers by kind of page."""
     layers_by_page: dict[PageKind, int] = {}
     if architecture.kind == "encoder":
         return layers_by_page
@@ -114,6 +117,7 @@ def _layers_by_pages(architecture: Architecture, kv_format: str, setup: VllmSetu
 
 
 def _layer_page_kinds(layer: Layer, kv_format: str, setup: VllmSetup) -> list[PageKind]:
+    """Return the kinds of pages that one layer needs."""
     mixers: tuple[Mixer | None, ...] = (layer.mixer, layer.second_mixer)
     kinds = [kind for mixer in mixers for kind in _mixer_page_kinds(mixer, kv_format, setup)]
     if layer.cross_attention is not None:
@@ -122,6 +126,7 @@ def _layer_page_kinds(layer: Layer, kv_format: str, setup: VllmSetup) -> list[Pa
 
 
 def _mixer_page_kinds(mixer: Mixer | None, kv_format: str, setup: VllmSetup) -> list[PageKind]:
+    """Return the kinds of pages that one mixer needs, empty without a cache."""
     if isinstance(mixer, StateMixer):
         return [PageKind("state", None, 1, _state_bytes(mixer, setup))]
     if isinstance(mixer, LatentAttention):
@@ -132,12 +137,13 @@ def _mixer_page_kinds(mixer: Mixer | None, kv_format: str, setup: VllmSetup) -> 
 
 
 def _attention_page(kind: Kind, mixer: Attention, kv_format: str, setup: VllmSetup) -> PageKind:
+    """Return the page of an attention layer: `setup.page_tokens` tokens of keys and values."""
     size = int(KV_FORMATS[kv_format]) // 8
     return PageKind(kind, mixer.window, setup.page_tokens, setup.page_tokens * 2 * mixer.kv_dim * size)
 
 
 def _latent_pages(mixer: LatentAttention, kv_format: str, setup: VllmSetup) -> list[PageKind]:
-    """Return the page of the latent, and of the indexer of sparse attention; fp8 packs the latent with scales."""
+    """Return the pages of latent attention: the latent, and the indexer's keys with sparse attention."""
     packed = mixer.indexer_dim and kv_format == "fp8"
     token = _SPARSE_FP8_BYTES if packed else mixer.latent_dim * int(KV_FORMATS[kv_format]) // 8
     pages = [PageKind("full", None, setup.page_tokens, setup.page_tokens * token)]
@@ -148,7 +154,7 @@ def _latent_pages(mixer: LatentAttention, kv_format: str, setup: VllmSetup) -> l
 
 
 def _state_bytes(mixer: StateMixer, setup: VllmSetup) -> int:
-    """Return the size in bytes of a layer's state: convolution and scan in the computing format, or the scan in fp32.
+    """Return the bytes of one layer's recurrent state: convolution and scan.
 
     Gated delta nets have `mamba_ssm_dtype` float32 in their configurations.
     """
@@ -157,7 +163,7 @@ def _state_bytes(mixer: StateMixer, setup: VllmSetup) -> int:
 
 
 def _pages_aligned_to_states(layers_by_page: dict[PageKind, int]) -> dict[PageKind, int]:
-    """Return `layers_by_page` with attention pages large enough for a state, and states padded to them."""
+    """Return pages with enough tokens to hold a recurrent state, and states padded to that page size."""
     state = max(kind.bytes for kind in layers_by_page if kind.kind == "state")
     cached = [kind for kind in layers_by_page if kind.kind != "state"]
     if not cached:
@@ -175,7 +181,7 @@ def _pages_aligned_to_states(layers_by_page: dict[PageKind, int]) -> dict[PageKi
 
 
 def _pages_of_equal_size(layers_by_page: dict[PageKind, int]) -> dict[PageKind, int]:
-    """Return `layers_by_page` with all pages as large as the largest: with more tokens each, or padded."""
+    """Return pages all as large as the largest kind: with more tokens per page, or padded."""
     largest = max(kind.bytes for kind in layers_by_page)
     unified: dict[PageKind, int] = {}
     for kind, count in layers_by_page.items():

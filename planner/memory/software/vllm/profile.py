@@ -1,4 +1,4 @@
-"""Memory that vLLM reserves at start-up besides weights and cache: its profiling step and sampling tables.
+"""Memory that vLLM reserves at start-up besides weights and KV cache: profiling step, sampler, CUDA graphs.
 
 Before it sizes the cache, vLLM runs one step with its maximum number of tokens, then samples for its maximum number of
 sequences. The larger of the two stays free for later steps.
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from planner.memory.logits import output_width
 from planner.memory.result import Term, TermPart
 from planner.memory.software.vllm.setup import VllmSetup
-from planner.memory.terms import library, model, term
+from planner.memory.terms import library_symbol, model_symbol, term
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, StateMixer
 from planner.units import GIB, ceil_div
 from planner.workload.software.vllm import VllmVersion
@@ -21,23 +21,23 @@ _FLOAT: Final = 4
 _INT32_BITS: Final = 32
 
 
-class _Sampler(NamedTuple):
-    """Bytes per logit of the sampler's own tensors (without logits and fp32 copy), and the source of that figure."""
+class _SamplerBytes(NamedTuple):
+    """Bytes per logit of a vLLM version's sampler, without logits and their fp32 copy, and the source."""
 
     bytes: int
     source: str
 
 
-_SAMPLERS: Final[dict[VllmVersion, _Sampler]] = {
-    "0.33": _Sampler(
+_SAMPLERS: Final[dict[VllmVersion, _SamplerBytes]] = {
+    "0.33": _SamplerBytes(
         8,
         "vLLM 0.33 _dummy_sampler_run with warm-up parameters: logits, fp32 copy, and FlashInfer's masked logits and "
         "probabilities",
     ),
-    "0.19": _Sampler(
+    "0.19": _SamplerBytes(
         8, "vLLM 0.19 _dummy_sampler_run: logits, fp32 copy, probabilities and exponential noise of forward_native"
     ),
-    "0.11": _Sampler(
+    "0.11": _SamplerBytes(
         32,
         "vLLM 0.11 apply_top_k_top_p sorts: values 4 and indices 8; segmented_sort_pairs of ATen's Sort.cu: indices "
         "8, and cub's second buffers 12",
@@ -52,13 +52,13 @@ _GRAPHS_SOURCE: Final = (
     "has been off by three times (vllm-project/vllm#45178, #53013)"
 )
 _GRAPHS: Final = (GIB // 2, GIB // 10, 18 * GIB // 10)
-"""Expected, minimum and maximum bytes of CUDA graphs: an assumption within the published values."""
+"""Assumed bytes of CUDA graphs (expected, minimum, maximum), within the range of published values."""
 _FORWARD_SHARE: Final = 0.25
-"""Assumed deviation of compiled layers from the sum of their tensors."""
+"""Assumed relative deviation of compiled layers' memory from the sum of their tensors."""
 
 
 def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
-    """Return the memory of one step with the most tokens.
+    """Return the activation memory of a step with the maximum number of tokens.
 
     **Formula**: T · w · max over layers of 2h + q + 2kv + q (attention) and 2h + 3i (feed-forward; 2i without a gate;
     experts k · (max(2i, h) + i) + h beside the shared one's).
@@ -72,9 +72,9 @@ def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
         count,
         "T × a × w",
         (
-            library("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
-            model("a", per_token, "numbers alive for each token in the widest layer"),
-            library("w", setup.element, "bytes per number"),
+            library_symbol("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
+            model_symbol("a", per_token, "live numbers per token in the widest layer"),
+            library_symbol("w", setup.element, "bytes per number"),
         ),
         _FORWARD_SOURCE,
         certainty="assumed",
@@ -84,17 +84,17 @@ def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
 
 
 def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
-    """Return the memory that outlives the step until sampling: its output, and the rows to sample from."""
+    """Return the memory that a step keeps until sampling: its hidden states, and the rows to sample from."""
     rows = setup.tokens + 2 * setup.sequences
     return term(
         "activations",
         rows * architecture.hidden * setup.element,
         "(T + 2 × n) × h × w",
         (
-            library("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
-            library("n", setup.sequences, "sequences in it (max_num_seqs)"),
-            model("h", architecture.hidden, "width of the stream"),
-            library("w", setup.element, "bytes per number"),
+            library_symbol("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
+            library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
+            model_symbol("h", architecture.hidden, "width of the residual stream"),
+            library_symbol("w", setup.element, "bytes per number"),
         ),
         _FORWARD_SOURCE,
         certainty="measured",
@@ -102,7 +102,7 @@ def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
 
 
 def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
-    """Return the logits of the most sequences with the sampler's copies, or None without a vocabulary.
+    """Return the memory of logits and sampler for the maximum number of sequences, None without a vocabulary.
 
     **Formula**: n · V · k, where k is w for the logits, 4 for their fp32 copy unless w is 4, and the bytes of the
     version's sampler: 8, or 32 if it sorts.
@@ -117,9 +117,9 @@ def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
         setup.sequences * width * per_logit,
         "n × V × k",
         (
-            library("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
-            model("V", width, "width of the output"),
-            library("k", per_logit, f"bytes per logit that the sampler of vLLM {setup.version} holds"),
+            library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
+            model_symbol("V", width, "width of the output"),
+            library_symbol("k", per_logit, f"bytes per logit that the sampler of vLLM {setup.version} holds"),
         ),
         sampler.source,
         certainty="measured",
@@ -127,7 +127,7 @@ def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
 
 
 def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
-    """Return the sampler's permanent tables (0.33) and the CUDA graphs."""
+    """Return the memory of the sampler's penalty tables (0.33) and the CUDA graphs, None without both."""
     width = output_width(architecture)
     tables = setup.sequences * _FLOAT * (width + ceil_div(width, _INT32_BITS)) if setup.version == "0.33" else 0
     expected, least, most = _GRAPHS if setup.graphs else (0, 0, 0)
@@ -138,16 +138,16 @@ def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
         tables + expected,
         "n × 4 × (V + V / 32) + G" if tables else "G",
         (
-            library("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
-            model("V", width, "width of the output"),
-            library("G", expected, "bytes of CUDA graphs"),
+            library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
+            model_symbol("V", width, "width of the output"),
+            library_symbol("G", expected, "bytes of CUDA graphs"),
         ),
         f"{_TABLES_SOURCE}; {_GRAPHS_SOURCE}",
         certainty="assumed" if expected else "exact",
         low_bytes=tables + least,
         high_bytes=tables + most,
         parts=(
-            TermPart(name="tables of penalties", bytes=tables, formula="n × 4 × (V + V / 32)", source=_TABLES_SOURCE),
+            TermPart(name="penalty tables", bytes=tables, formula="n × 4 × (V + V / 32)", source=_TABLES_SOURCE),
             TermPart(name="CUDA graphs", bytes=expected, formula="G", source=_GRAPHS_SOURCE),
         ),
     )
@@ -155,15 +155,18 @@ def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
 
 @lru_cache(maxsize=256)
 def _widest_layer_elements(architecture: Architecture) -> int:
+    """Return the live elements per token in the widest layer."""
     return max(_layer_elements(group.layer, architecture.hidden) for group in architecture.main.groups)
 
 
 def _layer_elements(layer: Layer, hidden: int) -> int:
+    """Return the live elements per token in one layer, two hidden widths included."""
     mixed = max(_mixer_elements(mixer) for mixer in (layer.mixer, layer.second_mixer))
     return 2 * hidden + max(mixed, _feed_forward_elements(layer.feed_forward, hidden))
 
 
 def _mixer_elements(mixer: object) -> int:
+    """Return the live elements per token in a mixer."""
     if isinstance(mixer, Attention):
         return 2 * mixer.q_dim + 2 * mixer.kv_dim
     if isinstance(mixer, LatentAttention):
@@ -174,6 +177,7 @@ def _mixer_elements(mixer: object) -> int:
 
 
 def _feed_forward_elements(block: Mlp | Moe | None, hidden: int) -> int:
+    """Return the live elements per token in a feed-forward block."""
     if isinstance(block, Moe):
         wide = (2 if block.gated else 1) * block.intermediate
         routed = block.top_k * (max(wide, hidden) + max(block.intermediate, 0)) + hidden + block.experts

@@ -1,4 +1,4 @@
-"""Setup of vLLM for a workload: defaults by card, and the limits of a step.
+"""Resolved settings of vLLM for a workload: defaults by class of card, and limits per step.
 
 **Source**: vLLM 0.33: engine/arg_utils.py get_batch_defaults and the limits after it, config/cache.py
 (gpu_memory_utilization 0.92, pages of 16 tokens), config/vllm.py max_in_flight_tokens. 0.90 until 0.19.
@@ -16,11 +16,11 @@ from planner.workload.software.vllm import VllmSettings, VllmVersion
 from planner.workload.workload import Inference
 
 _STEPS_IN_FLIGHT: Final = 2
-"""Steps scheduled at once: scheduling does not wait for the previous step (0.33; one before)."""
+"""Number of steps scheduled at once: since 0.33 scheduling does not wait for the previous step."""
 
 
 class CardClass(Enum):
-    """Cards with the same default limits in the server: tokens per step, and sequences per step."""
+    """Classes of cards with equal server defaults: (maximum tokens per step, maximum sequences per step)."""
 
     LARGEST = (16_384, 1_024)
     LARGE = (8_192, 1_024)
@@ -28,7 +28,7 @@ class CardClass(Enum):
 
 
 class VllmSetup(NamedTuple):
-    """Resolved limits of vLLM's steps, and bytes per element of activations."""
+    """Resolved settings of vLLM: limits per step, page size, and bytes per element of activations."""
 
     version: VllmVersion
     sequences: int
@@ -43,7 +43,7 @@ class VllmSetup(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def class_of_card(gpu: Gpu) -> CardClass:
-    """Return the class of `gpu`: from 160 GiB, from 70 GiB except the A100 and the GB10, or any other."""
+    """Return the class of `gpu` by memory: from 160 GiB, from 70 GiB (not A100 or GB10), or other."""
     memory = gpu.usable_memory_bytes or gpu.memory_bytes or 0
     if memory >= 160 * GIB:
         return CardClass.LARGEST
@@ -52,12 +52,12 @@ def class_of_card(gpu: Gpu) -> CardClass:
 
 
 def settings_of(workload: Inference) -> VllmSettings:
-    """Return the vLLM settings of `workload`, or unset ones if it has none."""
+    """Return the vLLM settings of `workload`, or default settings if it names none."""
     return workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
 
 
 def setup_of(workload: Inference, card_class: Hashable) -> VllmSetup:
-    """Return the setup with which vLLM's server runs `workload` (defaults filled in) on a card of this class."""
+    """Return the resolved settings with which vLLM's server runs `workload` on a card of `card_class`."""
     settings = settings_of(workload)
     version = settings.version or "0.33"
     limits = card_class if isinstance(card_class, CardClass) else CardClass.OTHER

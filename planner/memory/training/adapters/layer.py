@@ -1,4 +1,4 @@
-"""Activations saved by one layer that is partly frozen, adapted, quantised or fused.
+"""Activations saved by one transformer layer that is partly frozen, adapted, quantized or fused.
 
 A frozen projection does not save its input, a frozen norm not the values that its weight scales; an adapter saves a
 copy in the format that it computes in. If everything is trained, the result is that of `autograd.layer.saved_by_layer`.
@@ -6,28 +6,34 @@ copy in the format that it computes in. If everything is trained, the result is 
 
 from functools import lru_cache
 
-from planner.memory.kernels import kernel_of
+from planner.memory.kernels import attention_kernel
 from planner.memory.precision import Precision
 from planner.memory.training.adapters.settings import Formats, LayerSettings, SavedInput, norm_saved_bytes, saved_input
-from planner.memory.training.adapters.trained import LayerTuning, ReaderCounts, Sites, count_readers, sites_of
+from planner.memory.training.adapters.trained import (
+    LayerTuning,
+    ProjectionIndices,
+    ReaderCounts,
+    count_readers,
+    projection_indices,
+)
 from planner.memory.training.autograd.layer import (
     KEPT_BY_ACTIVATION,
     STATISTIC,
     dropout_bytes,
-    keeps_result,
     mixer_output_width,
     position_bias_bytes,
     saved_by_cross_attention,
     saved_by_mixer,
+    saves_activation_output,
 )
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mixer, Mlp, Moe
 
 
 def saved_by_mixers(
-    layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: Sites, masked: bool
+    layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices, masked: bool
 ) -> SavedPerToken:
-    """Return the activation bytes saved by mixers and their adapters."""
+    """Return the activation bytes saved by a layer's mixers and by the adapters of their projections."""
     inside = count_readers(tuning, (*sites.mixer_in, *sites.inner))
     if not (tuning.reached or inside.trained or inside.adapted or "trained" in tuning.statuses):
         return SavedPerToken(
@@ -47,50 +53,50 @@ def saved_by_mixers(
     return saved
 
 
-def mixer_is_tuned(tuning: LayerTuning, sites: Sites) -> bool:
-    """Return whether a tensor of the mixer is trained or adapted, so that its output needs a gradient."""
+def mixer_is_tuned(tuning: LayerTuning, sites: ProjectionIndices) -> bool:
+    """Return whether any tensor of the mixer is trained or adapted, so that its output needs a gradient."""
     readers = count_readers(tuning, (*sites.mixer_in, *sites.inner, *sites.mixer_out, *sites.cross))
     return readers.trained + readers.adapted > 0
 
 
 def _softmax_precision(mixer: Mixer, formats: Formats) -> Precision:
-    """Return the softmax's precision: one with an explicit format keeps it even under autocast (gpt-oss)."""
+    """Return the precision of the softmax; models that set its format keep it under autocast (gpt-oss)."""
     keeps_format = isinstance(mixer, Attention) and mixer.sinks and formats.parameter < 4
     return formats.precision._replace(autocast=False) if keeps_format else formats.precision
 
 
 def _keeps_output(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
-    """Return whether the kernel saves its output in the form that the output projection reads."""
+    """Return whether the attention kernel saves its output in the layout that the output projection reads."""
     if not isinstance(mixer, Attention | LatentAttention):
         return False
-    kernel = kernel_of(mixer, settings.formats.precision, settings.attention, masked)
-    return kernel == "fused" and not _is_copied(mixer, settings, masked)
+    kernel = attention_kernel(mixer, settings.formats.precision, settings.attention, masked)
+    return kernel == "fused" and not _copies_output_for_projection(mixer, settings, masked)
 
 
-def _is_copied(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
-    """Return whether flash attention's output is stored head by head, and so copied for the output projection."""
+def _copies_output_for_projection(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
+    """Return whether flash attention stores its output by head, so that the projection reads a copy."""
     return isinstance(mixer, Attention) and mixer.heads_first and settings.formats.computed < 4 and not masked
 
 
 def _saved_by_output_projection(
-    mixer: Mixer | None, settings: LayerSettings, tuning: LayerTuning, sites: Sites, *, kept: bool
+    mixer: Mixer | None, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices, *, kept: bool
 ) -> SavedPerToken:
-    """Return the bytes that the output projection and its adapter save of the mixer's output."""
+    """Return the bytes per token that the output projection and its adapter save as their input."""
     read = saved_input(settings, count_readers(tuning, sites.mixer_out), settings.formats.computed, is_kept=kept)
     width = mixer_output_width(mixer)
     return SavedPerToken(attention=width * (read.whole + read.copies), adapters=width * read.adapters)
 
 
 def _untrained_mixer_bytes(
-    mixer: Mixer, layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: Sites, masked: bool
+    mixer: Mixer, layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices, masked: bool
 ) -> int:
-    """Return the bytes counted for a trained mixer that a frozen output projection or norm does not save."""
+    """Return the bytes per token that a mixer does not save because output projection or norms are frozen."""
     formats = settings.formats
     kernel = "eager"
     if isinstance(mixer, Attention | LatentAttention):
-        kernel = kernel_of(mixer, formats.precision, settings.attention, masked)
+        kernel = attention_kernel(mixer, formats.precision, settings.attention, masked)
     output = formats.computed * mixer_output_width(mixer)
-    counted = output if kernel != "fused" or _is_copied(mixer, settings, masked) else 0
+    counted = output if kernel != "fused" or _copies_output_for_projection(mixer, settings, masked) else 0
     if isinstance(mixer, LatentAttention):
         return counted + _untrained_latent_bytes(mixer, layer, settings, tuning, count_readers(tuning, sites.inner))
     if not isinstance(mixer, Attention) or mixer.qk_norm in ("none", "bare") or layer.norm.native:
@@ -107,7 +113,7 @@ def _untrained_mixer_bytes(
 def _untrained_latent_bytes(
     mixer: LatentAttention, layer: Layer, settings: LayerSettings, tuning: LayerTuning, readers: ReaderCounts
 ) -> int:
-    """Return the bytes counted for trained latents that frozen norms and projections do not save."""
+    """Return the bytes per token of latents that are not saved because norms or projections are frozen."""
     formats = settings.formats
     latents = (mixer.q_lora_rank or 0) + mixer.kv_lora_rank
     norms = [
@@ -121,9 +127,9 @@ def _untrained_latent_bytes(
 
 
 def saved_by_tuned_cross_attention(
-    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
+    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices
 ) -> SavedPerToken:
-    """Return the bytes saved by cross-attention; only trained keys and values save copies of the encoder's output."""
+    """Return the bytes saved by cross-attention; only trained keys and values save the encoder's output."""
     formats = settings.formats
     full = saved_by_cross_attention(layer.cross_attention, hidden, formats.precision, settings.attention)
     mixer = layer.cross_attention
@@ -140,9 +146,9 @@ def saved_by_tuned_cross_attention(
 
 
 def saved_by_feed_forward(
-    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
+    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices
 ) -> SavedPerToken:
-    """Return the bytes saved by the feed-forward block, including the input of its last projection's adapter."""
+    """Return the bytes per token saved by the feed-forward block and by its adapters."""
     block = layer.feed_forward
     if block is None:
         return SavedPerToken()
@@ -175,10 +181,10 @@ def _saved_intermediate(
     reached: bool = True,
     dropped: bool = False,
 ) -> SavedPerToken:
-    """Return the bytes saved of the intermediate tensors: activation, gate and input of the last projection."""
+    """Return the bytes per token saved at intermediate width: activation, gate, input of the last projection."""
     formats = settings.formats
     kept = KEPT_BY_ACTIVATION[activation]
-    own_result = keeps_result(activation, gated=gated)
+    own_result = saves_activation_output(activation, gated=gated)
     tensors = kept.tensors + 1 if gated else kept.tensors - (0 if own_result else 1)
     if gated and settings.fused.gates:
         tensors = 2
@@ -196,7 +202,7 @@ def _saved_intermediate(
 
 
 def _experts_saved_bytes(block: Moe, hidden: int, settings: LayerSettings, readers: ReaderCounts) -> int:
-    """Return the bytes saved for experts' input and output; frozen ones save no input of their products.
+    """Return the bytes per token saved for routed experts; frozen ones save no inputs of their products.
 
     The output is saved for the gradient of the router's weights.
     """
@@ -211,13 +217,14 @@ def _experts_saved_bytes(block: Moe, hidden: int, settings: LayerSettings, reade
 
 
 def _router_saved_bytes(block: Moe, hidden: int, settings: LayerSettings, readers: ReaderCounts) -> int:
+    """Return the bytes per token saved by the router: its probabilities, and an fp32 copy of its input."""
     copied = 4 * hidden if block.fp32_router and settings.formats.stream < 4 and readers.trained else 0
     return copied + STATISTIC * block.experts
 
 
 def last_projection_input(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
     """Return the bytes per element that the feed-forward block's last projection saves of its input."""
-    readers = count_readers(tuning, sites_of(layer, hidden).forward_out)
+    readers = count_readers(tuning, projection_indices(layer, hidden).forward_out)
     return saved_input(settings, readers, settings.formats.projected).total
 
 
@@ -225,7 +232,7 @@ def last_projection_input(layer: Layer, hidden: int, settings: LayerSettings, tu
 def saved_by_tuned_layer(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, masked: bool = False
 ) -> SavedPerToken:
-    """Return the activation bytes saved by one `layer` under `settings` if trained as described by `tuning`.
+    """Return the activation bytes saved by one `layer` with `settings`, of which `tuning` is trained.
 
     **Formula** (bf16, RMSNorm, gated MLP, flash; LoRA on all linears, fp32 adapters, autocast): 18h + 6q + 4kv + 8i +
     4a + 8 + 7 · 2r bytes per token: norms 2 · (4h + 4), copies 5 · 2h + 2q + 2i, attention 4q + 4kv + 4a, feed-forward
@@ -233,7 +240,7 @@ def saved_by_tuned_layer(
 
     **Source**: `peft.tuners.lora.layer.Linear.forward` and `bnb.Linear4bit.forward`; the saved tensors of PyTorch 2.13.
     """
-    sites = sites_of(layer, hidden)
+    sites = projection_indices(layer, hidden)
     own = SavedPerToken(
         dropout=dropout_bytes(layer, hidden),
         bias=position_bias_bytes(layer.mixer, settings.formats.precision, settings.attention),
@@ -249,7 +256,7 @@ def saved_by_tuned_layer(
 
 
 def adapter_bytes(settings: LayerSettings, layer: Layer, tuning: LayerTuning) -> int:
-    """Return the bytes that adapters save per token besides their input: A's output, and with DoRA both results.
+    """Return the bytes per token that adapters save besides their input: A's output; with DoRA also both results.
 
     **Formula**: r for each adapted layer; DoRA out · (projected + result of B) more, since their magnitudes are
     trained. **Source**: `peft.tuners.lora.dora.DoraLinearLayer.forward`.
@@ -266,9 +273,9 @@ def adapter_bytes(settings: LayerSettings, layer: Layer, tuning: LayerTuning) ->
 
 
 def _saved_by_norms(
-    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
+    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices
 ) -> SavedPerToken:
-    """Return the bytes saved by the norms over the hidden width and by the projections that read their output."""
+    """Return the bytes per token saved by norms over the hidden width and by projections of their output."""
     formats = settings.formats
     mixer = count_readers(tuning, sites.mixer_in)
     forward = count_readers(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
@@ -296,6 +303,7 @@ def _saved_by_norms(
 def _stream_norm_bytes(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, blocks: int, between: bool
 ) -> int:
+    """Return the bytes per token saved by the norms over the hidden width, without their output."""
     trained = _norms_are_trained(layer, hidden, tuning)
     if layer.post_norms:
         each = norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
@@ -317,12 +325,12 @@ def _stream_norm_bytes(
 
 
 def _casts_to_norm(settings: LayerSettings) -> bool:
-    """Return whether autocast makes a separate fp32 copy of the stream for each fused norm."""
+    """Return whether autocast makes a separate fp32 copy of the residual stream for each fused norm."""
     return settings.formats.autocast and settings.formats.stream < 4
 
 
 def _norms_are_trained(layer: Layer, hidden: int, tuning: LayerTuning) -> bool:
-    """Return whether the norms over the hidden width are trained; norms without weights never are."""
+    """Return whether any norm over the hidden width is trained; norms without weights never are."""
     return any(
         status == "trained" and tensor.role == "norm" and tensor.shape == (hidden,)
         for tensor, status in zip(layer.tensors, tuning.statuses, strict=True)
@@ -330,10 +338,10 @@ def _norms_are_trained(layer: Layer, hidden: int, tuning: LayerTuning) -> bool:
 
 
 def feed_forward_norm_bytes(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
-    """Return the bytes per token saved by the norm before the feed-forward block and by the projections after it."""
+    """Return the bytes per token saved by the norm before the feed-forward block and by its readers."""
     if layer.parallel or layer.norm_count < 2:
         return 0
-    sites = sites_of(layer, hidden)
+    sites = projection_indices(layer, hidden)
     readers = count_readers(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
     trained = _norms_are_trained(layer, hidden, tuning)
     own = norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=trained)

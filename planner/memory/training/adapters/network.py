@@ -1,19 +1,25 @@
-"""Activations saved by a network that is partly frozen, adapted, quantised or fused."""
+"""Activations saved by a whole network that is partly frozen, adapted, quantized or fused."""
 
-from planner.memory.kernels import MASK, is_masked, kernel_of, mask_bytes, softmax_bytes
+from planner.memory.kernels import MASK, attention_kernel, mask_bytes, needs_explicit_mask, softmax_bytes
 from planner.memory.training.adapters.layer import feed_forward_norm_bytes, last_projection_input, saved_by_tuned_layer
 from planner.memory.training.adapters.settings import Formats, LayerSettings, norm_saved_bytes, saved_input
-from planner.memory.training.adapters.trained import ReaderCounts, TunedLayers, Tuning, count_readers, sites_of
+from planner.memory.training.adapters.trained import (
+    ReaderCounts,
+    TunedLayers,
+    Tuning,
+    count_readers,
+    projection_indices,
+)
 from planner.memory.training.autograd.backward import (
     SCORE_GRADIENTS,
     expert_gradient_bytes,
     expert_weighting_bytes,
     feed_forward_gradient_bytes,
     feed_forward_parameters,
-    last_projection,
+    last_projection_parameters,
 )
-from planner.memory.training.autograd.layer import stack_positions
-from planner.memory.training.autograd.network import first_input, is_norm, shared_scores, trained_stacks
+from planner.memory.training.autograd.layer import stack_token_count
+from planner.memory.training.autograd.network import first_checkpoint_bytes, is_norm, shared_scores, trained_stacks
 from planner.memory.training.checkpointing import Checkpoints, saved_outputs, without_core_attention
 from planner.memory.training.saved import (
     BackwardPoint,
@@ -36,7 +42,7 @@ def tuned_backward_points(
     *,
     checkpointed: bool,
 ) -> tuple[BackwardPoint, ...]:
-    """Return the points of the backward pass through a layer at which memory may peak.
+    """Return the moments of the backward pass through a partly trained layer at which memory may peak.
 
     **Formula**: as `backward.backward_points`, with (n + 1) · p · i less what the last projection saved of its input
     (p bytes of a projection's output, n branches); where it is adapted at least the gradient of its input in the
@@ -61,20 +67,23 @@ def tuned_backward_points(
 
 
 def _feed_forward_point(
-    tuned: TunedLayers, settings: LayerSettings, every: int, stream: int, checkpointed: bool
+    tuned: TunedLayers, settings: LayerSettings, total_tokens: int, stream_bytes: int, checkpointed: bool
 ) -> BackwardPoint:
+    """Return the moment of the backward pass at which the feed-forward block's gradients peak."""
     layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
     block = layer.feed_forward
-    trained = last_projection(block, hidden) if _feed_forward_is_trained(tuned) else 0
+    trained = last_projection_parameters(block, hidden) if _feed_forward_is_trained(tuned) else 0
     if isinstance(block, Moe):
         flight = expert_gradient_bytes(block, hidden, formats.precision)
         if not block.every_expert and not trained:
             # The input of their last product was not saved.
             flight += formats.stream * block.visits * block.intermediate
-        return BackwardPoint(every * (flight + stream), trained, 0)
+        return BackwardPoint(total_tokens * (flight + stream_bytes), trained, 0)
     if not isinstance(block, Mlp):
         return BackwardPoint(
-            every * (feed_forward_gradient_bytes(block, hidden, formats.precision, checkpointed) + stream), trained, 0
+            total_tokens * (feed_forward_gradient_bytes(block, hidden, formats.precision, checkpointed) + stream_bytes),
+            trained,
+            0,
         )
     width = block.intermediate
     kept = last_projection_input(layer, hidden, settings, tuned.tuning)
@@ -83,12 +92,12 @@ def _feed_forward_point(
     flight = 0 if settings.fused.gates and block.gated else whole + width * (formats.projected - kept)
     if kept and settings.adapters is not None:
         flight = max(flight, width * max(settings.adapters.read, settings.adapters.parameter))
-    uncast = last_projection(block, hidden) if formats.base == "plain" else 0
-    return BackwardPoint(every * (max(flight, 0) + stream), trained, uncast)
+    uncast = last_projection_parameters(block, hidden) if formats.base == "plain" else 0
+    return BackwardPoint(total_tokens * (max(flight, 0) + stream_bytes), trained, uncast)
 
 
 def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, block: Mlp, checkpointed: bool) -> int:
-    """Return the bytes per token that the adapted feed-forward block holds while it runs, besides saved activations.
+    """Return the bytes per token of temporary tensors while an adapted feed-forward block runs.
 
     **Formula**: at its last projection i · (p + a): its input, and under autocast a copy in the adapters' format,
     which is cast once more; without autocast, at the projection before, i · 2a for B's output, as it is and
@@ -96,7 +105,7 @@ def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, blo
     a checkpointed layer is recomputed.
     """
     formats, adapters, hidden = settings.formats, settings.adapters, tuned.stack.hidden
-    sites = sites_of(tuned.layer, hidden)
+    sites = projection_indices(tuned.layer, hidden)
     out, into = count_readers(tuned.tuning, sites.forward_out), count_readers(tuned.tuning, sites.forward_in)
     if adapters is None or not (out.adapted or into.adapted):
         return 0
@@ -114,18 +123,22 @@ def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, blo
 
 
 def _feed_forward_is_trained(tuned: TunedLayers) -> bool:
-    sites = sites_of(tuned.layer, tuned.stack.hidden)
+    """Return whether the last projection or any expert of the feed-forward block is trained."""
+    sites = projection_indices(tuned.layer, tuned.stack.hidden)
     return any(tuned.tuning.statuses[place] == "trained" for place in (*sites.forward_out, *sites.experts))
 
 
 def _score_gradient_bytes(
     tuned: TunedLayers, settings: LayerSettings, ledger: SavedPerToken, tokens: int
 ) -> int | None:
+    """Return the bytes per token of gradients alive in eager attention's scores, None for fused kernels."""
     layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
     mixer = layer.mixer
     if not isinstance(mixer, Attention | LatentAttention):
         return None
-    kernel = kernel_of(mixer, formats.precision, settings.attention, is_masked(layer, tokens, settings.attention))
+    kernel = attention_kernel(
+        mixer, formats.precision, settings.attention, needs_explicit_mask(layer, tokens, settings.attention)
+    )
     if kernel == "fused":
         return None
     softmax = mixer.heads * softmax_bytes(mixer, kernel, formats.precision)
@@ -143,15 +156,15 @@ def saved_by_tuned_network(
     length: int,
     checkpoints: Checkpoints,
 ) -> SavedActivations:
-    """Return the activations saved by a forward pass over `sequences` × `length` tokens if only `tuning` is trained."""
+    """Return the activations saved by a forward pass if only the tensors in `tuning` are trained."""
     stacks: list[SavedByStack] = []
     tokens = 0
     for stack in trained_stacks(architecture):
-        source, tokens = tokens, stack_positions(stack, length)
+        source, tokens = tokens, stack_token_count(stack, length)
         own = settings._replace(formats=_stack_formats(stack, settings.formats))
         begins = not any(before.first for before in stacks)
         edges = _saved_outside_layers(
-            architecture, stack, tuning, own, sequences, tokens, source, checkpoints, begins=begins
+            architecture, stack, tuning, own, sequences, tokens, source, checkpoints, nothing_saved_before=begins
         )
         layers = [layers for layers in tuning.layers if layers.stack == stack]
         stacks.append(_with_layers(edges, layers, own, sequences, tokens, source, checkpoints))
@@ -164,7 +177,7 @@ def saved_by_tuned_network(
 
 
 def _stack_formats(stack: Stack, formats: Formats) -> Formats:
-    """Return the formats within `stack`: a fused norm of the embedding makes the stream fp32 under autocast."""
+    """Return the bytes per element within `stack`: a fused embedding norm makes the stream fp32 under autocast."""
     normed = any(is_norm(tensor, stack.hidden) for tensor in stack.before)
     native = stack.groups[0].layer.norm.native
     return formats._replace(stream=4) if formats.autocast and normed and native else formats
@@ -177,14 +190,14 @@ def _saved_outside_layers(
     settings: LayerSettings,
     sequences: int,
     tokens: int,
-    source: int,
+    encoder_tokens: int,
     checkpoints: Checkpoints,
     *,
-    begins: bool,
+    nothing_saved_before: bool,
 ) -> SavedByStack:
-    """Return the activations of `stack` saved outside its layers or shared by its layers.
+    """Return the activations of `stack` saved outside its layers, or once for all its layers.
 
-    `begins` means that nothing before the stack is saved.
+    `nothing_saved_before` means that nothing before the stack is saved.
     """
     formats, every, shards = settings.formats, sequences * tokens, stack.groups[0].layer.stream_shards
     checkpointed, starts = checkpoints.kind != "none", tuning.starts_before
@@ -193,14 +206,16 @@ def _saved_outside_layers(
     behind = every * _bytes_behind_layers(architecture, stack, tuning, settings) // shards
     kept = SavedBytes(
         norms=every * before // shards + behind,
-        scores=shared_scores(stack, sequences, tokens, source, formats.precision, settings.attention, checkpointed),
+        scores=shared_scores(
+            stack, sequences, tokens, encoder_tokens, formats.precision, settings.attention, checkpointed
+        ),
         dropout=every * MASK * stack.hidden // shards if stack.embedding_dropout and starts else 0,
     )
     first = every * before // shards
     if checkpointed:
-        first = every * (before + first_input(stack, formats.precision)) // shards
+        first = every * (before + first_checkpoint_bytes(stack, formats.precision)) // shards
         first += mask_bytes(stack, sequences, tokens, formats.precision, settings.attention, groups=1)
-        if begins and not starts:
+        if nothing_saved_before and not starts:
             kept += SavedBytes(checkpoints=every * _kept_embedding_copies(stack) * stack.hidden * formats.stream)
     return SavedByStack(kept, first, behind, largest=0, points=(), layers=(), depth=0)
 
@@ -211,48 +226,50 @@ def _with_layers(
     settings: LayerSettings,
     sequences: int,
     tokens: int,
-    source: int,
+    encoder_tokens: int,
     checkpoints: Checkpoints,
 ) -> SavedByStack:
-    """Return `edges` with the activations of all layers that a gradient passes through, equal layers merged."""
+    """Return `edges` with the activations of all layers that a gradient passes through."""
     kept, largest, recomputed = edges.kept, 0, 0
     points: list[BackwardPoint] = []
     layers: list[tuple[int, SavedPerToken]] = []
-    for one in tuned:
-        hidden, shards = one.stack.hidden, one.layer.stream_shards
-        masked = is_masked(one.layer, tokens, settings.attention)
-        layer = saved_by_tuned_layer(one.layer, hidden, settings, one.tuning, masked)
-        each = layer.for_batch(sequences, tokens, source)
+    for tuned_layers in tuned:
+        hidden, shards = tuned_layers.stack.hidden, tuned_layers.layer.stream_shards
+        masked = needs_explicit_mask(tuned_layers.layer, tokens, settings.attention)
+        layer = saved_by_tuned_layer(tuned_layers.layer, hidden, settings, tuned_layers.tuning, masked)
+        each = layer.for_batch(sequences, tokens, encoder_tokens)
         largest = max(largest, each.total)
         checkpointed = checkpoints.kind != "none"
-        points += tuned_backward_points(one, settings, layer, sequences, tokens, checkpointed=checkpointed)
+        points += tuned_backward_points(tuned_layers, settings, layer, sequences, tokens, checkpointed=checkpointed)
         if checkpointed:
             stream = 0 if checkpoints.offloaded else settings.formats.stream * hidden // shards
             outputs = 0
             if checkpoints.kind == "selective":
-                outputs = saved_outputs(one.layer, hidden, settings, one.tuning, masked).total(sequences, tokens)
-            inputs = ceil_div(one.number, checkpoints.every) * sequences * tokens * stream
-            kept += SavedBytes(checkpoints=inputs + one.number * outputs)
+                outputs = saved_outputs(tuned_layers.layer, hidden, settings, tuned_layers.tuning, masked).total(
+                    sequences, tokens
+                )
+            inputs = ceil_div(tuned_layers.number, checkpoints.every) * sequences * tokens * stream
+            kept += SavedBytes(checkpoints=inputs + tuned_layers.number * outputs)
             recomputed = max(recomputed, each.total * checkpoints.every - outputs)
             continue
         if checkpoints.core_attention:
-            layer = without_core_attention(layer, one.layer, settings, masked)
-            whole, each = each, layer.for_batch(sequences, tokens, source)
+            layer = without_core_attention(layer, tuned_layers.layer, settings, masked)
+            whole, each = each, layer.for_batch(sequences, tokens, encoder_tokens)
             recomputed = max(recomputed, whole.total - each.total)
-        kept += each * one.number
-        layers.append((one.number, layer))
+        kept += each * tuned_layers.number
+        layers.append((tuned_layers.number, layer))
     return edges._replace(
         kept=kept,
         largest=largest,
         points=tuple(points),
         layers=tuple(layers),
-        depth=sum([one.number for one in tuned]),
+        depth=sum([tuned_layers.number for tuned_layers in tuned]),
         recomputed=recomputed,
     )
 
 
 def _kept_embedding_copies(stack: Stack) -> int:
-    """Return how many copies of a frozen network's embedding are kept besides the checkpoints.
+    """Return how many copies of the embedding's output checkpointing keeps alive in a frozen network.
 
     With checkpointing transformers marks it as requiring a gradient. It and its gradient live on with the last loss's
     graph, until the next loss replaces that; if positions are added to it, it is no checkpoint itself.
@@ -263,13 +280,14 @@ def _kept_embedding_copies(stack: Stack) -> int:
 
 
 def _edge_norm_bytes(stack: Stack, settings: LayerSettings, *, trained: bool) -> int:
+    """Return the bytes per token saved by a norm before or behind the layers."""
     return norm_saved_bytes(
         stack.groups[0].layer.norm, stack.hidden, settings.formats.stream, settings, trained=trained
     )
 
 
 def _bytes_behind_layers(architecture: Architecture, stack: Stack, tuning: Tuning, settings: LayerSettings) -> int:
-    """Return the bytes saved per token behind the last layer: norms, trained or adapted projections, head input."""
+    """Return the bytes per token saved behind the last layer: norms, tuned projections, input of the head."""
     formats = settings.formats
     head = ReaderCounts(trained=1) if tuning.head == "trained" else ReaderCounts(frozen=1)
     statuses = dict(tuning.behind)

@@ -1,4 +1,4 @@
-"""Settings of a layer's computation (formats, adapters, fused kernels), and the bytes saved of a projection's input."""
+"""Settings of a layer's computation (formats, adapters, fused kernels), and the bytes saved for projections' inputs."""
 
 from typing import Literal, NamedTuple
 
@@ -13,7 +13,7 @@ from planner.workload.training import Lora, Training
 
 
 class Formats(NamedTuple):
-    """Bytes per element, from the precision and the storage format of the frozen network.
+    """Bytes per element of residual stream, matrix products, projections' outputs, and parameters.
 
     `stream` are those of the residual stream, `computed` what matrix products and attention read, `projected` what a
     projection outputs; `parameter` those of the network's own weights. `base` is the storage format of its projections.
@@ -28,16 +28,16 @@ class Formats(NamedTuple):
 
     @property
     def precision(self) -> Precision:
-        """Return these formats as a `Precision`, for formulas without adapters."""
+        """Return these bytes per element as a `Precision`, for formulas that know no adapters."""
         return Precision(self.parameter, self.computed, self.stream, self.autocast)
 
     def normed_bytes(self, norm: Norm) -> int:
-        """Return the bytes per element of the output of `norm`: autocast computes fused norms in fp32."""
+        """Return the bytes per element of the output of `norm`; autocast computes fused norms in fp32."""
         return 4 if self.autocast and norm.native else self.stream
 
 
 class AdapterSettings(NamedTuple):
-    """Settings of adapters: rank, bytes per parameter, bytes per element of the input of their products."""
+    """Settings of adapters: rank, bytes per parameter, and bytes per element of the products' input."""
 
     rank: int
     parameter: int
@@ -47,13 +47,13 @@ class AdapterSettings(NamedTuple):
     converts: bool
 
     def shares_input(self, input_bytes: int) -> bool:
-        """Return whether adapters read a tensor of `input_bytes` per element without a copy."""
+        """Return whether adapters read a tensor of `input_bytes` per element without a copy of their own."""
         same = input_bytes == self.read
         return same and not self.dropout and (not self.converts or input_bytes == self.parameter)
 
 
 class LayerSettings(NamedTuple):
-    """Settings of a layer's computation, apart from which of its tensors are trained."""
+    """Settings of a layer's computation: formats, attention kernel, adapters and fused kernels."""
 
     formats: Formats
     attention: AttentionKind
@@ -62,23 +62,23 @@ class LayerSettings(NamedTuple):
 
 
 def formats_of(workload: Training, kept_bytes: int = 4) -> Formats:
-    """Return the bytes per element of each kind of value, `kept_bytes` for a quantised network's other parameters.
+    """Return the bytes per element of each kind of value; a quantized network's other parameters take `kept_bytes`.
 
-    **Source**: `peft.utils.other.prepare_model_for_kbit_training` casts what is not quantised to fp32.
+    **Source**: `peft.utils.other.prepare_model_for_kbit_training` casts what is not quantized to fp32.
     """
     computed = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
     autocast = workload.compute.startswith("amp-")
     base = workload.weights or "fp32"
-    quantised: Literal["plain", "nf4", "int8"] = "plain"
+    storage: Literal["plain", "nf4", "int8"] = "plain"
     if SCHEMES[base].family != "plain":
-        quantised = "int8" if base == "int8" else "nf4"
-        return Formats(kept_bytes, computed, kept_bytes, kept_bytes, autocast and kept_bytes == 4, quantised)
+        storage = "int8" if base == "int8" else "nf4"
+        return Formats(kept_bytes, computed, kept_bytes, kept_bytes, autocast and kept_bytes == 4, storage)
     parameter = ELEMENT_BYTES[base]
     return Formats(parameter if autocast else computed, computed, computed, parameter, autocast)
 
 
 def adapter_settings(lora: Lora, formats: Formats) -> AdapterSettings:
-    """Return the settings of the adapters `lora` on a network in `formats`."""
+    """Return the settings of the adapters `lora` on a network whose values have `formats`."""
     parameter = ELEMENT_BYTES[lora.adapter_dtype]
     converts = formats.base == "plain" or not formats.autocast
     read = formats.computed if formats.autocast else parameter
@@ -86,7 +86,7 @@ def adapter_settings(lora: Lora, formats: Formats) -> AdapterSettings:
 
 
 class SavedInput(NamedTuple):
-    """Bytes per element of a tensor saved for the projections that read it, with adapters counted separately.
+    """Bytes per element of one tensor saved for the projections that read it: itself, copies, adapters' copies.
 
     `whole` are those of the tensor itself, without copies.
     """
@@ -97,14 +97,14 @@ class SavedInput(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the bytes per element saved for all projections."""
+        """Return the bytes per element saved for all projections that read the tensor."""
         return self.whole + self.copies + self.adapters
 
 
 def saved_input(
     settings: LayerSettings, readers: ReaderCounts, input_bytes: int, *, is_kept: bool = False, reached: bool = True
 ) -> SavedInput:
-    """Return the bytes saved per input element of `input_bytes` bytes by the projections `readers`.
+    """Return the bytes per element that the projections `readers` save of an input of `input_bytes` per element.
 
     `is_kept` means that something else saves the tensor anyway, `reached` that it needs a gradient itself, without
     which adapters' dropout saves no mask. Projections of LLM.int8 save their input, too.
@@ -125,7 +125,7 @@ def saved_input(
 
 
 def norm_saved_bytes(norm: Norm, width: int, size: int, settings: LayerSettings, *, trained: bool) -> int:
-    """Return the bytes saved by a norm that a gradient passes through, with an input of `size` bytes per element."""
+    """Return the bytes per token saved by a norm that a gradient passes through; its input has `size` bytes each."""
     if settings.fused.norms and norm.kind == "rms":
         return size * width + STATISTIC
     if norm.native:

@@ -1,4 +1,4 @@
-"""The trained tensors of a step: every parameter, those matched by patterns, or adapters of linear layers."""
+"""The trained tensors of a step: all parameters, parameters that match patterns, or adapters of linear layers."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -14,7 +14,7 @@ Status = Literal["frozen", "trained", "adapted"]
 
 
 class ReaderCounts(NamedTuple):
-    """Number of projections that read one tensor, by training status."""
+    """Number of projections that read one tensor, by status: trained, adapted or frozen."""
 
     trained: int = 0
     adapted: int = 0
@@ -22,12 +22,12 @@ class ReaderCounts(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the number of projections of any status."""
+        """Return the number of projections that read the tensor, of any status."""
         return self.trained + self.adapted + self.frozen
 
 
 class LayerTuning(NamedTuple):
-    """Training status of each tensor of a layer, in order.
+    """Status of each tensor of a layer (frozen, trained or adapted), in the order of `Layer.tensors`.
 
     `reached` means that the gradient continues to what is before the layer, so that its first operations save
     activations even if they are frozen.
@@ -39,8 +39,8 @@ class LayerTuning(NamedTuple):
     reached: bool = True
 
 
-class Sites(NamedTuple):
-    """Indices of a layer's projections by role: those that read the normed stream, and those that write to it.
+class ProjectionIndices(NamedTuple):
+    """Indices of a layer's projections by role: reading the normed stream, writing to the stream, in between.
 
     `inner` are those in between, which read another projection's output: of latents, of the indexer.
     """
@@ -57,8 +57,8 @@ class Sites(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def sites_of(layer: Layer, hidden: int) -> Sites:
-    """Return the indices in `layer.tensors` of each kind of projection.
+def projection_indices(layer: Layer, hidden: int) -> ProjectionIndices:
+    """Return the indices in `layer.tensors` of the projections of each role.
 
     **Assumes** the order that model readers produce: the mixer's projections come before the feed-forward block's, and
     each block's last is the one that writes to the stream.
@@ -75,7 +75,7 @@ def sites_of(layer: Layer, hidden: int) -> Sites:
     mixer = mixer[: len(mixer) - len(cross)]
     latent = isinstance(layer.mixer, LatentAttention)
     inside = [i for i in mixer[:-1] if not latent or layer.tensors[i].shape[1] == hidden]
-    return Sites(
+    return ProjectionIndices(
         mixer_in=tuple(inside),
         mixer_out=tuple(mixer[-1:]),
         inner=(*(i for i in mixer[:-1] if i not in inside), *indexing),
@@ -89,7 +89,7 @@ def sites_of(layer: Layer, hidden: int) -> Sites:
 
 
 def is_linear(tensor: Tensor) -> bool:
-    """Return whether `tensor` is a linear layer's matrix inside the network, to which adapters can be added.
+    """Return whether `tensor` is a matrix of a linear layer, to which an adapter can be added.
 
     Routers hold a plain parameter, but the gate of a shared expert is a linear layer with one output.
 
@@ -99,17 +99,19 @@ def is_linear(tensor: Tensor) -> bool:
 
 
 def _weighs_shared_expert(tensor: Tensor) -> bool:
+    """Return whether `tensor` is the gate that weights a shared expert."""
     return len(tensor.shape) == 2 and tensor.shape[0] == 1 and tensor.role in ("linear", "router")
 
 
 def _feed_forward_projection_count(block: Mlp | Moe | None) -> int:
+    """Return the number of linear layers in a feed-forward block, without routed experts."""
     if isinstance(block, Mlp):
         return 3 if block.gated and not block.fused_gate_up else 2
     return 3 if isinstance(block, Moe) and block.shared_intermediate else 0
 
 
 def count_readers(tuning: LayerTuning, places: tuple[int, ...]) -> ReaderCounts:
-    """Return how many of the projections at `places` are trained, adapted and frozen."""
+    """Return how many of the projections at the indices `places` are trained, adapted and frozen."""
     found = [tuning.statuses[place] for place in places]
     return ReaderCounts(found.count("trained"), found.count("adapted"), found.count("frozen"))
 
@@ -118,7 +120,7 @@ _TOWERS: Final = ("vision", "audio")
 
 
 class TunedLayers(NamedTuple):
-    """`number` equal layers that are trained alike; layers that no gradient reaches are left out."""
+    """A number of equal layers that are trained alike and that a gradient reaches."""
 
     stack: Stack
     layer: Layer
@@ -145,7 +147,7 @@ class Tuning(NamedTuple):
 
 
 def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
-    """Return the part of `architecture` that `workload` trains, its defaults filled in.
+    """Return the part of the network that `workload` (defaults filled in) trains.
 
     Raises:
         SpecError: If no linear layer has one of the names, or no parameter matches one of the patterns.
@@ -163,6 +165,7 @@ def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
 def _tuning_with_options(
     architecture: Architecture, method: Method, lora: Lora | None, patterns: tuple[str, ...], checkpointed: bool = False
 ) -> Tuning:
+    """Return the trained part of a network; cached on those workload fields that it depends on."""
     chosen = _TensorSelector(lora if method != "full" else None, patterns)
     layers: list[TunedLayers] = []
     trained = [item for stack in architecture.stacks for item in _trained_outside_layers(stack, chosen, behind=False)]
@@ -173,7 +176,7 @@ def _tuning_with_options(
         # A decoder has an input of its own; the encoder's gradient arrives through cross-attention.
         decodes = architecture.kind == "encoder-decoder" and stack is architecture.main
         entered = starts_before or checkpointed if decodes else reached
-        tuned, reached, own = _tune_stack(stack, chosen, entered, crossed=decodes and reached)
+        tuned, reached, own = _tune_stack(stack, chosen, entered, gradient_from_decoder=decodes and reached)
         if not (architecture.kind == "vision-language" and stack.name in _TOWERS):
             layers += tuned
         trained += own
@@ -201,7 +204,7 @@ def _tuning_with_options(
 
 
 class _TensorSelector:
-    """Selector of the trained tensors by name, which records targets and patterns that never matched."""
+    """Chooses the trained tensors by name, and records targets and patterns that matched no tensor."""
 
     def __init__(self, lora: Lora | None, patterns: tuple[str, ...]) -> None:
         self.lora = lora
@@ -213,21 +216,22 @@ class _TensorSelector:
 
     @property
     def by_place(self) -> bool:
-        """Return whether equal layers may be trained differently."""
+        """Return whether equal layers may be trained differently, because patterns name single layers."""
         return bool(self.patterns)
 
     def status(self, path: str, tensor: Tensor) -> Status:
-        """Return the training status of `tensor`, found at `path`."""
+        """Return the status (frozen, trained or adapted) of `tensor`, whose dotted name is `path`."""
         if self.lora is not None:
             return "adapted" if self._is_adapted(path, tensor) else "frozen"
         if not self.patterns:
             return "trained"
-        met = [pattern for pattern in self.patterns if matches(path, pattern)]
+        met = [pattern for pattern in self.patterns if matches_pattern(path, pattern)]
         self._unmatched.difference_update(met)
         self._seen.setdefault(path)
         return "trained" if met else "frozen"
 
     def _is_adapted(self, path: str, tensor: Tensor) -> bool:
+        """Return whether a LoRA target names the linear layer at `path`."""
         if self.lora is None or not is_linear(tensor):
             return False
         self._seen.setdefault(path.removesuffix(".weight").rpartition(".")[2])
@@ -238,57 +242,63 @@ class _TensorSelector:
         return bool(met)
 
     def check(self) -> None:
-        """Raise an error if a target or a pattern never matched."""
+        """Raise an error if a LoRA target or a parameter pattern matched no tensor."""
         if not self._unmatched:
             return
         first = sorted(self._unmatched)[0]
         known = list(self._seen)
         if self.lora is not None:
             raise SpecError(
-                "lora.targets", f"no linear layer is named {first!r}", f"Available names: {', '.join(known)}."
+                "lora.targets",
+                f"no linear layer of the model is named {first!r}",
+                f"Available names: {', '.join(known)}.",
             )
         raise SpecError(
-            "trainable", f"no parameter matches {first!r}", f"Examples of parameter names: {', '.join(known[:3])}."
+            "trainable",
+            f"no parameter of the model matches {first!r}",
+            f"Examples of parameter names: {', '.join(known[:3])}.",
         )
 
 
-def matches(path: str, pattern: str) -> bool:
-    """Return whether `pattern` matches whole parts of the dotted `path`: `layers.3`, `lm_head` or `*norm*`."""
+def matches_pattern(path: str, pattern: str) -> bool:
+    """Return whether `pattern`, such as `layers.3` or `*norm*`, matches whole parts of the dotted name `path`."""
     return fnmatchcase(f".{path}.", f"*.{pattern}.*")
 
 
 def _trained_outside_layers(stack: Stack, chosen: _TensorSelector, *, behind: bool) -> list[tuple[Tensor, int]]:
-    """Return the trained tensors before, or behind, the layers."""
+    """Return the trained tensors before the layers, or behind them, with their counts."""
     tensors = stack.after if behind else stack.before
     return [item for tensor in tensors for item in _trained_tensors(tensor, chosen.status(tensor.name, tensor), chosen)]
 
 
 def _tune_stack(
-    stack: Stack, chosen: _TensorSelector, reached: bool, *, crossed: bool
+    stack: Stack, selector: _TensorSelector, reached: bool, *, gradient_from_decoder: bool
 ) -> tuple[list[TunedLayers], bool, list[tuple[Tensor, int]]]:
-    """Return the layers that a gradient passes through, whether it continues beyond them, and their trained tensors.
+    """Return the stack's tuned layers, whether a gradient continues behind them, and the trained tensors.
 
-    `crossed` means that a gradient enters through cross-attention.
+    `gradient_from_decoder` means that a gradient enters through cross-attention.
     """
     runs: dict[tuple[Layer, LayerTuning], int] = {}
     trained: dict[Tensor, int] = {}
-    for group, place, count in _groups_in_order(stack, chosen.by_place or not reached):
+    for group, place, count in _groups_in_order(stack, selector.by_place or not reached):
         layer = group.layer
-        statuses = tuple(chosen.status(f"layers.{place}.{tensor.name}", tensor) for tensor in layer.tensors)
-        touched = any(status != "frozen" for status in statuses) or (crossed and layer.cross_attention is not None)
+        statuses = tuple(selector.status(f"layers.{place}.{tensor.name}", tensor) for tensor in layer.tensors)
+        touched = any(status != "frozen" for status in statuses) or (
+            gradient_from_decoder and layer.cross_attention is not None
+        )
         if touched or reached:
             key = (layer, LayerTuning(statuses, reached))
             runs[key] = runs.get(key, 0) + count
         reached = reached or touched
         for tensor, status in zip(layer.tensors, statuses, strict=True):
-            for made, copies in _trained_tensors(tensor, status, chosen):
+            for made, copies in _trained_tensors(tensor, status, selector):
                 trained[made] = trained.get(made, 0) + copies * count
     tuned = [TunedLayers(stack, layer, tuning, count) for (layer, tuning), count in runs.items()]
     return tuned, reached, list(trained.items())
 
 
 def _groups_in_order(stack: Stack, one_by_one: bool) -> Iterator[tuple[LayerGroup, int, int]]:
-    """Yield groups with their position and number of layers: each layer alone where positions matter."""
+    """Yield groups of layers with index and count: each layer alone where its index matters."""
     if not one_by_one:
         yield from ((group, group.places[0] if group.places else 0, group.count) for group in stack.groups)
         return
@@ -297,13 +307,14 @@ def _groups_in_order(stack: Stack, one_by_one: bool) -> Iterator[tuple[LayerGrou
 
 
 def _trained_tensors(tensor: Tensor, status: Status, chosen: _TensorSelector) -> list[tuple[Tensor, int]]:
+    """Return what is trained of `tensor`, with counts: the tensor itself, its adapters, or nothing."""
     if status == "adapted" and chosen.lora is not None:
         return [(made, tensor.copies) for made in adapter_tensors(tensor, chosen.lora)]
     return [(tensor.evolve(copies=1), tensor.copies)] if status == "trained" else []
 
 
 def adapter_tensors(tensor: Tensor, lora: Lora) -> tuple[Tensor, ...]:
-    """Return the adapter tensors of the linear layer `tensor`.
+    """Return the LoRA tensors A and B (with DoRA also the magnitude) of the linear layer `tensor`.
 
     **Formula**: r · (in + out) parameters; DoRA adds a magnitude for each output.
 

@@ -1,28 +1,28 @@
-"""Gradients in flight during the backward pass through one layer, in full fine-tuning."""
+"""Gradients alive during the backward pass through one layer, in full fine-tuning."""
 
 from functools import lru_cache
 from typing import Final
 
-from planner.memory.kernels import AttentionKind, is_masked, kernel_of, softmax_bytes
+from planner.memory.kernels import AttentionKind, attention_kernel, needs_explicit_mask, softmax_bytes
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.layer import (
     feed_forward_norm_saved,
-    freed_before_experts,
+    freed_bytes_before_experts,
     mixer_output_width,
-    norms_behind,
+    norm_bytes_behind_blocks,
     saved_by_layer,
 )
 from planner.memory.training.saved import BackwardPoint, SavedPerToken
 from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe
 
 _TWO_BRANCHES: Final[tuple[Activation, ...]] = ("gelu-new", "quick-gelu")
-"""Activations computed step by step in Python, where two branches meet in a product.
+"""Activation functions computed step by step in Python, in which two branches meet in a product.
 
 ReLU counts as two as well: its result is also the next projection's input and stays alive while its gradient is
 computed.
 """
 SCORE_GRADIENTS: Final = 3
-"""Score-sized tensors of the softmax's backward pass: output gradient, product in the kernel, input gradient."""
+"""Number of score-sized tensors in the softmax's backward pass: output gradient, product, input gradient."""
 
 
 @lru_cache(maxsize=4096)
@@ -35,7 +35,7 @@ def backward_points(
     attention: AttentionKind,
     checkpointed: bool,
 ) -> tuple[BackwardPoint, ...]:
-    """Return the points of the backward pass through `layer` at which memory may peak: one or more per block.
+    """Return the moments of the backward pass through `layer` at which memory may peak, at least one per block.
 
     **Formula**: in the feed-forward block w · n · i + r · h: the gradients of its n branches (two where a gate or
     an activation computed step by step creates them) and of its last projection; before that, where experts'
@@ -52,7 +52,7 @@ def backward_points(
         _feed_forward_point(
             every * (feed_forward_gradient_bytes(block, hidden, precision, checkpointed) + stream),
             block,
-            last_projection(block, hidden),
+            last_projection_parameters(block, hidden),
         )
     ]
     if isinstance(block, Moe) and not block.every_expert:
@@ -66,17 +66,19 @@ def backward_points(
 
 
 def _feed_forward_point(size_bytes: int, block: Mlp | Moe | None, gradients: int) -> BackwardPoint:
+    """Return a moment of the backward pass with the parameters that have gradients by then."""
     return BackwardPoint(size_bytes, gradients, 0 if isinstance(block, Moe) else gradients)
 
 
 def _score_gradient_bytes(
     layer: Layer, hidden: int, tokens: int, precision: Precision, attention: AttentionKind
 ) -> int | None:
+    """Return the bytes per token of gradients alive in eager attention's scores, None for fused kernels."""
     mixer = layer.mixer
     if not isinstance(mixer, Attention | LatentAttention):
         return None
-    masked = is_masked(layer, tokens, attention)
-    kernel = kernel_of(mixer, precision, attention, masked)
+    masked = needs_explicit_mask(layer, tokens, attention)
+    kernel = attention_kernel(mixer, precision, attention, masked)
     if kernel == "fused":
         return None
     ledger = saved_by_layer(layer, hidden, precision, attention, masked)
@@ -87,13 +89,13 @@ def _score_gradient_bytes(
 
 
 def _freed_before_attention(layer: Layer, hidden: int, ledger: SavedPerToken, precision: Precision) -> int:
-    """Return the bytes per token freed before attention: the feed-forward block, its norms and attention's output."""
-    norms = feed_forward_norm_saved(layer, hidden, precision) + norms_behind(layer, hidden, precision)
+    """Return the saved bytes per token that are freed before the backward pass reaches attention."""
+    norms = feed_forward_norm_saved(layer, hidden, precision) + norm_bytes_behind_blocks(layer, hidden, precision)
     return ledger.feed_forward + norms + precision.compute_bytes * mixer_output_width(layer.mixer)
 
 
 def feed_forward_gradient_bytes(block: Mlp | Moe | None, hidden: int, precision: Precision, checkpointed: bool) -> int:
-    """Return the size in bytes of gradients in flight per token during the backward pass through `block`."""
+    """Return the gradient bytes per token alive in the backward pass of the feed-forward `block`."""
     size = precision.compute_bytes
     if block is None:
         return size * hidden
@@ -108,25 +110,25 @@ def feed_forward_gradient_bytes(block: Mlp | Moe | None, hidden: int, precision:
 
 
 def expert_gradient_bytes(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token of the gate and up gradients, once the experts' outputs have been freed."""
-    freed = freed_before_experts(block, hidden, precision)
+    """Return the bytes per token of experts' gate and up gradients, after the experts' outputs are freed."""
+    freed = freed_bytes_before_experts(block, hidden, precision)
     if block.every_expert:
         return precision.compute_bytes * block.visits * block.intermediate * 2 - freed
     return precision.residual_bytes * block.visits * (2 * block.intermediate - hidden) - freed
 
 
 def expert_weighting_bytes(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the gradient bytes per token where experts' outputs are weighted: sum, reordered sum, and each output.
+    """Return the gradient bytes per token at the weighting of expert outputs: sum, reordered sum, each output.
 
     **Source**: transformers `integrations.moe.grouped_mm_experts_forward`; an fp32 router's weights are in fp32, and so
     is what they are multiplied with.
     """
     weighted = 4 if block.fp32_router else precision.residual_bytes
-    return 3 * block.visits * hidden * weighted - freed_before_experts(block, hidden, precision)
+    return 3 * block.visits * hidden * weighted - freed_bytes_before_experts(block, hidden, precision)
 
 
-def last_projection(block: Mlp | Moe | None, hidden: int) -> int:
-    """Return the number of parameters of the projection that the backward pass reaches first."""
+def last_projection_parameters(block: Mlp | Moe | None, hidden: int) -> int:
+    """Return the parameters of the feed-forward projection that the backward pass reaches first."""
     if block is None:
         return 0
     if not isinstance(block, Moe):
@@ -136,7 +138,7 @@ def last_projection(block: Mlp | Moe | None, hidden: int) -> int:
 
 
 def feed_forward_parameters(block: Mlp | Moe | None, hidden: int) -> int:
-    """Return the number of parameters of all projections of the feed-forward block."""
+    """Return the number of parameters in all projections of the feed-forward block."""
     if block is None:
         return 0
     every = block.intermediate * (block.experts if isinstance(block, Moe) else 1) * (3 if block.gated else 2)

@@ -1,4 +1,4 @@
-"""Activations of one transformer layer saved for the backward pass, operation by operation.
+"""Activations that one transformer layer saves for the backward pass, operation by operation.
 
 Each operation of a layer saves the inputs of its derivative: bytes per token, separately for norms, attention,
 feed-forward and dropout, so that every share has its own formula.
@@ -10,7 +10,7 @@ checked by `tests/memory/test_formulas_against_traces.py` against traces, operat
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.memory.kernels import MASK, AttentionKind, kernel_of, repeats_heads, softmax_bytes
+from planner.memory.kernels import MASK, AttentionKind, attention_kernel, repeats_heads, softmax_bytes
 from planner.memory.precision import Precision
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import (
@@ -27,11 +27,11 @@ from planner.models.architecture import (
 )
 
 STATISTIC: Final = 4
-"""Bytes of one fp32 statistic: a mean, a reciprocal deviation, a log-sum-exp."""
+"""Bytes of one fp32 statistic that an operator saves, such as a norm's mean or a softmax's log-sum-exp."""
 
 
 class _ActivationTensors(NamedTuple):
-    """Tensors of the intermediate width saved by an activation function and the product after it.
+    """Number of tensors of intermediate width saved by an activation function and the product after it.
 
     `fp32` of them are in fp32 under autocast, which computes powers there (`pow` is in CUDA's list, not in the CPU's).
     """
@@ -53,18 +53,18 @@ KEPT_BY_ACTIVATION: Final[dict[Activation, _ActivationTensors]] = {
 }
 
 
-def keeps_result(activation: Activation, *, gated: bool) -> bool:
-    """Return whether an activation saves its output; if that is dropped, the result of dropout is saved too."""
+def saves_activation_output(activation: Activation, *, gated: bool) -> bool:
+    """Return whether an activation function saves its output, not its input (ReLU)."""
     return activation == "relu" and not gated
 
 
 def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
-    """Return the bytes saved by a feed-forward block. Routed experts run in the stream's format, without autocast."""
+    """Return the activation bytes per token saved by a feed-forward block, routed experts included."""
     if block is None:
         return 0
     size = precision.compute_bytes
     if isinstance(block, Mlp):
-        dropped = size if keeps_result(block.activation, gated=block.gated) and block.dropout else 0
+        dropped = size if saves_activation_output(block.activation, gated=block.gated) and block.dropout else 0
         return block.intermediate * (
             _bytes_per_intermediate_element(block.gated, block.activation, precision) + dropped
         )
@@ -73,8 +73,8 @@ def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precisio
     return _experts_saved_bytes(block, hidden, precision) + shared + _router_saved_bytes(block, hidden, precision)
 
 
-def freed_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token of a shared expert that runs after the routed experts and is freed before these.
+def freed_bytes_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
+    """Return the bytes per token of a shared expert that the backward pass frees before the routed experts.
 
     **Source**: transformers' DeepSeek. A shared expert whose output is weighted runs before the routed ones (Qwen2).
     """
@@ -85,7 +85,7 @@ def freed_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
 
 
 def _experts_saved_bytes(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the bytes that experts save: input and output, or input and weighted copy if all compute all tokens."""
+    """Return the bytes per token saved by routed experts: inputs, intermediate tensors and outputs."""
     wide = 2 * hidden + block.intermediate * ((2 if block.gated else 0) + KEPT_BY_ACTIVATION[block.activation].tensors)
     if not (block.every_expert and precision.autocast):
         return block.visits * precision.residual_bytes * wide
@@ -95,12 +95,13 @@ def _experts_saved_bytes(block: Moe, hidden: int, precision: Precision) -> int:
 
 
 def _router_saved_bytes(block: Moe, hidden: int, precision: Precision) -> int:
+    """Return the bytes per token saved by the router: its probabilities, and an fp32 copy of its input."""
     copied = 4 * hidden if block.fp32_router and precision.residual_bytes < 4 else 0
     return copied + STATISTIC * block.experts
 
 
 def _bytes_per_intermediate_element(gated: bool, activation: Activation, precision: Precision) -> int:
-    """Return the bytes saved per element of the intermediate width; a gate adds itself and the product.
+    """Return the saved bytes per element of the intermediate width: activation, gate and product.
 
     A gate is multiplied with the activation as it is, in fp32 too.
     """
@@ -111,19 +112,19 @@ def _bytes_per_intermediate_element(gated: bool, activation: Activation, precisi
 
 
 INDEX: Final = 8
-"""Bytes of one index: the position of a maximum, an expert, a bucket."""
+"""Bytes of one saved 64-bit index, such as that of a maximum, an expert or a position bucket."""
 
 
 @lru_cache(maxsize=4096)
 def saved_by_layer(
     layer: Layer, hidden: int, precision: Precision, attention: AttentionKind, masked: bool = False
 ) -> SavedPerToken:
-    """Return the activation bytes saved by one `layer`; `masked` means that the fused kernel receives an explicit mask.
+    """Return the activation bytes saved by one `layer`; `masked`: the fused kernel gets an explicit mask.
 
     **Formula** (bf16, RMSNorm, gated MLP, flash): 16h + 4q + 4kv + 8i + 4a + 8 bytes per token, made of norms
     2 · (4h + 2h + 2h + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
     """
-    norms = _norms_and_readers_bytes(layer, hidden, precision) + scaled_bytes(layer, hidden, precision)
+    norms = _norms_and_readers_bytes(layer, hidden, precision) + layer_scale_bytes(layer, hidden, precision)
     saved = SavedPerToken(
         norms=norms // layer.stream_shards,
         feed_forward=feed_forward_bytes(layer.feed_forward, hidden, precision),
@@ -137,22 +138,22 @@ def saved_by_layer(
 
 
 def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
-    """Return the bytes that one norm over `width` elements saves per token, its output not counted.
+    """Return the bytes per token saved by one norm over `width` elements, without its output.
 
     **Formula**: fused LayerNorm r·h + 8; fused RMSNorm r·h + 4; step-by-step RMSNorm 4h (fp32 input) + 4 (reciprocal
-    root) + r·h (normalised input in the stream's format; 4h where the weight multiplies in fp32) + r·h where the input
+    root) + r·h (normalized input in the stream's format; 4h where the weight multiplies in fp32) + r·h where the input
     itself is scaled and r < 4; step-by-step LayerNorm 4h more, since the centred input is computed twice.
     """
     return _grouped_norm_bytes(norm, width, precision.residual_bytes)
 
 
-def stack_positions(stack: Stack, tokens: int) -> int:
-    """Return the tokens one sequence has in `stack`: its fixed length, or `tokens`."""
+def stack_token_count(stack: Stack, tokens: int) -> int:
+    """Return the tokens per sequence in `stack`: its fixed number of positions, or `tokens`."""
     return stack.positions or tokens
 
 
 def _mixer_reader_count(layer: Layer) -> int:
-    """Return how many projections read the mixer's normed input."""
+    """Return how many projections read the normed input of a layer's mixer."""
     if isinstance(layer.mixer, Attention):
         return 1 if layer.mixer.fused_qkv else 3
     if isinstance(layer.mixer, LatentAttention):
@@ -161,7 +162,7 @@ def _mixer_reader_count(layer: Layer) -> int:
 
 
 def _feed_forward_reader_count(block: Mlp | Moe | None) -> int:
-    """Return how many projections read the feed-forward block's normed input; routed experts copy theirs."""
+    """Return how many projections read the feed-forward block's normed input; routed experts read a copy."""
     if isinstance(block, Mlp):
         return 2 if block.gated and not block.fused_gate_up else 1
     if isinstance(block, Moe):
@@ -170,7 +171,7 @@ def _feed_forward_reader_count(block: Mlp | Moe | None) -> int:
 
 
 def _norms_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Return the size in bytes of the norms and of the normed values that projections read.
+    """Return the bytes per token saved by a layer's norms and by the projections of their outputs.
 
     Without autocast the readers share the norm's output. Under autocast each of them keeps a cast copy of its own.
     Norms side by side (parallel blocks) share one input. Norms behind a block read a projection's output.
@@ -185,14 +186,14 @@ def _norms_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) ->
         inputs = max(layer.norm_count, 1) if inputs else 0
     behind = _norm_count_behind_blocks(layer)
     own = (layer.norm_count - behind) * norm_bytes(layer.norm, hidden, precision)
-    own += norms_behind(layer, hidden, precision)
+    own += norm_bytes_behind_blocks(layer, hidden, precision)
     if layer.parallel and layer.norm.native:
         own -= (layer.norm_count - 1) * precision.residual_bytes * hidden
     return own + inputs * precision.compute_bytes * hidden
 
 
 def _norm_count_behind_blocks(layer: Layer) -> int:
-    """Return the number of norms after blocks, which no projection reads."""
+    """Return the number of norms that follow a block, of which no projection reads the output."""
     readers = (
         _mixer_reader_count(layer),
         _feed_forward_reader_count(layer.feed_forward),
@@ -201,13 +202,13 @@ def _norm_count_behind_blocks(layer: Layer) -> int:
     return 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
 
 
-def norms_behind(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token saved by norms that follow a block and normalise its output."""
+def norm_bytes_behind_blocks(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return the bytes per token saved by norms that follow a block and normalize its output."""
     return _norm_count_behind_blocks(layer) * _grouped_norm_bytes(layer.norm, hidden, precision.compute_bytes)
 
 
 def feed_forward_norm_saved(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token saved by the norm before the feed-forward block and by its readers."""
+    """Return the bytes per token saved by the norm before the feed-forward block and its reading projections."""
     if layer.parallel or layer.norm_count < 2:
         return 0
     readers = _feed_forward_reader_count(layer.feed_forward)
@@ -216,7 +217,7 @@ def feed_forward_norm_saved(layer: Layer, hidden: int, precision: Precision) -> 
 
 
 def mixer_output_width(mixer: Mixer | None) -> int:
-    """Return the width in elements of a mixer's output, before its output projection."""
+    """Return the number of elements per token that a mixer passes to its output projection."""
     if isinstance(mixer, Attention):
         return mixer.q_dim
     if isinstance(mixer, LatentAttention):
@@ -231,7 +232,7 @@ def saved_by_mixer(
     layer: Layer,
     masked: bool,
 ) -> SavedPerToken:
-    """Return the activation bytes saved by `mixer`, split into attention and scores."""
+    """Return the activation bytes saved by `mixer`: per token, and per query-key pair for scores."""
     if isinstance(mixer, StateMixer):
         return SavedPerToken(attention=_scan_bytes(mixer, precision))
     if isinstance(mixer, LatentAttention):
@@ -242,9 +243,9 @@ def saved_by_mixer(
 def _saved_by_attention(
     mixer: Attention, precision: Precision, kind: AttentionKind, layer: Layer, masked: bool
 ) -> SavedPerToken:
-    """Return the activation bytes saved by attention, with scores or mask per query-key pair."""
+    """Return the activation bytes saved by attention: per token, and per query-key pair for scores or masks."""
     size = precision.compute_bytes
-    kernel = kernel_of(mixer, precision, kind, masked)
+    kernel = attention_kernel(mixer, precision, kind, masked)
     q, kv = mixer.q_dim, mixer.kv_dim
     keys_values = 2 * (q if repeats_heads(mixer, kernel, kind, masked) else kv)
     if mixer.fused_qkv and mixer.rotary and kernel == "fused":
@@ -263,7 +264,7 @@ def _saved_by_attention(
 
 
 def _fused_output_bytes(mixer: Attention, precision: Precision, masked: bool) -> int:
-    """Return the bytes saved for row sums, and for the copy of flash attention's output if stored head by head."""
+    """Return the bytes per token saved of a fused kernel's row sums, and of its output if it is copied."""
     flash = precision.compute_bytes < 4 and not masked
     return STATISTIC * mixer.heads + (precision.compute_bytes * mixer.q_dim if mixer.heads_first and flash else 0)
 
@@ -271,14 +272,14 @@ def _fused_output_bytes(mixer: Attention, precision: Precision, masked: bool) ->
 def saved_by_cross_attention(
     mixer: Attention | None, hidden: int, precision: Precision, kind: AttentionKind
 ) -> SavedPerToken:
-    """Return the bytes saved by cross-attention: queries and output per token, keys and values per encoder token.
+    """Return the bytes saved by cross-attention: per decoder token, and per encoder token for keys and values.
 
     Under autocast the projections of keys and values each save a cast copy of the encoder's output.
     """
     if mixer is None:
         return SavedPerToken()
     size = precision.compute_bytes
-    kernel = kernel_of(mixer, precision, kind, mixer.position_bias)
+    kernel = attention_kernel(mixer, precision, kind, mixer.position_bias)
     casts = 2 * size * hidden if precision.autocast else 0
     fused = kernel == "fused"
     return SavedPerToken(
@@ -289,14 +290,14 @@ def saved_by_cross_attention(
 
 
 def position_bias_bytes(mixer: object, precision: Precision, kind: AttentionKind) -> int:
-    """Return the size in bytes of the position bias that a layer passes to the fused kernel as a mask."""
+    """Return the bytes per query-key pair of the position bias that the fused kernel receives as a mask."""
     if not isinstance(mixer, Attention) or not mixer.position_bias or kind == "eager":
         return 0
     return mixer.heads * precision.compute_bytes
 
 
 def _grouped_norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
-    """Return the bytes saved by a norm of `groups` vectors with `width` elements in total, of `size` bytes each."""
+    """Return the bytes per token saved by a norm of `groups` vectors with `width` elements in total."""
     if norm.native:
         read = 4 if norm.upcast else size
         return read * width + STATISTIC * groups * (2 if norm.kind == "layer" else 1)
@@ -306,7 +307,7 @@ def _grouped_norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> i
 
 
 def _qk_norm_bytes(norm: Norm, mixer: Attention, precision: Precision) -> int:
-    """Return the bytes saved by the norm of queries and keys, which reads a projection's output.
+    """Return the bytes per token saved by the norms of queries and keys.
 
     Without weights its output is what attention saves anyway.
     """
@@ -319,7 +320,7 @@ def _qk_norm_bytes(norm: Norm, mixer: Attention, precision: Precision) -> int:
 
 
 def _score_matrix_bytes(mixer: Attention | LatentAttention, precision: Precision) -> int:
-    """Return the bytes saved of eager attention's scores: softmax, its cast, dropout's mask and result."""
+    """Return the bytes per query-key pair saved of eager attention: softmax, its cast, dropout's mask and result."""
     size = precision.compute_bytes
     softmax = softmax_bytes(mixer, "eager", precision)
     cast = 0 if softmax == size else size
@@ -331,6 +332,7 @@ def _score_matrix_bytes(mixer: Attention | LatentAttention, precision: Precision
 def _saved_by_latent_attention(
     mixer: LatentAttention, precision: Precision, kind: AttentionKind, layer: Layer
 ) -> SavedPerToken:
+    """Return the activation bytes saved by latent attention: per token, and per query-key pair for scores."""
     size = precision.compute_bytes
     query_key = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
     value = mixer.heads * mixer.v_head_dim
@@ -345,18 +347,18 @@ def _saved_by_latent_attention(
 
 
 def _scan_bytes(mixer: StateMixer, precision: Precision) -> int:
-    """Return the bytes saved by a scan: the expanded stream before and after the convolution, gate and result."""
+    """Return the bytes per token saved by a state-space scan: stream around the convolution, gate and result."""
     return 4 * precision.compute_bytes * mixer.inner_dim
 
 
-def scaled_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Return the bytes saved of block outputs that a learned vector scales, for the vector's gradient."""
+def layer_scale_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return the bytes per token of block outputs saved for the gradient of a learned layer scale."""
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
     return blocks * precision.compute_bytes * hidden if layer.scaled else 0
 
 
 def dropout_bytes(layer: Layer, hidden: int) -> int:
-    """Return the bytes saved for dropout: masks of the block outputs, and of the activations if dropped."""
+    """Return the bytes per token of dropout masks: of block outputs, and of activations."""
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
     inner = 0
     block = layer.feed_forward

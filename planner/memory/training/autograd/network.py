@@ -1,13 +1,13 @@
-"""Activations of a whole network saved for the backward pass, with or without checkpointing."""
+"""Activations that a whole network saves for the backward pass, with or without checkpointing."""
 
 from functools import lru_cache
 from math import prod
 
-from planner.memory.kernels import MASK, AttentionKind, is_masked, mask_bytes
+from planner.memory.kernels import MASK, AttentionKind, mask_bytes, needs_explicit_mask
 from planner.memory.logits import predicts_every_token
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.backward import backward_points
-from planner.memory.training.autograd.layer import INDEX, norm_bytes, saved_by_layer, stack_positions
+from planner.memory.training.autograd.layer import INDEX, norm_bytes, saved_by_layer, stack_token_count
 from planner.memory.training.saved import (
     BackwardPoint,
     SavedActivations,
@@ -34,7 +34,7 @@ def saved_by_network(
     stacks: list[SavedByStack] = []
     tokens = 0
     for stack in trained_stacks(architecture):
-        source, tokens = tokens, stack_positions(stack, length)
+        source, tokens = tokens, stack_token_count(stack, length)
         stacks.append(
             _saved_by_stack(architecture, stack, sequences, tokens, source, precision, attention, checkpointed)
         )
@@ -60,33 +60,33 @@ def _saved_by_stack(
     stack: Stack,
     sequences: int,
     tokens: int,
-    source: int,
+    encoder_tokens: int,
     precision: Precision,
     attention: AttentionKind,
     checkpointed: bool,
 ) -> SavedByStack:
-    """Return the activations saved by one stack for `tokens` of each sequence, after an encoder's `source` tokens."""
-    every, shards = sequences * tokens, stack.groups[0].layer.stream_shards
-    before, behind = (every * kept // shards for kept in _bytes_outside_layers(stack, architecture, precision))
+    """Return the activations saved by one stack for `tokens` per sequence, after `encoder_tokens` of an encoder."""
+    total_tokens, shards = sequences * tokens, stack.groups[0].layer.stream_shards
+    before, behind = (total_tokens * kept // shards for kept in _bytes_outside_layers(stack, architecture, precision))
     kept = SavedBytes(
         norms=before + behind,
-        scores=shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed),
-        dropout=every * MASK * stack.hidden // shards if stack.embedding_dropout else 0,
+        scores=shared_scores(stack, sequences, tokens, encoder_tokens, precision, attention, checkpointed),
+        dropout=total_tokens * MASK * stack.hidden // shards if stack.embedding_dropout else 0,
     )
     first, largest = before, 0
     if checkpointed:
-        first += every * first_input(stack, precision) // shards
+        first += total_tokens * first_checkpoint_bytes(stack, precision) // shards
         first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
     points: list[BackwardPoint] = []
     layers: list[tuple[int, SavedPerToken]] = []
     for group in stack.groups:
-        masked = is_masked(group.layer, tokens, attention)
+        masked = needs_explicit_mask(group.layer, tokens, attention)
         layer = saved_by_layer(group.layer, stack.hidden, precision, attention, masked)
-        each = layer.for_batch(sequences, tokens, source)
+        each = layer.for_batch(sequences, tokens, encoder_tokens)
         largest = max(largest, each.total)
         points += backward_points(group.layer, stack.hidden, sequences, tokens, precision, attention, checkpointed)
         if checkpointed:
-            inputs = group.count * every * stack.hidden * precision.residual_bytes
+            inputs = group.count * total_tokens * stack.hidden * precision.residual_bytes
             kept += SavedBytes(checkpoints=inputs // shards)
         else:
             kept += each * group.count
@@ -96,7 +96,7 @@ def _saved_by_stack(
 
 
 def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
-    """Return the stacks that a training step runs through: vision and audio towers get no input."""
+    """Return the stacks that run in a training step; vision and audio towers get no input."""
     if architecture.kind != "vision-language":
         return architecture.stacks
     return tuple(stack for stack in architecture.stacks if stack.name not in ("vision", "audio"))
@@ -106,12 +106,12 @@ def shared_scores(
     stack: Stack,
     sequences: int,
     tokens: int,
-    source: int,
+    encoder_tokens: int,
     precision: Precision,
     attention: AttentionKind,
     checkpointed: bool,
 ) -> int:
-    """Return the size in bytes of masks and biases shared by checkpointed layers, and of position-bias inputs.
+    """Return the bytes of masks and position biases that layers share, and of the biases' bucket indices.
 
     **Formula**: 8 · s² for the bucket of each pair of positions; a · s · s' zeros where cross-attention has none; with
     checkpoints the biases of a · s² pairs.
@@ -120,14 +120,14 @@ def shared_scores(
     layer = stack.groups[0].layer
     if not isinstance(layer.mixer, Attention) or not layer.mixer.position_bias:
         return masks
-    zeros = layer.mixer.heads * tokens * source * precision.compute_bytes if layer.cross_attention else 0
+    zeros = layer.mixer.heads * tokens * encoder_tokens * precision.compute_bytes if layer.cross_attention else 0
     biases = layer.mixer.heads * precision.parameter_bytes if checkpointed else 0
     return masks + (INDEX + biases) * tokens * tokens + zeros
 
 
 @lru_cache(maxsize=512)
 def _bytes_outside_layers(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
-    """Return the bytes saved per token before and behind the layers.
+    """Return the bytes per token saved before the layers, and behind them.
 
     The first norms' output is counted with the layer that reads it.
     """
@@ -137,7 +137,7 @@ def _bytes_outside_layers(stack: Stack, architecture: Architecture, precision: P
 
 
 def _stem_bytes(stack: Stack, precision: Precision) -> int:
-    """Return the bytes that the convolutions before the layers save per position: image or sound, and intermediates.
+    """Return the bytes per position saved by the convolutions before the layers of an image or audio encoder.
 
     **Formula**: the elements of each position, in the stream's format and under autocast once more; for
     sound the first convolution's output and its GELU, twice as long, and the second one's output: 5 · h · w.
@@ -154,14 +154,14 @@ def _stem_bytes(stack: Stack, precision: Precision) -> int:
     return (precision.residual_bytes + copied) * prod(convolutions[0].shape[1:])
 
 
-def first_input(stack: Stack, precision: Precision) -> int:
-    """Return the bytes per token of the first layer's checkpoint, 0 if its norm saves the input anyway."""
+def first_checkpoint_bytes(stack: Stack, precision: Precision) -> int:
+    """Return the bytes per token of the first layer's checkpoint, 0 if its norm saves the same input."""
     kept = stack.groups[0].layer.norm.native or precision.residual_bytes == 4
     return 0 if kept else precision.residual_bytes * stack.hidden
 
 
 def _bytes_behind_layers(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
-    """Return the bytes saved per token behind the last layer: norms, projections with activations, the head's input.
+    """Return the bytes per token saved behind the last layer: norms, projections, input of the head.
 
     A projection's output is saved for its activation, its input unless a norm behind the layers saves it as its
     output. An encoder's output is also the model's own and stays in the stream's format.
@@ -181,5 +181,5 @@ def _bytes_behind_layers(stack: Stack, architecture: Architecture, precision: Pr
 
 
 def is_norm(tensor: Tensor, width: int) -> bool:
-    """Return whether `tensor` scales a norm over `width` elements."""
+    """Return whether `tensor` is the weight of a norm over `width` elements."""
     return tensor.role == "norm" and tensor.shape == (width,) and not tensor.name.endswith("bias")

@@ -2,7 +2,12 @@
 
 from small_models import DEEPSEEK, bundled, other
 
-from planner.memory.software.litgpt.ledger import BlockSettings, graph_matrix_elements, quantised_inputs, saved_by_block
+from planner.memory.software.litgpt.ledger import (
+    BlockSettings,
+    bitsandbytes_input_bytes,
+    graph_matrix_elements,
+    saved_by_block,
+)
 from planner.memory.software.litgpt.parts import AdaptedParts
 
 QUERY_VALUE = AdaptedParts(frozenset({"query", "value"}), 8, dropout=True)
@@ -18,8 +23,8 @@ def layer(name="meta-llama/Llama-3.1-8B"):
     return bundled().models.model(name).main.groups[0].layer
 
 
-def kept(parts, *, reached=True, stream=2, quantised=False, name="meta-llama/Llama-3.1-8B"):
-    return saved_by_block(layer(name), H, BlockSettings(stream, 2, parts, quantised), reached)
+def kept(parts, *, reached=True, stream=2, quantized=False, name="meta-llama/Llama-3.1-8B"):
+    return saved_by_block(layer(name), H, BlockSettings(stream, 2, parts, quantized), reached)
 
 
 def test_a_block_with_adapters_on_queries_and_values():
@@ -66,13 +71,13 @@ def test_full_training_keeps_what_norms_and_projections_read():
     assert ledger.feed_forward == 3 * 2 * INNER + 2 * INNER + 2 * H
 
 
-def test_bitsandbytes_holds_on_to_what_quantised_projections_read():
-    dropped = BlockSettings(2, 2, QUERY_VALUE, quantised=True)
-    assert quantised_inputs(layer(), H, dropped) == (2 * (2 * H + INNER + Q), 2 * (2 * H + INNER + Q))
-    assert quantised_inputs(layer(), H, dropped, False) == (2 * (H + INNER + Q), 2 * (H + INNER + Q))
-    shared = BlockSettings(2, 2, EVERYTHING._replace(dropout=False), quantised=True)
-    assert quantised_inputs(layer(), H, shared) == (0, 2 * (2 * H + INNER + Q))
-    assert quantised_inputs(layer(), H, dropped._replace(quantised=False)) == (0, 0)
+def test_bitsandbytes_holds_on_to_what_quantized_projections_read():
+    dropped = BlockSettings(2, 2, QUERY_VALUE, quantized=True)
+    assert bitsandbytes_input_bytes(layer(), H, dropped) == (2 * (2 * H + INNER + Q), 2 * (2 * H + INNER + Q))
+    assert bitsandbytes_input_bytes(layer(), H, dropped, False) == (2 * (H + INNER + Q), 2 * (H + INNER + Q))
+    shared = BlockSettings(2, 2, EVERYTHING._replace(dropout=False), quantized=True)
+    assert bitsandbytes_input_bytes(layer(), H, shared) == (0, 2 * (2 * H + INNER + Q))
+    assert bitsandbytes_input_bytes(layer(), H, dropped._replace(quantized=False)) == (0, 0)
 
 
 def test_autocast_casts_frozen_matrices_where_a_derivative_goes_through():
@@ -84,6 +89,6 @@ def test_autocast_casts_frozen_matrices_where_a_derivative_goes_through():
 
 def test_blocks_that_litgpt_is_not_described_for_keep_nothing():
     latent = other("deepseek_v3", DEEPSEEK).main.groups[0].layer
-    settings = BlockSettings(2, 2, EVERYTHING, quantised=True)
+    settings = BlockSettings(2, 2, EVERYTHING, quantized=True)
     assert saved_by_block(latent, H, settings).total(1, 1, 0) == 0
-    assert (quantised_inputs(latent, H, settings), graph_matrix_elements(latent, H, settings)) == ((0, 0), 0)
+    assert (bitsandbytes_input_bytes(latent, H, settings), graph_matrix_elements(latent, H, settings)) == ((0, 0), 0)

@@ -2,7 +2,7 @@
 
 from small_models import llama
 
-from planner.memory.software.litgpt.parts import AdaptedParts, litgpt_adapters, parts_of
+from planner.memory.software.litgpt.parts import AdaptedParts, adapted_parts, litgpt_adapters
 from planner.workload.training import Lora
 
 QUERY_VALUE = AdaptedParts(frozenset({"query", "value"}), 8, dropout=True)
@@ -21,6 +21,6 @@ def test_adapters_of_queries_and_values_are_merged():
 
 
 def test_targets_have_litgpts_names_or_those_of_transformers():
-    assert parts_of(Lora(targets=("q_proj", "v_proj"))).names == {"query", "value"}
-    assert parts_of(Lora()).names == {"query", "key", "value", "projection", "mlp"}
-    assert parts_of(Lora(targets=("head",))).merged == 0
+    assert adapted_parts(Lora(targets=("q_proj", "v_proj"))).names == {"query", "value"}
+    assert adapted_parts(Lora()).names == {"query", "key", "value", "projection", "mlp"}
+    assert adapted_parts(Lora(targets=("head",))).merged_adapter_count == 0

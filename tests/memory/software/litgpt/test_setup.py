@@ -5,7 +5,7 @@ from small_models import DEEPSEEK, GPT2, other, small_llama
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, fullest_timeline
-from planner.memory.software.litgpt.setup import Outputs, litgpt_loss_memory, litgpt_weights
+from planner.memory.software.litgpt.setup import StepOutputs, litgpt_loss_memory, litgpt_weights
 from planner.memory.weights import parameter_counts
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Lora, Training
@@ -23,17 +23,17 @@ def of(snapshots, name, term):
 
 
 def test_logits_are_fp32_and_the_step_before_still_names_its_own():
-    losses = litgpt_loss_memory(Outputs(1024, 2, 1000, 2))
+    losses = litgpt_loss_memory(StepOutputs(1024, 2, 1000, 2))
     every = 1024 * 1000
     assert losses.forward.bytes == 10 * every
     assert losses.loss.bytes == 8 * every + 8 * 256 * 1000
     assert (losses.head.bytes, losses.layers.bytes) == (6 * every, 4 * every)
-    whole = litgpt_loss_memory(Outputs(1024, 2, 1000, 2, whole=True))
+    whole = litgpt_loss_memory(StepOutputs(1024, 2, 1000, 2, whole=True))
     assert whole.loss.bytes == 12 * every + 8 * 128 * 1000
-    assert litgpt_loss_memory(Outputs(1024, 2, 1000, 4)).forward.bytes == 8 * every
+    assert litgpt_loss_memory(StepOutputs(1024, 2, 1000, 4)).forward.bytes == 8 * every
 
 
-def test_nothing_is_tied_and_the_head_is_quantised():
+def test_nothing_is_tied_and_the_head_is_quantized():
     tied, apart = small_llama(tie_word_embeddings=True), small_llama()
     assert litgpt_weights(tied, "bf16", 2).bytes == litgpt_weights(apart, "bf16", 2).bytes
     counts = parameter_counts(apart)
@@ -54,7 +54,7 @@ def test_a_step_is_told_in_terms(how):
     assert any("LitGPT" in note for note in result.notes)
 
 
-def test_quantised_steps_hold_the_inputs_of_the_step_before_until_their_loss():
+def test_quantized_steps_hold_the_inputs_of_the_step_before_until_their_loss():
     snapshots = step(small_llama(), method="qlora", lora=Lora(dropout=0.1))
     held = {name: of(snapshots, name, "buffers") for name in ("load", "forward", "loss", "backward")}
     assert held["load"] == 0

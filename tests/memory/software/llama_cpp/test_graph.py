@@ -6,7 +6,7 @@ dimensions named here, a context of 4,096 tokens unless said, micro-batches of 5
 
 import pytest
 
-from planner.memory.software.llama_cpp.graph import Batch, GraphAllocator, Network, compute_buffer_bytes
+from planner.memory.software.llama_cpp.graph import GraphAllocator, GraphBatch, GraphNetwork, compute_buffer_bytes
 from planner.models.architecture import Attention, Layer, Mlp, Moe, Norm
 from planner.units import MIB
 
@@ -19,17 +19,17 @@ def layer(heads, kv_heads, width=0, moe=None, **attention) -> Layer:
     return Layer(mixer=mixer, feed_forward=block, norm=NORM, norm_count=2, tensors=())
 
 
-LLAMA_3_8B = Network(4096, 128_256, (layer(32, 8, 14_336),) * 3)
-LLAMA_2_7B = Network(4096, 32_000, (layer(32, 32, 11_008),) * 3)
-QWEN_3_8B = Network(4096, 151_936, (layer(32, 8, 12_288, qk_norm="head"),) * 3)
+LLAMA_3_8B = GraphNetwork(4096, 128_256, (layer(32, 8, 14_336),) * 3)
+LLAMA_2_7B = GraphNetwork(4096, 32_000, (layer(32, 32, 11_008),) * 3)
+QWEN_3_8B = GraphNetwork(4096, 151_936, (layer(32, 8, 12_288, qk_norm="head"),) * 3)
 EXPERTS = Moe(experts=128, top_k=8, intermediate=768)
-QWEN_3_30B = Network(2048, 151_936, (layer(32, 4, moe=EXPERTS, qk_norm="head"),) * 3)
+QWEN_3_30B = GraphNetwork(2048, 151_936, (layer(32, 4, moe=EXPERTS, qk_norm="head"),) * 3)
 SLIDING = layer(32, 16, 21_504, window=1024, qk_norm="head")
-GEMMA_3_27B = Network(5376, 262_208, (SLIDING, SLIDING, layer(32, 16, 21_504, qk_norm="head")))
+GEMMA_3_27B = GraphNetwork(5376, 262_208, (SLIDING, SLIDING, layer(32, 16, 21_504, qk_norm="head")))
 
 
-def printed(network: Network, **changes) -> float:
-    batch = Batch(tokens=512, outputs=1, cells=4096, sliding_cells=1536, on_card=False)._replace(**changes)
+def printed(network: GraphNetwork, **changes) -> float:
+    batch = GraphBatch(tokens=512, outputs=1, cells=4096, sliding_cells=1536, on_card=False)._replace(**changes)
     return round(compute_buffer_bytes(network, batch) / MIB, 2)
 
 
@@ -56,7 +56,7 @@ def printed(network: Network, **changes) -> float:
         (GEMMA_3_27B, {"flash": False}, 330.51),
     ],
 )
-def test_the_buffer_is_as_long_as_llama_cpp_says(network: Network, changes: dict[str, int], mib: float):
+def test_the_buffer_is_as_long_as_llama_cpp_says(network: GraphNetwork, changes: dict[str, int], mib: float):
     assert printed(network, **changes) == pytest.approx(mib, abs=0.011)
 
 
@@ -73,12 +73,12 @@ def test_a_cache_that_is_not_in_f16_is_copied_for_one_layer():
 
 def test_the_smallest_hole_that_is_large_enough_is_taken_and_holes_join():
     places = GraphAllocator()
-    first, second, third, fourth = (places.take(size) for size in (1024, 128, 512, 128))
+    first, second, third, fourth = (places.allocate(size) for size in (1024, 128, 512, 128))
     places.free(first, third)
-    assert places.take(500) == third
-    assert places.take(1000) == first
+    assert places.allocate(500) == third
+    assert places.allocate(1000) == first
     places.free(second, first)
-    assert places.take(1152) == (0, 1152)
+    assert places.allocate(1152) == (0, 1152)
     places.free(fourth)
-    assert places.take(256) == (1664, 256)
+    assert places.allocate(256) == (1664, 256)
     assert places.furthest == 1920

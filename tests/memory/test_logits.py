@@ -1,0 +1,24 @@
+"""Bytes of logits in inference and training, by hand."""
+
+import pytest
+from inference_terms import alive
+from small_models import llama
+from training_snapshots import alive as terms_of_training
+from training_snapshots import snapshots
+
+
+@pytest.mark.parametrize(("kept", "tokens"), [("last", 1), ("all", 500)])
+def test_logits_of_the_last_token_or_of_the_whole_prompt(kept, tokens):
+    shares = alive(llama(), "prefill", "logits", batch=3, context_length=500, prompt_logits=kept)
+    assert shares["logits"] == 3 * tokens * 32_000 * (2 + 4)  # as computed in bf16, and the fp32 copy
+
+
+def test_fp32_logits_are_not_copied():
+    shares = alive(llama(), "prefill", "logits", compute="fp32", context_length=500)
+    assert shares["logits"] == 32_000 * 4
+
+
+@pytest.mark.parametrize(("compute", "per_logit"), [("bf16", 14), ("amp-bf16", 14), ("fp32", 16)])
+def test_bytes_of_a_logit_when_the_loss_is_derived(compute, per_logit):
+    loss = terms_of_training(snapshots(llama(), compute=compute, micro_batch=2, sequence_length=100), "loss")
+    assert loss["logits"] == per_logit * 2 * 100 * 32_000

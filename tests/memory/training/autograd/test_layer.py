@@ -1,0 +1,52 @@
+"""Activations that one layer saves, by hand."""
+
+from small_models import small_llama
+from training_snapshots import TOKENS, alive, layer_difference, snapshots
+
+from planner.models.architecture import StateMixer
+
+LAYER = {"h": 4096, "q": 4096, "kv": 1024, "i": 14_336, "a": 32}
+
+
+def test_what_a_layer_keeps_in_bf16():
+    # 16h + 4q + 4kv + 8i + 4a + 8 bytes a token: 200,840 for Llama-3.1-8B
+    h, q, kv, i, a = LAYER.values()
+    per_token = 16 * h + 4 * q + 4 * kv + 8 * i + 4 * a + 8
+    assert per_token == 200_840
+    assert layer_difference(compute="bf16") == TOKENS * per_token
+
+
+def test_what_a_layer_keeps_in_fp32():
+    # No fused kernel takes groups in fp32: matrix products keep q, k, v and output in full, 16q, and 4 · a · s
+    h, q, _, i, a = LAYER.values()
+    assert layer_difference(compute="fp32") == TOKENS * (24 * h + 16 * q + 16 * i + 8 + 4 * a * TOKENS)
+    # With the kernels of flash-attn, or as many heads of keys, 24h + 8q + 8kv + 16i + 4a + 8
+    assert layer_difference(compute="fp32", attention="flash") == TOKENS * 368_776
+
+
+def test_what_a_layer_keeps_under_autocast():
+    # 26h + 4q + 4kv + 8i + 4a + 8, beside the casts of its projections
+    assert layer_difference(compute="amp-bf16") == TOKENS * 241_800
+
+
+def test_eager_attention_keeps_scores_and_repeated_heads():
+    # 4kv become 4q, the statistics 4a fall away, and 6 · a · s come: fp32 softmax and its cast
+    h, q, _, i, a = LAYER.values()
+    per_token = 16 * h + 8 * q + 8 * i + 8 + 6 * a * TOKENS
+    assert layer_difference(compute="bf16", attention="eager") == TOKENS * per_token
+
+
+def test_a_layer_of_states_keeps_its_expanded_stream():
+    mixer = StateMixer(name="mamba", conv_state_elements=1, recurrent_state_elements=1, inner_dim=1000)
+    model = small_llama(tie_word_embeddings=True)
+    group = model.main.groups[0]
+    bare = group.layer.evolve(mixer=mixer, feed_forward=None, norm_count=1)
+    only = model.evolve(stacks=(model.main.evolve(groups=(group.evolve(layer=bare),)),))
+    found = snapshots(only, sequence_length=100)
+    norm = (4 + 2) * 64 + 4 + 2 * 64  # its fp32 input and normalised values, the root, and its output
+    outer = (4 + 2) * 64 + 4 + 2 * 64
+    assert alive(found, "forward")["activations"] == 100 * (2 * (norm + 4 * 2 * 1000) + outer)
+    # The gradients in flight, 4h, are less than the final norm and its output, which are freed by then.
+    assert alive(found, "backward", "last layer") == alive(found, "backward", "starts at the head") | {
+        "logits": alive(found, "backward", "last layer")["logits"]
+    }

@@ -1,0 +1,27 @@
+"""Which kinds of activations an estimate names."""
+
+from small_models import llama, small_llama
+from training_snapshots import snapshots
+
+from planner.memory.estimate import estimate_memory
+from planner.workload.workload import Training
+
+
+def test_parts_say_what_the_activations_are():
+    result = estimate_memory(small_llama(), Training(compute="bf16", micro_batch=64, sequence_length=512))
+    names = {part.name for part in result.term("activations").parts}
+    assert {"norms and their inputs", "feed-forward blocks"} <= names
+    checkpointed = Training(compute="bf16", micro_batch=64, sequence_length=512, activation_checkpointing="full")
+    parts = estimate_memory(small_llama(vocab_size=16), checkpointed).term("activations").parts
+    assert {part.name for part in parts} >= {
+        "checkpoints (each layer's input)",
+        "one recomputed layer with its gradients",
+    }
+
+
+def test_parts_name_one_layer_where_the_backward_pass_has_freed_the_rest():
+    found = snapshots(llama(num_hidden_layers=40), sequence_length=512)
+    snapshot = next(m for m in found.snapshots if "first layer" in m.explanation)
+    term = next(term for term in snapshot.written() if term.name == "activations")
+    assert [part.name for part in term.parts] == ["one layer and its gradients"]
+    assert term.formula == "O"

@@ -1,0 +1,45 @@
+"""The phases of one training step, with the arithmetic."""
+
+import pytest
+from small_models import llama
+from training_snapshots import alive, snapshots
+
+from planner.memory.estimate import estimate_memory
+from planner.workload.workload import Training
+
+P = 6_738_415_616  # Llama 2 7B
+
+
+def test_pure_bf16_adamw_is_8_bytes_a_parameter():
+    step = alive(snapshots(llama()), "step")
+    assert step == {"weights": 2 * P, "gradients": 2 * P, "optimizer_states": 4 * P}
+    assert sum(step.values()) == 8 * P
+
+
+@pytest.mark.parametrize("compute", ["fp32", "tf32", "amp-bf16", "amp-fp16"])
+def test_fp32_parameters_are_16_bytes_with_adamw(compute):
+    assert sum(alive(snapshots(llama(), compute=compute), "step").values()) == 16 * P
+
+
+def test_accumulated_gradients_stay():
+    found = snapshots(llama(), gradient_accumulation=4)
+    assert alive(found, "forward")["gradients"] == 2 * P
+    assert alive(found, "backward", "first layer")["gradients"] == 2 * P
+    assert alive(found, "step")["gradients"] == 2 * P
+
+
+@pytest.mark.parametrize(
+    ("shape", "phase"),
+    [
+        ({"micro_batch": 8, "sequence_length": 2048}, "loss"),
+        ({"micro_batch": 1, "sequence_length": 16}, "backward"),
+    ],
+)
+def test_which_phase_peaks(shape, phase):
+    assert estimate_memory(llama(), Training(compute="bf16", **shape)).peak_phase == phase
+
+
+def test_plain_sgd_with_few_tokens_peaks_where_all_gradients_meet_the_logits():
+    result = estimate_memory(llama(), Training(compute="bf16", optimizer="sgd", sequence_length=16))
+    assert result.peak_phase == "backward"
+    assert {term.name for term in result.terms} == {"weights", "gradients", "logits", "framework_overhead"}
