@@ -82,15 +82,13 @@ def test_prices_of_the_plans_own_cards_are_not_those_of_others(catalog):
 
 def test_only_as_many_cards_as_there_are_are_owned_already(catalog):
     mine = TUNING.evolve(gpu="rtx-4090", cost=TUNING.cost.evolve(buy=BuyTerms(owned=True)))
-    options = {
-        (one.gpu, one.count): one.usd for one in recommended(mine, catalog, having=["own"], counts=[1, 2]).options
-    }
-    bought = {
-        (one.gpu, one.count): one.usd for one in recommended(TUNING, catalog, having=["own"], counts=[1, 2]).options
-    }
-    assert options["rtx-4090", 1] < 5  # electricity of eight hours and a half
-    assert options["rtx-4090", 2] == bought["rtx-4090", 2]
-    assert options["rtx-3090", 1] == bought["rtx-3090", 1]
+    used, bought = (
+        {(one.gpu, one.count): one.usd for one in recommended(plan, catalog, having=["own"], counts=[1, 2]).options}
+        for plan in (mine, TUNING)
+    )
+    assert used["rtx-4090", 1] < 5  # electricity of eight hours and a half
+    assert used["rtx-4090", 2] == bought["rtx-4090", 2]
+    assert used["rtx-3090", 1] == bought["rtx-3090", 1]
 
 
 def test_a_network_is_paid_by_its_owner_only(catalog):

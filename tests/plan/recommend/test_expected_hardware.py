@@ -5,7 +5,6 @@ from datetime import date
 import pytest
 from expert_jobs import JOBS, ExpertJob
 
-from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.recommend.availability import ownership_obstacle
 from planner.plan.recommend.option import HardwareOption, Recommendation
@@ -14,11 +13,6 @@ from planner.plan.recommend.variants import apply_option
 
 TODAY = date(2026, 11, 22)
 BY_NAME = {job.name: job for job in JOBS}
-
-
-@pytest.fixture(scope="module")
-def catalog() -> Catalog:
-    return load_catalog()
 
 
 @pytest.fixture(scope="module", params=BY_NAME)

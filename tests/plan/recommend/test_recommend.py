@@ -109,9 +109,8 @@ def test_a_measured_speed_is_of_the_plans_own_cards(catalog):
 
 def test_runs_beyond_the_horizon_are_left_out(catalog):
     endless = TUNING.evolve(cost=CostTerms(job=Run(amount=1e16, unit="tokens")))
-    assert "a run takes longer than the horizon" in {
-        one.reason for one in recommended(endless, catalog, counts=[1]).left_out
-    }
+    left_out = recommended(endless, catalog, counts=[1]).left_out
+    assert "a run takes longer than the horizon" in {one.reason for one in left_out}
 
 
 def test_a_plan_that_does_not_go_with_its_model_says_why(catalog):
