@@ -16,12 +16,10 @@ from planner.cost.result import BreakEven, Decision, MoneySymbol, MoneyTerm
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.present.cost.amounts import SWING_TITLES, money_rows, short_source, swing_rows
 from planner.present.cost.summary import (
-    answer_sentence,
     break_even_sentence,
     carbon_sentence,
     chance_sentence,
     dates_sentence,
-    flip_sentence,
     hours_phrase,
     hybrid_sentence,
     money_phrase,
@@ -79,50 +77,6 @@ def answer(**changes: object) -> Decision:
         **changes,
     }
     return Decision.model_validate(fields)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (
-            {},
-            "Renting 1 × L40S at RunPod is cheaper up to 1,430 GPU-hours, and you plan 300: rent, "
-            "which saves $1,210 over 1 year.",
-        ),
-        (
-            {"decision": "buy", "horizon_years": 2.5},
-            "Owning 1 × L40S is cheaper from 1,430 GPU-hours on, and you plan 300: buy, "
-            "which saves $1,210 over 2.5 years.",
-        ),
-        (
-            {"break_even_gpu_hours": None, "break_even_reason": "an hour of rent costs less than one of electricity"},
-            "Renting 1 × L40S at RunPod is cheaper: an hour of rent costs less than one of electricity. Rent, which "
-            "saves $1,210 over 1 year.",
-        ),
-        (
-            {"break_even_gpu_hours": None, "decision": "buy"},
-            "Owning 1 × L40S is cheaper at any number of GPU-hours. Buy, which saves $1,210 over 1 year.",
-        ),
-    ],
-)
-def test_the_answer_is_one_sentence(changes, words):
-    assert answer_sentence(answer(**changes), "L40S") == words
-
-
-def test_what_would_flip_it_is_said_where_it_is_within_reach(catalog):
-    found = estimated(catalog).result
-    assert plain(flip_sentence(answer(), None)) == (
-        "The decision flips if utilization exceeds 41 % or the card costs under $5,100."
-    )
-    buying = answer(decision="buy", flips_at_rent_usd_per_gpu_hour=1.5)
-    assert plain(flip_sentence(buying, found.rent)) == (
-        "The decision flips if utilization falls below 41 %, the card costs over $5,100 or renting costs under $1.50 "
-        "per GPU-hour."
-    )
-    far = answer(flips_at_utilization_fraction=None, flips_at_rent_usd_per_gpu_hour=500.0, flips_at_card_price_usd=3.0)
-    assert flip_sentence(far, found.rent, found.own) == ""
-    without_cards = found.own.evolve(upfront=())
-    assert "under $5,100" in flip_sentence(answer(), found.rent, without_cards)
 
 
 def test_the_oldest_price_is_told_with_what_has_no_date():

@@ -8,6 +8,7 @@ from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column
+from planner.present.cost.summary import years_phrase
 
 if TYPE_CHECKING:
     from planner.gui.cost.curve_plot import CostPlot
@@ -57,6 +58,6 @@ class CostCurvePanel(DataPanel[CostCurve]):
     def _read_out_text(self, data: CostCurve, point: CostPoint | None) -> str:
         shown = point or data.points[-1]
         return (
-            f"after {fmt.plain(shown.years)} years, {fmt.significant(shown.gpu_hours)} GPU-hours: "
+            f"after {years_phrase(shown.years)}, {fmt.significant(shown.gpu_hours)} GPU-hours: "
             f"renting {fmt.money(shown.rent_usd)}, owning {fmt.money(shown.own_usd)}"
         )

@@ -10,7 +10,7 @@ from planner.gui.cost.curve_data import CostBand, CostCurve
 from planner.gui.plot.chart import POINTER, Chart, Item, ItemStyle
 from planner.gui.plot.ticks import Ticks, money_label, round_ticks
 from planner.gui.theme import Theme
-from planner.present import format as fmt
+from planner.present.cost.summary import years_phrase
 
 _BAND_ALPHA = 40
 
@@ -57,7 +57,7 @@ class CostPlot(Chart):
             years, usd = crossing
             self._break_even.setData([years], [usd])
             self._label.setAnchor((1.05, 1.3) if years > data.horizon_years / 2 else (-0.05, 2.4))
-            self._label.setText(f"break-even after {fmt.significant(years)} years")
+            self._label.setText(f"break-even after {years_phrase(years)}")
             self._label.setPos(years, usd)
 
     def _axis_ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:

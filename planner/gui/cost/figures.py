@@ -37,14 +37,20 @@ class FigureGrid(QWidget):
         self._grid.setHorizontalSpacing(theme.spacing.large)
         self._grid.setVerticalSpacing(theme.spacing.tiny)
         self._grid.setColumnStretch(0, 1)
-        for at, name in enumerate(columns, start=1):
-            heading = make_label(name, font=theme.font(bold=True))
+        self._headings = [make_label(name, font=theme.font(bold=True)) for name in columns]
+        for at, heading in enumerate(self._headings, start=1):
             self._grid.addWidget(heading, 0, at, _RIGHT)
 
     @property
     def rows(self) -> tuple[FigureRow, ...]:
         """Return the displayed rows of figures."""
         return self._rows
+
+    def set_columns(self, columns: tuple[str, ...]) -> None:
+        """Change the headings; their number stays the same."""
+        self._columns = columns
+        for heading, name in zip(self._headings, columns, strict=True):
+            heading.setText(name)
 
     def show_rows(self, rows: tuple[FigureRow, ...]) -> None:
         """Replace the rows."""

@@ -24,6 +24,8 @@ class RentQuestions(MoneyQuestions):
         self.ask_choice(form, "rent.mode", "&Rental", modes, "On demand, as spot, or with a commitment.")
         hint = "The cheapest comparable offer; double-click another one in the table to use it."
         self.offer = self.ask_choice(form, "rent.offer", "Offer", (_CHEAPEST,), hint)
+        hint = "Your price, instead of the offer's."
+        self.ask_number(form, "rent.usd_per_gpu_hour", "Price, $/GPU-hour", (0.001, 1_000), hint, "the offer's")
         hint = "Whether all cards, at most eight, must be in one machine."
         self.ask_choice(form, "rent.one_machine", "In one machine", YES_OR_NO, hint)
         hint = "Whether to list offers that are older than twelve months."
@@ -31,7 +33,7 @@ class RentQuestions(MoneyQuestions):
         path, hint = "rent.mean_hours_between_interruptions", "Mean time between interruptions of a spot machine."
         self.ask_number(form, path, "Interrupted after, h", (0.01, 1e6), hint, "typical for the card")
         hint = "Used if the offer does not state its billing increment."
-        self.ask_choice(bill, "rent.billing_increment_seconds", "Billed by the", _INCREMENTS, hint)
+        self.ask_choice(bill, "rent.billing_increment_seconds", "Billing increment", _INCREMENTS, hint)
         hint = "Hours billed for each job while nothing runs."
         self.ask_number(bill, "rent.idle_billed_hours", "Idle hours", (0, 1e6), hint)
         hint = "Price of storage per month."

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic_core import to_json
 from PySide6.QtCore import QTimer, Slot
@@ -14,13 +14,15 @@ from PySide6.QtWidgets import QDialog, QWidget
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
 from planner.cost.terms import RentMode
-from planner.gui.cost.answer import CostAnswer, answer_text
 from planner.gui.cost.controls import CostControls
 from planner.gui.cost.curve_data import curve_with_bands, curve_with_draws
 from planner.gui.cost.curve_panel import CostCurvePanel
+from planner.gui.cost.decision_card import DecisionCard
 from planner.gui.cost.figures import CostFigures, PinnedComparison
+from planner.gui.cost.questions import change_term
 from planner.gui.cost.tables import CarbonByRegion, OfferList
 from planner.gui.cost.tornado import Tornado
+from planner.gui.memory.advice import AdvicePanel
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -32,14 +34,20 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
 from planner.present.cost.amounts import swing_rows
+from planner.present.cost.decision import FlipChip, faster_rental_sentence
+from planner.present.cost.decision_card import decision_view
 from planner.present.cost.rent_or_buy import ComparedPlan
 from planner.present.cost.summary import chance_sentence
 from planner.present.plan.phrase import plan_phrase
 
+if TYPE_CHECKING:
+    from planner.plan.faster_rental import FasterRental
+
 REST_MS: Final = 150
-_CONTROLS_WIDTH: Final = 384
+_CONTROLS_WIDTH: Final = 392
 _CURVE_HEIGHT: Final = 240
 _DRAWS: Final = "cost draws"
+_FASTER: Final = "faster rental"
 
 
 class CostTab(QuestionTab):
@@ -64,7 +72,8 @@ class CostTab(QuestionTab):
         self.cost = PlanCost(None)
         self.dialog: QDialog | None = None
         self.controls = CostControls(workspace, theme, _CONTROLS_WIDTH)
-        self.answer = CostAnswer(theme)
+        self.answer = DecisionCard(theme)
+        self.advice = AdvicePanel(workspace, theme, tasks)
         self.curve = CostCurvePanel(theme)
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
         self.tornado = Tornado(theme)
@@ -81,6 +90,8 @@ class CostTab(QuestionTab):
         )
         self.controls.copy.setMenu(self.copy_menu)
         self._rest.timeout.connect(self._draw_samples)
+        self.answer.flip_requested.connect(self._try_flip)
+        self.answer.hardware_requested.connect(self.choose_hardware)
         self.offers.used.connect(self._use)
         self.elsewhere.chosen.connect(self._move_to)
         self.controls.recommend.clicked.connect(self.choose_hardware)
@@ -90,18 +101,19 @@ class CostTab(QuestionTab):
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the plan's cost; its uncertainty follows once the plan has not changed for a moment."""
-        self.tasks.cancel(_DRAWS)
+        self._stop_background_work()
         self.drawn = False
         self.controls.refresh()
         self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
         estimate = self.cost.estimate
-        self.answer.show_answer(answer_text(self.cost, evaluation, self.workspace.catalog, self._today()))
+        self.answer.show_view(decision_view(self.cost, evaluation, self.workspace.catalog, self._today()))
         if self.cost.estimate is None:
             self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
-        self.controls.buy.show_card_price(_card_price(estimate))
+        self.controls.buy.show_prices(estimate)
         self._show_pinned(evaluation)
-        self._show_evidence(estimate)
-        if estimate is not None and estimate.case is not None:
+        self._show_advice(evaluation)
+        self._show_evidence(None if self.cost.blocked else estimate)
+        if estimate is not None and estimate.case is not None and not self.cost.blocked:
             self._rest.start()
 
     def copy_result(self) -> str:
@@ -133,7 +145,11 @@ class CostTab(QuestionTab):
     def shut_down(self) -> None:
         """Stop the simulation."""
         self._rest.stop()
-        self.tasks.cancel(_DRAWS)
+        self._stop_background_work()
+
+    def _stop_background_work(self) -> None:
+        for key in (_DRAWS, _FASTER):
+            self.tasks.cancel(key)
 
     def _show_pinned(self, evaluation: Evaluation) -> None:
         pinned = self.workspace.pin.evaluation
@@ -142,10 +158,18 @@ class CostTab(QuestionTab):
             return
         catalog, today = self.workspace.catalog, self._today()
         other = evaluate_cost(pinned, catalog, today)
-        answer = answer_text(other, pinned, catalog, today).sentence
+        answer = decision_view(other, pinned, catalog, today).summary
         subject = plan_phrase(pinned, catalog)
         mine = ComparedPlan(evaluation.time, self.cost.estimate)
         self.comparison.show_scenarios(mine, ComparedPlan(pinned.time, other.estimate), subject, answer)
+
+    def _show_advice(self, evaluation: Evaluation) -> None:
+        """Show what would make a plan fit that does not, instead of what it would cost."""
+        blocked = self.cost.blocked
+        helps = blocked is not None and blocked.code == "does-not-fit"
+        self.advice.setVisible(helps)
+        if helps:
+            self.advice.set_evaluation(evaluation)
 
     def _show_evidence(self, estimate: CostEstimate | None) -> None:
         result = None if estimate is None else estimate.result
@@ -180,11 +204,27 @@ class CostTab(QuestionTab):
         stop = Event()
         work = partial(simulate, estimate.case, cancelled=stop.is_set)
         self.tasks.run(_DRAWS, work, self._take_draws, stop=stop.set)
+        if self.workspace.plan.cost.buy.owned:
+            self._look_for_faster_rental(estimate)
+
+    def _look_for_faster_rental(self, estimate: CostEstimate) -> None:
+        """Look in the background for a card to rent that is faster than the owned ones."""
+        from planner.plan.faster_rental import find_faster_rental  # compares every card, only for owned ones
+
+        stop = Event()
+        evaluation, catalog, today = self.workspace.evaluation, self.workspace.catalog, self._today()
+        work = partial(find_faster_rental, evaluation, estimate, catalog, today, stop.is_set)
+        self.tasks.run(_FASTER, work, self._show_faster_rental, stop=stop.set)
+
+    def _show_faster_rental(self, rental: "FasterRental | None") -> None:
+        if rental is not None and self.workspace.plan.cost.buy.owned:
+            card = self.workspace.catalog.hardware.gpu(rental.gpu).name
+            self.answer.show_note(faster_rental_sentence(rental, card))
 
     def _take_draws(self, simulation: Simulation | None) -> None:
         curve = self.curve.data
         if simulation is not None and curve is not None and self.curve.isVisibleTo(self):
-            self.answer.add(chance_sentence(simulation))
+            self.answer.add_detail(chance_sentence(simulation))
             self.curve.set_data(curve_with_draws(curve, simulation))
             self.drawn = True
 
@@ -194,6 +234,13 @@ class CostTab(QuestionTab):
         with self.workspace.step():
             rent = terms.rent.evolve(offer=offer, mode=mode)
             self.workspace.apply("offer", cost=terms.evolve(rent=rent))
+
+    @Slot(object)
+    def _try_flip(self, chip: FlipChip) -> None:
+        """Apply the value at which the decision changes to the plan, in one undo step."""
+        path = (chip.field or "").removeprefix("cost.")
+        with self.workspace.step():
+            self.workspace.apply("try a change", cost=change_term(self.workspace.plan.cost, path, chip.value))
 
     @Slot(str)
     def _move_to(self, region: str) -> None:
@@ -220,7 +267,15 @@ class CostTab(QuestionTab):
 
     def _fill_column(self) -> None:
         self.below = self._below()
-        middle = (self.answer, self.comparison, (self.curve, 1), self.below, (self.offers, 1), self.elsewhere)
+        middle = (
+            self.answer,
+            self.advice,
+            self.comparison,
+            (self.curve, 1),
+            self.below,
+            (self.offers, 1),
+            self.elsewhere,
+        )
         add_items(self._column, *middle, (STRETCH, 0))
 
     def _below(self) -> QWidget:
@@ -237,10 +292,3 @@ class CostTab(QuestionTab):
         below = QWidget()
         in_row((self.swings, 1), (self.figures, 1), owner=below, spacing=space.large)
         return below
-
-
-def _card_price(estimate: CostEstimate | None) -> float | None:
-    """Return the assumed price of one card, or None if cards are not bought one by one."""
-    own = estimate.result.own if estimate else None
-    cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
-    return cards / own.count if own and cards else None

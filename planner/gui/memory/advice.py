@@ -102,7 +102,7 @@ class AdvicePanel(QWidget):
         self._needed = False
         self._lines: list[AdviceLine] = []
         self._body = QWidget()
-        self._nothing = make_label(role="muted", wrap=True)
+        self._message = make_label(role="muted", wrap=True)
         self.more = link_button("")
         self.section = Section(theme, "What would help", self._body, "ways to reduce memory")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
@@ -150,15 +150,20 @@ class AdvicePanel(QWidget):
     def _schedule_update(self) -> None:
         is_outdated = self._evaluation is not None and self._evaluation.plan != self._suggestions_plan
         if is_outdated and self.isVisible() and self.section.is_open:
+            if not self._suggestions:
+                self._show_message("Looking for changes that help …")
             self._rest.start()
 
     def _show_new_suggestions(self, plan: Plan, result: "tuple[tuple[Suggestion, ...], str]") -> None:
         self._suggestions_plan = plan
         self._suggestions, nothing_text = result
-        self._nothing.setText(nothing_text)
-        self._nothing.setVisible(not self._suggestions)
+        self._show_message("" if self._suggestions else nothing_text)
         self._show_suggestions(_INITIAL_LINES)
         self.updated.emit()
+
+    def _show_message(self, text: str) -> None:
+        self._message.setText(text)
+        self._message.setVisible(bool(text))
 
     def _on_error(self, error: BaseException) -> None:
         with self._workspace.reporting():
@@ -197,9 +202,9 @@ class AdvicePanel(QWidget):
 
     def _lay_out(self) -> None:
         self._column = in_column(
-            self._nothing, self.more, owner=self._body, margins=None, spacing=self._theme.spacing.small
+            self._message, self.more, owner=self._body, margins=None, spacing=self._theme.spacing.small
         )
-        self._nothing.hide()
+        self._message.hide()
         self.more.hide()
         in_column(self.section, owner=self)
 

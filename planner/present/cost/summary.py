@@ -22,37 +22,6 @@ _FAR_OFF: Final = 10
 """Factor beyond which a price at which the decision flips is too far off to be worth mentioning."""
 
 
-def answer_sentence(answer: Decision, card: str) -> str:
-    """Return the decision: rent or buy, up to how many GPU-hours, and the saving."""
-    cards, renting = fmt.count_of(answer.count, card), answer.decision == "rent"
-    way = f"Renting {cards} at {answer.provider}" if renting else f"Owning {cards}"
-    saves = f"saves {fmt.money(answer.saves_usd)} over {years_phrase(answer.horizon_years)}"
-    if answer.break_even_gpu_hours is None:
-        reason = f": {answer.break_even_reason}" if answer.break_even_reason else " at any number of GPU-hours"
-        return f"{way} is cheaper{reason}. {'Rent' if renting else 'Buy'}, which {saves}."
-    point = f"{fmt.significant(answer.break_even_gpu_hours)} GPU-hours"
-    until = f"up to {point}" if renting else f"from {point} on"
-    return (
-        f"{way} is cheaper {until}, and you plan {fmt.significant(answer.planned_gpu_hours)}: "
-        f"{'rent' if renting else 'buy'}, which {saves}."
-    )
-
-
-def flip_sentence(answer: Decision, rent: RentCost | None, own: OwnCost | None = None) -> str:
-    """Return which single inputs would change the decision, without values that are far off; empty without any."""
-    renting = answer.decision == "rent"
-    share = answer.flips_at_utilization_fraction
-    card = _within_reach(answer.flips_at_card_price_usd, _card_price(own))
-    hourly = _within_reach(answer.flips_at_rent_usd_per_gpu_hour, rent.usd_per_gpu_hour if rent else None)
-    found = (
-        f"utilization {'exceeds' if renting else 'falls below'} {fmt.percent(share)}" if share is not None else "",
-        _flip_condition("the card costs", card, under=renting),
-        _flip_condition("renting costs", hourly, under=not renting, unit=" per GPU-hour"),
-    )
-    told = tuple(part for part in found if part)
-    return f"The decision flips if {fmt.listing(told, 'or')}." if told else ""
-
-
 def break_even_sentence(found: BreakEven | None) -> str:
     """Return the break-even point in GPU-hours, utilization and calendar time, or why there is none."""
     if found is None:
@@ -150,21 +119,6 @@ def chance_sentence(simulation: Simulation) -> str:
         f"{way} is cheaper in {fmt.percent(share)} of {simulation.draws:,} Monte Carlo draws; it saves "
         f"{fmt.money(middle)} ({usd_range(low, high)})."
     )
-
-
-def _flip_condition(what: str, usd: float | None, *, under: bool, unit: str = "") -> str:
-    return "" if usd is None else f"{what} {'under' if under else 'over'} {fmt.money(usd)}{unit}"
-
-
-def _card_price(own: OwnCost | None) -> float | None:
-    """Return the assumed price of one card, if cards are bought one by one."""
-    cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
-    return cards / own.count if cards and own else None
-
-
-def _within_reach(found: float | None, now: float | None) -> float | None:
-    """Return `found`, or None if it differs from `now` by so large a factor that it is not worth mentioning."""
-    return None if found is None or (now and not 1 / _FAR_OFF < found / now < _FAR_OFF) else found
 
 
 def years_phrase(years: float) -> str:

@@ -1,0 +1,188 @@
+"""The card at the top of the Cost tab: the decision, its confidence, both sides' figures, and what would change it."""
+
+from itertools import zip_longest
+from typing import Final
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QSizePolicy, QToolButton, QWidget
+
+from planner.gui.cost.figures import FigureGrid
+from planner.gui.theme import Theme, set_style_role
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, FlowLayout, in_column, in_row
+from planner.gui.widgets.section import Section
+from planner.gui.widgets.status_icons import AGE_ROLES
+from planner.present import format as fmt
+from planner.present.cost.decision import FlipChip, SideRow
+from planner.present.cost.decision_card import DecisionView
+from planner.present.cost.rent_or_buy import FigureCell, FigureRow
+
+_BAR_SIZE: Final = QSize(160, 10)
+_GAP: Final = 2
+
+
+class ConfidenceBar(QWidget):
+    """A bar split into the shares of cases in which renting (left) and buying (right) are cheaper."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._renting = 0.5
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    def show_fraction(self, renting_cheaper: float, description: str) -> None:
+        """Show the fraction of cases in which renting is cheaper."""
+        self._renting = renting_cheaper
+        self.setAccessibleName(description)
+        self.setToolTip(description)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return the preferred size in pixels."""
+        return _BAR_SIZE
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the two parts, in the colors that the curves of renting and owning have."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        split = (self.width() - _GAP) * self._renting
+        for left, width, role in ((0.0, split, "accent"), (split + _GAP, self.width() - split - _GAP, "text")):
+            if width > 0:
+                painter.setBrush(self._theme.color(role))
+                painter.drawRoundedRect(QRectF(left, 0, width, self.height()), _GAP, _GAP)
+        painter.end()
+
+
+class DecisionCard(QFrame):
+    """The decision with its figures; the reasons in prose are collapsed.
+
+    `flip_requested` carries the change of one input that the user wants to try; `hardware_requested` asks for other
+    hardware.
+    """
+
+    flip_requested = Signal(object)
+    hardware_requested = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        set_style_role(self, "card")
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self._theme = theme
+        self._view = DecisionView("")
+        self._simulation = ""
+        self._headline = make_label(selectable=True, font=theme.font("answer", bold=True))
+        self._subject = make_label(selectable=True, wrap=True)
+        self._note = make_label(selectable=True, wrap=True)
+        self._bar = ConfidenceBar(theme)
+        self._confidence = make_label(selectable=True)
+        self.figures = FigureGrid(theme, ("Renting", "Buying"))
+        self._flip_heading = make_label("Changes if …", role="muted")
+        self._flips = QWidget()
+        self._flip_flow = FlowLayout(theme.spacing.tiny)
+        self.flip_buttons: list[QToolButton] = []
+        self._footnote = make_label(selectable=True, font=theme.font("small"), wrap=True)
+        self.choose_hardware = push_button("Choose &hardware…", "Compare every card, number of cards and offer.")
+        self._details_label = make_label(selectable=True, wrap=True)
+        self.details = Section(theme, "Details", self._details_label)
+        self._lay_out()
+        self.choose_hardware.clicked.connect(self.hardware_requested)
+
+    @property
+    def view(self) -> DecisionView:
+        """Return the shown contents."""
+        return self._view
+
+    @property
+    def text(self) -> str:
+        """Return the card as lines of text, with its details."""
+        return "\n".join(filter(None, (self._view.text, self._note.text(), self._simulation)))
+
+    def show_view(self, view: DecisionView) -> None:
+        """Replace the contents."""
+        self._view, self._simulation = view, ""
+        self._headline.setText(view.headline)
+        set_style_role(self._headline, "bad" if view.is_blocked else "")
+        self._subject.setText(view.subject)
+        self.show_note("")
+        share = view.renting_cheaper_fraction
+        for widget in (self._bar, self._confidence):
+            widget.setVisible(share is not None)
+        if share is not None:
+            self._bar.show_fraction(share, f"Renting is cheaper in {fmt.percent(share)} of cases, left of the gap")
+            self._confidence.setText(view.confidence)
+        self.figures.setVisible(bool(view.rows))
+        self.figures.set_columns(("Renting", view.buying_title))
+        self.figures.show_rows(tuple(_figure_row(row, view.origins) for row in view.rows))
+        self._show_flips(view.chips)
+        self._footnote.setText(view.footnote)
+        self._footnote.setVisible(bool(view.footnote))
+        set_style_role(self._footnote, AGE_ROLES[view.price_age])
+        self.choose_hardware.setVisible(bool(view.is_blocked))
+        self._show_details()
+        self.setAccessibleName(view.summary)
+
+    def show_note(self, sentence: str) -> None:
+        """Show a sentence below the decision."""
+        self._note.setText(sentence)
+        self._note.setVisible(bool(sentence))
+
+    def add_detail(self, sentence: str) -> None:
+        """Append a sentence to the details of the shown decision."""
+        self._simulation = sentence
+        self._show_details()
+
+    def _show_details(self) -> None:
+        lines = (*self._view.details, self._simulation)
+        self._details_label.setText("\n".join(filter(None, lines)))
+        self.details.setVisible(any(lines))
+
+    def _show_flips(self, flips: tuple[FlipChip, ...]) -> None:
+        while len(self.flip_buttons) < len(flips):
+            self.flip_buttons.append(self._make_flip_button())
+        for button, chip in zip_longest(self.flip_buttons, flips):
+            button.setVisible(chip is not None)
+            if chip is not None:
+                button.setText(chip.text)
+                button.setEnabled(chip.field is not None)
+                button.setToolTip("Try it in the plan; undo restores it." if chip.field else "")
+        for widget in (self._flip_heading, self._flips):
+            widget.setVisible(bool(flips))
+
+    def _make_flip_button(self) -> QToolButton:
+        button = QToolButton()
+        set_style_role(button, "chip")
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        at = len(self.flip_buttons)
+        button.clicked.connect(lambda: self.flip_requested.emit(self._view.chips[at]))
+        self._flip_flow.addWidget(button)
+        return button
+
+    def _lay_out(self) -> None:
+        space = self._theme.spacing
+        self._flips.setLayout(self._flip_flow)
+        changes = in_column(self._flip_heading, self._flips, STRETCH, spacing=space.tiny)
+        in_column(
+            in_row(
+                self._headline,
+                (self._bar, 1, Qt.AlignmentFlag.AlignVCenter),
+                self._confidence,
+                spacing=space.large,
+            ),
+            in_row((self._subject, 1), self.choose_hardware, spacing=space.large),
+            self._note,
+            in_row((self.figures, 1), (changes, 1), spacing=space.huge),
+            self._footnote,
+            self.details,
+            owner=self,
+            margins=(space.large, space.medium),
+            spacing=space.small,
+        )
+
+
+def _figure_row(row: SideRow, origins: tuple[str, str]) -> FigureRow:
+    texts = (row.renting, row.buying)
+    return FigureRow(row.title, tuple(FigureCell(text, origin) for text, origin in zip(texts, origins, strict=True)))

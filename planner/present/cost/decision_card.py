@@ -1,0 +1,210 @@
+"""Contents of the Cost tab's decision card: the decision with its figures, or why the plan cannot run or be priced."""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Final, NamedTuple
+
+from planner.cost.estimate import CostEstimate, hybrid_of_plan
+from planner.cost.result import Blocked, CostResult, Decision, RentCost
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation
+from planner.plan.money import PlanCost, plan_throughput
+from planner.present import format as fmt
+from planner.present.cost.decision import (
+    FlipChip,
+    SideRow,
+    buying_title,
+    confidence_phrase,
+    flip_chips,
+    hours_text,
+    machines_sentence,
+    modes_sentence,
+    side_rows,
+    totals_sentence,
+    verdict_title,
+)
+from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text
+from planner.present.cost.rent_or_buy import rent_or_buy_rows
+from planner.present.cost.summary import (
+    break_even_sentence,
+    cost_terms,
+    dates_sentence,
+    hybrid_sentence,
+    own_sentence,
+    rent_sentence,
+    years_phrase,
+)
+from planner.present.cost.time import time_view
+from planner.present.memory.verdict import hypothetical_note
+
+_BLOCKED_TITLES: Final = {
+    "does-not-fit": "Does not fit",
+    "not-supported": "Cannot run",
+    "speed-unknown": "Speed unknown",
+}
+
+
+class DecisionView(NamedTuple):
+    """The contents of the decision card."""
+
+    headline: str
+    subject: str = ""
+    """What is rented or bought and where, or why there is no decision."""
+    is_blocked: bool = False
+    """Whether the plan cannot run, so that there is nothing to decide."""
+    renting_cheaper_fraction: float | None = None
+    confidence: str = ""
+    buying_title: str = "Buying"
+    rows: tuple[SideRow, ...] = ()
+    origins: tuple[str, str] = ("", "")
+    """Sources and dates of the figures of renting and of buying."""
+    chips: tuple[FlipChip, ...] = ()
+    footnote: str = ""
+    price_age: Age = "undated"
+    """Age of the older of the rental price and the card price."""
+    details: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """Return the decision in one line."""
+        return ". ".join(part.removesuffix(".") for part in (self.headline, self.subject, self.confidence) if part)
+
+    @property
+    def text(self) -> str:
+        """Return the card and its details as lines of text."""
+        rows = (f"{row.title}: renting {row.renting}, {self.buying_title.lower()} {row.buying}" for row in self.rows)
+        changes = f"Changes if {fmt.listing(tuple(chip.text for chip in self.chips), 'or')}." if self.chips else ""
+        lines = (self.headline, self.subject, self.confidence, *rows, changes, self.footnote, *self.details)
+        return "\n".join(filter(None, lines))
+
+
+def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) -> DecisionView:
+    """Return the decision card for the cost of the evaluated plan as of `today`."""
+    time = (*hypothetical_note(evaluation.memory), *_time_lines(evaluation))
+    if cost.blocked is not None:
+        return _blocked_view(cost.blocked, time)
+    estimate = cost.estimate
+    if estimate is None:
+        return DecisionView("No cost", cost.reason, details=time)
+    gpu = evaluation.plan.gpu
+    card = "" if gpu is None else catalog.hardware.gpu(gpu).name
+    details = tuple(filter(None, (*time, *_estimate_lines(estimate, evaluation, card))))
+    answer = estimate.result.answer
+    if answer is None:
+        return _undecided_view(estimate, fmt.count_of(evaluation.plan.count, card), details)
+    return _decided_view(estimate, answer, card, today, details)
+
+
+def _blocked_view(blocked: Blocked, details: tuple[str, ...]) -> DecisionView:
+    return DecisionView(_BLOCKED_TITLES[blocked.code], blocked.sentence, is_blocked=True, details=details)
+
+
+def _decided_view(
+    estimate: CostEstimate, answer: Decision, card: str, today: date, details: tuple[str, ...]
+) -> DecisionView:
+    result, rent = estimate.result, estimate.result.rent
+    assert rent is not None  # a decision compares with a rental
+    totals = SideRow(
+        f"Over {years_phrase(answer.horizon_years)}", fmt.money(answer.rent_usd), fmt.money(answer.own_usd)
+    )
+    is_single_run = answer.rent_figures.month_usd is None
+    ages = _price_ages(result, today)
+    return DecisionView(
+        headline=_single_run_title(estimate, answer) if is_single_run else verdict_title(answer),
+        subject=_subject(rent, answer, fmt.count_of(answer.count, card)),
+        renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
+        confidence=fmt.capitalized(confidence_phrase(answer)),
+        buying_title=buying_title(answer),
+        rows=(*side_rows(answer), *((totals,) if not is_single_run else ())),
+        origins=_origins(estimate),
+        chips=flip_chips(answer),
+        footnote=_footnote(result, ages),
+        price_age=age_of(max(ages.values())) if ages else "undated",
+        details=tuple(
+            filter(
+                None,
+                (
+                    totals_sentence(result),
+                    break_even_sentence(result.break_even),
+                    dates_sentence(answer, today, cost_terms(result)),
+                    *details,
+                ),
+            )
+        ),
+    )
+
+
+def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:
+    """Return the cost and the duration of a run that is done once, on the cheaper side."""
+    side = answer.rent_figures if answer.decision == "rent" else answer.own_figures
+    return f"{fmt.money(side.unit_usd)} · {hours_text(estimate.demand.busy_hours)}"
+
+
+def _subject(rent: RentCost, answer: Decision, cards: str) -> str:
+    """Return what is rented or bought: `Rent 8 × H100 SXM at Lambda, on demand`."""
+    renting = f"Rent {cards} at {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
+    owning = f"{'use' if answer.owned else 'buy'} {cards}"
+    if answer.verdict == "too-close":
+        return f"{renting}, or {owning.replace(cards, 'them' if answer.count > 1 else 'it')}"
+    return renting if answer.verdict == "rent" else fmt.capitalized(owning)
+
+
+def _origins(estimate: CostEstimate) -> tuple[str, str]:
+    renting, buying = rent_or_buy_rows(estimate)[0].cells
+    return renting.origin, buying.origin
+
+
+def _price_ages(result: CostResult, today: date) -> dict[str, int]:
+    """Return the age in days of the rental price and the card price, as far as they have dates."""
+    days = {
+        "rental price": result.rent.oldest_price_date if result.rent else None,
+        "card price": next((term.date for term in result.own.upfront if term.name == "cards"), None)
+        if result.own
+        else None,
+    }
+    return {name: (today - date.fromisoformat(day)).days for name, day in days.items() if day is not None}
+
+
+def _footnote(result: CostResult, ages: dict[str, int]) -> str:
+    """Return when renting and buying have cost the same, and the ages of the prices."""
+    crossing = result.break_even
+    even = f"Break-even after {years_phrase(crossing.years)}" if crossing is not None and crossing.years else ""
+    prices = (f"{name} {age_text(days)}" for name, days in ages.items())
+    return fmt.capitalized(" · ".join(filter(None, (even, *prices))))
+
+
+def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...]) -> DecisionView:
+    """Return the card of hardware that can only be rented or only be bought, as far as prices are known."""
+    result = estimate.result
+    rent, own, period = result.rent, result.own, "run" if estimate.demand.period == "run" else "month"
+    why = fmt.sentence(result.notes[0]) if result.notes else ""
+    if rent is not None:
+        subject = f"Rent {cards} at {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
+        return DecisionView(f"{fmt.money(rent.usd)} per {period}", f"{subject}. {why}", details=details)
+    if own is not None:
+        return DecisionView(f"{fmt.money(own.usd_per_period)} per {period}", f"Buy {cards}. {why}", details=details)
+    return DecisionView("No price", why, details=details)
+
+
+def _estimate_lines(estimate: CostEstimate, evaluation: Evaluation, card: str) -> Iterator[str]:
+    """Yield the sentences on the machines, both sides' costs, the best mix of both, and the notes."""
+    result, terms = estimate.result, evaluation.plan.cost
+    yield machines_sentence(result.machines, card)
+    if result.rent is not None:
+        yield rent_sentence(result.rent)
+        yield modes_sentence(result)
+    if result.own is not None:
+        yield own_sentence(result.own, estimate.demand)
+    hybrid = hybrid_of_plan(estimate, terms, plan_throughput(evaluation))
+    if hybrid is not None:
+        yield hybrid_sentence(hybrid, terms.horizon_years)
+    notes = (part.notes for part in (result, result.rent, result.own) if part is not None)
+    yield from dict.fromkeys(fmt.sentence(note) for group in notes for note in group)
+
+
+def _time_lines(evaluation: Evaluation) -> tuple[str, ...]:
+    """Return the time of a step or a request, or why it is unknown."""
+    if evaluation.time is None:
+        return ()
+    view = time_view(evaluation.time)
+    return (f"{view.answer} {view.reason}".strip(),)

@@ -1,0 +1,90 @@
+"""The decision card: the verdict with its figures, changes to try, and plans without a decision."""
+
+from PySide6.QtWidgets import QLabel
+
+from planner.cost.job import DailyHours, Run
+from planner.cost.terms import BuyTerms, CostTerms
+from planner.gui.cost.tab import CostTab
+from planner.workload.training import Training
+
+
+def set_job(tab, job, **terms):
+    tab.workspace.apply("job", cost=CostTerms(job=job, **terms))
+
+
+def shown_texts(tab):
+    return [label.text() for label in tab.answer.findChildren(QLabel) if label.isVisible()]
+
+
+def test_the_card_shows_the_verdict_and_confidence_of_the_estimate(tab: CostTab):
+    answer = tab.cost.estimate.result.answer
+    assert {"rent": "Rent", "buy": "Buy", "too-close": "Too close to call"}[answer.verdict] in shown_texts(tab)
+    share = answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence
+    assert tab.answer.view.renting_cheaper_fraction == share
+
+
+def test_the_figures_of_both_sides_have_their_sources_on_hover(tab: CostTab):
+    rows = {row.title: row for row in tab.answer.figures.rows}
+    assert list(rows) == ["A month", "At the start", "Per GPU-hour", "Over 5 years"]
+    for cell in rows["Over 5 years"].cells:
+        assert "202" in cell.origin
+
+
+def test_the_reasons_are_folded_until_they_are_asked_for(tab: CostTab):
+    assert not any("One step takes" in text for text in shown_texts(tab))
+    tab.answer.details.set_open(True)
+    assert any("One step takes" in text for text in shown_texts(tab))
+
+
+def test_a_chip_tries_its_change_in_one_undo_step_and_the_decision_changes(tab: CostTab):
+    before = tab.workspace.plan
+    decision = tab.cost.estimate.result.answer.decision
+    at = next(at for at, chip in enumerate(tab.answer.view.chips) if chip.field == "cost.buy.card_price_usd")
+    tab.answer.flip_buttons[at].click()
+    assert tab.workspace.plan.cost.buy.card_price_usd is not None
+    assert tab.cost.estimate.result.answer.decision != decision
+    tab.workspace.undo_stack.undo()
+    assert tab.workspace.plan == before
+
+
+def test_a_single_run_leads_with_its_cost_and_duration(tab: CostTab):
+    set_job(tab, Run(amount=50_000_000, unit="tokens"))
+    result, demand = tab.cost.estimate.result, tab.cost.estimate.demand
+    assert tab.answer.view.headline.startswith(f"${result.rent.usd:.2f} · {demand.busy_hours:.2f}")
+
+
+def test_a_plan_that_does_not_fit_gets_help_instead_of_a_price(tab: CostTab):
+    tab.workspace.apply("work", workload=Training(method="full"))
+    assert tab.answer.view.headline == "Does not fit"
+    assert tab.answer.view.rows == ()
+    assert tab.answer.choose_hardware.isVisible()
+    assert tab.advice.isVisible()
+    assert not any(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))
+    tab.workspace.undo_stack.undo()
+    assert not tab.advice.isVisible()
+    assert tab.curve.isVisible()
+
+
+def test_cards_of_ones_own_cost_their_electricity(tab: CostTab, qtbot):
+    set_job(tab, Run(amount=50_000_000, unit="tokens"), buy=BuyTerms(owned=True))
+    view, own = tab.answer.view, tab.cost.estimate.result.own
+    assert view.subject == "Use 1 × GeForce RTX 4090"
+    assert view.buying_title == "Your own"
+    assert view.headline.startswith(f"${own.usd_per_period:.2f} · ")
+    qtbot.waitUntil(lambda: any("Faster: renting" in text for text in shown_texts(tab)), timeout=20_000)
+
+
+def test_a_card_without_offers_is_priced_as_bought(tab: CostTab):
+    tab.workspace.apply("card", gpu="rtx-2000-ada")
+    set_job(tab, DailyHours(hours_per_day=8))
+    assert tab.cost.estimate.result.rent is None
+    assert tab.answer.view.headline.endswith(("per month", "No price"))
+
+
+def test_the_bar_is_painted_in_the_colors_of_the_curves(tab: CostTab, theme):
+    for scheme in ("dark", "light"):
+        theme.apply(scheme)
+        image = tab.answer._bar.grab().toImage()
+        middle = image.height() // 2
+        assert image.pixelColor(2, middle).name() == theme.color("accent").name()
+        assert image.pixelColor(image.width() - 3, middle).name() == theme.color("text").name()
