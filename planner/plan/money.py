@@ -71,8 +71,8 @@ def find_blocked(evaluation: Evaluation) -> Blocked | None:
         return Blocked(code="not-supported", sentence=sentence)
     if memory.verdict == "does-not-fit" and memory.capacity_bytes is not None:
         needed, usable = memory.total_bytes, memory.capacity_bytes
-        sizes = f"{needed / GIB:.1f} GiB are needed and {usable / GIB:.1f} GiB usable"
-        cards = "these cards" if evaluation.plan.count > 1 else "this card"
+        cards, each = ("these cards", " on each") if evaluation.plan.count > 1 else ("this card", "")
+        sizes = f"{needed / GIB:.1f} GiB are needed{each} and {usable / GIB:.1f} GiB usable"
         sentence = f"The plan does not fit on {cards}: {sizes}."
         return Blocked(code="does-not-fit", sentence=sentence, needed_bytes=needed, usable_bytes=usable)
     if time is not None and time.seconds is None:

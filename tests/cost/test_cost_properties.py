@@ -133,7 +133,7 @@ def test_spot_is_never_cheaper_than_its_own_price(offer: Offer, demand: Demand, 
     found = quote(offer, "spot", demand, count, TERMS, FACTS)
     price = offer.spot_price_usd_per_hour
     assert price is not None
-    assert found.machine_usd >= found.instances * demand.work_hours * price * (1 - 1e-9)
+    assert found.machine_usd >= found.machines_per_group * demand.work_hours * price * (1 - 1e-9)
 
 
 @given(any_offer(), any_demand(), st.integers(1, 20), st.sampled_from([("reserved-1y", 1), ("reserved-3y", 3)]))
@@ -145,14 +145,14 @@ def test_a_commitment_is_never_billed_below_its_price(
     price = offer.price_usd_per_hour(mode)
     assert price is not None
     committed = years * 8_760 / ((demand.periods_per_year or 1 / years) * years)
-    assert found.machine_usd >= found.instances * committed * price * (1 - 1e-9)
-    assert found.machine_usd >= found.instances * demand.busy_hours * price * (1 - 1e-9)
+    assert found.machine_usd >= found.machines_per_group * committed * price * (1 - 1e-9)
+    assert found.machine_usd >= found.machines_per_group * demand.busy_hours * price * (1 - 1e-9)
 
 
 @given(any_offer(), any_demand(), st.integers(1, 20))
 def test_whole_machines_and_all_hours_are_billed(offer: Offer, demand: Demand, count: int) -> None:
     found = quote(offer, "on-demand", demand, count, TERMS, FACTS)
-    assert found.instances * offer.gpu_count >= count
+    assert found.machines * offer.gpu_count >= count * demand.groups
     assert found.billed_hours >= demand.rented_hours * (1 - 1e-9)
 
 

@@ -316,9 +316,12 @@ def test_a_card_of_ones_own_costs_only_the_electricity_of_its_work(catalog: Cata
 
 def test_the_sale_of_an_owned_card_counts_when_asked(catalog: Catalog, today: date) -> None:
     buy = BuyTerms(place="desk", owned=True, sale_usd_per_card=900, resale_share=0.25)
-    own = owned(estimate(catalog, today, CostTerms(job=EVERY_DAY, buy=buy), "rtx-3090", 2))
-    assert own.upfront_usd == 1_800
-    assert own.resale_usd == 450
+    found = estimate(catalog, today, CostTerms(job=EVERY_DAY, buy=buy), "rtx-3090", 1)
+    assert owned(found).upfront_usd == 900
+    assert owned(found).resale_usd == 225
+    assert found.result.answer is not None
+    flip = next(flip for flip in found.result.answer.flips if flip.name == "card-price")
+    assert flip.field == "cost.buy.sale_usd_per_card"
 
 
 def test_a_single_run_is_paid_at_todays_prices(catalog: Catalog, today: date) -> None:

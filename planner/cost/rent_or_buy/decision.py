@@ -165,13 +165,14 @@ def _flips(decision: Decision, inputs: DecisionInputs) -> Iterator[Flip]:
         field, value = _job_trial(job, share / planned, planned, more=renting)
         direction = "over" if renting else "under"
         yield Flip(name="utilization", value=share, direction=direction, field=field, try_value=value)
+    card_field = "sale_usd_per_card" if decision.owned else _CARD_PRICE
     prices = (
-        ("card-price", _CARD_PRICE, decision.flips_at_card_price_usd),
-        ("server-price", _SERVER_PRICE, decision.flips_at_server_price_usd),
+        ("card-price", _CARD_PRICE, card_field, decision.flips_at_card_price_usd),
+        ("server-price", _SERVER_PRICE, _SERVER_PRICE, decision.flips_at_server_price_usd),
     )
-    for name, figure, usd in prices:
+    for name, figure, field_name, usd in prices:
         if usd is not None and _is_near(usd, inputs.case.central[figure]):
-            yield _price_flip(name, usd, f"cost.buy.{figure}", under=renting)
+            yield _price_flip(name, usd, f"cost.buy.{field_name}", under=renting)
     hourly = decision.flips_at_rent_usd_per_gpu_hour
     if hourly is not None and _is_near(hourly, inputs.case.central[RENT_PRICE] / inputs.case.shape.count):
         yield _price_flip("rental-price", hourly, "cost.rent.usd_per_gpu_hour", under=not renting)

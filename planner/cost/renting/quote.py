@@ -141,8 +141,9 @@ class RentQuote:
     count: int
     """Cards per group."""
     linked_cards: int
-    instances: int
-    """Machines per group."""
+    machines: int
+    """Machines for all groups; a machine with enough cards holds several groups."""
+    machines_per_group: float
     hours: float
     low_hours: float
     high_hours: float
@@ -187,8 +188,8 @@ def quote(
 
     `linked_cards` of a group exchange data while they work; None for all.
 
-    **Formula** machines: instances × billed hours × price; a commitment is billed for its whole term; spot adds δ/τ +
-    (τ/2 + R)/M of the work and is capped at the on-demand cost.
+    **Formula** machines per group × billed group-hours × price; a commitment is billed for its whole term; spot adds
+    δ/τ + (τ/2 + R)/M of the work and is capped at the on-demand cost.
 
     Raises:
         SpecError: If the offer has no price in this mode, or is for a fraction of a card.
@@ -198,13 +199,14 @@ def quote(
         raise SpecError("rent.mode", f"{offer.id} has no {mode} price", "Choose another offer or another rental mode.")
     if offer.gpu_count < 1:
         raise SpecError("rent.offer", f"{offer.id} is only {offer.gpu_count:g} of a card")
-    instances = max(ceil_with_tolerance(count / offer.gpu_count), terms.minimum_instances)
+    machines = machines_for(offer.gpu_count, count, demand.groups, terms.minimum_instances)
+    per_group = machines / demand.groups
     mean_hours = _interruption_interval_hours(offer, terms, facts) if mode == "spot" else None
-    waste = _interruption_overhead(demand, mean_hours.value / instances) if mean_hours else None
+    waste = _interruption_overhead(demand, mean_hours.value / max(per_group, 1.0)) if mean_hours else None
     hours = _hours_with_interruptions(demand, waste)
     increment = offer.billing_increment_seconds or terms.billing_increment_seconds
     billed = _billed_hours(mode, demand, hours, increment, terms)
-    machine, capped = _machine_usd(offer, instances, billed, price, demand, increment, terms, waste)
+    machine, capped = _machine_usd(offer, per_group, billed, price, demand, increment, terms, waste)
     storage = facts.storage if terms.storage_usd_per_gb_month is None else Figure.own(terms.storage_usd_per_gb_month)
     egress, note = _egress_usd(offer, demand.egress_gb, terms, facts)
     scale = not demand.always_on and mode not in TERM_YEARS
@@ -214,7 +216,8 @@ def quote(
         price_usd_per_hour=price,
         count=count,
         linked_cards=linked_cards or count,
-        instances=instances,
+        machines=machines,
+        machines_per_group=per_group,
         hours=hours,
         low_hours=hours * (demand.low_busy_hours / demand.busy_hours if scale else 1.0),
         high_hours=hours * (demand.high_busy_hours / demand.busy_hours if scale else 1.0),
@@ -229,6 +232,13 @@ def quote(
         increment_seconds=increment,
         notes=(note,) if note else (),
     )
+
+
+def machines_for(cards_per_machine: float, count: int, groups: int, minimum: int) -> int:
+    """Return the number of machines for `groups` of `count` cards each; a large machine holds several groups."""
+    if cards_per_machine < 2 * count:
+        return max(ceil_with_tolerance(count / cards_per_machine), minimum) * groups
+    return max(ceil_with_tolerance(groups / (cards_per_machine // count)), minimum)
 
 
 def needs_extra_machines(offer: Offer, count: int) -> bool:
@@ -295,7 +305,7 @@ def _committed_hours(term_years: float, demand: Demand, hours: float) -> float:
 
 def _machine_usd(
     offer: Offer,
-    instances: int,
+    machines_per_group: float,
     billed: float,
     price: float,
     demand: Demand,
@@ -304,11 +314,11 @@ def _machine_usd(
     waste: InterruptionOverhead | None,
 ) -> tuple[float, bool]:
     """Return the cost of the machines in USD, and whether it is capped at the on-demand cost."""
-    quoted = instances * billed * price
+    quoted = machines_per_group * billed * price
     steady = offer.on_demand_price_usd_per_hour
     if waste is None or steady is None:
         return quoted, False
-    instead = instances * steady * _billed_hours("on-demand", demand, demand.rented_hours, increment, terms)
+    instead = machines_per_group * steady * _billed_hours("on-demand", demand, demand.rented_hours, increment, terms)
     return min(quoted, instead), instead < quoted
 
 

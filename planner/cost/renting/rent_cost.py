@@ -15,7 +15,6 @@ def rent_cost(
     """Return the cost of `quote` with its derivation; the terms add up to the quoted price."""
     offer = quote.offer
     parts = [_machines_term(quote, demand), _storage_term(quote, demand), _egress_term(quote, demand, terms, facts)]
-    gpus = quote.instances * offer.gpu_count
     dates = [date for date in (offer.price_date, offer.exchange_rate and offer.exchange_rate.date) if date]
     return RentCost(
         offer_id=offer.id,
@@ -23,8 +22,8 @@ def rent_cost(
         region=offer.region,
         billed_currency=offer.billed_currency,
         mode=quote.mode,
-        instances=quote.instances * demand.groups,
-        gpu_count=gpus * demand.groups,
+        instances=quote.machines,
+        gpu_count=quote.machines * offer.gpu_count,
         hours=quote.hours,
         low_hours=quote.low_hours,
         high_hours=quote.high_hours,
@@ -49,7 +48,7 @@ def rent_cost(
 def _machines_term(quote: RentQuote, demand: Demand) -> MoneyTerm:
     offer = quote.offer
     symbols = [
-        MoneySymbol("m", quote.instances, "machines per group", f"{_JOB}, {offer.gpu_count:g} cards each"),
+        MoneySymbol("m", quote.machines_per_group, "machines per group", f"{_JOB}, {offer.gpu_count:g} cards each"),
         MoneySymbol("h", quote.billed_hours, f"billed hours, of all {demand.groups} groups", _hours_source(quote)),
         MoneySymbol("p", quote.price_usd_per_hour, "USD per hour and machine", offer.source, offer.price_date),
     ]
@@ -161,5 +160,5 @@ def _price_remarks(quote: RentQuote) -> tuple[str, ...]:
 
 def _machines_remark(quote: RentQuote) -> str:
     if needs_extra_machines(quote.offer, quote.linked_cards):
-        return f"{quote.instances} machines; their interconnect is not stated"
-    return f"{quote.instances} machines; the network between them is taken as part of their price"
+        return f"{quote.machines} machines; their interconnect is not stated"
+    return f"{quote.machines} machines; the network between them is taken as part of their price"

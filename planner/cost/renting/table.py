@@ -118,7 +118,7 @@ def _offer_rows(
         offer=offer,
         mode=mode,
         gpu=candidate.gpu,
-        instances=chosen.instances * candidate.demand.groups,
+        instances=chosen.machines,
         hours=chosen.hours,
         low_hours=min(each.low_hours for each in quotes),
         high_hours=max(each.high_hours for each in quotes),

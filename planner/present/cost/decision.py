@@ -24,6 +24,8 @@ _MODES: Final[dict[RentMode, str]] = {
     "reserved-1y": "reserved for 1 year",
     "reserved-3y": "reserved for 3 years",
 }
+_FAR_OFF: Final = 10
+"""Factor beyond which another rental mode is too dear to be worth mentioning, such as a year's term for one run."""
 _ALMOST_ALL: Final = 0.995
 _NOTHING: Final = "–"
 _SECONDS_PER_HOUR: Final = 3_600
@@ -117,7 +119,7 @@ def changes_sentence(answer: Decision) -> str:
 
 def flip_chips(answer: Decision) -> tuple[FlipChip, ...]:
     """Return the conditions under which the decision changes."""
-    return tuple(FlipChip(_flip_text(flip), flip.field, flip.try_value) for flip in answer.flips)
+    return tuple(FlipChip(_flip_text(flip, owned=answer.owned), flip.field, flip.try_value) for flip in answer.flips)
 
 
 def side_rows(answer: Decision) -> tuple[SideRow, ...]:
@@ -142,14 +144,15 @@ def machines_sentence(machines: Machines | None, card: str) -> str:
 
 
 def modes_sentence(result: CostResult) -> str:
-    """Return the cost of the job in each rental mode, the chosen one first; empty if there is only one."""
+    """Return the cost of the job in each rental mode, the chosen one first; empty if no other is within reach."""
     rent, modes = result.rent, result.rental_modes
     if rent is None or len(modes) < _TWO:
         return ""
     own, *others = sorted(modes, key=lambda each: each.mode != rent.mode)
-    if own.mode != rent.mode:
+    near = [each for each in others if each.usd < _FAR_OFF * own.usd]
+    if own.mode != rent.mode or not near:
         return ""
-    told = tuple(f"{_MODES[each.mode]} {_mode_text(each)} at {each.provider}" for each in others)
+    told = tuple(f"{_MODES[each.mode]} {_mode_text(each)} at {each.provider}" for each in near)
     return f"Renting {_MODES[own.mode]} costs {_mode_text(own)}; {fmt.listing(told)}."
 
 
@@ -195,12 +198,13 @@ def _way(answer: Decision, side: Side) -> str:
     return "using your own" if answer.owned and side == "buy" else _WAYS[side]
 
 
-def _flip_text(flip: Flip) -> str:
+def _flip_text(flip: Flip, *, owned: bool) -> str:
     match flip.name:
         case "utilization":
             return f"used {flip.direction} {fmt.percent(flip.value)} of the time"
         case "card-price":
-            return f"a card costs {flip.direction} {fmt.money(flip.value)}"
+            does = "sells for" if owned else "costs"
+            return f"a card {does} {flip.direction} {fmt.money(flip.value)}"
         case "server-price":
             return f"a server costs {flip.direction} {fmt.money(flip.value)}"
         case _:

@@ -16,6 +16,7 @@ from planner.cost.renting.quote import (
     commitment_share,
     interruption_overhead,
     interruption_share,
+    machines_for,
     mean_hours_between_interruptions,
     quote,
 )
@@ -190,3 +191,13 @@ def test_cards_without_a_band_take_the_range_of_all(catalog: Catalog) -> None:
     elsewhere = interruption_share("h100-sxm5-80gb", "Azure", constants)
     assert (elsewhere.value, elsewhere.certainty) == (h100.value, "assumed")
     assert elsewhere.source.startswith("assumed: Azure publishes no rate")
+
+
+@pytest.mark.parametrize(
+    ("cards", "count", "groups", "minimum", "machines"),
+    [(8, 8, 1, 1, 1), (1, 8, 2, 1, 16), (8, 1, 33, 1, 5), (8, 2, 33, 1, 9), (8, 5, 3, 1, 3), (1, 1, 1, 4, 4)],
+)
+def test_a_large_machine_holds_several_groups(
+    cards: float, count: int, groups: int, minimum: int, machines: int
+) -> None:
+    assert machines_for(cards, count, groups, minimum) == machines

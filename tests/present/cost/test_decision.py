@@ -120,6 +120,7 @@ def test_chips_say_the_condition_and_what_to_try():
         "a card costs over $3,760",
         "renting costs under $0.18 per GPU-hour",
     ]
+    assert flip_chips(answer(flips=flips, owned=True))[1].text == "a card sells for over $3,760"
     assert chips[0][1:] == ("cost.job.hours_per_day", 12.8)
     assert plain(result_lines(result(answer(flips=flips)), "L40S", TODAY)[1]) == (
         "Changes if used under 56 % of the time, a card costs over $3,760 or renting costs under $0.18 per GPU-hour."
@@ -160,6 +161,9 @@ def test_rental_modes_stand_side_by_side_whichever_is_chosen(catalog):
         terms.evolve(job=Run(amount=10)), catalog.hardware.gpu("h100-sxm5-80gb"), 8, None, catalog.cost, TODAY
     ).result
     assert "on demand $885 per run" in modes_sentence(once)
+    cheap = once.evolve(rent=once.rent.evolve(mode="on-demand"))
+    assert "spot $531 per run at GCP." in modes_sentence(cheap)
+    assert "reserved" not in modes_sentence(cheap)
     assert modes_sentence(found.evolve(rental_modes=found.rental_modes[:1])) == ""
     assert modes_sentence(found.evolve(rent=None)) == ""
 
