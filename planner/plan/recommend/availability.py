@@ -17,7 +17,6 @@ _NO_LICENCE: Final = "its driver is not licensed for data centers"
 SEVERAL_MACHINES: Final = "a desk has room for one machine"
 OVER_CIRCUIT: Final = "over the power of one circuit"
 
-_COMPUTERS: Final = ("Laptop", "SoC", "SoC in mini PC", "SoM")
 _MODULE_COUNTS: Final = {"SXM": 8, "OAM": 8, "APU socket": 4, "Superchip module": 1}
 """Modules on one board, where the catalog has no system with them: NVIDIA HGX, OCP's universal baseboard for OAM, and
 servers with MI300A and GH200."""
@@ -38,7 +37,7 @@ def _obstacles(gpu: Gpu, cards: int, place: PlaceKind, systems: Iterable[System]
     form = gpu.form_factor or ""
     if form == "Cloud only" or gpu.preliminary:
         yield _NOT_SOLD
-    if form in _COMPUTERS and cards > 1:
+    if gpu.is_whole_computer and cards > 1:
         yield _ONE_COMPUTER
     if place == "desk" and gpu.segment == "datacenter":  # modules, and boards that are cooled by a server's fans
         yield _NOT_AT_A_DESK
