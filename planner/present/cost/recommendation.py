@@ -12,6 +12,9 @@ from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.memory.verdict import exclusion_text, verdict_text
 
 AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
+NO_HARDWARE: Final = (
+    "None of this hardware can run the job at a comparable price. Allow more GPUs, quantized weights or tight fits."
+)
 UNMEASURED: Final = "No speed was measured on this family of cards"
 _SECONDS_PER_HOUR: Final = 3_600
 _BITS: Final = 8
@@ -216,7 +219,7 @@ def no_option_sentence(found: Recommendation) -> str:
     if found.cheapest is not None:
         return ""
     if found.nearest is None:
-        return "No hardware in the catalog can run this job at a comparable price."
+        return NO_HARDWARE
     return "No option is within the limits."
 
 
