@@ -227,7 +227,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
         cheapest=together(changed, memory(75), cards(1, 4)),
     ),
     ExpertJob(
-        "8B to half a million requests a day",
+        "8B to two million requests a day",
         "a machine answers some ten requests a second at best: at the peak several cards, and how many is said",
         plan_of(LLAMA_8B, VLLM.evolve(batch=64), Service(requests_per_day=2_000_000)),
         Wish(having=RENT),
