@@ -8,8 +8,9 @@ from functools import cached_property
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand
 from planner.cost.figure import USER_SOURCE
+from planner.cost.finance import ceil_with_tolerance
 from planner.cost.renting.offer import Offer
-from planner.cost.renting.quote import MAX_CARDS_PER_MACHINE, RentFacts, RentQuote, machines_for, quote
+from planner.cost.renting.quote import MAX_CARDS_PER_MACHINE, RentFacts, RentQuote, quote
 from planner.cost.renting.table import CardDemand, OfferRow, cheapest_row, quote_offers
 from planner.cost.terms import RENT_MODES, RentMode, RentTerms
 from planner.errors import SpecError
@@ -91,12 +92,11 @@ class RentalMarket:
         return quote(offer, mode, self.demand, self.count, self.terms, self.facts, self.linked_cards)
 
     def _own_priced(self, offer: Offer | None, usd_per_gpu_hour: float) -> Offer:
-        """Return `offer`, or one of unknown origin, at the user's own price for each of the plan's cards."""
-        cards = min(self.count, MAX_CARDS_PER_MACHINE) if offer is None else offer.gpu_count
-        groups = self.demand.groups
-        machines = machines_for(cards, self.count, groups, self.terms.minimum_instances)
+        """Return `offer`, or one of unknown origin, with as many cards as are used, each at the user's own price."""
+        most = MAX_CARDS_PER_MACHINE if offer is None else offer.gpu_count
+        cards = self.count / ceil_with_tolerance(self.count / most)
         price_field = f"{self.terms.mode.replace('-', '_')}_price_usd_per_hour"
-        priced: dict[str, object] = {price_field: usd_per_gpu_hour * self.count * groups / machines, "own": True}
+        priced: dict[str, object] = {price_field: usd_per_gpu_hour * cards, "own": True}
         if offer is None:
             priced |= {"id": "own-price", "provider": "your own offer", "instance": "your own offer"}
         else:

@@ -23,7 +23,7 @@ from planner.present.cost.decision import (
     totals_sentence,
     verdict_title,
 )
-from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text
+from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text, days_since
 from planner.present.cost.rent_or_buy import rent_or_buy_rows
 from planner.present.cost.summary import (
     break_even_sentence,
@@ -158,11 +158,12 @@ def _price_ages(result: CostResult, today: date) -> dict[str, int]:
     """Return the age in days of the rental price and the card price, as far as they have dates."""
     days = {
         "rental price": result.rent.oldest_price_date if result.rent else None,
-        "card price": next((term.date for term in result.own.upfront if term.name == "cards"), None)
+        "card price": next((term.date for term in result.own.upfront if term.name in ("cards", "servers")), None)
         if result.own
         else None,
     }
-    return {name: (today - date.fromisoformat(day)).days for name, day in days.items() if day is not None}
+    ages = ((name, days_since(day, today)) for name, day in days.items())
+    return {name: age for name, age in ages if age is not None}
 
 
 def _footnote(result: CostResult, ages: dict[str, int]) -> str:

@@ -11,7 +11,7 @@ from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.cost.result import BreakEven, CostResult, Decision, Footprint, MoneyTerm, OwnCost, RentCost
 from planner.present import format as fmt
 from planner.present.cost.amounts import COST_TERM_TITLES, amount_range, short_source, usd_range
-from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase
+from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase, days_since
 
 _HALF: Final = 0.5
 _DAYS_PER_YEAR: Final = 365.25
@@ -40,7 +40,7 @@ def dates_sentence(answer: Decision, today: date, terms: Iterable[MoneyTerm] = (
     """Return the age of the oldest price with the term that it belongs to, and the terms without a date."""
     oldest, aged = answer.oldest_price_date, ""
     if oldest is not None:
-        age = age_phrase((today - date.fromisoformat(oldest)).days)
+        age = age_phrase(days_since(oldest, today))
         aged = f"Oldest price: {_term_priced_on(oldest, terms)}{fmt.date(oldest)}, {age}."
     undated = tuple(COST_TERM_TITLES.get(name, name).lower() for name in dict.fromkeys(answer.undated))
     bare = f"Without a date: {fmt.listing(undated)}." if undated else ""

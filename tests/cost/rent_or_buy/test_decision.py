@@ -129,3 +129,13 @@ def test_both_sides_figures_fit_the_job(catalog: Catalog, today: date) -> None:
     assert monthly.rent_figures.month_usd == pytest.approx(monthly.rent_figures.unit_usd / 2)
     service = decided(catalog, today, CostTerms(job=Service(requests_per_day=1e5)))
     assert service.rent_figures.unit == "million tokens"
+
+
+@pytest.mark.parametrize(("count", "usd"), [(1, 5.0), (8, 40.0), (12, 60.0)])
+def test_ones_own_price_is_paid_for_the_cards_that_are_used(
+    catalog: Catalog, today: date, count: int, usd: float
+) -> None:
+    rent = RentTerms(offer="aws-p5.48xlarge-us-east-1-2026-10-10", usd_per_gpu_hour=0.05)
+    found = estimate(catalog, today, CostTerms(job=Run(amount=100), rent=rent), count=count).result.rent
+    assert found is not None
+    assert found.usd == pytest.approx(usd)

@@ -21,6 +21,7 @@ from planner.present.cost.decision import (
     side_rows,
     totals_sentence,
 )
+from planner.present.cost.prices import days_since
 from planner.present.format import THIN
 
 TODAY = date(2026, 11, 22)
@@ -205,3 +206,9 @@ def test_close_calls_and_single_runs_have_their_own_headline(catalog):
     own = CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk", owned=True))
     daily = estimate_cost(own, card, 1, None, catalog.cost, TODAY).result
     assert plain(decision_headline(daily, "RTX 4090")).endswith("% sure): $19.78 of electricity a month.")
+
+
+@pytest.mark.parametrize(("day", "days"), [("2026-11-20", 2), ("2026-11", 21), ("2026", 325), (None, None)])
+def test_the_age_of_a_month_counts_from_its_first_day(day, days):
+    assert days_since(day, TODAY) == days
+    assert "21 days old" in " ".join(result_lines(result(answer(oldest_price_date="2026-11")), "L40S", TODAY))
