@@ -4,7 +4,7 @@ from threading import Event
 import pytest
 from PySide6.QtCore import QCoreApplication, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
 from planner.cost.job import Run, Service
 from planner.cost.terms import CostTerms
@@ -204,6 +204,20 @@ def test_changes_of_the_plan_are_applied_with_the_cards(opened, workspace, qtbot
     assert workspace.plan.workload.activation_checkpointing == "selective"
     workspace.undo_stack.undo()
     assert workspace.plan.workload == Training(method="qlora")
+
+
+def test_the_tab_key_goes_from_the_limits_to_the_answers(opened, qtbot):
+    dialog = opened()
+    dialog.form.quantize.setFocus()
+    order = []
+    for _ in range(6):
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        order.append(QApplication.focusWidget())
+    uses = [order.index(card.use) for card in dialog.awards.cards]
+    assert uses == sorted(uses)
+    assert order[0] is dialog.form.tight
+    closing = button(dialog, "Close")
+    assert closing not in order or order.index(closing) > uses[-1]
 
 
 def test_enter_in_a_field_neither_takes_an_option_nor_closes(opened, workspace, qtbot):
