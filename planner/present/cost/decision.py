@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final, Literal, NamedTuple
 
-from planner.cost.estimate import CostEstimate
 from planner.cost.result import CostResult, Decision, Flip, Machines, RentalMode, Side, SideFigures
 from planner.cost.terms import RentMode
 from planner.plan.faster_rental import FasterRental
@@ -165,12 +164,6 @@ def _mode_text(mode: RentalMode) -> str:
 def hours_text(hours: float) -> str:
     """Return hours in a suitable unit: `18.5 min`, `8.32 h`, `12.5 days`."""
     return fmt.duration(hours * _SECONDS_PER_HOUR)
-
-
-def rented_hours_text(estimate: CostEstimate) -> str:
-    """Return the duration of a run, or the hours of a month."""
-    text = hours_text(estimate.demand.rented_hours)
-    return text if estimate.demand.period == "run" else f"{text} a month"
 
 
 def faster_rental_sentence(found: FasterRental, card: str) -> str:
