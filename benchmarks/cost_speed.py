@@ -12,7 +12,7 @@ from tables import add_table_option
 
 from planner.cost.demand import Throughput, demand_of
 from planner.cost.estimate import estimate_cost
-from planner.cost.job import DailyHours, Run
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.renting.quote import RentFacts
 from planner.cost.renting.table import CardDemand, quote_offers
@@ -21,9 +21,33 @@ from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
+from planner.plan.recommend.option import Recommendation, Wish
+from planner.plan.recommend.recommend import recommend
+from planner.workload.workload import Inference, Training
 
 TODAY = date(2026, 11, 22)
 PACE = Throughput(tokens_per_second=20_000, low_time_factor=0.85, high_time_factor=1.3)
+
+EVERY_COUNT = Wish(counts=(1, 2, 4, 8, 16, 32, 64), quantize=True)
+LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+LARGE = ModelChoice(id="meta-llama/Llama-3.3-70B-Instruct")
+RECOMMENDED = {
+    "fine-tuning": Plan(
+        model=LLAMA,
+        workload=Training(method="qlora", micro_batch=8),
+        cost=CostTerms(job=Run(amount=50e6, unit="tokens")),
+    ),
+    "a service": Plan(
+        model=LARGE,
+        workload=Inference(profile="vllm", batch=50, context_length=4_096),
+        cost=CostTerms(job=Service(requests_per_day=20_000)),
+    ),
+    "a desk": Plan(
+        model=LARGE,
+        workload=Inference(profile="llama.cpp", weights="Q4_K_M"),
+        cost=CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk")),
+    ),
+}
 
 
 def main() -> None:
@@ -39,6 +63,7 @@ def main() -> None:
     print_offers(catalog, runs)
     print_plan(catalog, runs)
     print_keystroke(catalog, runs)
+    print_recommendations(catalog, min(runs, 5))
     if arguments.table:
         write_printed("cost-speed")
 
@@ -84,6 +109,22 @@ def print_keystroke(catalog: Catalog, runs: int) -> None:
     plans = [plan.evolve(cost=CostTerms(job=DailyHours(hours_per_day=1 + hours / 10))) for hours in range(1, runs + 1)]
     taken, loop = beside_loop(lambda one: evaluate_cost(evaluate(one, catalog), catalog, TODAY), plans)
     print_beside("a keystroke in the job, to the decision / a loop, ms", taken * 1e3, loop * 1e3, "≤ 50 ms")
+
+
+def print_recommendations(catalog: Catalog, runs: int) -> None:
+    """Print the time until the first hardware is recommended and until all options are there, for several jobs."""
+    for name, plan in RECOMMENDED.items():
+        plans = [plan.evolve(workload=plan.workload.evolve(other_processes_bytes=run)) for run in range(1, runs + 1)]
+        first, loop = beside_loop(lambda one: _first_options(one, catalog), plans)
+        print_beside(f"first options for {name} / a loop, ms", first * 1e3, loop * 1e3, "≤ 1 s")
+        everything, loop = beside_loop(lambda one: recommend(one, catalog, TODAY, EVERY_COUNT), plans)
+        print_beside(f"all options for {name} / a loop, ms", everything * 1e3, loop * 1e3, "≤ 10 s")
+
+
+def _first_options(plan: Plan, catalog: Catalog) -> None:
+    """Search until the first options are found."""
+    found: list[Recommendation] = []
+    recommend(plan, catalog, TODAY, EVERY_COUNT, stop=lambda: bool(found), found=found.append)
 
 
 def _candidates(catalog: Catalog, hours: float) -> dict[str, CardDemand]:

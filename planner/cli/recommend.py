@@ -19,8 +19,17 @@ from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.recommend.option import Acquisition, Recommendation, Wish
-from planner.plan.recommend.recommend import apply_option, recommend
-from planner.present.cost.recommendation import OPTION_COLUMNS, excluded_sentence, option_rows, recommendation_lines
+from planner.plan.recommend.recommend import recommend
+from planner.plan.recommend.variants import apply_option, counts_tokens
+from planner.present.cost.recommendation import (
+    AwardView,
+    Meter,
+    award_views,
+    excluded_sentence,
+    no_option_sentence,
+    option_columns,
+    option_rows,
+)
 
 NOTHING: Final = 1
 _DESCRIPTION: Final = """\
@@ -31,16 +40,21 @@ _EPILOG: Final = """\
 examples:
   gpu-planner recommend meta-llama/Llama-3.1-8B --task training --method qlora --tokens 50e6 --budget 20
   gpu-planner recommend plan.json --deadline 24 --rent
-  gpu-planner recommend meta-llama/Llama-3.1-70B --weights nf4 --hours-per-day 8 --own --power 1200
+  gpu-planner recommend meta-llama/Llama-3.1-70B --weights nf4 --hours-per-day 8 --own --place desk --min-speed 5
   gpu-planner recommend plan.json --save cheapest.json
 
-best value: the lowest product of cost and time, so that half the time is worth twice the cost.
+best value: the lowest product of cost and time, so that half the time is worth twice the cost, at most twice the least.
+Where the plan does not fit, changes that cost only speed are tried: checkpointing, an 8-bit optimizer, smaller
+micro-batches; with --quantize, fewer bits for the weights, too. --save applies them. Families of cards whose speed was
+never measured are recommended only if there are no others. Owned modules (SXM, OAM) come in whole servers; a desk has
+room for one machine with cards in slots, on one circuit.
 --json prints one object: wish, period, options (cheapest first), cheapest, fastest, best_value, pareto, left_out,
 nearest and oldest_price_date. The name of every numeric field ends in its unit; unknown values are null.
 
 exit codes: 0 done, 1 no option is within the limits, 2 wrong input"""
-_LISTED: Final = ("cards", "how", "usd", "hours", "free", "power", "date", "awards")
-_SHOWN: Final = 12
+_LISTED: Final = ("cards", "how", "usd", "hours", "pace", "free", "power", "date", "awards")
+_BAR: Final = 20
+_INDENT: Final = "  "
 
 
 def run(argv: list[str], today: date | None = None) -> int:
@@ -48,13 +62,14 @@ def run(argv: list[str], today: date | None = None) -> int:
     arguments = _parser().parse_args(argv)
     catalog = user_catalog()
     plan = plan_with_money(arguments, catalog)
-    found = _recommendation(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
+    wish = _wish(arguments, catalog, counts_tokens=counts_tokens(plan, catalog))
+    found = _recommendation(plan, catalog, today or datetime.now(UTC).date(), wish)
     if arguments.save and found.cheapest is not None:
         save_plan_as(arguments.save, apply_option(found.cheapest, plan, catalog))
     if arguments.json:
         print(found.model_dump_json(indent=2))
     else:
-        print(_text(found, catalog, arguments.limit))
+        print(_text(found, catalog, None if arguments.all else arguments.limit))
     return 0 if found.options else NOTHING
 
 
@@ -82,11 +97,17 @@ def _parser() -> Parser:
     limits.add_argument("--modes", metavar="MODES", help="rental modes, comma-separated [on-demand]")
     limits.add_argument("--counts", metavar="NUMBERS", help="numbers of cards, comma-separated [1,2,4,8]")
     limits.add_argument("--vendor", metavar="NAMES", help="only these vendors, comma-separated")
+    limits.add_argument(
+        "--min-speed",
+        metavar="NUMBER",
+        help="lowest tokens/s, of a run in total, otherwise of one answer; samples/s for models without tokens",
+    )
+    limits.add_argument("--as-planned", action="store_true", help="do not try changes of the plan that cost speed")
+    limits.add_argument("--quantize", action="store_true", help="such changes may store the weights in fewer bits")
     limits.add_argument("--tight", action="store_true", help="include tight fits (probability below 95 %%)")
     answer = parser.add_argument_group("the answer")
-    answer.add_argument(
-        "--limit", metavar="N", type=whole_number, default=_SHOWN, help=f"list N options [{_SHOWN}]; 0: none"
-    )
+    answer.add_argument("--all", action="store_true", help="list all options")
+    answer.add_argument("--limit", metavar="N", type=whole_number, default=0, help="list the N cheapest options")
     answer.add_argument(
         "--save", metavar="PLAN.json", type=Path, help="write the plan with the cheapest option to a file"
     )
@@ -94,8 +115,9 @@ def _parser() -> Parser:
     return parser
 
 
-def _wish(arguments: argparse.Namespace, catalog: Catalog) -> Wish:
+def _wish(arguments: argparse.Namespace, catalog: Catalog, *, counts_tokens: bool) -> Wish:
     having = [name for name in get_args(Acquisition) if getattr(arguments, name)]
+    speed = "min_tokens_per_second" if counts_tokens else "min_samples_per_second"
     fields = {
         "budget_usd": arguments.budget,
         "deadline_hours": arguments.deadline,
@@ -105,12 +127,20 @@ def _wish(arguments: argparse.Namespace, catalog: Catalog) -> Wish:
         "counts": _comma_separated(arguments.counts),
         "vendors": _vendors_in_catalog(arguments.vendor, catalog),
         "include_tight": arguments.tight,
+        "change_plan": not arguments.as_planned,
+        "quantize": arguments.quantize,
+        speed: arguments.min_speed,
     }
     try:
         return Wish.model_validate({name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:
         problem = SpecError.from_validation(error)
-        options = {"budget_usd": "budget", "deadline_hours": "deadline", "power_limit_watts": "power"}
+        options = {
+            "budget_usd": "budget",
+            "deadline_hours": "deadline",
+            "power_limit_watts": "power",
+            speed: "min-speed",
+        }
         name = problem.field.partition(".")[0]
         raise SpecError(
             f"--{options.get(name, name)}", problem.reason, problem.hint or "--help explains every option."
@@ -131,16 +161,35 @@ def _comma_separated(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-def _text(found: Recommendation, catalog: Catalog, limit: int) -> str:
+def _text(found: Recommendation, catalog: Catalog, limit: int | None) -> str:
     width = terminal_width()
-    blocks = [
-        "\n".join(wrap(line, prose_width(width), "", "  ") for line in recommendation_lines(found, catalog.hardware))
-    ]
-    rows = option_rows(found, catalog.hardware)[:limit]
-    if rows:
-        columns = [column for column in OPTION_COLUMNS if column.key in _LISTED]
+    rows = option_rows(found, catalog.hardware)
+    blocks = [wrap(no_option_sentence(found), prose_width(width))]
+    blocks += [_award_text(view, prose_width(width)) for view in award_views(found, catalog.hardware)]
+    listed = rows[:limit]
+    if listed:
+        columns = [column for column in option_columns(found.period) if column.key in _LISTED]
         heads = [TableColumn(column.header, column.align, column.key in ("cards", "how")) for column in columns]
-        blocks.append(table(heads, [[column.text(row) for column in columns] for row in rows], width))
-        blocks.append(f"{len(rows):,} of {len(found.options):,} options, cheapest first")
+        blocks.append(table(heads, [[column.text(row) for column in columns] for row in listed], width))
+    if len(listed) < len(rows):
+        blocks.append(f"{len(listed):,} of {len(rows):,} options listed, cheapest first; --all lists them all")
     blocks.append(wrap(excluded_sentence(found), prose_width(width)))
     return "\n\n".join(block for block in blocks if block)
+
+
+def _award_text(view: AwardView, width: int) -> str:
+    """Return the block of a recommended option: the machine, the trade-off, price and time as bars, and notes."""
+    notes = [wrap(f"{note}.", width, _INDENT) for note in view.notes]
+    return "\n".join(
+        (
+            wrap(f"{view.title}: {view.row.cards}, {view.row.how}", width, "", _INDENT),
+            wrap(view.why, width, _INDENT),
+            *(_bar(meter) for meter in view.meters),
+            *notes,
+        )
+    )
+
+
+def _bar(meter: Meter) -> str:
+    full = max(round(meter.fraction * _BAR), 1)
+    return f"{_INDENT}{meter.label:<6}{'█' * full}{'░' * (_BAR - full)} {meter.text}"

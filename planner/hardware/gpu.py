@@ -61,6 +61,8 @@ Basis = Literal["published", "derived", "measured", "yours"]
 Certainty = Literal["confirmed", "single-source", "conflicting", "preliminary", "yours"]
 
 # At least a hundred times the largest card: a higher figure was entered in the wrong unit.
+_COMPUTERS: Final = ("Laptop", "SoC", "SoC in mini PC", "SoM")
+"""Form factors of what is sold with its processor and memory, if only as a developer kit."""
 _MOST_BYTES: Final = 2**50
 _MOST_BYTES_PER_S: Final = 1e16
 _MOST_OPS_PER_S: Final = 1e19
@@ -221,6 +223,11 @@ class Gpu(Spec):
     def is_laptop(self) -> bool:
         """Return whether this is a laptop GPU, which shares its name with a card but not its clocks or cores."""
         return "laptop" in self.name.lower()
+
+    @property
+    def is_whole_computer(self) -> bool:
+        """Return whether it is sold as a computer of its own, such as a laptop, a Mac or a Jetson, not as a card."""
+        return self.form_factor in _COMPUTERS
 
     @property
     def device_memory_bytes(self) -> int | None:

@@ -294,3 +294,9 @@ def class_source(family: MatrixFamily, bits: InputBits) -> str:
 def is_training_measured(family: MatrixFamily, bits: InputBits) -> bool:
     """Return whether training with `bits`-bit matrix inputs was measured on cards of `family`."""
     return (family, bits) in MEASURED.matrix
+
+
+def is_family_measured(gpu: Gpu) -> bool:
+    """Return whether training in any number format was measured on cards of the family of `gpu`."""
+    families = {family for family, _bits in MEASURED.matrix}
+    return not families.isdisjoint((family_of(gpu), matrix_family(gpu)))

@@ -32,9 +32,9 @@ TimeTermName = Literal[
     "convolutions",
 ]
 Bound = Literal["compute", "memory bandwidth", "communication", "host", "input"]
-Basis = Literal["measured", "same card", "family"]
+Basis = Literal["measured", "same card", "family", "unmeasured"]
 """Basis of an estimate: `measured` is a speed measured by the user; `same card` and `family` are the closest cards on
-which the efficiencies were measured."""
+which the efficiencies were measured; `unmeasured` means that no card of the family was."""
 
 
 class TimeTerm(Spec):

@@ -86,6 +86,7 @@ def step_time(
         high_seconds=seconds * spread,
         samples_per_second=rate,
         bound=_limiting_resource(terms, time),
+        basis="family" if is_measured else "unmeasured",
         terms=tuple(terms),
         flops_per_step=cards * step.counts.flops,
         mfu_fraction=_mfu_fraction(step, gpu, seconds),

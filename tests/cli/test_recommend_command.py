@@ -41,10 +41,46 @@ def test_scripts_get_everything(said):
     assert found["options"][0]["price_date"]
 
 
-def test_the_list_can_be_left_out(said):
-    told = said(*QUICK, "--limit", "0")
-    assert "Cheapest: " in told
-    assert "options, the cheapest first" not in told
+def test_all_options_are_listed_on_request(said):
+    brief, limited, whole = said(*QUICK), said(*QUICK, "--limit", "4"), said(*QUICK, "--all")
+    assert brief.startswith("Cheapest")
+    assert "Provider" not in brief
+    assert "0 of " in brief
+    assert "4 of " in limited
+    assert "--all lists them all" in limited
+    rows = len(json.loads(said(*QUICK, "--json"))["options"])
+    assert len(whole.splitlines()) - len(brief.splitlines()) == rows  # a head and a blank line for the hint and its own
+
+
+def test_what_is_slower_than_the_minimum_is_left_out(said):
+    fast = json.loads(said(*TUNING, "--counts", "1", "--min-speed", "5000", "--json"))
+    assert fast["options"]
+    assert all(option["tokens_per_second"] >= 5_000 for option in fast["options"])
+    assert {"reason": "slower than the minimum speed"}.items() <= max(
+        fast["left_out"], key=lambda one: one["reason"] == "slower than the minimum speed"
+    ).items()
+    images = said("stabilityai/stable-diffusion-xl-base-1.0", "--counts", "1", "--min-speed", "0.2", "--json")
+    assert all(option["samples_per_second"] >= 0.2 for option in json.loads(images)["options"])
+
+
+def test_changes_of_the_plan_are_named_applied_and_can_be_refused(said, tmp_path):
+    plain = ("meta-llama/Llama-3.1-8B", "--task", "training", "--method", "qlora", "--tokens", "50e6", "--counts", "1")
+    path = tmp_path / "changed.json"
+    cheapest = json.loads(said(*plain, "--json", "--save", str(path)))["cheapest"]
+    assert cheapest["changes"] == ["selective checkpointing"]
+    assert load_plan(path).workload.activation_checkpointing == "selective"
+    assert "Changes the plan: selective checkpointing" in said(*plain)
+    as_planned = json.loads(said(*plain, "--json", "--as-planned"))
+    assert as_planned["cheapest"]["usd"] > cheapest["usd"]
+    assert not any(option["changes"] for option in as_planned["options"])
+
+
+def test_fewer_bits_are_tried_only_if_they_are_allowed(said):
+    serving = ("meta-llama/Llama-3.1-8B", "--counts", "1", "--own", "--place", "desk", "--json")
+    full, fewer = json.loads(said(*serving)), json.loads(said(*serving, "--quantize"))
+    assert not any("weights in" in name for option in full["options"] for name in option["changes"])
+    assert any("weights in" in name for option in fewer["options"] for name in option["changes"])
+    assert fewer["cheapest"]["usd"] < full["cheapest"]["usd"]
 
 
 def test_rent_own_and_makers_can_be_asked_for(said):
@@ -65,7 +101,8 @@ def test_the_cheapest_becomes_a_plan(said, tmp_path):
 def test_nothing_within_the_limits_names_the_nearest(said, tmp_path):
     path = tmp_path / "none.json"
     told = said(*QUICK, "--budget", "0.0001", "--save", str(path), code=NOTHING)
-    assert told.startswith("No option is within the limits. Closest: ")
+    assert told.startswith("No option is within the limits.\n\nClosest to the limits: ")
+    assert "times the budget." in told
     assert "over the budget" in told
     assert not path.exists()
 
@@ -80,6 +117,7 @@ def test_runs_beyond_the_horizon_are_no_option(said):
         (["--budget", "-1"], "--budget: must be more than 0, not '-1'", "--help"),
         (["--budget", "x"], "--budget: 'x' is not a number", "--help"),
         (["--deadline", "0"], "--deadline: must be more than 0", "--help"),
+        (["--min-speed", "0"], "--min-speed: must be more than 0", "--help"),
         (["--power", "1e99"], "--power: must be at most 100,000,000", "--help"),
         (["--modes", "weekly"], "--modes: there is no 'weekly'; choose on-demand", "--help"),
         (["--counts", "0"], "--counts: must be at least 1", "--help"),

@@ -61,7 +61,7 @@ def _machine_notes(catalog: Catalog, **changes: object) -> list[str]:
     return [note for note in cost.estimate.result.own.notes if "sold as one" in note]
 
 
-def test_a_note_states_the_price_of_the_whole_machine(catalog):
+def test_cards_that_are_also_sold_as_one_machine_name_both_prices(catalog):
     (undated,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=4)
     assert "99,600 USD for cards and host" in undated
     assert "DGX Station A100 320 GB, 149,000 USD (list price, no date)" in undated
@@ -82,18 +82,20 @@ def test_full_servers_are_priced_as_such_and_need_no_note(catalog):
     ],
 )
 def test_only_cards_that_work_together_are_linked(catalog, changes, linked):
-    small = SERVING.evolve(model=ModelChoice(id="gpt2"), workload=Inference(parallel=Parallel(tensor=1)))
-    assert linked_cards(evaluate(small.evolve(**changes), catalog)) == linked
+    plan = SERVING.evolve(model=ModelChoice(id="gpt2"), workload=Inference(parallel=Parallel(tensor=1))).evolve(
+        **changes
+    )
+    assert linked_cards(evaluate(plan, catalog)) == linked
 
 
-def test_without_such_a_machine_or_with_an_own_price_there_is_no_note(catalog):
+def test_without_a_machine_of_these_cards_or_with_a_price_of_ones_own_there_is_no_such_note(catalog):
     assert _machine_notes(catalog) == []
     assert _machine_notes(catalog, gpu="a100-sxm4-80gb", count=3) == []
     priced = CostTerms(buy=BuyTerms(server_price_usd=300_000))
     assert _machine_notes(catalog, gpu="a100-sxm4-80gb", count=8, cost=priced) == []
 
 
-def test_without_a_cost_of_owning_there_is_no_note(catalog):
+def test_where_owning_is_not_known_no_machine_is_named(catalog):
     estimate = evaluate_cost(evaluate(SERVING.evolve(gpu="b300-sxm-288gb", count=8), catalog), catalog, TODAY).estimate
     assert estimate.result.own is None
     assert not any("sold as one" in note for note in estimate.result.notes)

@@ -22,6 +22,7 @@ _EPOCH: Final = "github:epoch-research/training-cost-trends"
 _HOST: Final = {"a100": "a100", "tesla-v100": "v100", "tesla-p100": "p100"}
 _POWER: Final = {"h100": "h100", "a100": "a100"}
 _BY_CARD: Final = "cards and hosts are priced one by one"
+_COMPUTER: Final = "the price is that of a whole computer, which needs no other host"
 _SPENT: Final = "spent already: the cards are owned, and paid with or without this job"
 _SUNK: Final = (
     *("network_share", "rack_usd_per_server", "tax_fraction", "shipping_usd", "install_usd"),
@@ -145,7 +146,9 @@ def _ownership_figures(
 ) -> dict[str, Figure]:
     figures: dict[str, Figure] = {name: getattr(place, name) for name in FIGURES if name in type(place).model_fields}
     buy = terms.buy
-    if buy.host_factor is None and not buy.owned:
+    if buy.host_factor is None and gpu.is_whole_computer:
+        figures["host_factor"] = Figure(value=1.0, source=_COMPUTER, certainty="assumed")
+    elif buy.host_factor is None and not buy.owned:
         figures["host_factor"] = _constant_of_family(figures["host_factor"], gpu, _HOST, "server-cost-factor", catalog)
     server = _server_price_figure(buy, gpu, place, catalog, today)
     figures["server_price_usd"] = server

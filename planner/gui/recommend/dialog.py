@@ -6,34 +6,36 @@ from functools import partial
 from threading import Event
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QDialog, QProgressBar, QPushButton, QWidget
 
 from planner.errors import PlannerError
+from planner.gui.recommend.award_card import AwardCards
 from planner.gui.recommend.pareto import ParetoPanel
 from planner.gui.tasks import TaskRunner
-from planner.gui.theme import Theme
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.layout import STRETCH, in_column, in_row, set_tab_order, tab_stops
+from planner.gui.widgets.section import Section
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
-from planner.plan.recommend.recommend import apply_option, recommend
+from planner.plan.recommend.recommend import recommend
+from planner.plan.recommend.variants import apply_option, counts_tokens
 from planner.present import format as fmt
 from planner.present.cost.prices import age_phrase
 from planner.present.cost.recommendation import (
-    OPTION_COLUMNS,
-    AwardView,
     OptionRow,
     award_views,
     excluded_sentence,
     no_option_sentence,
+    option_columns,
     option_rows,
 )
 from planner.present.record_text import rows_to_csv
@@ -52,9 +54,16 @@ _CARD_COUNTS: Final = (
     ((1, 2, 4, 8, 16, 32, 64), "up to 64"),
 )
 _NO_LIMIT: Final = "no limit"
+_TIGHT_HINT: Final = "Include GPUs on which the plan fits in fewer than 19 of 20 cases."
+_CHANGES_HINT: Final = "Where the plan does not fit, try checkpointing, an 8-bit optimizer and smaller micro-batches."
+_BITS_HINT: Final = "Such changes may store the weights in fewer bits."
 REST_MS: Final = 250
+LOOK_MS: Final = 60
+"""Time between two looks at what a search has found."""
 _KEY: Final = "recommend"
-_SIZE: Final = QSize(1200, 760)
+_WIDTH: Final = 1200
+_HEIGHT: Final = 620
+_OPEN_HEIGHT: Final = 760
 _SMALLEST: Final = QSize(820, 600)
 
 
@@ -63,28 +72,39 @@ class RequirementsForm(QWidget):
 
     changed = Signal()
 
-    def __init__(self, theme: Theme, period: str, wish: Wish) -> None:
+    def __init__(self, theme: Theme, period: str, wish: Wish, *, counts_tokens: bool) -> None:
         super().__init__()
         self.budget = DecimalField(0.01, 1e9, placeholder=_NO_LIMIT)
         self.deadline = DecimalField(0.01, 1e6, placeholder=_NO_LIMIT)
         self.power = DecimalField(1, 1e8, placeholder=_NO_LIMIT)
+        self.speed = DecimalField(0.001, 1e12, placeholder=_NO_LIMIT)
         self.having = ChoiceField(theme, _RENT_OR_OWN_CHOICES)
         self.modes = ChoiceField(theme, _RENTAL_TYPES)
         self.counts = ChoiceField(theme, _CARD_COUNTS)
-        self.tight = QCheckBox("Include tight fits")
-        left, right = LabelledForm(theme), LabelledForm(theme)
-        left.add(f"&Budget, $ per {period}", self.budget, lambda: None, "Maximum cost.")
-        left.add("&Deadline, hours", self.deadline, lambda: None, "Maximum duration of a run.")
-        left.add("&Power, W", self.power, lambda: None, "Maximum total board power of all cards.")
-        right.add("&Rent or own", self.having, lambda: ("rent", "own"), "Consider rented cards, owned cards, or both.")
-        right.add("Rental &type", self.modes, lambda: ("on-demand",), "Rental types to consider.")
-        right.add("&Cards", self.counts, lambda: (1, 2, 4, 8), "Numbers of cards to consider.")
-        left.set_row_visible(self.deadline, period == "run")
-        self.set_wish(wish)
-        self._lay_out(theme, left, right)
-        for field in (self.budget, self.deadline, self.power, self.having, self.modes, self.counts):
+        self.tight = _checkbox("Include &tight fits", _TIGHT_HINT)
+        self.change = _checkbox("Tr&y changes that cost only speed", _CHANGES_HINT)
+        self.quantize = _checkbox("Allow &quantized weights", _BITS_HINT)
+        self._counts_tokens = counts_tokens
+        limits, choices = LabelledForm(theme), LabelledForm(theme)
+        unit = "tokens/s" if counts_tokens else "samples/s"
+        per = " of an answer" if period == "month" and counts_tokens else ""
+        limits.add(f"&Budget, $ per {period}", self.budget, lambda: None, "Maximum cost.")
+        limits.add("&Deadline, hours", self.deadline, lambda: None, "Maximum duration of a run.")
+        limits.add(f"&Speed, {unit}", self.speed, lambda: None, f"Minimum speed{per}.")
+        limits.add("&Power, W", self.power, lambda: None, "Maximum total board power of all GPUs.")
+        choices.add("&Rent or own", self.having, lambda: ("rent", "own"), "Consider rented GPUs, owned GPUs, or both.")
+        choices.add("Re&ntal type", self.modes, lambda: ("on-demand",), "Rental types to consider.")
+        choices.add("&GPUs", self.counts, lambda: (1, 2, 4, 8), "Numbers of GPUs to consider.")
+        limits.set_row_visible(self.deadline, period == "run")
+        for shown in (Wish(), wish):  # what the form does not offer stays at its default
+            self.set_wish(shown)
+        changes = in_column(self.change, self.quantize, self.tight, STRETCH, spacing=theme.spacing.small)
+        columns = (in_column(form, STRETCH) for form in (limits, choices))
+        in_row(*((column, 1) for column in columns), changes, owner=self, spacing=theme.spacing.huge)
+        for field in (self.budget, self.deadline, self.speed, self.power, self.having, self.modes, self.counts):
             field.edited.connect(self._on_edited)
-        self.tight.clicked.connect(self._on_edited)
+        for box in (self.tight, self.change, self.quantize):
+            box.clicked.connect(self._on_edited)
 
     @property
     def wish(self) -> Wish:
@@ -98,8 +118,15 @@ class RequirementsForm(QWidget):
                 "modes": self.modes.value,
                 "counts": self.counts.value,
                 "include_tight": self.tight.isChecked(),
+                self._speed_field: self.speed.value,
+                "change_plan": self.change.isChecked(),
+                "quantize": self.quantize.isChecked(),
             }
         )
+
+    @property
+    def _speed_field(self) -> str:
+        return "min_tokens_per_second" if self._counts_tokens else "min_samples_per_second"
 
     def set_wish(self, wish: Wish) -> None:
         """Show requirements; values that the form does not offer leave their field unchanged."""
@@ -113,64 +140,43 @@ class RequirementsForm(QWidget):
         ):
             if value in [option for option, _ in known]:
                 field.set_value(value)
+        self.speed.set_value(getattr(wish, self._speed_field))
         self.tight.setChecked(wish.include_tight)
+        self.change.setChecked(wish.change_plan)
+        self.quantize.setChecked(wish.quantize)
 
     @Slot()
     def _on_edited(self) -> None:
+        self.quantize.setEnabled(self.change.isChecked())
         self.changed.emit()
 
-    def _lay_out(self, theme: Theme, left: LabelledForm, right: LabelledForm) -> None:
-        in_column(
-            in_row((left, 1), (right, 1), spacing=theme.spacing.large),
-            self.tight,
-            owner=self,
-            spacing=theme.spacing.small,
-        )
+
+def _checkbox(text: str, hint: str) -> QCheckBox:
+    box = QCheckBox(text)
+    box.setToolTip(hint)
+    return box
 
 
-class AwardList(QWidget):
-    """Three recommended options with their reasons; `use_requested` carries the option to use."""
+class SearchProgress:
+    """Results so far of a search in the background; the dialog reads them, since a worker must not use Qt."""
 
-    use_requested = Signal(object)
+    def __init__(self) -> None:
+        self.stop = Event()
+        self.done, self.all = 0, 0
+        self._found: Recommendation | None = None
 
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        self._views: tuple[AwardView, ...] = ()
-        self._rows: list[tuple[QWidget, object]] = []
-        self._column = in_column(owner=self, spacing=theme.spacing.small)
+    def count(self, done: int, total: int) -> None:
+        """Note how much is searched."""
+        self.done, self.all = done, total
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Return the recommended options as text."""
-        return tuple(f"{view.award.capitalize()}: {view.sentence} {view.reason} {view.change}" for view in self._views)
+    def find(self, found: Recommendation) -> None:
+        """Note the options so far."""
+        self._found = found
 
-    def show_views(self, views: tuple[AwardView, ...]) -> None:
-        """Replace the recommended options."""
-        self._views = views
-        while self._column.count():
-            item = self._column.takeAt(0)
-            widget = item.widget() if item is not None else None
-            if widget is not None:
-                widget.deleteLater()
-        for view in views:
-            self._column.addWidget(self._award_row(view))
-
-    def _award_row(self, view: AwardView) -> QWidget:
-        line = QWidget()
-        title = f"{view.award.capitalize()}: {view.sentence}"
-        reason = " ".join(part for part in (view.reason, view.change) if part)
-        words = in_column(
-            make_label(title, font=self._theme.font(bold=True), wrap=True),
-            make_label(reason, "muted", wrap=True),
-            spacing=0,
-        )
-        use = QPushButton("Use this")
-        use.setAccessibleName(f"Use the {view.award} one")
-        option: HardwareOption = view.row.option
-        use.clicked.connect(lambda: self.use_requested.emit(option))
-        in_row((words, 1), (use, 0, Qt.AlignmentFlag.AlignTop), owner=line, spacing=self._theme.spacing.medium)
-        return line
+    def take(self) -> Recommendation | None:
+        """Return the options so far, if there are more than at the last call."""
+        found, self._found = self._found, None
+        return found
 
 
 class RecommendDialog(QDialog):
@@ -194,27 +200,33 @@ class RecommendDialog(QDialog):
         self._rows: tuple[OptionRow, ...] = ()
         self.pareto = ParetoPanel(theme)
         self._period = "run" if workspace.plan.cost.job.kind == "run" else "month"
-        self.form = RequirementsForm(theme, self._period, wish or Wish())
-        self.nothing = make_label(role="bad", wrap=True)
-        self.awards = AwardList(theme)
-        self.model = RecordTableModel(OPTION_COLUMNS, lambda row: row.id, self)
+        has_tokens = counts_tokens(workspace.plan, workspace.catalog)
+        self.form = RequirementsForm(theme, self._period, wish or Wish(), counts_tokens=has_tokens)
+        self.nothing = make_label(wrap=True, selectable=True)
+        self.awards = AwardCards(theme)
+        self.model = RecordTableModel(option_columns(self._period), lambda row: row.id, self)
         self.table = RecordTable(self.model, theme, name="All options within the limits, cheapest first")
+        self.options = Section(theme, "All options", _in_frame(self.table, self.pareto, theme))
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.progress = QProgressBar()
-        self.progress.setRange(0, 0)
         self.progress.setTextVisible(False)
+        self.progress.setFixedHeight(theme.spacing.small)
+        self.options.hide()
         self.progress.setAccessibleName("Searching")
-        self.stop = QPushButton("&Stop")
+        self.stop = QPushButton("St&op")
         self._use = QPushButton("&Use the selected option")
-        self._copy = QPushButton("Co&py")
+        self._copy = QPushButton("&Copy")
+        self._search = SearchProgress()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._look = QTimer(self, interval=LOOK_MS)
         self.setWindowTitle("Choose for me")
         self.setMinimumSize(_SMALLEST)
         self._lay_out()
-        self.resize(_SIZE)
         self._rest.timeout.connect(self.search)
+        self._look.timeout.connect(self._show_progress)
         self.form.changed.connect(self._rest.start)
         self.awards.use_requested.connect(self.use)
+        self.options.toggled.connect(self._on_options_toggled)
         self.pareto.hovered.connect(self._describe)
         self.pareto.chosen.connect(lambda row: self.table.choose(row.id))
         self.stop.clicked.connect(self.end)
@@ -222,16 +234,20 @@ class RecommendDialog(QDialog):
         self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
         self._use.clicked.connect(self._use_selected)
         self._copy.clicked.connect(self.copy)
+        self._on_options_toggled(is_open=False)
+        for button in self.findChildren(QPushButton):
+            button.setAutoDefault(False)  # Enter in a field searches; it neither takes an option nor closes
         self.search()
 
     @Slot()
     def search(self) -> None:
-        """Search all options again in the background."""
-        stop = Event()
+        """Search all options again in the background; what is found is shown as it comes."""
+        search = self._search = SearchProgress()
         plan, catalog, today = self._workspace.plan, self._workspace.catalog, self._today()
-        work = partial(recommend, plan, catalog, today, self.form.wish, stop.is_set)
+        stop, count, find = search.stop.is_set, search.count, search.find
+        work = partial(recommend, plan, catalog, today, self.form.wish, stop=stop, progress=count, found=find)
         self._set_busy(busy=True)
-        self._tasks.run(_KEY, work, self._show_recommendation, self._show_error, stop.set)
+        self._tasks.run(_KEY, work, self._show_result, self._show_error, search.stop.set)
 
     @Slot(object)
     def use(self, option: HardwareOption) -> None:
@@ -249,7 +265,8 @@ class RecommendDialog(QDialog):
         columns = self.table.visible_columns
         rows = [tuple(column.header for column in columns)]
         rows += [tuple(column.text(row) for column in columns) for row in self.model.records]
-        QGuiApplication.clipboard().setText("\n".join((*self.awards.texts, self.nothing.text(), rows_to_csv(rows))))
+        parts = (self.nothing.text(), *self.awards.texts, rows_to_csv(rows))
+        QGuiApplication.clipboard().setText("\n\n".join(filter(None, parts)))
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Cancel the search."""
@@ -263,43 +280,87 @@ class RecommendDialog(QDialog):
 
     @Slot()
     def end(self) -> None:
-        """Cancel the search; the previous results stay."""
+        """Cancel the search; what was found stays."""
         self._rest.stop()
         self._tasks.cancel(_KEY)
         self._set_busy(busy=False)
+        if self.recommendation is None:
+            self._tell("The search was stopped before anything was found.", "muted")
+        elif len(self.recommendation.options) != len(self._rows):
+            self._show_options(self.recommendation)
 
     def _set_busy(self, *, busy: bool) -> None:
+        if busy:
+            self.progress.setRange(0, 0)
+            self._look.start()
+        else:
+            self._look.stop()
         for part in (self.progress, self.stop):
             part.setVisible(busy)
+        if busy and self.recommendation is None:
+            self._tell("Searching the first options…", "muted")
 
-    def _show_recommendation(self, recommendation: Recommendation | None) -> None:
-        if recommendation is None:
-            return
-        hardware = self._workspace.catalog.hardware
-        self.recommendation, self._rows = recommendation, option_rows(recommendation, hardware)
-        self._set_busy(busy=False)
-        self.nothing.setText(no_option_sentence(recommendation, hardware))
-        self.nothing.setVisible(bool(self.nothing.text()))
-        self.awards.show_views(award_views(recommendation, self._rows))
+    @Slot()
+    def _show_progress(self) -> None:
+        self.progress.setRange(0, self._search.all)
+        self.progress.setValue(self._search.done)
+        found = self._search.take()
+        if found is not None and found.cheapest is not None:
+            self._show_awards(found)
+
+    def _show_result(self, recommendation: Recommendation | None) -> None:
+        if recommendation is not None:
+            self._set_busy(busy=False)
+            self._show_awards(recommendation)
+            self._show_options(recommendation)
+            self.search_finished.emit()
+
+    def _show_options(self, recommendation: Recommendation) -> None:
+        self._rows = option_rows(recommendation, self._workspace.catalog.hardware)
         self.model.set_records(self._rows)
-        self.pareto.set_rows(self._rows)
+        if self.options.is_open:
+            self.pareto.set_rows(self._rows)
+
+    def _show_awards(self, recommendation: Recommendation) -> None:
+        """Show the recommended options; the table of all options waits for the end of the search."""
+        hardware, count = self._workspace.catalog.hardware, len(recommendation.options)
+        self.recommendation = recommendation
+        self._tell(no_option_sentence(recommendation), "bad")
+        self.awards.show_views(award_views(recommendation, hardware))
+        set_tab_order(tuple(tab_stops(self._column)))
+        self.options.set_title(f"All {fmt.integer(count)} options")
+        self.options.setVisible(count > 0)
         self._describe(None)
-        self.search_finished.emit()
+
+    def _tell(self, text: str, role: str) -> None:
+        """Show a sentence in place of the recommended options, or none."""
+        set_style_role(self.nothing, role)
+        self.nothing.setText(text)
+        self.nothing.setVisible(bool(text))
+
+    @Slot(bool)
+    def _on_options_toggled(self, is_open: bool) -> None:
+        self._use.setVisible(is_open)
+        self.awards.set_brief(is_open)
+        self.resize(self.width() if self.isVisible() else _WIDTH, _OPEN_HEIGHT if is_open else _HEIGHT)
+        self._column.setStretchFactor(self.options, int(is_open))
+        self._column.setStretch(self._column.indexOf(self.options) + 1, int(not is_open))
+        if is_open:
+            self.pareto.set_rows(self._rows)
 
     def _show_error(self, error: BaseException) -> None:
         self._set_busy(busy=False)
         if not isinstance(error, PlannerError):
             raise error
-        self.nothing.setText(f"{error.message} {error.hint}".strip())
-        self.nothing.setVisible(True)
+        self._tell(f"{error.message} {error.hint}".strip(), "bad")
         self.search_finished.emit()
 
     @Slot(object)
     def _describe(self, row: OptionRow | None) -> None:
         """Describe the hovered option; without an option, what was excluded and the age of the prices."""
         if row is not None:
-            parts = (f"{row.cards}, {row.how}", *(column.text(row) for column in OPTION_COLUMNS[2:4]))
-            self.about.setText(", ".join((*parts, fmt.date(row.option.price_date, fmt.NO_DATE))))
+            amounts = (column.text(row) for column in self.model.columns if column.key in ("usd", "hours", "pace"))
+            self.about.setText(", ".join((row.cards, row.how, *amounts, fmt.date(row.option.price_date, fmt.NO_DATE))))
         elif self.recommendation is not None:
             self.about.setText(
                 " ".join((excluded_sentence(self.recommendation), self._oldest_price_text(self.recommendation))).strip()
@@ -321,17 +382,23 @@ class RecommendDialog(QDialog):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         self._use.setEnabled(False)
-        self._middle = in_row((self.table, 3), (self.pareto, 2), spacing=space.medium)
-        buttons = closing_buttons(self, self._use, self._copy)
-        in_column(
+        self._column = in_column(
             self.form,
             in_row((self.progress, 1), self.stop),
             self.nothing,
             self.awards,
-            (self._middle, 1),
+            self.options,
+            STRETCH,
             self.about,
-            buttons,
+            closing_buttons(self, self._use, self._copy),
             owner=self,
             margins=None,
             spacing=space.medium,
         )
+
+
+def _in_frame(table: RecordTable, pareto: ParetoPanel, theme: Theme) -> QWidget:
+    """Return the table beside the plot."""
+    body = QWidget()
+    in_row((table, 3), (pareto, 2), owner=body, spacing=theme.spacing.medium)
+    return body

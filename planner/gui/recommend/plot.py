@@ -12,7 +12,7 @@ from planner.gui.plot.chart import Chart, ItemStyle
 from planner.gui.plot.labels import Floats, NameLayer, PointName
 from planner.gui.plot.ticks import Ticks, log_ticks, money_label
 from planner.gui.theme import Theme
-from planner.plan.recommend.option import Acquisition
+from planner.plan.recommend.option import Acquisition, sure_options
 from planner.present.cost.recommendation import OptionRow
 
 _SYMBOLS: Final[dict[Acquisition, str]] = {"rent": "o", "own": "s"}
@@ -51,8 +51,9 @@ class ParetoPlot(Chart):
         self._item.getViewBox().sigResized.connect(self._place_names)
 
     def set_data(self, data: tuple[OptionRow, ...]) -> None:
-        """Show the options in `data`; options that cannot be compared are left out."""
-        self._all = tuple(row for row in data if row.option.comparable)
+        """Show the options in `data` that may be recommended: others would seem to beat them."""
+        sure = {option.key for option in sure_options([row.option for row in data])}
+        self._all = tuple(row for row in data if row.id in sure)
         per_token = bool(data) and data[0].period != "run"
         self._set_axis_titles(
             "Seconds per token" if per_token else "Hours", f"USD per {data[0].period if data else 'run'}"

@@ -7,7 +7,7 @@ from planner.hardware.gpu import Gpu
 from planner.memory.software import serving_memory
 from planner.models.architecture import Architecture
 from planner.models.images import image_patches
-from planner.performance.efficiency import family_of
+from planner.performance.efficiency import family_of, is_family_measured
 from planner.performance.inference.images import image_time
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import HostWeights, ModelSplit, PassTime
@@ -18,7 +18,7 @@ from planner.performance.inference.work import work_of
 from planner.performance.links import Links, links_of
 from planner.performance.measured import scale_to_measured
 from planner.performance.reach import reachable_bandwidth
-from planner.performance.result import TimeResult
+from planner.performance.result import Basis, TimeResult
 from planner.performance.setting import TimeSetting
 from planner.performance.software.engine import Engine
 from planner.performance.software.lookup import engine_of
@@ -187,11 +187,16 @@ def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: 
         high_output_token_seconds=step * steps,
         bound=inference_bound(whole if timed.answer else timed.prompt),
         token_bound=inference_bound(timed.step),
-        basis="same card" if is_decoding_measured(engine, family) else "family",
+        basis="same card" if is_decoding_measured(engine, family) else _basis_of_family(gpu),
         terms=(prompts, *step_terms(timed.run, timed.step.repeated(timed.answer), timed.answer, batch)),
         **_request_rates(timed, workload, seconds),
         notes=_request_notes(timed, gpu, engine),
     )
+
+
+def _basis_of_family(gpu: Gpu) -> Basis:
+    """Return the basis of an estimate on a card on whose family this engine was not measured."""
+    return "family" if is_family_measured(gpu) else "unmeasured"
 
 
 def _encoder_pass_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
@@ -210,6 +215,7 @@ def _encoder_pass_result(timed: TimedRequest, workload: Inference, gpu: Gpu, eng
         high_tokens_per_second=rate * factor,
         samples_per_second=replicas * workload.batch / seconds,
         bound=inference_bound(timed.prompt),
+        basis=_basis_of_family(gpu),
         terms=(prompt_term(timed.run, timed.prompt, workload.batch, tokens),),
         **_request_rates(timed, workload, seconds),
     )

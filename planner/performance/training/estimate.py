@@ -5,7 +5,13 @@ from typing import Final
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
-from planner.performance.efficiency import MEASURED_CARDS, MatrixFormat
+from planner.performance.efficiency import (
+    INPUT_BITS,
+    MEASURED_CARDS,
+    MatrixFormat,
+    is_training_measured,
+    matrix_family,
+)
 from planner.performance.measured import scale_to_measured
 from planner.performance.result import Basis, TimeResult
 from planner.performance.setting import MeasuredSpeed, TimeSetting
@@ -71,7 +77,8 @@ def _time_result(
         "fp8" if workload.compute == "fp8" else wide_format(gpu, workload.compute)
     )
     spread = step_spread_factor(step, gpu, narrow)
-    basis: Basis = "same card" if gpu.id in MEASURED_CARDS else "family"
+    is_measured = is_training_measured(matrix_family(gpu), INPUT_BITS[narrow])
+    basis: Basis = "same card" if gpu.id in MEASURED_CARDS else "family" if is_measured else "unmeasured"
     seconds = sum([term.exposed_seconds for term in terms])
     return _with_throughput(
         TimeResult(

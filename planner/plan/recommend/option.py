@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -29,6 +30,16 @@ class Wish(Spec):
     )
     vendors: tuple[str, ...] = Field(default=(), description="only these makers; empty: all of them")
     include_tight: bool = Field(default=False, description="include tight fits")
+    min_tokens_per_second: float | None = Field(
+        default=None, gt=0, le=1e12, allow_inf_nan=False, description="of a run in total, otherwise of one answer"
+    )
+    min_samples_per_second: float | None = Field(
+        default=None, gt=0, le=1e12, allow_inf_nan=False, description="of all cards together"
+    )
+    change_plan: bool = Field(
+        default=True, description="where the plan does not fit, try changes that cost nothing but speed"
+    )
+    quantize: bool = Field(default=False, description="such changes may also store the weights in fewer bits")
 
 
 Award = Literal["cheapest", "fastest", "best value"]
@@ -39,6 +50,10 @@ class HardwareOption(Spec):
 
     `usd` and `hours` are per `period`: a run, or a month of a service or daily hours. Rented cards cost what is billed,
     owned ones their share of all costs over the horizon. `comparable` options may be ranked as the cheapest.
+
+    `copies` times `count` cards are needed, in `machines` with up to `cards_per_machine` cards each. `changes` are the
+    changes of the plan with which it fits. Where the `count` cards are in several machines and exchange data, they need
+    a network of `network_bytes_per_s` for each card; `network_usd` is its part of an owner's cost.
     """
 
     gpu: str
@@ -47,11 +62,19 @@ class HardwareOption(Spec):
     period: Literal["run", "month"]
     sharing: str = ""
     """Name of the sharding across the cards; empty if the model is not sharded."""
+    changes: tuple[str, ...] = ()
+    copies: int = 1
+    machines: int = 1
+    cards_per_machine: int = 1
+    network_bytes_per_s: float | None = None
+    network_usd: float | None = None
     verdict: Verdict
     free_bytes: int
     fit_probability: float | None
     tokens_per_second: float | None
     samples_per_second: float | None
+    output_token_seconds: float | None = None
+    """Seconds between two tokens of one answer."""
     bound: Bound | None
     basis: Basis
     hours: float
@@ -66,18 +89,35 @@ class HardwareOption(Spec):
     mode: RentMode | None = None
     price_date: str | None = None
     comparable: bool = True
+    current: bool = True
+    """Whether a rental price has a date and is not older than three months; others do not lead."""
     remarks: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """Return the option's key, which identifies it in a recommendation."""
-        return f"{self.count}×{self.gpu}·{self.offer or self.having}·{self.mode or ''}"
+        return f"{self.count}×{self.gpu}·{self.sharing}·{self.offer or self.having}·{self.mode or ''}"
+
+    @property
+    def cards(self) -> int:
+        """Return the number of cards of all copies."""
+        return self.count * self.copies
+
+    @property
+    def relevant_tokens_per_second(self) -> float | None:
+        """Return the tokens per second that a person waits for: all of a run, one answer of a service or daily hours.
+
+        More copies answer more requests, but none of them sooner.
+        """
+        if self.period == "run" or self.output_token_seconds is None:
+            return self.tokens_per_second
+        return 1 / self.output_token_seconds
 
     @property
     def slowness(self) -> float:
         """Return the time for ranking by speed: hours of a run, else seconds per token or sample."""
-        throughput = self.tokens_per_second or self.samples_per_second
-        return self.hours if self.period == "run" or not throughput else 1 / throughput
+        speed = self.relevant_tokens_per_second or self.samples_per_second
+        return self.hours if self.period == "run" or not speed else 1 / speed
 
 
 class ExcludedCount(Spec):
@@ -111,6 +151,12 @@ _NO_POWER: Final = "its power is unknown"
 _OVER_BUDGET: Final = "over the budget"
 _AFTER_DEADLINE: Final = "after the deadline"
 _OVER_POWER_LIMIT: Final = "over the power limit"
+_TOO_SLOW: Final = "slower than the minimum speed"
+_AS_FAST: Final = 1.1
+"""Times that differ by less are called the same: four of five estimates lie within a factor of 1.22."""
+_DEAREST_VALUE: Final = 2.0
+"""The best value costs at most this many times the least: a fleet that works twice as fast at twice the cost is as good
+by the product of both, whatever it costs."""
 
 
 def is_within_limits(option: HardwareOption, wish: Wish, left_out: Counter[str]) -> bool:
@@ -130,6 +176,23 @@ def _exceeded_limits(option: HardwareOption, wish: Wish) -> Iterator[str]:
         yield _AFTER_DEADLINE
     if wish.budget_usd is not None and option.usd > wish.budget_usd:
         yield _OVER_BUDGET
+    if any(_shortfall(speed, least) > 1 for speed, least in _speeds(option, wish)):
+        yield _TOO_SLOW
+
+
+def _speeds(option: HardwareOption, wish: Wish) -> tuple[tuple[float | None, float | None], ...]:
+    """Return each speed of the option with its minimum."""
+    return (
+        (option.relevant_tokens_per_second, wish.min_tokens_per_second),
+        (option.samples_per_second, wish.min_samples_per_second),
+    )
+
+
+def _shortfall(speed: float | None, least: float | None) -> float:
+    """Return the factor by which a speed misses its minimum, at least 1; infinity if the speed is unknown."""
+    if least is None:
+        return 1.0
+    return max(1.0, least / speed) if speed else float("inf")
 
 
 def rank_options(
@@ -139,23 +202,53 @@ def rank_options(
     period: Literal["run", "month"],
     left_out: Counter[str],
 ) -> Recommendation:
-    """Rank the options: comparable options first, then by cost; and select the best three."""
-    in_order = sorted(allowed, key=lambda option: (not option.comparable, option.usd, option.hours))
-    sure = [option for option in in_order if option.comparable]
-    others = [option for option in candidates if option.comparable]
-    dates = [option.price_date for option in in_order if option.price_date]
+    """Rank the options: comparable options first, then by cost; and select the best three.
+
+    The best are selected among those whose speed was measured on their family of cards, if there are any.
+    """
+    in_order = sorted(allowed, key=_rank)
+    sure = sure_options(in_order)
+    others = sure_options(candidates)
+    dates = [option.price_date for option in sure if option.price_date]
     return Recommendation(
         wish=wish,
         period=period,
         options=tuple(in_order),
         cheapest=sure[0] if sure else None,
-        fastest=min(sure, key=lambda option: (option.slowness, option.usd), default=None),
-        best_value=min(sure, key=lambda option: option.usd * option.slowness, default=None),
+        fastest=_fastest(sure),
+        best_value=_best_value(sure),
         pareto=tuple(option.key for option in _pareto_front(sure)),
         left_out=tuple(ExcludedCount(reason=reason, count=count) for reason, count in left_out.most_common() if count),
         nearest=min(others, key=lambda option: _excess_factor(option, wish), default=None) if not sure else None,
         oldest_price_date=min(dates, default=None),
     )
+
+
+def _rank(option: HardwareOption) -> tuple[bool, float, float, int]:
+    """Return the sort key: comparable options by cost, to the cent; then the faster, then the fewer cards at once."""
+    return not option.comparable, round(option.usd, 2), option.slowness, option.count
+
+
+def sure_options(options: Sequence[HardwareOption]) -> list[HardwareOption]:
+    """Return the options that may be recommended: comparable, of measured families, at current prices.
+
+    Where there are none, first the age of the price is no matter, then the family.
+    """
+    comparable = [option for option in options if option.comparable]
+    measured = [option for option in comparable if option.basis != "unmeasured"] or comparable
+    return [option for option in measured if option.current] or measured
+
+
+def _fastest(cheapest_first: Sequence[HardwareOption]) -> HardwareOption | None:
+    """Return the cheapest of the options that are as fast as the fastest, within the uncertainty of the estimates."""
+    least = min((option.slowness for option in cheapest_first), default=0.0)
+    return next((option for option in cheapest_first if option.slowness <= _AS_FAST * least), None)
+
+
+def _best_value(cheapest_first: Sequence[HardwareOption]) -> HardwareOption | None:
+    """Return the option with the lowest product of cost and time, among those that cost up to twice the least."""
+    affordable = [option for option in cheapest_first if option.usd <= _DEAREST_VALUE * cheapest_first[0].usd]
+    return min(affordable, key=lambda option: option.usd * option.slowness, default=None)
 
 
 def _pareto_front(cheapest_first: Sequence[HardwareOption]) -> Iterator[HardwareOption]:
@@ -167,14 +260,24 @@ def _pareto_front(cheapest_first: Sequence[HardwareOption]) -> Iterator[Hardware
             yield option
 
 
+def excess_factors(option: HardwareOption, wish: Wish) -> Iterator[tuple[str, float]]:
+    """Yield each limit that an option exceeds, with the factor by which it does; for speeds, the minimum over it."""
+    factors = (
+        ("the budget", _excess(option.usd, wish.budget_usd)),
+        ("the deadline", _excess(option.hours, wish.deadline_hours)),
+        ("the power limit", _excess(option.power_watts, wish.power_limit_watts)),
+        ("too slow", max(_shortfall(speed, least) for speed, least in _speeds(option, wish))),
+    )
+    return ((limit, factor) for limit, factor in factors if factor > 1)
+
+
+def _excess(value: float | None, limit: float | None) -> float:
+    """Return the factor by which a value exceeds its limit, at least 1; infinity if the value is unknown."""
+    if limit is None:
+        return 1.0
+    return float("inf") if value is None else max(1.0, value / limit)
+
+
 def _excess_factor(option: HardwareOption, wish: Wish) -> float:
     """Return the product of the factors by which an option exceeds the limits in `wish`."""
-    limits = (
-        (option.usd, wish.budget_usd),
-        (option.hours, wish.deadline_hours),
-        (option.power_watts or float("inf"), wish.power_limit_watts),
-    )
-    times = 1.0
-    for value, limit in limits:
-        times *= 1.0 if limit is None else max(1.0, value / limit)
-    return times
+    return prod(factor for _limit, factor in excess_factors(option, wish))

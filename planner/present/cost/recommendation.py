@@ -3,15 +3,22 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from planner.cost.renting.table import UNDATED
 from planner.hardware.catalog import HardwareCatalog
-from planner.plan.recommend.option import Award, HardwareOption, Recommendation
+from planner.plan.recommend.option import Award, HardwareOption, Recommendation, excess_factors
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column, text_column
 from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.memory.verdict import exclusion_text, verdict_text
 
 AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
+NO_HARDWARE: Final = (
+    "None of this hardware can run the job at a comparable price. Allow more GPUs, quantized weights or tight fits."
+)
+UNMEASURED: Final = "No speed was measured on this family of cards"
 _SECONDS_PER_HOUR: Final = 3_600
+_BITS: Final = 8
+_GIGA: Final = 1e9
 
 
 class OptionRow(NamedTuple):
@@ -30,9 +37,21 @@ class OptionRow(NamedTuple):
 
     @property
     def cards(self) -> str:
-        """Return `2 × L40S, with ZeRO-3`."""
-        sharing = f", {self.option.sharing}" if self.option.sharing else ""
-        return f"{fmt.count_of(self.option.count, self.card)}{sharing}"
+        """Return `2 × L40S, with ZeRO-3`, with the cards of all copies: `12 × L40S, 3 copies of 4`."""
+        return ", ".join(filter(None, (self.headline, self.arrangement)))
+
+    @property
+    def headline(self) -> str:
+        """Return `12 × L40S`, the cards of all copies."""
+        return fmt.count_of(self.option.cards, self.card)
+
+    @property
+    def arrangement(self) -> str:
+        """Return `3 copies of 4, with tensor parallelism`; empty if each card holds all of the model, or it is one."""
+        option = self.option
+        each = f" of {fmt.integer(option.count)}" if option.count > 1 else ""
+        copies = f"{fmt.integer(option.copies)} copies{each}" if option.copies > 1 else ""
+        return ", ".join(filter(None, (copies, option.sharing)))
 
     @property
     def how(self) -> str:
@@ -40,47 +59,168 @@ class OptionRow(NamedTuple):
         option = self.option
         return "owned" if option.mode is None else f"{option.provider}, {RENT_MODE_TITLES[option.mode]}"
 
+    @property
+    def machines(self) -> str:
+        """Return `2 machines of 8` for rented machines with several cards, `2 machines` for others."""
+        option = self.option
+        is_stated = option.having == "rent" and option.cards_per_machine > 1
+        each = f" of {fmt.integer(option.cards_per_machine)}" if is_stated else ""
+        return f"{fmt.plural(option.machines, 'machine')}{each}"
+
+
+class Meter(NamedTuple):
+    """An amount with its fraction of the largest such amount among the recommended options."""
+
+    label: str
+    text: str
+    fraction: float
+
 
 class AwardView(NamedTuple):
-    """An award, such as the cheapest: the option with its cost and time, the reason, and the runner-up."""
+    """A recommended option: its awards, the trade-off in one line, price and time on common scales, facts and warnings.
 
-    award: Award
+    Awards of the same option are one view. The option that is closest to limits that none keeps has no award.
+    """
+
+    awards: tuple[Award, ...]
     row: OptionRow
-    sentence: str
-    reason: str
-    change: str
+    why: str
+    meters: tuple[Meter, ...]
+    facts: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """Return `Cheapest and best value`."""
+        return fmt.capitalized(fmt.listing(self.awards) or "closest to the limits")
+
+    @property
+    def text(self) -> str:
+        """Return the recommended option as lines of text."""
+        amounts = ", ".join(meter.text for meter in self.meters)
+        return "\n".join((f"{self.title}: {self.row.cards}, {self.row.how}", self.why, amounts, *self.notes))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return the facts and the warnings."""
+        return (*self.facts, *self.warnings)
 
 
 def option_rows(found: Recommendation, hardware: HardwareCatalog) -> tuple[OptionRow, ...]:
     """Return a row for each option, in the same order."""
     names = {gpu.id: gpu.name for gpu in hardware.gpus}
     unbeaten = frozenset(found.pareto)
+    return tuple(_row(option, found, names[option.gpu], is_unbeaten=option.key in unbeaten) for option in found.options)
+
+
+def _row(option: HardwareOption, found: Recommendation, card: str, *, is_unbeaten: bool = False) -> OptionRow:
+    return OptionRow(option, card, _awards(option, found), is_unbeaten, found.period)
+
+
+def award_views(found: Recommendation, hardware: HardwareCatalog) -> tuple[AwardView, ...]:
+    """Return the recommended options, an option with several awards once; else the one closest to the limits."""
+    winners = [option for award in AWARDS if (option := _award_winner(award, found)) is not None]
+    shown = list({option.key: option for option in winners or filter(None, (found.nearest,))}.values())
+    rows = [_row(option, found, hardware.gpu(option.gpu).name) for option in shown]
+    meters = [_price_and_speed(row) for row in rows]
+    largest = [max((amount for _, _, amount in column), default=0.0) or 1.0 for column in zip(*meters, strict=True)]
     return tuple(
-        OptionRow(option, names[option.gpu], _awards(option, found), option.key in unbeaten, found.period)
-        for option in found.options
+        AwardView(
+            row.awards,
+            row,
+            _trade_off(row.option, found),
+            tuple(Meter(label, text, amount / most) for (label, text, amount), most in zip(own, largest, strict=True)),
+            tuple(_facts(row)),
+            tuple(_warnings(row.option)),
+        )
+        for row, own in zip(rows, meters, strict=True)
     )
 
 
-def award_views(found: Recommendation, rows: tuple[OptionRow, ...]) -> tuple[AwardView, ...]:
-    """Return the awards; one option may have several."""
-    by_key = {row.id: row for row in rows}
-    views = []
-    for award in AWARDS:
-        option = _award_winner(award, found)
-        if option is not None:
-            row = by_key[option.key]
-            views.append(AwardView(award, row, _sentence(row), _reason(award, row), _change(award, row, rows)))
-    return tuple(views)
+def _price_and_speed(row: OptionRow) -> tuple[tuple[str, str, float], ...]:
+    """Return label, text and amount of the price, and of the time of a run or the speed of what has no end."""
+    option = row.option
+    price = ("Price", f"{fmt.money(option.usd)} per {row.period}", option.usd)
+    if row.period == "run":
+        return (price, ("Time", _hours_text(option), option.hours))
+    return (price, ("Speed", _speed_text(option), 1 / option.slowness))
 
 
-def no_option_sentence(found: Recommendation, hardware: HardwareCatalog) -> str:
-    """Return why no option is within the limits and which is closest; empty if there is an option."""
+def _hours_text(option: HardwareOption) -> str:
+    ends = (option.hours, option.low_hours, option.high_hours)
+    return fmt.duration_with_range(*(value * _SECONDS_PER_HOUR for value in ends))
+
+
+def _speed_text(option: HardwareOption) -> str:
+    """Return `1,670 tokens/s`; for answers `24.7 tokens/s per answer`."""
+    tokens = option.relevant_tokens_per_second
+    if tokens is None:
+        return f"{fmt.significant(option.samples_per_second)} samples/s" if option.samples_per_second else fmt.UNKNOWN
+    per = "" if option.period == "run" or option.output_token_seconds is None else " per answer"
+    return f"{fmt.significant(tokens)} tokens/s{per}"
+
+
+def _trade_off(option: HardwareOption, found: Recommendation) -> str:
+    """Return what the option gains and costs beside the others, or by how much it misses the limits."""
+    cheapest, fastest = found.cheapest, found.fastest
+    if cheapest is None or fastest is None:
+        misses = (f"{fmt.significant(factor, 2)} times {limit}" for limit, factor in excess_factors(option, found.wish))
+        return fmt.sentence(fmt.listing(tuple(misses)))
+    if option != cheapest:
+        return f"{fmt.capitalized(_ratio_text(option, cheapest))} the price of the cheapest."
+    is_beaten = any(other.usd < cheapest.usd for other in found.options if other.comparable)
+    least = f"No option{' with a measured speed and a current price' if is_beaten else ''} costs less"
+    if option == fastest:
+        return f"{least}, and none is clearly faster."
+    return f"{least}. The fastest is {_ratio_text(fastest, cheapest)} the price."
+
+
+def _ratio_text(option: HardwareOption, cheapest: HardwareOption) -> str:
+    """Return `4.2 times as fast for 1.8 times`, beside the cheapest option."""
+    faster, dearer = cheapest.slowness / option.slowness, option.usd / cheapest.usd
+    return f"{fmt.significant(faster, 2)} times as fast for {fmt.significant(dearer, 2)} times"
+
+
+def _facts(row: OptionRow) -> Iterator[str]:
+    """Yield the machines, the speed and the memory with the power, each as a short line."""
+    option = row.option
+    rented = option.machines * option.cards_per_machine if option.having == "rent" else option.cards
+    if option.machines > 1 or rented > option.cards:
+        unused = f", of which the job uses {fmt.integer(option.cards)}" if rented > option.cards else ""
+        yield f"{fmt.plural(rented, 'GPU')} in {row.machines}{unused}"
+    bound = f", limited by {option.bound}" if option.bound else ""
+    if row.period == "run" and option.slowness:
+        yield f"{_speed_text(option)}{bound}"
+    power = f"; {fmt.power(option.power_watts)} of board power" if option.power_watts else ""
+    yield f"{verdict_text(option.verdict, option.free_bytes, option.fit_probability)}{power}"
+    if option.price_date is not None:
+        yield f"Price of {fmt.date(option.price_date)}"
+
+
+def _warnings(option: HardwareOption) -> Iterator[str]:
+    """Yield what a person should know before taking the option: changes, guesses, the network, doubts of the price."""
+    if option.changes:
+        yield f"Changes the plan: {fmt.listing(option.changes)}"
+    if option.basis == "unmeasured":
+        yield UNMEASURED
+    if option.network_bytes_per_s is not None:
+        network = f"{fmt.integer(round(option.network_bytes_per_s * _BITS / _GIGA))} Gbit/s for each GPU"
+        if option.network_usd is None:
+            yield f"Needs {network} between the machines, taken as part of their price"
+        else:
+            yield f"Includes {fmt.money(option.network_usd)} for {network} between the machines"
+    if option.price_date is None:
+        yield "The price has no date"
+    yield from (fmt.capitalized(remark) for remark in option.remarks if remark != UNDATED)
+
+
+def no_option_sentence(found: Recommendation) -> str:
+    """Return why there is no option; empty if there is one."""
     if found.cheapest is not None:
         return ""
     if found.nearest is None:
-        return "No hardware in the catalog can run this job at a comparable price."
-    near = OptionRow(found.nearest, hardware.gpu(found.nearest.gpu).name, (), is_unbeaten=False, period=found.period)
-    return f"No option is within the limits. Closest: {_sentence(near)}"
+        return NO_HARDWARE
+    return "No option is within the limits."
 
 
 def excluded_sentence(found: Recommendation) -> str:
@@ -97,72 +237,19 @@ def _awards(option: HardwareOption, found: Recommendation) -> tuple[Award, ...]:
     return tuple(award for award in AWARDS if _award_winner(award, found) == option)
 
 
-def _sentence(row: OptionRow) -> str:
-    option = row.option
-    hours = fmt.duration_with_range(
-        *(value * _SECONDS_PER_HOUR for value in (option.hours, option.low_hours, option.high_hours))
-    )
-    took = f", {hours}" if row.period == "run" else ""
-    memory = verdict_text(option.verdict, option.free_bytes, option.fit_probability)
-    return f"{row.cards}, {row.how}: {fmt.money(option.usd)} per {row.period}{took}. {memory}."
+def _mark(row: OptionRow) -> str:
+    """Return the awards, or that the speed was never measured on such cards."""
+    return ", ".join(row.awards) or ("speed not measured" if row.option.basis == "unmeasured" else "")
 
 
-def _reason(award: Award, row: OptionRow) -> str:
-    option = row.option
-    bound = f" (limited by {option.bound})" if option.bound else ""
-    speed, unit = (
-        option.tokens_per_second or option.samples_per_second,
-        "tokens" if option.tokens_per_second else "samples",
-    )
-    pace = f"{fmt.significant(speed)} {unit}/s{bound}" if speed else ""
-    power = f"{fmt.power(option.power_watts)} of board power" if option.power_watts else ""
-    why = {
-        "cheapest": "no comparable option costs less",
-        "fastest": "no option takes less time",
-        "best value": "the lowest product of time and cost",
-    }[award]
-    told = fmt.listing(tuple(part for part in (pace, power) if part))
-    return " ".join(fmt.sentence(part) for part in (why, told) if part)
-
-
-def _change(award: Award, row: OptionRow, rows: tuple[OptionRow, ...]) -> str:
-    """Return the runner-up for the award, and by how much it is behind."""
-    sure = [other for other in rows if other.option.comparable and _has_other_cards(other, row)]
-    second = min(sure, key=lambda other: _score(award, other.option), default=None)
-    if second is None:
-        return ""
-    behind = _score(award, second.option) / _score(award, row.option) - 1
-    what = {"cheapest": "more expensive", "fastest": "slower", "best value": "higher time × cost"}[award]
-    told = f"{fmt.precise_percent(behind)} {what}" if behind else "just as good"
-    return f"Next: {second.cards}, {second.how}, {told}."
-
-
-def _score(award: Award, option: HardwareOption) -> float:
-    """Return the score that the award's winner has lowest."""
-    if award == "cheapest":
-        return option.usd
-    return option.slowness if award == "fastest" else option.usd * option.slowness
-
-
-def _has_other_cards(other: OptionRow, row: OptionRow) -> bool:
-    """Return whether `other` has different cards, not just another offer of the same ones."""
-    return other.id != row.id and (other.option.gpu, other.option.count) != (row.option.gpu, row.option.count)
-
-
-def recommendation_lines(found: Recommendation, hardware: HardwareCatalog) -> Iterator[str]:
-    """Yield the awards with their reasons, or why there are none."""
-    rows = option_rows(found, hardware)
-    for view in award_views(found, rows):
-        yield f"{view.award.capitalize()}: {view.sentence}"
-        yield f"  {view.reason}{f' {view.change}' if view.change else ''}"
-    nothing = no_option_sentence(found, hardware)
-    if nothing:
-        yield nothing
+def _remarks(option: HardwareOption) -> tuple[str, ...]:
+    return (*((UNMEASURED,) if option.basis == "unmeasured" else ()), *option.remarks)
 
 
 OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
     text_column("cards", "Cards", lambda row: row.cards, width=26),
     text_column("how", "Provider", lambda row: row.how, width=24),
+    text_column("machines", "Machines", lambda row: row.machines, width=16, shown=False),
     number_column("usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9),
     Column(
         "hours",
@@ -173,16 +260,30 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         width=9,
     ),
     Column(
+        "pace",
+        "Speed",
+        lambda row: 1 / row.option.slowness,
+        lambda row: _speed_text(row.option),
+        align="right",
+        width=16,
+        lower_is_better=False,
+    ),
+    Column(
         "free",
         "Memory",
         lambda row: row.option.free_bytes,
         lambda row: verdict_text(row.option.verdict, row.option.free_bytes, row.option.fit_probability),
         width=18,
     ),
-    number_column("pace", "Tokens/s", lambda row: row.option.tokens_per_second, unknown=fmt.UNKNOWN, width=9),
     text_column("bound", "Limited by", lambda row: row.option.bound, width=16),
     number_column("power", "Power", lambda row: row.option.power_watts, unit="W", width=8),
     text_column("date", "Price date", lambda row: row.option.price_date, unknown="no date", width=10),
-    text_column("awards", "", lambda row: ", ".join(row.awards) or None, unknown="", width=20),
-    text_column("remarks", "Remarks", lambda row: "; ".join(row.option.remarks) or None, unknown="", width=24),
+    text_column("awards", "", lambda row: _mark(row) or None, unknown="", width=20),
+    text_column("changes", "Changes of the plan", lambda row: ", ".join(row.option.changes) or None, unknown="none"),
+    text_column("remarks", "Remarks", lambda row: "; ".join(_remarks(row.option)) or None, unknown="", width=24),
 )
+
+
+def option_columns(period: str) -> tuple[Column[OptionRow], ...]:
+    """Return the columns that make sense for a run or for a month, which has no duration of its own."""
+    return tuple(column for column in OPTION_COLUMNS if column.key != "hours" or period == "run")

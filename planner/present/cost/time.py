@@ -44,6 +44,7 @@ BASIS_TITLES: Final[dict[Basis, str]] = {
     "measured": "your measurement",
     "same card": "measurements on this card",
     "family": "measurements on cards of its family",
+    "unmeasured": "measurements on cards of other families, as none of its own was measured",
 }
 
 

@@ -2,16 +2,16 @@ from datetime import date
 from threading import Event
 
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QCoreApplication, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
 from planner.cost.job import Run, Service
 from planner.cost.terms import CostTerms
 from planner.gui.recommend import dialog as module
 from planner.gui.recommend.dialog import RecommendDialog
 from planner.gui.workspace import Workspace
-from planner.plan.recommend.option import Wish
+from planner.plan.recommend.option import Wish, sure_options
 from planner.workload.training import Training
 
 TODAY = date(2026, 11, 22)
@@ -49,6 +49,19 @@ def type_into(qtbot, field, text):
     qtbot.keyClicks(edit, text)
 
 
+def unfold(dialog, qtbot):
+    """Show the table and the plot of all options."""
+    heading = next(made for made in dialog.options.findChildren(QToolButton) if made.text().startswith("All "))
+    qtbot.mouseClick(heading, Qt.MouseButton.LeftButton)
+    assert dialog.options.is_open
+    return dialog
+
+
+def award(dialog, name):
+    """Return the card of an award."""
+    return next(card for card in dialog.awards.cards if name in card.view.awards)
+
+
 def button(widget, text):
     return next(made for made in widget.findChildren(QPushButton) if made.text().replace("&", "") == text)
 
@@ -56,8 +69,11 @@ def button(widget, text):
 def test_three_answers_stand_above_everything_that_fits(opened):
     dialog = opened()
     found = dialog.recommendation
-    assert [text.split(":")[0] for text in dialog.awards.texts] == ["Cheapest", "Fastest", "Best value"]
+    named = [name for card in dialog.awards.cards for name in card.view.awards]
+    assert sorted(named) == ["best value", "cheapest", "fastest"]
+    assert award(dialog, "cheapest").view.row.option == found.cheapest
     assert len(dialog.model.records) == len(found.options) > 20
+    assert not dialog.table.isVisible()
     assert found.cheapest.usd == min(option.usd for option in found.options if option.comparable)
     assert not dialog.nothing.isVisible()
     assert not dialog.progress.isVisible()
@@ -69,8 +85,9 @@ def test_one_click_makes_an_answer_the_plan_as_one_step(opened, workspace, qtbot
     dialog = opened()
     before, steps = workspace.plan, workspace.undo_stack.count()
     fastest = dialog.recommendation.fastest
-    uses = [made for made in dialog.awards.findChildren(QPushButton) if made.accessibleName() == "Use the fastest one"]
-    qtbot.mouseClick(uses[0], Qt.MouseButton.LeftButton)
+    use = award(dialog, "fastest").use
+    assert use.accessibleName() == "Use the fastest option"
+    qtbot.mouseClick(use, Qt.MouseButton.LeftButton)
     assert (workspace.plan.gpu, workspace.plan.count) == (fastest.gpu, fastest.count)
     assert workspace.plan.cost.rent.offer == fastest.offer
     assert dialog.isHidden()
@@ -81,7 +98,7 @@ def test_one_click_makes_an_answer_the_plan_as_one_step(opened, workspace, qtbot
 
 
 def test_a_row_is_taken_by_enter_and_by_the_button(opened, workspace, qtbot):
-    dialog = opened()
+    dialog = unfold(opened(), qtbot)
     row = dialog.model.records[3]
     dialog.table.choose(row.id)
     qtbot.mouseClick(button(dialog, "Use the selected option"), Qt.MouseButton.LeftButton)
@@ -108,8 +125,11 @@ def test_limits_narrow_what_is_found(opened, qtbot):
 def test_a_limit_that_nothing_keeps_is_told_with_what_comes_closest(opened):
     dialog = opened(wish=FEW.evolve(budget_usd=0.01))
     assert dialog.nothing.isVisible()
-    assert "No option is within the limits. Closest: " in dialog.nothing.text()
-    assert dialog.awards.texts == ()
+    assert dialog.nothing.text() == "No option is within the limits."
+    (closest,) = dialog.awards.cards
+    assert closest.view.title == "Closest to the limits"
+    assert closest.view.row.option == dialog.recommendation.nearest
+    assert not dialog.options.isVisible()
 
 
 def test_a_wrong_limit_is_told_beside_it(opened, qtbot):
@@ -129,9 +149,9 @@ def test_a_search_is_cancelled_by_closing(opened, qtbot, tasks, monkeypatch):
     dialog = opened()
     begun, ended = Event(), Event()
 
-    def endless(*_args):
+    def endless(*_args, stop, **_more):
         begun.set()
-        while not _args[-1]():
+        while not stop():
             pass
         ended.set()
 
@@ -144,14 +164,96 @@ def test_a_search_is_cancelled_by_closing(opened, qtbot, tasks, monkeypatch):
     assert not tasks.busy
 
 
+def test_what_is_found_is_shown_while_the_search_goes_on(opened, qtbot, monkeypatch):
+    dialog = opened()
+    part = dialog.recommendation.evolve(options=dialog.recommendation.options[:7])
+    ended = Event()
+
+    def slow(*_args, stop, progress, found, **_more):
+        progress(1, 4)
+        found(part)
+        while not stop():
+            pass
+        ended.set()
+
+    monkeypatch.setattr(module, "recommend", slow)
+    dialog.search()
+    qtbot.waitUntil(lambda: len(dialog.recommendation.options) == 7)
+    assert dialog.progress.isVisible()
+    assert (dialog.progress.value(), dialog.progress.maximum()) == (1, 4)
+    qtbot.mouseClick(dialog.stop, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(ended.is_set)
+
+
+def test_the_minimum_speed_and_the_changes_are_part_of_the_wish(opened, qtbot):
+    dialog = opened(wish=FEW.evolve(min_tokens_per_second=2_000, change_plan=False, quantize=True))
+    assert dialog.form.wish == FEW.evolve(min_tokens_per_second=2_000, change_plan=False, quantize=True)
+    assert all(option.tokens_per_second >= 2_000 for option in dialog.recommendation.options)
+    before = len(dialog.recommendation.options)
+    with qtbot.waitSignal(dialog.search_finished, timeout=20_000):
+        type_into(qtbot, dialog.form.speed, "9000")
+    assert 0 < len(dialog.recommendation.options) < before
+
+
+def test_changes_of_the_plan_are_applied_with_the_cards(opened, workspace, qtbot):
+    workspace.apply("work", workload=Training(method="qlora"))
+    dialog = opened()
+    cheapest = award(dialog, "cheapest")
+    assert cheapest.view.row.option.changes == ("selective checkpointing",)
+    qtbot.mouseClick(cheapest.use, Qt.MouseButton.LeftButton)
+    assert workspace.plan.workload.activation_checkpointing == "selective"
+    workspace.undo_stack.undo()
+    assert workspace.plan.workload == Training(method="qlora")
+
+
+def test_the_tab_key_goes_from_the_limits_to_the_answers(opened, qtbot):
+    dialog = opened()
+    dialog.form.quantize.setFocus()
+    order = []
+    for _ in range(6):
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        order.append(QApplication.focusWidget())
+    uses = [order.index(card.use) for card in dialog.awards.cards]
+    assert uses == sorted(uses)
+    assert order[0] is dialog.form.tight
+    closing = button(dialog, "Close")
+    assert closing not in order or order.index(closing) > uses[-1]
+
+
+def test_enter_in_a_field_neither_takes_an_option_nor_closes(opened, workspace, qtbot):
+    dialog = opened()
+    before = workspace.plan
+    type_into(qtbot, dialog.form.budget, "8")
+    qtbot.keyClick(dialog.form.budget.findChild(QLineEdit), Qt.Key.Key_Return)
+    assert dialog.isVisible()
+    assert workspace.plan == before
+    qtbot.waitSignal(dialog.search_finished, timeout=20_000).wait()
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    assert dialog.isHidden()
+
+
+def test_no_text_of_a_card_is_cut(opened, qtbot):
+    dialog = opened()
+    for width in (1200, 860):
+        dialog.resize(width, dialog.height())
+        qtbot.waitUntil(lambda wide=width: dialog.width() == wide)
+        for unfolded in (False, True):
+            dialog.options.set_open(unfolded)
+            dialog.options.toggled.emit(unfolded)
+            QCoreApplication.processEvents()
+            for label in dialog.awards.findChildren(QLabel):
+                if label.isVisible():
+                    assert label.height() >= label.heightForWidth(label.width()), label.text()
+
+
 def test_a_search_is_stopped_by_its_button(opened, qtbot, tasks, monkeypatch):
     dialog = opened()
     rows = dialog.model.records
     begun = Event()
 
-    def endless(*_args):
+    def endless(*_args, stop, **_more):
         begun.set()
-        while not _args[-1]():
+        while not stop():
             pass
 
     monkeypatch.setattr(module, "recommend", endless)
@@ -167,14 +269,15 @@ def test_answers_and_rows_are_copied(opened):
     dialog = opened()
     dialog.copy()
     text = QGuiApplication.clipboard().text()
-    assert text.startswith("Cheapest: ")
+    assert text.startswith("Cheapest")
     assert text.count("\n") > len(dialog.model.records)
 
 
-def test_the_plot_shows_what_can_be_compared(opened):
-    dialog = opened()
+def test_the_plot_shows_what_can_be_compared(opened, qtbot):
+    dialog = unfold(opened(), qtbot)
     plot = dialog.pareto.plot
-    comparable = [row for row in dialog.model.records if row.option.comparable]
+    sure = {option.key for option in sure_options(dialog.recommendation.options)}
+    comparable = [row for row in dialog.model.records if row.id in sure]
     assert len(plot.rows) == len(comparable)
     plot.hovered.emit(comparable[0])
     assert comparable[0].cards in dialog.about.text()
@@ -185,7 +288,7 @@ def test_the_plot_shows_what_can_be_compared(opened):
 
 
 def test_a_point_is_found_under_the_pointer(opened, qtbot):
-    plot = opened().pareto.plot
+    plot = unfold(opened(), qtbot).pareto.plot
     row = next(row for row in plot.rows if "fastest" in row.awards)
     box = plot._item.getViewBox()
     where = box.mapViewToScene(QPointF(*plot.log_position(row)))
@@ -198,22 +301,22 @@ def test_a_point_is_found_under_the_pointer(opened, qtbot):
 
 
 def test_the_legend_hides_what_is_owned(opened, qtbot):
-    panel = opened().pareto
+    panel = unfold(opened(), qtbot).pareto
     assert {row.option.having for row in panel.plot.rows} == {"rent", "own"}
     (owned,) = [button for button in panel.legend.buttons if button.entry.key == "own"]
     qtbot.mouseClick(owned, Qt.MouseButton.LeftButton)
     assert {row.option.having for row in panel.plot.rows} == {"rent"}
 
 
-def test_labels_in_the_plot_do_not_overlap(opened):
-    plot = opened().pareto.plot
+def test_labels_in_the_plot_do_not_overlap(opened, qtbot):
+    plot = unfold(opened(), qtbot).pareto.plot
     boxes = plot.names.boxes
     assert boxes
     assert not any(one.intersects(other) for at, one in enumerate(boxes) for other in boxes[:at])
 
 
-def test_everything_the_keyboard_reaches_has_a_name(opened):
-    dialog = opened()
+def test_everything_the_keyboard_reaches_has_a_name(opened, qtbot):
+    dialog = unfold(opened(), qtbot)
     reached = [made for made in dialog.findChildren(QWidget) if made.focusPolicy() & Qt.FocusPolicy.TabFocus]
     nameless = [made for made in reached if not (made.accessibleName() or getattr(made, "text", str)())]
     assert [type(made).__name__ for made in nameless if made.isVisible()] == []

@@ -1,0 +1,99 @@
+"""Renting and owning the cards of a recommendation: prices, machines, places and the network between them."""
+
+from recommended_hardware import LARGE, TUNING, recommended
+
+from planner.cost.job import DailyHours, Service
+from planner.cost.terms import BuyTerms, CostTerms
+from planner.workload.workload import Inference, Training
+
+
+def test_renting_and_owning_can_be_asked_for_alone(catalog):
+    rented = recommended(TUNING, catalog, having=["rent"], counts=[1])
+    owned = recommended(TUNING, catalog, having=["own"], counts=[1])
+    assert {option.having for option in rented.options} == {"rent"}
+    assert all(option.offer and option.mode == "on-demand" for option in rented.options)
+    assert "no offer to rent it is known" in {one.reason for one in rented.left_out}
+    assert {option.having for option in owned.options} == {"own"}
+    assert all(option.offer is None for option in owned.options)
+
+
+def test_other_ways_to_rent_are_looked_at_on_request(catalog):
+    modes = ["on-demand", "spot", "reserved-1y", "reserved-3y"]
+    ways = {option.mode for option in recommended(TUNING, catalog, having=["rent"], counts=[1], modes=modes).options}
+    assert ways == set(modes)
+
+
+def test_a_desk_has_one_machine_on_one_circuit(catalog):
+    at_home = LARGE.evolve(cost=CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk")))
+    usual, german = (
+        recommended(at_home.evolve(cost=at_home.cost.evolve(region=region)), catalog, having=["own"])
+        for region in ("US", "DE")
+    )
+    for home, watts in ((usual, 1_800), (german, 3_680)):
+        assert home.options
+        assert all(option.machines == 1 and option.cards <= 2 for option in home.options)
+        assert all(option.power_watts * 1.8 <= watts for option in home.options)  # with the rest of the machine
+    assert "over the power of one circuit" in {one.reason for one in usual.left_out}
+    assert len(german.options) > len(usual.options)
+    more_room = at_home.evolve(cost=at_home.cost.evolve(buy=BuyTerms(place="desk", gpus_per_server=4)))
+    assert max(option.cards for option in recommended(more_room, catalog, having=["own"]).options) == 4
+
+
+def test_several_machines_that_exchange_data_need_a_network(catalog):
+    plan = TUNING.evolve(workload=Training(activation_checkpointing="full"))
+    both = recommended(plan, catalog, counts=[8, 16], vendors=["NVIDIA"])
+    for option in both.options:
+        several = option.count > option.cards_per_machine
+        assert (option.network_bytes_per_s is not None) == several
+        assert (option.network_usd is not None) == (several and option.having == "own")
+    h100 = next(one for one in both.options if (one.gpu, one.count, one.having) == ("h100-sxm5-80gb", 16, "own"))
+    assert (h100.machines, h100.network_bytes_per_s) == (2, 50e9)  # 400 Gbit/s
+    assert 0 < h100.network_usd < h100.usd
+
+
+def test_copies_of_a_service_need_no_network_and_are_all_counted(catalog):
+    busy = TUNING.evolve(
+        workload=Inference(profile="vllm", batch=16), cost=CostTerms(job=Service(requests_per_day=3_000_000))
+    )
+    many = recommended(busy, catalog, counts=[1], having=["own"], vendors=["NVIDIA"])
+    option = next(one for one in many.options if one.gpu == "a100-pcie-80gb")
+    assert option.copies > 8
+    assert option.machines == -(-option.copies // 8)
+    assert option.power_watts == 300 * option.copies
+    assert option.network_bytes_per_s is None
+
+
+def test_prices_of_long_ago_are_not_called_the_cheapest(catalog):
+    old = [one for one in recommended(TUNING, catalog, having=["own"], counts=[1]).options if not one.comparable]
+    assert old
+    assert all("the newest known price is" in one.remarks[0] for one in old)
+    assert "rtx-4090" not in {one.gpu for one in old}
+
+
+def test_prices_of_the_plans_own_cards_are_not_those_of_others(catalog):
+    mine = TUNING.evolve(gpu="rtx-4090", cost=TUNING.cost.evolve(buy=BuyTerms(card_price_usd=1.0)))
+    prices = {
+        has_price: {one.gpu: one.usd for one in recommended(plan, catalog, having=["own"], counts=[1]).options}
+        for has_price, plan in ((True, mine), (False, TUNING.evolve(gpu="rtx-4090")))
+    }
+    assert prices[True]["rtx-4090"] < prices[False]["rtx-4090"]
+    assert prices[True]["l40s"] == prices[False]["l40s"]
+
+
+def test_only_as_many_cards_as_there_are_are_owned_already(catalog):
+    mine = TUNING.evolve(gpu="rtx-4090", cost=TUNING.cost.evolve(buy=BuyTerms(owned=True)))
+    used, bought = (
+        {(one.gpu, one.count): one.usd for one in recommended(plan, catalog, having=["own"], counts=[1, 2]).options}
+        for plan in (mine, TUNING)
+    )
+    assert used["rtx-4090", 1] < 5  # electricity of eight hours and a half
+    assert used["rtx-4090", 2] == bought["rtx-4090", 2]
+    assert used["rtx-3090", 1] == bought["rtx-3090", 1]
+
+
+def test_a_network_is_paid_by_its_owner_only(catalog):
+    plan = TUNING.evolve(workload=Training(activation_checkpointing="full"))
+    options = recommended(plan, catalog, counts=[16], vendors=["NVIDIA"]).options
+    rented = next(one for one in options if one.having == "rent" and one.network_bytes_per_s)
+    assert rented.network_usd is None
+    assert rented.machines * rented.cards_per_machine >= 16
