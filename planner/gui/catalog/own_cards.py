@@ -44,7 +44,7 @@ _NO_HARDWARE: Final = OwnHardware()
 
 
 class _CardDialog(QDialog):
-    """Base class of forms for one card; `save` stores the input, or raises an error if a value is not allowed.
+    """Base class of dialogs that edit one card; `save` stores the input, or raises an error if a value is not allowed.
 
     `fields` maps the field names in errors to the input widgets.
     """
@@ -72,7 +72,7 @@ class _CardDialog(QDialog):
         )
 
     def event(self, event: QEvent) -> bool:
-        """Grow with the messages below the fields, which Qt does not do for wrapped labels."""
+        """Grow the dialog when a message appears below a field; Qt does not do so for wrapped labels."""
         handled = super().event(event)
         layout = self.layout()
         if event.type() == QEvent.Type.LayoutRequest and layout is not None:
@@ -223,7 +223,7 @@ class OwnCards:
         self._current, self._show, self._today = current, show, today
 
     def ask_change(self) -> QDialog | None:
-        """Open the form for the user's values for the current card, if a card is selected."""
+        """Open the form for the user's own values of the selected card; None without a selected card."""
         gpu = self._current()
         if gpu is None:
             return None
@@ -235,7 +235,7 @@ class OwnCards:
         return None
 
     def ask_new(self) -> QDialog | None:
-        """Open the form for a new card based on the current card, if a card is selected."""
+        """Open the form for a new card based on the selected card; None without a selected card."""
         gpu = self._current()
         if gpu is None:
             return None
@@ -257,7 +257,7 @@ class OwnCards:
         self._show(card.id)
 
     def ask_forget(self) -> QMessageBox | None:
-        """Ask whether to delete the user's values for the current card, or the whole card if user-defined."""
+        """Ask whether to delete the user's values for the selected card, or the whole card if it is user-defined."""
         gpu = self._current()
         if gpu is None:
             return None

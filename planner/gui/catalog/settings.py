@@ -10,7 +10,7 @@ View = Literal["table", "scatter", "compare"]
 
 
 class PlotChoice(Spec):
-    """Columns of a scatter plot, by key; `size` and `color` may be empty."""
+    """Keys of the columns that a scatter plot shows; the keys `size` and `color` may be empty."""
 
     x: str = "price"
     y: str = "bandwidth"
@@ -33,5 +33,5 @@ class CatalogSettings(Spec):
     compared: tuple[str, ...] = Field(default=(), description="ids of the compared cards and systems")
     only_differences: bool = False
     circuit: str = Field(
-        default="120V-15A", description="circuit that powers builds, a key of `planner.hardware.power.CIRCUITS`"
+        default="120V-15A", description="electrical circuit of the builds, a key of `planner.hardware.power.CIRCUITS`"
     )

@@ -171,7 +171,7 @@ class CatalogTab(Tab):
         return fitting_sentence(plan.model.id, len(fits), f"{total}{_count_on_each_text(plan.count)}", smallest)
 
     def about_card(self) -> OwnCards:
-        """Show the accelerators and return the actions on the current card."""
+        """Show the accelerators, and return the editor of the user's own data about the selected card."""
         if self.view == "compare" or self.page is not self.gpus:
             self._show_accelerators()
         return self.gpus.own

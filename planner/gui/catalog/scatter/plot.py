@@ -91,7 +91,7 @@ class ScatterPlot(Chart):
         self._place_ticks()
 
     def set_prioritized(self, planned: str | None, here: Collection[str]) -> None:
-        """Set the records whose names are placed first: the planned record and the cards in this machine."""
+        """Set the records whose names are placed first: the `planned` one, and the cards in this machine (`here`)."""
         self._planned, self._here = planned or "", frozenset(here)
 
     def mark(self, current: str | None, selected: Collection[str]) -> None:
@@ -230,7 +230,7 @@ class ScatterPlot(Chart):
         self.names.update()
 
     def drawing(self) -> bytes:
-        """Return the chart as an SVG file."""
+        """Return the chart as the bytes of an SVG file."""
         # SVG needs shapes instead of cached pixmaps.
         self._rings.opts["useCache"] = False
         drawing = super().drawing()
