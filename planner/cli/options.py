@@ -31,7 +31,7 @@ _MAX_FILE_BYTES: Final = 2**20
 def add_workload_options(parser: argparse.ArgumentParser) -> None:
     """Add an option for each workload field that has one, grouped by task, and list the other fields."""
     common = parser.add_argument_group("workload; [defaults]")
-    common.add_argument("--task", metavar="TASK", help="inference or training [inference]")
+    common.add_argument("--task", metavar="TASK", help="task of the model: inference or training [inference]")
     groups = {title: parser.add_argument_group(title) for title in ("inference", "training", "several cards")}
     for flag, fields in _fields_by_option().items():
         help_text = "; for training ".join(
@@ -68,7 +68,7 @@ def _tasks_with_field(name: str) -> tuple[Task, ...]:
 
 
 def _default_in_brackets(field: WorkloadField) -> str:
-    """Return the default of `field` in brackets with a blank before, ` [1]`; empty without a default."""
+    """Return a blank and the default of `field` in brackets, such as ` [1]`; empty for a field without a default."""
     help_text = field.option.default
     if not help_text and not isinstance(field.default, bool) and field.default not in (None, (), "none"):
         help_text = f"{field.default:,}" if isinstance(field.default, int) else str(field.default)
@@ -126,7 +126,7 @@ def default_option_texts(requested: Workload, used: Workload) -> tuple[str, ...]
     return tuple(
         f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
         for field in fields_of(requested.task).values()
-        if field.option.flag and not _is_set(requested, field.name) and not _has_no_effect(used, field)
+        if field.option.flag and not _is_set_by_request(requested, field.name) and not _has_no_effect(used, field)
         if (value := field_reader(used)(field.name)) is not None
     )
 
@@ -141,13 +141,13 @@ def _fields_by_option() -> Mapping[str, Sequence[WorkloadField]]:
 
 
 def _has_no_effect(used: Workload, field: WorkloadField) -> bool:
-    """Return whether `field` has no effect on `used`: unused parallelism, or the KV cache of a pipeline."""
+    """Return whether `field` has no effect on the workload `used`: unused parallelism, or a pipeline's KV cache."""
     if field.name.startswith("parallel."):
         return field.default is not None
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None
 
 
-def _is_set(requested: Workload, field: str) -> bool:
+def _is_set_by_request(requested: Workload, field: str) -> bool:
     outer, dot, inner = field.partition(".")
     outer_value = getattr(requested, outer)
     has_inner = not dot or (isinstance(outer_value, Spec) and inner in outer_value.model_fields_set)
@@ -161,7 +161,7 @@ def _parsed_task(name: object, place: str = "--task") -> Task:
 
 
 def _field_changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
-    """Return field, value and option of every change on the command line."""
+    """Return the field, value and option of every workload change on the command line."""
     given = [(fields[0], getattr(arguments, _argument_name(flag))) for flag, fields in _fields_by_option().items()]
     changes = [
         (field.name, _spelled_value(field, value), field.option.flag) for field, value in given if value is not None

@@ -46,13 +46,13 @@ def check_option_conflicts(arguments: argparse.Namespace) -> None:
     given = [name for name, value in vars(arguments).items() if value not in (None, False, [])]
     for name in _TEXT_OPTIONS:
         if name in given and _has_blank_text(getattr(arguments, name)):
-            raise SpecError(_option_spelling(name), "is empty", f"Give it a value or leave it out. {_SEE_HELP}")
+            raise SpecError(_option_spelling(name), "is empty", f"Give the option a value or leave it out. {_SEE_HELP}")
     modes = [name for name in given if name in _OPTIONS_OF_MODE]
     if len(modes) > 1:
         raise SpecError(
             _option_spelling(modes[0]),
             f"cannot be combined with {_option_spelling(modes[1])}",
-            "Run one command for each.",
+            "Run a separate command for each option.",
         )
     accepted = _OPTIONS_OF_MODE[modes[0]] if modes else _OPTIONS_OF_LIST
     for name in given:
@@ -63,7 +63,7 @@ def check_option_conflicts(arguments: argparse.Namespace) -> None:
 
 
 def _has_blank_text(value: object) -> bool:
-    """Return whether the value of an option, or one of its values, is blank."""
+    """Return whether an option's value, or any of its values, is blank."""
     values: Iterable[object] = value if isinstance(value, list) else (value,)
     return any(isinstance(text, str) and not text.strip() for text in values)
 

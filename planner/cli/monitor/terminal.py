@@ -58,7 +58,7 @@ class Screen:
 def fitting_table(
     columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: str, dispensable: Sequence[str]
 ) -> str:
-    """Return a table that fits the terminal's width, shortened if necessary.
+    """Return a table that fits the terminal's width: `flexible` is the column to shrink, `dispensable` those to omit.
 
     Cells in the column `flexible` are cut first; then the columns `dispensable` are left out, one after another.
     """

@@ -148,7 +148,7 @@ def _parser() -> Parser:
     hardware.add_argument("--gpu", metavar="GPU", help='a card, such as "RTX 4090" or h100-sxm')
     hardware.add_argument("--count", metavar="N", help="number of these cards, all like the traced rank [--ranks]")
     hardware.add_argument(
-        "--allocator", metavar="SETTINGS", help="settings as in PYTORCH_CUDA_ALLOC_CONF [PyTorch's defaults]"
+        "--allocator", metavar="SETTINGS", help="allocator settings as in PYTORCH_CUDA_ALLOC_CONF [PyTorch's defaults]"
     )
     add_trace_options(parser)
     limits = parser.add_argument_group("limits of the tracing process")
@@ -159,7 +159,9 @@ def _parser() -> Parser:
         help="most host memory that the process may use [half of the free memory, at most 8 GiB]",
     )
     answer = parser.add_argument_group("the answer")
-    answer.add_argument("--top", metavar="N", default="10", help="rows of the tables of live tensors and modules [10]")
+    answer.add_argument(
+        "--top", metavar="N", default="10", help="number of rows in the tables of live tensors and modules [10]"
+    )
     answer.add_argument("--check", action="store_true", help="exit with code 1 if the module does not fit")
     answer.add_argument("--save", metavar="FILE", type=Path, help="write the recording: .json, or .json.gz")
     answer.add_argument("--csv", metavar="FILE", type=Path, help="write the memory timeline as CSV")

@@ -38,7 +38,7 @@ class ExchangeRate(Spec):
 
 
 class Offer(Spec):
-    """A machine for rent, with prices of the whole instance in US dollars, without tax.
+    """A machine (instance) for rent, with prices of the whole machine in US dollars, without tax.
 
     Its card is `gpu`, or one of the `candidates` if the source is ambiguous.
     """
@@ -113,7 +113,7 @@ class Offer(Spec):
 
     @property
     def prices(self) -> Iterator[tuple[RentMode, float]]:
-        """Yield the rental modes with a price, and the price of the instance in USD per hour."""
+        """Yield each rental mode that has a price, with the price of the machine in USD per hour."""
         for mode in RENT_MODES:
             price = self.price_usd_per_hour(mode)
             if price is not None:
@@ -121,12 +121,12 @@ class Offer(Spec):
 
     @property
     def price_range(self) -> tuple[float, float]:
-        """Return the lower and upper bounds of the price as factors; both are 1 for list prices."""
+        """Return the factors from the price to its lower and upper bounds; both are 1 unless the price is a median."""
         return MEDIAN_RANGE if self.price_kind == "median" else (1.0, 1.0)
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Return the reasons why the price is not comparable with others."""
+        """Return the reasons why the price is not comparable with the prices of other offers."""
         doubts = (
             (f"one of {', '.join(self.candidates)}: {AMBIGUOUS}", self.ambiguous),
             (FROM_PRICE, self.price_kind == "from"),
@@ -137,16 +137,16 @@ class Offer(Spec):
 
     @property
     def ambiguous(self) -> bool:
-        """Return whether the source leaves several cards possible."""
+        """Return whether the source does not say which of several cards the machine has."""
         return bool(self.candidates)
 
     @property
     def cards(self) -> tuple[str, ...]:
-        """Return the ids of the card or of its candidates."""
+        """Return the id of the offer's card, or the ids of all candidate cards of an ambiguous offer."""
         return (self.gpu,) if self.gpu else self.candidates
 
     def price_usd_per_hour(self, mode: RentMode) -> float | None:
-        """Return the price of the instance in USD per hour, or None if there is none in this mode."""
+        """Return the price of the machine in USD per hour, or None if it is not offered in this rental mode."""
         match mode:
             case "on-demand":
                 return self.on_demand_price_usd_per_hour
@@ -158,7 +158,7 @@ class Offer(Spec):
                 return self.reserved_3y_price_usd_per_hour
 
     def age_days(self, today: date) -> int | None:
-        """Return the age of the price in days, or None if it has no date."""
+        """Return the age of the price in days, or None if the price has no date."""
         return None if self.price_date is None else (today - date.fromisoformat(self.price_date)).days
 
     def is_history(self, today: date) -> bool:

@@ -229,7 +229,7 @@ class OwnCards:
             return None
         with self._workspace.reporting():
             change = _read_own_hardware().change_of(gpu.id)
-            return self._opened_dialog(
+            return self._opened_and_returned_dialog(
                 ChangeDialog(self._theme, gpu, change, self._change_saver(gpu), self._today_text(), self._parent)
             )
         return None
@@ -241,7 +241,9 @@ class OwnCards:
             return None
         with self._workspace.reporting():
             base = self._without_own_values(gpu)
-            return self._opened_dialog(NewCardDialog(self._theme, base, self.add, self._today_text(), self._parent))
+            return self._opened_and_returned_dialog(
+                NewCardDialog(self._theme, base, self.add, self._today_text(), self._parent)
+            )
         return None
 
     def add(self, card: Gpu) -> None:
@@ -297,7 +299,7 @@ class OwnCards:
             self.export_to(Path(chosen))
 
     def _ask_deletion(self, gpu: Gpu, deleted_text: str) -> QMessageBox:
-        def on_answer(agreed: bool) -> None:
+        def delete_if_agreed(agreed: bool) -> None:
             if agreed:
                 self.forget(gpu.id)
 
@@ -307,7 +309,7 @@ class OwnCards:
             f"This will be deleted: {deleted_text}. It cannot be undone; “Export your cards…” keeps a copy.",
             QPushButton("&Delete"),
             self._parent,
-            on_answer,
+            delete_if_agreed,
         )
         box.finished.connect(box.deleteLater)
         box.open()
@@ -347,7 +349,7 @@ class OwnCards:
         write_own(own_hardware_file(), own)
         self._workspace.set_catalog(changed)
 
-    def _opened_dialog(self, dialog: QDialog) -> QDialog:
+    def _opened_and_returned_dialog(self, dialog: QDialog) -> QDialog:
         dialog.open()
         return dialog
 

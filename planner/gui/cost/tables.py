@@ -83,17 +83,21 @@ class OfferList(QWidget):
             self._emit_used_offer(row)
 
 
-def _source_text(row: RegionCarbon) -> str:
+def _carbon_source_text(row: RegionCarbon) -> str:
     return f"{row.grams_per_kwh.source}, {fmt.date(row.grams_per_kwh.date)}"
 
 
 _COLUMNS: Final[tuple[Column[RegionCarbon], ...]] = (
     text_column("region", "Region", lambda row: row.name, width=26),
-    number_column("carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_source_text),
     number_column(
-        "grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_source_text
+        "carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_carbon_source_text
     ),
-    text_column("date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_source_text),
+    number_column(
+        "grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_carbon_source_text
+    ),
+    text_column(
+        "date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_carbon_source_text
+    ),
 )
 
 
@@ -112,7 +116,7 @@ class CarbonByRegion(QWidget):
         self._column.addWidget(self._about)
         self.section = Section(theme, "Carbon in other regions", self._body)
         in_column(self.section, owner=self)
-        self.section.toggled.connect(self._fill)
+        self.section.toggled.connect(self._fill_opened_section)
 
     @cached_property
     def table(self) -> RecordTable:
@@ -128,10 +132,10 @@ class CarbonByRegion(QWidget):
         """Show the carbon emissions of `energy_kwh` per month in each region, with the plan's `region` marked."""
         self._inputs = energy_kwh, catalog, region
         self.section.set_summary(f"for {fmt.significant(energy_kwh)} kWh a month")
-        self._fill()
+        self._fill_opened_section()
 
     @Slot()
-    def _fill(self) -> None:
+    def _fill_opened_section(self) -> None:
         if self._inputs is None or not self.section.is_open:
             return
         energy, catalog, region = self._inputs

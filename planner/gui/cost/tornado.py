@@ -72,10 +72,12 @@ class Tornado(QWidget):
         area = QRectF(names + ends, 0, max(1.0, self.width() - names - 2 * ends), self.height())
         self._paint_axis(painter, area)
         for number, row in enumerate(self.rows):
-            self._paint_row(painter, number, row, area, ends)
+            self._paint_bar_with_values(painter, number, row, area, ends)
         painter.end()
 
-    def _paint_row(self, painter: QPainter, number: int, row: SwingRow, area: QRectF, value_width: float) -> None:
+    def _paint_bar_with_values(
+        self, painter: QPainter, number: int, row: SwingRow, area: QRectF, value_width: float
+    ) -> None:
         height = self._line_height()
         top = number * height
         low, high = (self._x_position(value, area) for value in (row.low_saving_usd, row.high_saving_usd))

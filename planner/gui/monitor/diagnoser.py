@@ -20,7 +20,7 @@ _JUMP_SECONDS: Final = 30.0
 
 
 class Diagnoser:
-    """Diagnoses the displayed cards when their states change or enough time has passed; verdicts become events."""
+    """Diagnoses the displayed cards when their states change or after an interval; verdicts become events."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed

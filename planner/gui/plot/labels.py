@@ -35,7 +35,7 @@ class Box(NamedTuple):
     height: float
 
     def enlarged(self, across: float, up: float) -> "Box":
-        """Return the rectangle enlarged by `across` on the left and right and by `up` above and below."""
+        """Return the rectangle enlarged by `across` pixels on the left and right and by `up` pixels above and below."""
         return Box(self.left - across, self.top - up, self.width + 2 * across, self.height + 2 * up)
 
     def overlaps(self, other: "Box") -> bool:

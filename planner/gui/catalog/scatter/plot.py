@@ -107,7 +107,7 @@ class ScatterPlot(Chart):
         """Move to the next point along an axis with the arrow keys, and use a record with Enter."""
         move = _KEY_MOVES.get(Qt.Key(event.key()))
         if move is not None and self.data.ids:
-            self._step_along(*move)
+            self._move_to_next_point(*move)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current:
             self.used.emit()
         else:
@@ -173,7 +173,7 @@ class ScatterPlot(Chart):
         nearest = None if position is None else self._nearest_index(self.data.xs, self.data.ys, position)
         return None if nearest is None else self.data.ids[nearest]
 
-    def _step_along(self, axis: int, direction: int) -> None:
+    def _move_to_next_point(self, axis: int, direction: int) -> None:
         values = (self.data.xs, self.data.ys)[axis]
         order = np.argsort(values, kind="stable").tolist()
         if self._current in self.data.ids:

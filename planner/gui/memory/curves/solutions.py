@@ -34,7 +34,7 @@ _FIELD_NAMES: Final[dict[str, str]] = {"lora_rank": "lora.rank"}
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Solved value of a plan field: `text` is the value or why none fits; `plan` is the plan with the value.
+    """Best value of a plan field that fits: `text` is the value or why none fits, `plan` the plan with this value.
 
     `is_taken` is true if the plan already has the value.
     """
@@ -77,7 +77,7 @@ def find_solutions(evaluation: Evaluation, catalog: Catalog) -> tuple[Solution, 
 
 
 def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest: int | None) -> CurveData:
-    """Compute the memory over `axis`, around the plan's value and the `largest` value that fits."""
+    """Compute the memory curve over the plan field `axis`, around the plan's value and the `largest` that fits."""
     current = current_value(evaluation, axis)
     architecture = architecture_of(evaluation.plan, catalog)
     spreading = count_scaling(evaluation.plan, architecture) if axis == "count" else None

@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions.inputs import label_of, make_input, situation_of, tooltip_of
+from planner.gui.memory.questions.inputs import field_context_of, label_of, make_input, tooltip_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
@@ -79,7 +79,7 @@ class Questions(QWidget):
         return self._inputs.get(name)
 
     def set_goal(self, goal: str) -> None:
-        """Set the goal, such as `train`: a model trained from scratch has no frozen parameters."""
+        """Set the user's goal, such as `train`; training from scratch hides questions about frozen parameters."""
         self._from_scratch = goal == "train"
 
     def refresh(self, evaluation: Evaluation) -> None:
@@ -87,12 +87,12 @@ class Questions(QWidget):
 
         Sections without questions are hidden. A traced module has none of these questions.
         """
-        situation = situation_of(evaluation, from_scratch=self._from_scratch)
-        if situation is None:
+        context = field_context_of(evaluation, from_scratch=self._from_scratch)
+        if context is None:
             return
         before = len(self._inputs)
         for part in self._parts:
-            self._refresh_section(part, situation, evaluation)
+            self._refresh_section(part, context, evaluation)
         if len(self._inputs) > before:
             self.grown.emit()
 
@@ -102,25 +102,25 @@ class Questions(QWidget):
         self._layout.addWidget(section or form)
         return _FormSection(group, form, fields, {field.name: form.reserve() for field in fields}, section)
 
-    def _refresh_section(self, part: _FormSection, situation: FieldContext, evaluation: Evaluation) -> None:
-        asked = [field for field in part.fields if field.is_shown(situation)]
+    def _refresh_section(self, part: _FormSection, context: FieldContext, evaluation: Evaluation) -> None:
+        asked = [field for field in part.fields if field.is_shown(context)]
         for field in asked:
             if field.name not in self._inputs:
                 # Created on first use: few plans need all inputs, and creating them would delay the window.
                 self._create_input(field, part)
-            self._show_field(field, situation, evaluation)
+            self._show_field(field, context, evaluation)
         for field in part.fields:
             if field.name in self._inputs:
                 part.form.set_row_visible(self._inputs[field.name], field in asked)
         if part.section is not None:
             part.section.setVisible(bool(asked))
             part.section.set_marked(part.form.differs)
-            part.section.set_summary(_section_summary(part.group, asked, situation))
+            part.section.set_summary(_section_summary(part.group, asked, context))
 
-    def _show_field(self, field: WorkloadField, situation: FieldContext, evaluation: Evaluation) -> None:
+    def _show_field(self, field: WorkloadField, context: FieldContext, evaluation: Evaluation) -> None:
         input_widget, value = self._inputs[field.name], field_value(evaluation.plan.workload, field.name)
         if isinstance(input_widget, ChoiceField):
-            offered = tuple(offered_choices(field, situation, value).items())
+            offered = tuple(offered_choices(field, context, value).items())
             if offered != self._offered.get(field.name):
                 self._offered[field.name] = offered
                 input_widget.set_options(offered)
@@ -157,17 +157,13 @@ class Questions(QWidget):
         return f"{error_text(error)} {valid_values_text(values)}"
 
 
-def _section_summary(group: Group, fields: Sequence[WorkloadField], situation: FieldContext) -> str:
+def _section_summary(group: Group, fields: Sequence[WorkloadField], context: FieldContext) -> str:
     """Return the summary of a collapsed section."""
-    return (
-        sharing_summary(situation.workload, situation.count)
-        if group == "sharing"
-        else settings_summary(fields, situation)
-    )
+    return sharing_summary(context.workload, context.count) if group == "sharing" else settings_summary(fields, context)
 
 
 def _workload_in_use(evaluation: Evaluation) -> Workload:
-    """Return the workload with its defaults filled in, including those of its engine on this card."""
+    """Return the plan's workload with defaults filled in, including the defaults of its engine on the plan's card."""
     workload = evaluation.workload
     if evaluation.architecture is None or not isinstance(workload, Inference):
         return workload
@@ -202,7 +198,7 @@ def bind(
     change: Callable[[object], None],
     explain: Callable[[PlannerError], str] = error_text,
 ) -> None:
-    """Apply edits of `field` to the plan; a value that is not allowed shows a message and leaves the plan unchanged."""
+    """Apply edits of `field` to the plan with `change`; a value that is not allowed only shows a message."""
 
     def apply_value(value: object) -> None:
         try:
@@ -232,11 +228,11 @@ def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWi
     section.set_title_width(_label_width_pixels(theme) + theme.spacing.small)
     section.set_open(title in workspace.settings.current.open_sections)
 
-    def store_state(opened: bool) -> None:
+    def store_open_state(opened: bool) -> None:
         others = [name for name in workspace.settings.current.open_sections if name != title]
         workspace.settings.update(open_sections=(*others, title) if opened else tuple(others))
 
-    section.toggled.connect(store_state)
+    section.toggled.connect(store_open_state)
     return section
 
 

@@ -99,7 +99,7 @@ def with_optimizer(request: TraceRequest, value: object) -> TraceRequest:
 
 def optimizer_options(request: TraceRequest) -> Options:
     """Return the optimizers to choose from, including the request's optimizer."""
-    return _with_option(_OPTIMIZERS, optimizer_of(request), optimizer_call(request))
+    return _options_including(_OPTIMIZERS, optimizer_of(request), optimizer_call(request))
 
 
 def optimizer_call(request: TraceRequest) -> str:
@@ -123,7 +123,7 @@ def precision_options(request: TraceRequest) -> Options:
     """Return the pairs of parameter and autocast format to choose from, including the request's formats."""
     dtype, autocast = precision_of(request)
     own_option = f"{(dtype or '').upper()} parameters, {(autocast or '').upper()} autocast"
-    return _with_option(_PRECISIONS, (dtype, autocast), own_option)
+    return _options_including(_PRECISIONS, (dtype, autocast), own_option)
 
 
 def device_of(request: TraceRequest) -> Device:
@@ -141,7 +141,7 @@ def device_options(request: TraceRequest, capability: str | None) -> Options:
     """Return the devices to choose from; `capability` is the CUDA capability of the plan's card, if any."""
     card: Options = () if capability is None else ((("cuda", capability), f"CUDA {capability}, this card"),)
     options = (*card, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
-    return _with_option(options, device_of(request), f"CUDA {request.compute_capability}")
+    return _options_including(options, device_of(request), f"CUDA {request.compute_capability}")
 
 
 def strategy_of(request: TraceRequest) -> str:
@@ -175,7 +175,7 @@ def gradients_text(request: TraceRequest) -> str:
     return f"{lifetime}{checkpointing[request.checkpointing]}{steps}"
 
 
-def _with_option(options: Options, own_option: object, title: str) -> Options:
+def _options_including(options: Options, own_option: object, title: str) -> Options:
     return options if any(value == own_option for value, _ in options) else (*options, (own_option, title))
 
 

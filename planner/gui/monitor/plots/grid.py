@@ -145,7 +145,7 @@ class PlotGrid(QWidget):
         self._store_settings(self._plot_settings.evolve(order=tuple(order)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Adapt the number of plots side by side to the new width."""
+        """Adapt the number of plot columns to the new width."""
         super().resizeEvent(event)
         self._draw_soon()
 

@@ -1,4 +1,4 @@
-"""Fields for one of several values: a drop-down list, radio buttons, or a searchable list."""
+"""Form fields for choosing one of several values: a drop-down list, radio buttons, or a searchable list."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial

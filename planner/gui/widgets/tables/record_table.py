@@ -157,7 +157,7 @@ class RecordTable(CellView):
         return None if row is None else model.record(row)
 
     def layout_now(self) -> TableLayout:
-        """Return the current layout."""
+        """Return the current layout of the columns and the sort order."""
         model, header = self.records(), self.horizontalHeader()
         order = [header.logicalIndex(visual) for visual in range(header.count())]
         shown = tuple(model.columns[position].key for position in order if not header.isSectionHidden(position))
