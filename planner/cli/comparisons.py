@@ -106,7 +106,7 @@ _PLAN_HEADS: Final = (
 
 
 def other_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
-    """Return the plan that `--versus` names: a plan file, or `plan` on other cards (`2 x RTX 3090`) or another model.
+    """Return the plan that `--versus` names: a plan file, or `plan` with other cards (`2 x RTX 3090`) or another model.
 
     Raises:
         PlannerError: If `word` is none of these, or the file cannot be read.

@@ -187,7 +187,7 @@ def _explained_cost_term(row: MoneyRow, width: int) -> str:
 
 
 def _carbon_sentences(answer: DatedCostEstimate) -> Iterator[str]:
-    """Yield a sentence on the electricity and carbon emissions of renting, and one on those of owning."""
+    """Yield a sentence on the electricity and carbon emissions of rented cards, and one on owned cards."""
     result = answer.estimate.result
     if result.rent is not None and result.rent.carbon is not None:
         where = f"Rented in {_region_name(result.rent.carbon, answer)}"

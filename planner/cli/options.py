@@ -29,7 +29,7 @@ _MAX_FILE_BYTES: Final = 2**20
 
 
 def add_workload_options(parser: argparse.ArgumentParser) -> None:
-    """Add an option for each workload field that has one, grouped by task, and list the other fields."""
+    """Add an option for each workload field that can be set by an option, by task, and list the other fields."""
     common = parser.add_argument_group("workload; [defaults]")
     common.add_argument("--task", metavar="TASK", help="task of the model: inference or training [inference]")
     groups = {title: parser.add_argument_group(title) for title in ("inference", "training", "several cards")}

@@ -61,7 +61,7 @@ def _parser() -> Parser:
         fields=" ".join(column.key for column in OFFER_COLUMNS),
     )
     parser = Parser("gpu-planner prices", _DESCRIPTION, epilog)
-    choice = parser.add_argument_group("which ones")
+    choice = parser.add_argument_group("which offers")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the provider, instance, card or region")
     choice.add_argument(
         "--gpu", metavar="GPU", help="only offers of this card, including offers whose card is ambiguous"
@@ -70,7 +70,7 @@ def _parser() -> Parser:
     choice.add_argument("--sort", metavar="FIELD", help="sort by a field below [on-demand]")
     choice.add_argument("--limit", metavar="N", type=int, help="print at most N offers")
     choice.add_argument("--csv", action="store_true", help="print the offers as CSV, with dates and sources")
-    change = parser.add_argument_group("instead of a list").add_mutually_exclusive_group()
+    change = parser.add_argument_group("actions instead of the list").add_mutually_exclusive_group()
     change.add_argument("--refresh", metavar="SOURCE", nargs="*", help="fetch prices from all or the given sources")
     change.add_argument(
         "--accept", metavar="PROVIDER", nargs="*", help="use the held prices of all or the given providers"

@@ -324,7 +324,7 @@ class Workspace(QObject):
         self.end_gesture()
 
     def workload_of(self, task: object) -> Workload:
-        """Return the last workload of `task`, with the current cards and the memory that other programs use on them."""
+        """Return the last workload of `task`, with the plan's current cards and the memory that other programs use."""
         workload, now = self._workloads.get(str(task)), self.plan.workload
         if workload is None:
             raise SpecError("workload.task", f"{task!r} is not a task", hint="Choose training or inference.")

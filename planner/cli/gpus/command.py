@@ -157,7 +157,7 @@ def _parser() -> Parser:
     examples = _EXAMPLES.format(fields=_field_lines(GPU_QUERY_SCHEMA), system_fields=_field_lines(SYSTEM_QUERY_SCHEMA))
     parser = Parser("gpu-planner gpus", _DESCRIPTION, examples)
     choice = parser.add_argument_group("selection")
-    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the name, vendor or architecture")
+    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the card's name, vendor or architecture")
     choice.add_argument("--where", metavar="EXPR", help="filter by an expression over the fields below")
     choice.add_argument(
         "--fits", metavar="MODEL", help="check each card or system with a model (batch 1) or a PLAN.json; see below"
@@ -165,8 +165,8 @@ def _parser() -> Parser:
     choice.add_argument("--limit", metavar="N", type=_positive_int, help="print at most N rows")
     sort_help = "sort by a field below, descending with - before it; repeatable"
     choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=sort_help)
-    choice.add_argument("--csv", action="store_true", help="print as CSV, with sources")
-    other = parser.add_argument_group("instead of a list")
+    choice.add_argument("--csv", action="store_true", help="print the list as CSV, with sources")
+    other = parser.add_argument_group("actions instead of the list")
     other.add_argument(
         "--compare",
         metavar="GPU",

@@ -197,7 +197,7 @@ def _replay_speed(text: str) -> float:
 
 
 def _usd_per_kwh(text: str) -> float:
-    return _number_in_range(text, 0.0, 1000.0, "a price of a kWh in USD")
+    return _number_in_range(text, 0.0, 1000.0, "a price per kWh in USD")
 
 
 def _number_in_range(text: str, least: float, most: float, description: str) -> float:

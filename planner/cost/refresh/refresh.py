@@ -31,7 +31,7 @@ _Key = tuple[str, str | None, float, str]
 
 
 def find_doubts(before: Sequence[Offer], after: Sequence[Offer]) -> tuple[str, ...]:
-    """Return a sentence on each implausible change from a provider's previous offers (`before`) to the new ones."""
+    """Return a sentence on each implausible change from a provider's previous offers to its new offers."""
     old, new = _newest_prices(before), _newest_prices(after)
     doubts: list[str] = []
     if len(before) >= _MIN_OFFERS and len(after) < MIN_ROWS_SHARE * len(before):

@@ -106,7 +106,7 @@ class PriceStore:
             old.unlink(missing_ok=True)
 
     def hold(self, snapshot: PriceSnapshot) -> None:
-        """Replace the held-back prices by `snapshot`, until the user accepts or discards them; may be empty."""
+        """Replace the prices held back for the user's decision by `snapshot`; an empty snapshot clears the list."""
         if snapshot.parts:
             self._write_price_file(_HELD, snapshot)
         else:
@@ -132,7 +132,9 @@ class PriceStore:
             problems.append(PriceError(str(path), error.reason, error.hint))
         except ValidationError as error:
             reason = SpecError.from_validation(error).message
-            problems.append(PriceError(str(path), f"is not a price file ({reason})", "Delete it, or update prices."))
+            problems.append(
+                PriceError(str(path), f"is not a price file ({reason})", "Delete the file, or update prices.")
+            )
         return None
 
     def _write_price_file(self, name: str, content: Spec) -> None:

@@ -109,7 +109,7 @@ def _verdict_with_texts(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict
 
 def _gpu_note_texts(gpu: Gpu) -> Iterator[str]:
     if gpu.preliminary:
-        yield "Announced; figures may change."
+        yield "This product is announced; its figures may change."
     if gpu.segment == "tpu":
         yield OTHER_HARDWARE["TPU"]
 

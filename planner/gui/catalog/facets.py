@@ -172,7 +172,7 @@ class RangeSlider(QWidget):
         self._drag_handle_to(x)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Drag the handle, at most to the other handle."""
+        """Drag the grabbed handle, at most to the position of the other handle."""
         self._drag_handle_to(event.position().x())
 
     def paintEvent(self, _event: QPaintEvent) -> None:

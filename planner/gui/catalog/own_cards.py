@@ -142,7 +142,7 @@ class ChangeDialog(_CardDialog):
             self.note.set_value(change.note)
 
     def save(self) -> None:
-        """Store the user's values, or remove them if all fields are empty."""
+        """Store the user's values for the card, or remove the stored values if all fields are empty."""
         values = {
             "purchase_price_usd": self.paid.value,
             "power_limit_watts": self.limit.value,
@@ -276,7 +276,7 @@ class OwnCards:
             self._write_own_hardware(_read_own_hardware().without(gpu_id))
 
     def add_from(self, path: Path) -> None:
-        """Import cards and values from a file; they replace existing cards and values with the same id."""
+        """Import user-defined cards and values from a file, replacing existing cards and values with the same ids."""
         with self._workspace.reporting():
             added = read_own(path, self._today())
             self._write_own_hardware(_read_own_hardware().merged_with(added), added, path)
@@ -316,7 +316,7 @@ class OwnCards:
         return box
 
     def _without_own_values(self, gpu: Gpu) -> Gpu:
-        """Return the card without the user's values, which do not apply to another card."""
+        """Return `gpu` without the user's own values, which do not apply to a new card that is based on it."""
         own = _read_own_hardware()
         if own.change_of(gpu.id) is None:
             return gpu

@@ -89,7 +89,7 @@ class SavedFilters(QMenu):
             self.save(name)
 
     def ask_other_name(self, name: str) -> None:
-        """Ask for another name of the filter `name`."""
+        """Ask for a new name for the saved filter `name`, and rename the filter."""
         other, agreed = QInputDialog.getText(self, "Rename", "Name", text=name)
         if agreed:
             self.rename(name, other)

@@ -22,7 +22,7 @@ class PlotChoice(Spec):
 
 
 class CatalogSettings(Spec):
-    """State of the Catalog tab. Saved filters stay raw JSON and are validated when they are applied."""
+    """Stored state of the Catalog tab; saved filters stay raw JSON, which is validated when a filter is applied."""
 
     view: View = "table"
     plots: dict[str, PlotChoice] = Field(default_factory=dict, description="by page")

@@ -121,7 +121,7 @@ class AmountList(QWidget):
         return tuple(row for _, row in self._shown)
 
     def show_groups(self, groups: tuple[AmountGroup, ...]) -> None:
-        """Show those of `groups` that have amounts."""
+        """Show the groups in `groups` that have any amounts."""
         groups = tuple(group for group in groups if group.rows)
         self._shown = [(f"{group.heading}·{row.name}", row) for group in groups for row in group.rows]
         self._create_missing_widgets(len(groups))

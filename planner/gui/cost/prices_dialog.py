@@ -87,9 +87,9 @@ class PricesDialog(QDialog):
         self.state = make_label(wrap=True)
         self.about = make_label(role="muted", wrap=True)
         self.held = make_label(role="warn", wrap=True)
-        self.search = QLineEdit(placeholderText="Search provider, card, region")
+        self.search = QLineEdit(placeholderText="Search by provider, card or region")
         self.search.setAccessibleName("Search offers")
-        self.history = QCheckBox("Older than twelve months")
+        self.history = QCheckBox("Include offers older than twelve months")
         self.model = RecordTableModel(OFFER_COLUMNS, lambda row: row.id, self)
         self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="All offers in use")
         self.log = QPlainTextEdit(readOnly=True)
@@ -116,7 +116,9 @@ class PricesDialog(QDialog):
         self.state.setText(first)
         self.about.setText("; ".join(rest))
         names = ", ".join(part.provider for part in stored.held.parts)
-        self.held.setText(f"Held because they changed a lot: {names}. Check them before you accept them.")
+        self.held.setText(
+            f"Prices held because they changed a lot: {names}. Check these prices before you accept them."
+        )
         for widget in (self.held, self.accept_button, self.discard_button):
             widget.setVisible(bool(names))
         self.bundled_button.setText(

@@ -143,7 +143,7 @@ class MoneyQuestions(QWidget):
         self._sections.append((section, form, summary))
 
     def add_form(self, form: LabelledForm) -> None:
-        """Append `form` outside any section, with its inputs aligned to those of the sections."""
+        """Append `form` without a section, with its inputs aligned to the inputs in sections."""
         _align_inputs(form, self.theme, indented=False)
         self._layout.addWidget(form)
 
@@ -169,7 +169,7 @@ def _restore_open_state(section: Section, title: str, workspace: Workspace, *, o
 
 
 def _align_inputs(form: LabelledForm, theme: Theme, *, indented: bool) -> None:
-    """Set the label width of `form` so that its inputs align with those of all other forms."""
+    """Set the label width of `form` so that its inputs align with the inputs of all other forms."""
     form.set_label_width(_label_width(theme) - (theme.spacing.large if indented else 0))
 
 

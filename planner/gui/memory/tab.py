@@ -106,7 +106,7 @@ class MemoryTab(QuestionTab):
 
     @cached_property
     def log_dialog(self) -> "LogDialog":
-        """Return the log dialog, which keeps its log until another log is read."""
+        """Return the dialog that compares the estimate with a log; it keeps its log until another log is read."""
         from planner.gui.memory.log_dialog import LogDialog
 
         return LogDialog(self.workspace, self.theme, self.tasks, self.window())

@@ -42,7 +42,7 @@ def unfinished_message(path: Path) -> tuple[str, str]:
     """Return the message that a recording was interrupted, and its size and folder as a second sentence."""
     size = fmt.size(path.stat().st_size)
     message = f"The recording {path.name} was interrupted when the program ended."
-    return message, f"All but its last second is saved: {size} in {path.parent}."
+    return message, f"All but the last second of the recording is saved: {size} in {path.parent}."
 
 
 def _process_start_seconds(pid: int) -> float | None:

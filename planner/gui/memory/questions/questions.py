@@ -211,7 +211,7 @@ def bind(
 
 
 def new_form(theme: Theme) -> LabelledForm:
-    """Return an empty form whose labels align with those of the other forms."""
+    """Return an empty form whose labels have the width of the labels in all other forms."""
     form = LabelledForm(theme)
     form.set_label_width(_label_width_pixels(theme))
     return form

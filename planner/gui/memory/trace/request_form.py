@@ -87,12 +87,12 @@ def option_title(options: Options, value: object) -> str:
 
 
 def optimizer_of(request: TraceRequest) -> Optimizer:
-    """Return the request's optimizer with its arguments."""
+    """Return the trace request's optimizer with its arguments."""
     return request.optimizer, request.optimizer_arguments
 
 
 def with_optimizer(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with another optimizer."""
+    """Return a copy of the trace request with the optimizer `value`."""
     name, arguments = value if isinstance(value, tuple) else (value, ())
     return request.evolve(optimizer=name, optimizer_arguments=arguments)
 
@@ -114,7 +114,7 @@ def precision_of(request: TraceRequest) -> Precision:
 
 
 def with_precision(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with the number formats in `value` for parameters and autocast."""
+    """Return a copy of the trace request with the number formats in `value` for parameters and autocast."""
     dtype, autocast = value if isinstance(value, tuple) else (value, None)
     return request.evolve(dtype=dtype, autocast=autocast)
 
@@ -132,7 +132,7 @@ def device_of(request: TraceRequest) -> Device:
 
 
 def with_device(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with another device's operators."""
+    """Return a copy of the trace request that assumes the operators of the device `value`."""
     device, capability = value if isinstance(value, tuple) else (value, None)
     return request.evolve(device=device, compute_capability=capability)
 
@@ -150,13 +150,13 @@ def strategy_of(request: TraceRequest) -> str:
 
 
 def with_ranks(request: TraceRequest, ranks: object) -> TraceRequest:
-    """Return the request with a number of ranks; a single rank has no strategy."""
+    """Return a copy of the trace request with `ranks` ranks; a single rank has no parallel strategy."""
     strategy = "none" if ranks == 1 else strategy_of(request)
     return request.evolve(parallel=request.parallel.evolve(ranks=ranks, strategy=strategy))
 
 
 def with_strategy(request: TraceRequest, strategy: object) -> TraceRequest:
-    """Return the request with another parallel strategy; a single rank has no strategy."""
+    """Return a copy of the trace request with the parallel `strategy`; a single rank has no strategy."""
     return (
         request if request.parallel.ranks == 1 else request.evolve(parallel=request.parallel.evolve(strategy=strategy))
     )

@@ -62,7 +62,7 @@ class PlotGrid(QWidget):
         return tuple(self._panels[key] for key in self._arrangement[0])
 
     def set_history(self, history: History) -> None:
-        """Show another history, beginning with its latest readings."""
+        """Show the readings in `history` in place of the previous history, beginning with the latest readings."""
         self._history = history
         self.band.history = history
         for panel in self._panels.values():
