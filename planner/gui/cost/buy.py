@@ -53,11 +53,11 @@ class BuyQuestions(MoneyQuestions):
         super().refresh()
 
     def show_prices(self, estimate: CostEstimate | None) -> None:
-        """Show the assumed prices of a card and of a server as the placeholders of the empty fields."""
+        """Show the assumed prices of one card and of one server as the placeholders of the empty price fields."""
         own = estimate.result.own if estimate else None
         bought = {} if own is None else {term.name: term.usd for term in own.upfront}
         for path, name in (("buy.card_price_usd", "cards"), ("buy.server_price_usd", "servers")):
-            count = _piece_count(estimate, name)
+            count = _bought_count(estimate, name)
             self._show_default_as_placeholder(
                 path, bought[name] / count if name in bought and count else None, "not used"
             )
@@ -200,8 +200,8 @@ def _tariffs_text(region: Region) -> str:
     return ", ".join(filter(None, parts)) or fmt.UNKNOWN
 
 
-def _piece_count(estimate: CostEstimate | None, name: str) -> int | None:
-    """Return the number of cards or servers that are bought, or None if it is unknown."""
+def _bought_count(estimate: CostEstimate | None, name: str) -> int | None:
+    """Return the number of bought cards or servers (`name` is `cards` or `servers`), or None if it is unknown."""
     machines = estimate.result.machines if estimate else None
     return None if machines is None else machines.cards if name == "cards" else machines.owned
 
