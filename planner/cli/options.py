@@ -126,7 +126,7 @@ def default_option_texts(requested: Workload, used: Workload) -> tuple[str, ...]
     return tuple(
         f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
         for field in fields_of(requested.task).values()
-        if field.option.flag and not _is_set_by_request(requested, field.name) and not _has_no_effect(used, field)
+        if field.option.flag and not _is_set(requested, field.name) and not _has_no_effect(used, field)
         if (value := field_reader(used)(field.name)) is not None
     )
 
@@ -141,13 +141,13 @@ def _fields_by_option() -> Mapping[str, Sequence[WorkloadField]]:
 
 
 def _has_no_effect(used: Workload, field: WorkloadField) -> bool:
-    """Return whether `field` has no effect on the workload `used`: unused parallelism, or a pipeline's KV cache."""
+    """Return whether `field` has no effect on `used`: unused parallelism, or the KV cache of a pipeline."""
     if field.name.startswith("parallel."):
         return field.default is not None
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None
 
 
-def _is_set_by_request(requested: Workload, field: str) -> bool:
+def _is_set(requested: Workload, field: str) -> bool:
     outer, dot, inner = field.partition(".")
     outer_value = getattr(requested, outer)
     has_inner = not dot or (isinstance(outer_value, Spec) and inner in outer_value.model_fields_set)

@@ -28,7 +28,7 @@ class Navigator(QObject):
 
     @Slot()
     def start_from_recipe(self) -> None:
-        """Show the Memory tab and open its list of recipes to start from."""
+        """Show the Memory tab, and open its list of recipes from which a plan can start."""
         self.show_memory()
         self.preset_requested.emit()
 

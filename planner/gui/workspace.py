@@ -320,7 +320,7 @@ class Workspace(QObject):
         old = PlanState(self.evaluation, self.catalog, pinned)
         new = PlanState(pinned, self.catalog, self.evaluation)
         self.end_gesture()
-        self.undo_stack.push(PlanUndoStep(self._show_state, "swap of the plans", self._gesture, old, new))
+        self.undo_stack.push(PlanUndoStep(self._show_state, "swap of current and pinned plan", self._gesture, old, new))
         self.end_gesture()
 
     def workload_of(self, task: object) -> Workload:

@@ -198,7 +198,7 @@ SYSTEM_COLUMN_OF: Final[Mapping[str, str]] = {
 }
 """Column key of each query field; the column is shown if the list is filtered or sorted by the field."""
 _ID_COLUMN: Final[Column[SystemRow]] = text_column("id", "Id", lambda row: row.id)
-_SHARING_NOTE: Final = "Checked with the plan's parallelism; without it, each accelerator holds the whole model."
+_SHARING_NOTE: Final = "Checked with the plan's parallelism; without any, each accelerator holds the whole model."
 
 
 def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:

@@ -148,7 +148,7 @@ def _raise_fault(fault: Fault | None) -> None:
 
 
 def _show_updates(history_updates: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
-    """Show every sample until the last sample, or until Ctrl+C, which is not an error here."""
+    """Show every sample of readings until the last sample, or until Ctrl+C, which ends the command without an error."""
     # Commands run without garbage collection, which a run of several days needs.
     gc.enable()
     try:

@@ -41,7 +41,7 @@ class Screen:
             self._stream.flush()
 
     def show(self, page: str) -> None:
-        """Replace the last page by `page`."""
+        """Print `page` in place of the previous page."""
         if not self._stream.isatty():
             self._stream.write(f"{page}\n\n")
             self._stream.flush()

@@ -92,7 +92,7 @@ class RentalMarket:
         return quote(offer, mode, self.demand, self.count, self.terms, self.facts, self.linked_cards)
 
     def _own_priced(self, offer: Offer | None, usd_per_gpu_hour: float) -> Offer:
-        """Return `offer`, or the user's own offer if None, at the user's price for each of the plan's cards."""
+        """Return `offer`, or one of unknown origin, at the user's own price for each of the plan's cards."""
         cards = min(self.count, MAX_CARDS_PER_MACHINE) if offer is None else offer.gpu_count
         instances = ceil_with_tolerance(self.count / cards)
         price_field = f"{self.terms.mode.replace('-', '_')}_price_usd_per_hour"

@@ -45,32 +45,34 @@ class Offer(Spec):
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     provider: str = Field(min_length=1)
-    instance: str = Field(min_length=1, description="the provider's name of the machine")
-    gpu: str | None = Field(default=None, description="the catalog's id of the card")
-    system: str | None = Field(
-        default=None, description="the catalog's id of the system, for systems that are rented as a whole"
+    instance: str = Field(min_length=1, description="the provider's name for the machine")
+    gpu: str | None = Field(default=None, description="id of the card in the catalog")
+    system: str | None = Field(default=None, description="id of the system in the catalog, if a whole system is rented")
+    candidates: tuple[str, ...] = Field(default=(), description="ids of the possible cards, if the source is ambiguous")
+    gpu_count: float = Field(gt=0, le=72, description="number of cards; less than 1 for a fraction of a card")
+    gpu_memory_gb: float | None = Field(
+        default=None, gt=0, description="memory of one card in GB or GiB, as stated by the source"
     )
-    candidates: tuple[str, ...] = Field(default=(), description="possible cards, if the source is ambiguous")
-    gpu_count: float = Field(gt=0, le=72, description="less than one: a fraction of a card")
-    gpu_memory_gb: float | None = Field(default=None, gt=0, description="of one card, as stated by the source")
     vcpus: float | None = Field(default=None, gt=0)
-    ram_gb: float | None = Field(default=None, gt=0, description="GiB or GB, as stated by the source")
+    ram_gb: float | None = Field(default=None, gt=0, description="host memory in GB or GiB, as stated by the source")
     local_storage_gb: float | None = Field(default=None, ge=0)
-    region: str | None = Field(default=None, description="none if not stated by the source")
-    billed_currency: Currency | None = Field(default="USD", description="none if it could not be verified")
+    region: str | None = Field(default=None, description="none if the source does not state the region")
+    billed_currency: Currency | None = Field(default="USD", description="none if the currency could not be verified")
     exchange_rate: ExchangeRate | None = Field(default=None, description="used to convert the prices to US dollars")
     on_demand_price_usd_per_hour: float | None = None
     spot_price_usd_per_hour: float | None = None
     reserved_1y_price_usd_per_hour: float | None = None
     reserved_3y_price_usd_per_hour: float | None = None
-    billing_increment_seconds: int | None = Field(default=None, gt=0, description="none if not stated by the source")
+    billing_increment_seconds: int | None = Field(
+        default=None, gt=0, description="none if the source does not state the increment"
+    )
     price_kind: PriceKind = "list"
-    sample_size: int | None = Field(default=None, ge=1, description="number of offers behind a median")
+    sample_size: int | None = Field(default=None, ge=1, description="number of offers of which the price is the median")
     incomplete: str | None = Field(
-        default=None, min_length=3, description="reason why the price does not include everything"
+        default=None, min_length=3, description="why the price does not cover the whole cost of the machine"
     )
     egress_free: bool = Field(default=False, description="whether the provider states that egress is free")
-    price_date: str | None = Field(default=None, pattern=DATE, description="none if the source has no date")
+    price_date: str | None = Field(default=None, pattern=DATE, description="none if the source does not date the price")
     source: str = Field(min_length=3)
     notes: tuple[str, ...] = ()
     own: bool = Field(default=False, description="added by the user, not bundled")

@@ -75,7 +75,7 @@ class CatalogBar(QWidget):
         self.count.setAccessibleName(f"{fmt.integer(match_count)} of {fmt.plural(total, page.noun)}")
 
     def show_search(self, text: str) -> None:
-        """Show a search text that was set by the program."""
+        """Show a search text that the program, not the user, has set."""
         with QSignalBlocker(self.search):
             self.search.setText(text)
 

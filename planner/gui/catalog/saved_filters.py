@@ -65,7 +65,7 @@ class SavedFilters(QMenu):
             self._store_filters({**self._saved_by_name, name.strip(): saved_filter})
 
     def rename(self, name: str, other: str) -> None:
-        """Rename a filter; a name that is already taken is reported in the window."""
+        """Rename the filter `name` to `other`; an error is shown in the window if `other` is already taken."""
         new_name = other.strip()
         if not new_name or new_name == name:
             return

@@ -29,7 +29,7 @@ _ALL_COUNTS_UP_TO: Final = 8
 
 _SOLVED: Final[tuple[SolvableField, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
 _FIELD_NAMES: Final[dict[str, str]] = {"lora_rank": "lora.rank"}
-"""Workload fields by curve axis, where the two names differ."""
+"""Names of workload fields by curve axis, for axes whose name differs from the field's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Solution:
 
 
 def title_of(axis: str) -> str:
-    """Return the title of a plan field, as in the list of axes and the undo history."""
+    """Return the title of the plan field `axis`, as shown in the list of axes and in the undo history."""
     return setting_title(_FIELD_NAMES.get(axis, axis))
 
 

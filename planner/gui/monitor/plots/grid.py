@@ -124,7 +124,7 @@ class PlotGrid(QWidget):
         return menu
 
     def show_plot(self, key: str, shown: bool) -> None:
-        """Show or hide a plot."""
+        """Show or hide the plot whose key is `key`."""
         others = tuple(other for other in self._plot_settings.hidden if other != key)
         self._store_settings(self._plot_settings.evolve(hidden=others if shown else (*others, key)))
 
@@ -133,7 +133,7 @@ class PlotGrid(QWidget):
         self._store_settings(self._plot_settings.evolve(columns=count))
 
     def move_plot(self, key: str, step: int) -> None:
-        """Move a plot by `step` (−1 or +1) among the shown plots."""
+        """Move the plot `key` by `step` (−1 or +1) among the shown plots."""
         shown = list(self._arrangement[0])
         place = shown.index(key)
         other = place + step

@@ -55,7 +55,7 @@ def default_layout(
 
 
 def default_column_width(column: Column[Any], metrics: QFontMetrics) -> int:
-    """Return a column's default width in pixels, which fits its title, and its unit with the sort arrow."""
+    """Return a column's default width in pixels, in which its title, and its unit with the sort arrow, fit."""
     title = metrics.horizontalAdvance(column.title) + _SLACK
     unit = metrics.horizontalAdvance(column.unit) + ICON_PIXELS
     return max(column.width * metrics.horizontalAdvance("0"), title, unit) + 2 * PADDING
