@@ -87,12 +87,12 @@ class Questions(QWidget):
 
         Sections without questions are hidden. A traced module has none of these questions.
         """
-        context = field_context_of(evaluation, from_scratch=self._from_scratch)
-        if context is None:
+        situation = field_context_of(evaluation, from_scratch=self._from_scratch)
+        if situation is None:
             return
         before = len(self._inputs)
         for part in self._parts:
-            self._refresh_section(part, context, evaluation)
+            self._refresh_section(part, situation, evaluation)
         if len(self._inputs) > before:
             self.grown.emit()
 
@@ -102,25 +102,25 @@ class Questions(QWidget):
         self._layout.addWidget(section or form)
         return _FormSection(group, form, fields, {field.name: form.reserve() for field in fields}, section)
 
-    def _refresh_section(self, part: _FormSection, context: FieldContext, evaluation: Evaluation) -> None:
-        asked = [field for field in part.fields if field.is_shown(context)]
+    def _refresh_section(self, part: _FormSection, situation: FieldContext, evaluation: Evaluation) -> None:
+        asked = [field for field in part.fields if field.is_shown(situation)]
         for field in asked:
             if field.name not in self._inputs:
                 # Created on first use: few plans need all inputs, and creating them would delay the window.
                 self._create_input(field, part)
-            self._show_field(field, context, evaluation)
+            self._show_field(field, situation, evaluation)
         for field in part.fields:
             if field.name in self._inputs:
                 part.form.set_row_visible(self._inputs[field.name], field in asked)
         if part.section is not None:
             part.section.setVisible(bool(asked))
             part.section.set_marked(part.form.differs)
-            part.section.set_summary(_section_summary(part.group, asked, context))
+            part.section.set_summary(_section_summary(part.group, asked, situation))
 
-    def _show_field(self, field: WorkloadField, context: FieldContext, evaluation: Evaluation) -> None:
+    def _show_field(self, field: WorkloadField, situation: FieldContext, evaluation: Evaluation) -> None:
         input_widget, value = self._inputs[field.name], field_value(evaluation.plan.workload, field.name)
         if isinstance(input_widget, ChoiceField):
-            offered = tuple(offered_choices(field, context, value).items())
+            offered = tuple(offered_choices(field, situation, value).items())
             if offered != self._offered.get(field.name):
                 self._offered[field.name] = offered
                 input_widget.set_options(offered)
@@ -157,9 +157,13 @@ class Questions(QWidget):
         return f"{error_text(error)} {valid_values_text(values)}"
 
 
-def _section_summary(group: Group, fields: Sequence[WorkloadField], context: FieldContext) -> str:
+def _section_summary(group: Group, fields: Sequence[WorkloadField], situation: FieldContext) -> str:
     """Return the summary of a collapsed section."""
-    return sharing_summary(context.workload, context.count) if group == "sharing" else settings_summary(fields, context)
+    return (
+        sharing_summary(situation.workload, situation.count)
+        if group == "sharing"
+        else settings_summary(fields, situation)
+    )
 
 
 def _workload_in_use(evaluation: Evaluation) -> Workload:
