@@ -47,7 +47,7 @@ SOLVABLE: Final = (*_FIELDS_BY_OPTION, "count", "gpu")
 def advice_blocks(
     evaluation: Evaluation, catalog: Catalog, solved: list[str], width: int | None, *, is_requested: bool
 ) -> tuple[str, ...]:
-    """Return the solutions as text, and the advice if `is_requested` or if the plan needs a change."""
+    """Return the values that `--solve` found, and advice if it `is_requested` or the plan needs a change, as texts."""
     lines = "\n".join(solved_line(evaluation.plan, catalog, option_name) for option_name in solved)
     if not is_requested and not needs_change(evaluation.memory):
         return (lines,)
@@ -71,7 +71,7 @@ def advice_fields(
 
 
 def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int | None, *, all_with: str) -> str:
-    """Return the table of advice with its heading, limited to the best few if all are shown with `all_with`."""
+    """Return the table of advice with its heading; if only the best are listed, name the command `all_with` for all."""
     if not advice:
         return no_advice_sentence(evaluation.memory, traced=evaluation.traced is not None)
     shown = advice[:_SHORT_ROW_COUNT] if all_with else advice

@@ -106,7 +106,7 @@ _PLAN_HEADS: Final = (
 
 
 def other_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
-    """Return the plan that `--versus` names: a plan file, or `plan` on other cards (`2 x RTX 3090`) or another model.
+    """Return the plan that `--versus` names: a plan file, or `plan` with other cards (`2 x RTX 3090`) or another model.
 
     Raises:
         PlannerError: If `word` is none of these, or the file cannot be read.
@@ -123,7 +123,7 @@ def other_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
 
 
 def versus_block(evaluation: Evaluation, comparison: PlanComparison, catalog: Catalog, width: int | None) -> str:
-    """Return the comparison of two plans as text: verdicts, settings that differ, and memory terms side by side."""
+    """Return the comparison of two plans as text: their verdicts, differing settings, and memory terms side by side."""
     view, prose = versus_view(evaluation, comparison, catalog), prose_width(width)
     sentences = (view.sentence, f"Other: {view.other_subject}", view.other.answer)
     rows = [[row.title, *row.gib_texts] for row in view.rows]

@@ -63,19 +63,19 @@ class DatedCostEstimate(NamedTuple):
 
     @property
     def hybrid(self) -> Hybrid | None:
-        """Return the best mix of owned and rented cards of a service, or None if no mix makes sense."""
+        """Return the best mix of owned and rented cards for a service, or None if no mix makes sense."""
         return hybrid_of_plan(self.estimate, self.evaluation.plan.cost, plan_throughput(self.evaluation))
 
     @property
     def faster_rental(self) -> FasterRental | None:
-        """Return the cheapest rental that is faster than the cards, if they are owned."""
+        """Return the cheapest rental that is faster than the owned cards; None without owned cards or such a rental."""
         if not self.evaluation.plan.cost.buy.owned or self.estimate.result.blocked is not None:
             return None
         return find_faster_rental(self.evaluation, self.estimate, self.catalog, self.today)
 
     @property
     def energy_kwh(self) -> float | None:
-        """Return the electricity of a run or month on rented cards if their region is known, else on owned ones."""
+        """Return the kWh of a run or month, on rented cards if their region is known, else on owned cards."""
         rent, own = self.estimate.result.rent, self.estimate.result.own
         if rent is not None and rent.carbon is not None:
             return rent.carbon.energy_kwh
@@ -94,36 +94,36 @@ class ReportOptions(NamedTuple):
 
 
 def cost_blocks(answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str]:
-    """Yield the blocks of the report; some may be empty."""
+    """Yield the blocks of the report as texts; a block without content is empty."""
     prose, result = prose_width(shown.width), answer.estimate.result
-    yield _prose(result_lines(result, answer.card, answer.today), prose)
+    yield _wrapped_sentences(result_lines(result, answer.card, answer.today), prose)
     if result.blocked is not None:
         yield wrap(plan_phrase(answer.evaluation, answer.catalog), prose)
-        yield _ways_out(answer, shown.width)
+        yield _memory_advice_block(answer, shown.width)
         return
-    yield _sides(result.answer, shown.width)
-    yield _prose((machines_sentence(result.machines, answer.card), *_hybrid_sentences(answer)), prose)
-    yield _prose((modes_sentence(result), _faster_sentence(answer)), prose)
+    yield _decision_table(result.answer, shown.width)
+    yield _wrapped_sentences((machines_sentence(result.machines, answer.card), *_hybrid_sentences(answer)), prose)
+    yield _wrapped_sentences((modes_sentence(result), _faster_rental_sentence(answer)), prose)
     yield wrap(plan_phrase(answer.evaluation, answer.catalog), prose)
     if answer.evaluation.time is not None:
         view = time_view(answer.evaluation.time)
-        yield _prose((view.answer, view.reason), prose)
+        yield _wrapped_sentences((view.answer, view.reason), prose)
     if shown.details or result.answer is None:
-        yield from _amounts(result, answer, shown)
-        yield _prose(_carbon_sentences(answer), prose)
+        yield from _cost_tables(result, answer, shown)
+        yield _wrapped_sentences(_carbon_sentences(answer), prose)
     if shown.carbon:
         yield _carbon_table(answer, shown.width)
     if shown.tornado:
-        yield _tornado(answer.estimate, shown.width)
+        yield _sensitivity_table(answer.estimate, shown.width)
     if shown.offers:
-        yield _offers(answer.estimate, shown)
-    yield "\n".join(wrap(note, prose, "- ") for note in _notes(answer, all_notes=shown.details))
+        yield _offers_table(answer.estimate, shown)
+    yield "\n".join(wrap(note, prose, "- ") for note in _notes_on_decision(answer, all_notes=shown.details))
     if not shown.details:
         yield wrap(_MORE, prose)
 
 
-def _ways_out(answer: DatedCostEstimate, width: int | None) -> str:
-    """Return the changes that would make a plan fit, if memory is what blocks it."""
+def _memory_advice_block(answer: DatedCostEstimate, width: int | None) -> str:
+    """Return a table of plan changes that would save memory, if the plan has no cost because it does not fit."""
     blocked = answer.estimate.result.blocked
     if blocked is None or blocked.code == "speed-unknown":
         return ""
@@ -134,15 +134,15 @@ def _ways_out(answer: DatedCostEstimate, width: int | None) -> str:
     return advice_block(evaluation, advise(evaluation.plan, answer.catalog), width, all_with="gpu-planner fit --advise")
 
 
-def _sides(decision: Decision | None, width: int | None) -> str:
-    """Return the figures of renting beside those of buying."""
+def _decision_table(decision: Decision | None, width: int | None) -> str:
+    """Return a table with the figures of renting and of buying side by side."""
     if decision is None:
         return ""
     heads = (TableColumn(""), TableColumn("Renting", "right"), TableColumn(buying_title(decision), "right"))
     return table(heads, [list(row) for row in side_rows(decision)], width)
 
 
-def _faster_sentence(answer: DatedCostEstimate) -> str:
+def _faster_rental_sentence(answer: DatedCostEstimate) -> str:
     found = answer.faster_rental
     return "" if found is None else faster_rental_sentence(found, answer.catalog.hardware.gpu(found.gpu).name)
 
@@ -153,29 +153,29 @@ def _hybrid_sentences(answer: DatedCostEstimate) -> Iterator[str]:
         yield hybrid_sentence(hybrid, answer.evaluation.plan.cost.horizon_years)
 
 
-def _prose(sentences: Iterable[str], width: int) -> str:
+def _wrapped_sentences(sentences: Iterable[str], width: int) -> str:
     return "\n".join(wrap(sentence, width) for sentence in sentences if sentence)
 
 
-def _amounts(result: CostResult, answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str]:
-    """Yield the costs of renting and of owning, each as a sentence and a table of its terms."""
+def _cost_tables(result: CostResult, answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str]:
+    """Yield the costs of renting and of owning as texts, each a sentence and a table of the cost terms."""
     prose = prose_width(shown.width)
     if result.rent is not None:
-        yield f"{wrap(rent_sentence(result.rent), prose)}\n\n{_terms(money_rows(result.rent.terms), shown)}"
+        yield f"{wrap(rent_sentence(result.rent), prose)}\n\n{_cost_terms_text(money_rows(result.rent.terms), shown)}"
     if result.own is not None:
         yield wrap(own_sentence(result.own, answer.estimate.demand), prose)
-        yield f"Upfront:\n{_terms(money_rows(result.own.upfront), shown)}" if result.own.upfront else ""
-        yield f"Monthly:\n{_terms(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
+        yield f"Upfront:\n{_cost_terms_text(money_rows(result.own.upfront), shown)}" if result.own.upfront else ""
+        yield f"Monthly:\n{_cost_terms_text(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
 
 
-def _terms(rows: tuple[MoneyRow, ...], shown: ReportOptions) -> str:
+def _cost_terms_text(rows: tuple[MoneyRow, ...], shown: ReportOptions) -> str:
     if shown.explain:
-        return "\n".join(_explained(row, prose_width(shown.width)) for row in rows)
+        return "\n".join(_explained_cost_term(row, prose_width(shown.width)) for row in rows)
     cells = [[row.title, row.text, row.range_text, row.certainty, row.date, row.short_source] for row in rows]
     return table(_MONEY_HEADS, cells, shown.width)
 
 
-def _explained(row: MoneyRow, width: int) -> str:
+def _explained_cost_term(row: MoneyRow, width: int) -> str:
     ends = f" ({row.range_text})" if row.range_text else ""
     lines = [
         f"= {row.how}",
@@ -187,21 +187,21 @@ def _explained(row: MoneyRow, width: int) -> str:
 
 
 def _carbon_sentences(answer: DatedCostEstimate) -> Iterator[str]:
-    """Yield the electricity and carbon emissions of a run or month, rented and owned."""
+    """Yield a sentence on the electricity and carbon emissions of rented cards, and one on owned cards."""
     result = answer.estimate.result
     if result.rent is not None and result.rent.carbon is not None:
-        where = f"Rented in {_named(result.rent.carbon, answer)}"
+        where = f"Rented in {_region_name(result.rent.carbon, answer)}"
         yield carbon_sentence(result.rent.carbon, where, answer.estimate.demand.period)
     if result.own is not None:
-        yield carbon_sentence(result.own.carbon, f"Owned in {_named(result.own.carbon, answer)}", "month")
+        yield carbon_sentence(result.own.carbon, f"Owned in {_region_name(result.own.carbon, answer)}", "month")
 
 
-def _named(carbon: Footprint, answer: DatedCostEstimate) -> str:
+def _region_name(carbon: Footprint, answer: DatedCostEstimate) -> str:
     return answer.catalog.cost.region(carbon.region).name
 
 
 def _carbon_table(answer: DatedCostEstimate, width: int | None) -> str:
-    """Return a table of the carbon emissions of the same electricity in the regions with the lowest."""
+    """Return a table of the regions in which the same electricity causes the lowest carbon emissions."""
     energy = answer.energy_kwh
     if energy is None:
         return ""
@@ -228,7 +228,7 @@ def _carbon_table(answer: DatedCostEstimate, width: int | None) -> str:
     return f"{table(heads, rows, width)}\n\n{wrap(counted, prose_width(width))}"
 
 
-def _tornado(estimate: CostEstimate, width: int | None) -> str:
+def _sensitivity_table(estimate: CostEstimate, width: int | None) -> str:
     if estimate.case is None or estimate.result.rent is None:
         return ""
     heads = (
@@ -251,7 +251,7 @@ def _tornado(estimate: CostEstimate, width: int | None) -> str:
     return "\n\n".join(part for part in (table(heads, rows, width), told) if part)
 
 
-def _offers(estimate: CostEstimate, shown: ReportOptions) -> str:
+def _offers_table(estimate: CostEstimate, shown: ReportOptions) -> str:
     rows = estimate.rows[: shown.offers]
     if not rows:
         return ""
@@ -266,8 +266,8 @@ def _offers(estimate: CostEstimate, shown: ReportOptions) -> str:
     return f"{table(heads, cells, shown.width)}\n\n{len(rows):,} of {len(estimate.rows):,} offers for this job"
 
 
-def _notes(answer: DatedCostEstimate, *, all_notes: bool) -> tuple[str, ...]:
-    """Return the notes on the decision; `all_notes` adds those on the time and on both sides' costs."""
+def _notes_on_decision(answer: DatedCostEstimate, *, all_notes: bool) -> tuple[str, ...]:
+    """Return the notes on the decision; `all_notes` adds notes on the time and on the costs of renting and owning."""
     time, result = answer.evaluation.time, answer.estimate.result
     noted = (
         (time, all_notes),
@@ -280,7 +280,7 @@ def _notes(answer: DatedCostEstimate, *, all_notes: bool) -> tuple[str, ...]:
 
 
 def beside_block(first: DatedCostEstimate, second: DatedCostEstimate, width: int | None) -> str:
-    """Return the decision of the second plan, and the figures of both side by side."""
+    """Return the second plan's decision, and the figures of both plans side by side."""
     prose = prose_width(width)
     words = (f"Other: {plan_phrase(second.evaluation, second.catalog)}",)
     told = (*words, *result_lines(second.estimate.result, second.card, second.today))

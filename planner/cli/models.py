@@ -43,8 +43,8 @@ def run(argv: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("gpu-planner models", _DESCRIPTION, _EPILOG)
     choice = parser.add_argument_group("selection")
-    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the name, alias or family")
-    other = parser.add_argument_group("instead of a list")
+    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the model's name, alias or family")
+    other = parser.add_argument_group("actions instead of the list")
     other.add_argument("--show", metavar="MODEL", help="show a model: a name, a file, a folder, or hf:owner/name")
     other.add_argument("--supported", action="store_true", help="list the supported model_type values of a config.json")
     parser.add_general_options()

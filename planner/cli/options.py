@@ -38,9 +38,9 @@ _TWIN_OPTIONS: Final = {
 
 
 def add_workload_options(parser: argparse.ArgumentParser) -> None:
-    """Add an option for each workload field that has one, grouped by task, and list the other fields."""
+    """Add an option for each workload field that can be set by an option, by task, and list the other fields."""
     common = parser.add_argument_group("workload; [defaults]")
-    common.add_argument("--task", metavar="TASK", help="inference or training [inference]")
+    common.add_argument("--task", metavar="TASK", help="task of the model: inference or training [inference]")
     groups = {title: parser.add_argument_group(title) for title in ("inference", "training", "several cards")}
     for flag, fields in _fields_by_option().items():
         help_text = "; for training ".join(
@@ -77,7 +77,7 @@ def _tasks_with_field(name: str) -> tuple[Task, ...]:
 
 
 def _default_in_brackets(field: WorkloadField) -> str:
-    """Return the default of `field` in brackets with a blank before, ` [1]`; empty without a default."""
+    """Return a blank and the default of `field` in brackets, such as ` [1]`; empty for a field without a default."""
     help_text = field.option.default
     if not help_text and not isinstance(field.default, bool) and field.default not in (None, (), "none"):
         help_text = f"{field.default:,}" if isinstance(field.default, int) else str(field.default)
@@ -193,7 +193,7 @@ def _parsed_task(name: object, place: str = "--task") -> Task:
 
 
 def _field_changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
-    """Return field, value and option of every change on the command line."""
+    """Return the field, value and option of every workload change on the command line."""
     given = [(fields[0], getattr(arguments, _argument_name(flag))) for flag, fields in _fields_by_option().items()]
     changes = [
         (field.name, _spelled_value(field, value), field.option.flag) for field, value in given if value is not None

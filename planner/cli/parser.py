@@ -9,7 +9,7 @@ from planner.errors import PlannerError, SpecError
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises `PlannerError` for wrong arguments and accepts no abbreviated options."""
+    """Argument parser that raises `PlannerError` for wrong arguments and accepts no abbreviated options."""
 
     def __init__(self, prog: str, description: str, epilog: str) -> None:
         super().__init__(
@@ -62,7 +62,7 @@ class CommandOption(NamedTuple):
         return self.name.removeprefix("--").replace("-", "_")
 
     def given(self, arguments: argparse.Namespace) -> str | None:
-        """Return the option's value on the command line as text, None if the option is absent."""
+        """Return the option's value from the parsed `arguments` as text, None if the option is absent."""
         value: str | None = getattr(arguments, self.key)
         return value
 
@@ -74,7 +74,7 @@ def add_options(options: Iterable[CommandOption], groups: "Mapping[str | None, a
 
 
 def named_value(option: str, text: str, example: str) -> tuple[str, object]:
-    """Return name and value of `NAME=VALUE`; the value is parsed as JSON if possible.
+    """Return the name and the value in the text `NAME=VALUE`; the value is parsed as JSON if possible.
 
     Raises:
         SpecError: If `text` has another form; the error names the option.

@@ -42,14 +42,14 @@ fields for --sort (with - before it: descending):
 
 
 def run(argv: list[str]) -> int:
-    """Run the command and return the exit code."""
+    """Run `gpu-planner prices` and return the exit code."""
     arguments = _parser().parse_args(join_descending_sort(argv))
     store, catalog = PriceStore(prices_dir()), load_catalog()
     if arguments.refresh is not None:
-        return _refresh(arguments.refresh, store, catalog, as_json=arguments.json)
-    if _change(arguments, store):
+        return _fetch_prices(arguments.refresh, store, catalog, as_json=arguments.json)
+    if _run_requested_action(arguments, store):
         return 0
-    return _list(arguments, store, catalog)
+    return _print_offers(arguments, store, catalog)
 
 
 def _parser() -> Parser:
@@ -61,20 +61,24 @@ def _parser() -> Parser:
         fields=" ".join(column.key for column in OFFER_COLUMNS),
     )
     parser = Parser("gpu-planner prices", _DESCRIPTION, epilog)
-    choice = parser.add_argument_group("which ones")
+    choice = parser.add_argument_group("which offers")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the provider, instance, card or region")
-    choice.add_argument("--gpu", metavar="GPU", help="only offers of this card, including those that may be it")
+    choice.add_argument(
+        "--gpu", metavar="GPU", help="only offers of this card, including offers whose card is ambiguous"
+    )
     choice.add_argument("--history", action="store_true", help="include offers older than twelve months")
     choice.add_argument("--sort", metavar="FIELD", help="sort by a field below [on-demand]")
-    choice.add_argument("--limit", metavar="N", type=int, help="print at most N")
-    choice.add_argument("--csv", action="store_true", help="print as CSV, with dates and sources")
-    change = parser.add_argument_group("instead of a list").add_mutually_exclusive_group()
+    choice.add_argument("--limit", metavar="N", type=int, help="print at most N offers")
+    choice.add_argument("--csv", action="store_true", help="print the offers as CSV, with dates and sources")
+    change = parser.add_argument_group("actions instead of the list").add_mutually_exclusive_group()
     change.add_argument("--refresh", metavar="SOURCE", nargs="*", help="fetch prices from all or the given sources")
     change.add_argument(
-        "--accept", metavar="PROVIDER", nargs="*", help="use held prices, of all or the given providers"
+        "--accept", metavar="PROVIDER", nargs="*", help="use the held prices of all or the given providers"
     )
-    change.add_argument("--discard", metavar="PROVIDER", nargs="*", help="discard held prices, likewise")
-    change.add_argument("--bundled", action="store_true", help="use the bundled prices; fetched ones are kept")
+    change.add_argument(
+        "--discard", metavar="PROVIDER", nargs="*", help="discard the held prices of all or the given providers"
+    )
+    change.add_argument("--bundled", action="store_true", help="use the bundled prices; fetched prices are kept")
     change.add_argument("--fetched", action="store_true", help="use the fetched prices again")
     change.add_argument(
         "--add", metavar="FILE", type=Path, help="add your own offers: a JSON list, as printed by --json"
@@ -85,7 +89,7 @@ def _parser() -> Parser:
     return parser
 
 
-def _refresh(keys: Sequence[str], store: PriceStore, catalog: Catalog, *, as_json: bool) -> int:
+def _fetch_prices(keys: Sequence[str], store: PriceStore, catalog: Catalog, *, as_json: bool) -> int:
     from planner.cost.refresh.download import Fetcher
     from planner.cost.refresh.refresh import HOSTS, SOURCES, Refresh
 
@@ -104,14 +108,14 @@ def _refresh(keys: Sequence[str], store: PriceStore, catalog: Catalog, *, as_jso
     else:
         print("\n".join(outcome_lines(outcomes)))
     if len(errors) == len(outcomes):
-        raise PriceError("all sources", "none could be fetched", errors[0].hint, environment=errors[0].environment)
+        raise PriceError("all sources", "no prices could be fetched", errors[0].hint, environment=errors[0].environment)
     return 0
 
 
-def _change(arguments: argparse.Namespace, store: PriceStore) -> bool:
-    """Run an action that replaces the list, and return whether there was one."""
+def _run_requested_action(arguments: argparse.Namespace, store: PriceStore) -> bool:
+    """Run the action that an option requests instead of the list; return False without such an option."""
     if arguments.accept is not None or arguments.discard is not None:
-        _settle_held(arguments, store)
+        _accept_or_discard_held(arguments, store)
     elif arguments.bundled or arguments.fetched:
         store.use_bundled(arguments.bundled)
         print("The bundled prices are in use." if arguments.bundled else "The fetched prices are in use.")
@@ -121,13 +125,13 @@ def _change(arguments: argparse.Namespace, store: PriceStore) -> bool:
         store.set_own((*kept, *added))
         print(f"Added {len(added):,} of your own offers: {', '.join(offer.id for offer in added)}.")
     elif arguments.remove:
-        _remove(arguments.remove, store)
+        _remove_own_offers(arguments.remove, store)
     else:
         return False
     return True
 
 
-def _settle_held(arguments: argparse.Namespace, store: PriceStore) -> None:
+def _accept_or_discard_held(arguments: argparse.Namespace, store: PriceStore) -> None:
     from planner.cost.refresh.refresh import accept_held, discard_held
 
     if arguments.accept is not None:
@@ -137,54 +141,58 @@ def _settle_held(arguments: argparse.Namespace, store: PriceStore) -> None:
     print(f"{verb}: {', '.join(providers)}." if providers else "No prices are held back.")
 
 
-def _remove(ids: Sequence[str], store: PriceStore) -> None:
+def _remove_own_offers(ids: Sequence[str], store: PriceStore) -> None:
     own = store.read().own
     for offer_id in ids:
         if offer_id not in {offer.id for offer in own}:
             mine = ", ".join(offer.id for offer in own)
-            raise SpecError("--remove", f"you have no offer {offer_id!r}", f"Your offers: {mine}." if mine else "")
+            raise SpecError(
+                "--remove",
+                f"you have no offer of your own called {offer_id!r}",
+                f"Your offers: {mine}." if mine else "",
+            )
     store.set_own(offer for offer in own if offer.id not in ids)
     print(f"Removed {', '.join(ids)}.")
 
 
-def _list(arguments: argparse.Namespace, store: PriceStore, catalog: Catalog) -> int:
+def _print_offers(arguments: argparse.Namespace, store: PriceStore, catalog: Catalog) -> int:
     stored, today = store.read(), datetime.now(UTC).date()
     if arguments.state:
         print("\n".join(state_lines(stored, catalog.cost.bundled_offers, today)))
         return 0
-    everything = offers_in_use(catalog.cost.bundled_offers, stored)
-    rows = _chosen_offers(arguments, everything, catalog, today)
+    all_offers = offers_in_use(catalog.cost.bundled_offers, stored)
+    rows = _requested_offers(arguments, all_offers, catalog, today)
     if arguments.json:
         print(to_json([row.offer.model_dump(mode="json") for row in rows], indent=2).decode())
     elif arguments.csv:
-        print(_csv(rows), end="")
+        print(_offers_csv(rows), end="")
     else:
-        print("\n".join(_report(rows, everything, stored, today)))
+        print("\n".join(_list_report(rows, all_offers, stored, today)))
     return 0
 
 
-def _chosen_offers(
-    arguments: argparse.Namespace, everything: Sequence[Offer], catalog: Catalog, today: date
+def _requested_offers(
+    arguments: argparse.Namespace, all_offers: Sequence[Offer], catalog: Catalog, today: date
 ) -> tuple[ListedOffer, ...]:
     if arguments.limit is not None and arguments.limit < 1:
         raise SpecError("--limit", f"{arguments.limit} is not a whole number, 1 or larger")
     gpu = resolve_gpu(catalog.hardware, arguments.gpu).id if arguments.gpu else None
     offers = (
         offer
-        for offer in everything
+        for offer in all_offers
         if (arguments.history or not offer.is_history(today)) and (gpu is None or gpu in offer.cards)
     )
-    rows = [row for row in listed_offers(offers, catalog.hardware, today) if _matches(row, arguments.words)]
+    rows = [row for row in listed_offers(offers, catalog.hardware, today) if _contains_words(row, arguments.words)]
     return tuple(_sorted_offers(rows, arguments.sort or "on-demand")[: arguments.limit])
 
 
-def _matches(row: ListedOffer, words: Sequence[str]) -> bool:
+def _contains_words(row: ListedOffer, words: Sequence[str]) -> bool:
     text = " ".join((row.offer.provider, row.offer.instance, row.card, row.offer.region or "", row.id)).lower()
     return all(word.lower() in text for word in words)
 
 
 def _sorted_offers(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
-    """Return `rows` sorted by a column, with unknown values last in either direction."""
+    """Return `rows` sorted by the column `field`, descending if it starts with `-`; unknown values come last."""
     name, descending = field.removeprefix("-"), field.startswith("-")
     column = next((column for column in OFFER_COLUMNS if column.key == name), None)
     if column is None:
@@ -195,25 +203,25 @@ def _sorted_offers(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
     return [*sorted(known, key=column.value, reverse=descending), *unknown]  # type: ignore[arg-type]  # none is None
 
 
-def _report(
-    rows: Sequence[ListedOffer], everything: Sequence[Offer], stored: StoredPrices, today: date
+def _list_report(
+    rows: Sequence[ListedOffer], all_offers: Sequence[Offer], stored: StoredPrices, today: date
 ) -> Iterator[str]:
     if rows:
         columns = [column for column in OFFER_COLUMNS if column.shown]
         yield column_table(columns, rows, ("provider", "instance", "card", "region"), narrowest=8)
         yield ""
     else:
-        yield "No offer matches; --history includes those older than twelve months."
+        yield "No offer matches; --history includes offers older than twelve months."
     shown = oldest_price_text([row.offer for row in rows], today)
-    yield f"{len(rows):,} of {len(everything):,} offers{f'; {shown}' if shown else ''}"
+    yield f"{len(rows):,} of {len(all_offers):,} offers{f'; {shown}' if shown else ''}"
     if stored.held.parts:
         providers = ", ".join(part.provider for part in stored.held.parts)
-        yield f"Held until you accept or discard them: {providers}; see --state."
+        yield f"Prices held until you accept or discard them: {providers}; see --state."
     for problem in stored.problems:
         yield f"Skipped: {problem.message}"
 
 
-def _csv(rows: Sequence[ListedOffer]) -> str:
+def _offers_csv(rows: Sequence[ListedOffer]) -> str:
     import csv
     import io
 
@@ -224,6 +232,6 @@ def _csv(rows: Sequence[ListedOffer]) -> str:
     for row in rows:
         offer, rate = row.offer, row.offer.exchange_rate
         values = [getattr(offer, name) for name in fields]
-        told = (rate.usd_per_unit, rate.date) if rate else (None, None)
-        writer.writerow([*values, " ".join(offer.candidates), *told, "; ".join(offer.notes)])
+        rate_values = (rate.usd_per_unit, rate.date) if rate else (None, None)
+        writer.writerow([*values, " ".join(offer.candidates), *rate_values, "; ".join(offer.notes)])
     return text.getvalue()

@@ -67,7 +67,7 @@ def column_table(
 
 
 def wrap_paragraph(text: str, width: int | None, first: str = "") -> str:
-    """Return a paragraph wrapped at `width` with `first` before it; longer words, such as URLs, are not broken."""
+    """Return a paragraph wrapped at `width`, with `first` before its first line; longer words (URLs) are not broken."""
     if width is None:
         return f"{first}{text}"
     return textwrap.fill(

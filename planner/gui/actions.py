@@ -13,7 +13,7 @@ from planner.gui.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Action of a window; `text` has a mnemonic and may be a function. `menu` is a path with a group: `File/1`."""
+    """Menu action of a window; `menu` is a menu path and a group, as in `File/1`; `&` in `text` marks the mnemonic."""
 
     id: str
     text: str | Callable[[], str]
@@ -31,7 +31,7 @@ Returned = TypeVar("Returned")
 
 @dataclass(frozen=True, slots=True)
 class UnboundAction(Generic[Subject]):
-    """Action declared without a window: its functions take a subject, which is the window or a tab."""
+    """Action declared before its window exists; its functions take the window or a tab (the subject) as argument."""
 
     id: str
     text: str | Callable[[Subject], str]
@@ -45,23 +45,23 @@ class UnboundAction(Generic[Subject]):
     def of(self, find: Callable[[], Subject]) -> Action:
         """Return the action bound to the subject that `find` returns when the action runs."""
 
-        def bound(function: Callable[[Subject], Returned]) -> Callable[[], Returned]:
+        def bind_to_subject(function: Callable[[Subject], Returned]) -> Callable[[], Returned]:
             return lambda: function(find())
 
         return Action(
             self.id,
-            self.text if isinstance(self.text, str) else bound(self.text),
-            bound(self.run),
+            self.text if isinstance(self.text, str) else bind_to_subject(self.text),
+            bind_to_subject(self.run),
             self.menu,
             self.shortcut,
             self.icon,
-            None if self.enabled_when is None else bound(self.enabled_when),
-            None if self.checked_when is None else bound(self.checked_when),
+            None if self.enabled_when is None else bind_to_subject(self.enabled_when),
+            None if self.checked_when is None else bind_to_subject(self.checked_when),
         )
 
 
 class ActionSet(QObject):
-    """The declared actions as Qt actions; `refresh` updates their text and state."""
+    """Qt actions made from the declared actions; `refresh` updates their texts, enabled states and check marks."""
 
     def __init__(self, theme: Theme, actions: Sequence[Action], parent: QWidget) -> None:
         super().__init__(parent)

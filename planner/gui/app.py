@@ -28,7 +28,7 @@ from planner.plan.catalog import load_catalog_or_bundled
 if TYPE_CHECKING:
     from planner.monitor.readings.inventory import Device
 
-_DETECTION: Final = "cards of this machine"
+_DETECTION: Final = "detection of this machine's cards"
 _LONGEST_START_SECONDS: Final = 10.0
 """Timeout for opening the GPU driver; for a slower driver, the Monitor tab detects the cards and shows progress."""
 CANNOT_START: Final = 3
@@ -43,7 +43,7 @@ _IMPORTED_NEXT: Final = (
     "planner.gui.monitor.tab",
     "planner.gui.monitor.plots.metric_plot",
 )
-"""Modules to import in the background, first those that the first clicks are likely to need."""
+"""Modules to import in the background, beginning with those that the user's first clicks are likely to need."""
 
 
 def read_machine_devices() -> "tuple[Device, ...]":
@@ -136,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _frozen_objects() -> Iterator[None]:
-    """Exempt the objects created inside from garbage collection: they live as long as the window.
+    """Exempt objects created in this `with` block from garbage collection, because they live as long as the window.
 
     Later objects are left to the `GarbageCollector`.
     """
@@ -166,7 +166,7 @@ def _qt_application(argv: Sequence[str]) -> QApplication:
 
 
 def _combined_error(problems: Sequence[PlannerError]) -> PlannerError:
-    """Return the errors of the start as a single error, because the banner shows only one."""
+    """Return the errors that occurred at start as a single error, because the banner shows only one."""
     return PlannerError(
         "\n".join(problem.message for problem in problems),
         "\n".join(problem.hint for problem in problems if problem.hint),

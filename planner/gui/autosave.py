@@ -41,7 +41,7 @@ class SavedSession(Spec):
 
 
 class Autosave(QObject):
-    """Keeps one window's session on disk; `unrestored` lists an error per plan that could not be restored."""
+    """Keeps one window's session on disk; `unrestored` has an error for each saved plan that could not be restored."""
 
     def __init__(self, workspace: Workspace, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -112,7 +112,7 @@ class Autosave(QObject):
                 file.unlink(missing_ok=True)
 
     def _restore_session(self, file: Path, session: SavedSession) -> bool:
-        """Restore `session`; return False if its file was renamed to preserve a plan that cannot be shown."""
+        """Restore the plans in `session`; return False if `file` was renamed to keep a plan that cannot be shown."""
         path = None if session.path is None else Path(session.path)
         take_plan = partial(self._workspace.replace, session.plan, path, session.modified)
         taken = self._show_or_keep_plan("plan", session.plan, take_plan, file)
@@ -123,7 +123,7 @@ class Autosave(QObject):
         return taken
 
     def _show_or_keep_plan(self, plan_role: str, plan: Plan, show_plan: Callable[[], None], file: Path) -> bool:
-        """Show `plan`, or save it elsewhere with an error; return False if `file` was renamed to preserve the plan."""
+        """Show `plan`, or save it as a plan file and report an error; return False if `file` was renamed instead."""
         try:
             show_plan()
         except PlannerError as error:

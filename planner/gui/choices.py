@@ -66,7 +66,7 @@ def hardware_choices(workspace: Workspace) -> list[Choice]:
 
 
 def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
-    """Return the choice for text such as `2 x DGX H100`: two of the best match in `choices`; None without a number."""
+    """Return the choice for text such as `2 x DGX H100`: two of the best match; None for text without a number."""
     from planner.hardware.names import parse_count  # as above
 
     number, name = parse_count(text)

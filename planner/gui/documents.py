@@ -231,5 +231,5 @@ def _save_recording(digest: str, path: Path) -> None:
 
     recording = find_recording(traces_dir(), digest)
     if recording is None:
-        raise PlannerError("the recording of this trace is no longer on this computer", "Trace it again.")
+        raise PlannerError("the recording of this trace is no longer on this computer", "Trace the module again.")
     save_recording(path, recording)

@@ -4,7 +4,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 
 class Navigator(QObject):
-    """Signals that request an action of the window or of a tab; most requests also show that tab.
+    """Signals that request an action of the window or of a tab; most requests also show the tab in question.
 
     `hub_model_requested` carries a model's name; `trace_requested` a module's file, an earlier request or None;
     `log_requested` a log file or None. `trace_cancel_requested` shows no tab.
@@ -28,7 +28,7 @@ class Navigator(QObject):
 
     @Slot()
     def start_from_recipe(self) -> None:
-        """Show the Memory tab and open its list of recipes to start from."""
+        """Show the Memory tab, and open its list of recipes from which a plan can start."""
         self.show_memory()
         self.preset_requested.emit()
 

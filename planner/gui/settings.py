@@ -61,18 +61,18 @@ class SettingsStore(QObject):
         self._timer.timeout.connect(self.flush)
 
     def update(self, **changes: object) -> None:
-        """Change some settings and schedule the writing."""
+        """Change the settings named in `changes`, and schedule the writing of the file."""
         changed = self.current.evolve(**changes)
         if changed != self.current:
             self.current = changed
             self._timer.start()
 
     def update_catalog(self, **changes: object) -> None:
-        """Change some settings of the Catalog tab."""
+        """Change the settings of the Catalog tab that are named in `changes`."""
         self.update(catalog=self.current.catalog.evolve(**changes))
 
     def keep_table(self, key: str, layout: TableLayout) -> None:
-        """Store the layout of the table `key`."""
+        """Store the column layout of the table whose settings key is `key`."""
         self.update(tables={**self.current.tables, key: layout})
 
     def add_recent(self, path: Path) -> None:

@@ -122,7 +122,7 @@ class TabEntry:
     name: str
 
     def build(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> Tab:
-        """Import the class and create the tab."""
+        """Import the tab's class and create the tab."""
         make: Callable[[Workspace, Theme, TaskRunner], Tab] = getattr(import_module(self.module), self.name)
         return make(workspace, theme, tasks)
 
@@ -142,7 +142,7 @@ class PinButtons(QWidget):
         super().__init__()
         self._workspace = workspace
         self.swap = link_button("Swap", "Continue with the pinned plan, and pin the current plan.")
-        self.unpin = link_button("Unpin", "End the comparison.")
+        self.unpin = link_button("Unpin", "End the comparison, and unpin the pinned plan.")
         row = in_row(owner=self, spacing=theme.spacing.small)
         for button in (self.swap, self.unpin, last):
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)

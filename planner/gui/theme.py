@@ -19,7 +19,7 @@ ICON_PIXELS: Final = 16
 
 
 class Spacing(Spec):
-    """Distances in logical pixels."""
+    """Distances between widgets in logical pixels, from tiny to large."""
 
     tiny: int
     small: int
@@ -80,7 +80,7 @@ class Theme(QObject):
 
     @property
     def spacing(self) -> Spacing:
-        """Return the distances of the layout."""
+        """Return the distances between widgets."""
         return self.tokens.spacing
 
     def color(self, role: str) -> QColor:
@@ -94,7 +94,7 @@ class Theme(QObject):
         return max(inks, key=lambda ink: contrast(ink, background))
 
     def font(self, step: TypeStep = "body", bold: bool = False) -> QFont:
-        """Return the system font in the size of `step`."""
+        """Return the system font in the size of the type step `step`, such as `small`."""
         font = QFont(self._base_font)
         font.setPointSizeF(self._base_font.pointSizeF() * self.tokens.type[step])
         if bold:
@@ -128,7 +128,7 @@ class Theme(QObject):
         self._apply_current_scheme()
 
     def dress(self) -> None:
-        """Apply the style sheet of the current scheme, just before the first window is shown.
+        """Apply the style sheet of the current color scheme; called once, just before the first window is shown.
 
         Widgets that are created under a style sheet are styled again whenever they get a parent, which doubles the time
         of creating them.

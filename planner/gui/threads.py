@@ -100,6 +100,6 @@ class GarbageCollector(QObject):
 
     @Slot()
     def close(self) -> None:
-        """Let Python run its garbage collection itself again."""
+        """Stop this collector, and let Python run its garbage collection itself again."""
         self._timer.stop()
         gc.enable()

@@ -110,7 +110,7 @@ class Pin(QObject):
         self.show(None if plan is None else evaluate(plan, self._workspace.catalog))
 
     def show(self, evaluation: Evaluation | None) -> None:
-        """Pin an evaluated plan for comparison; None unpins the pinned plan."""
+        """Pin the evaluated plan in `evaluation` for comparison; None unpins the pinned plan."""
         self.evaluation = evaluation
         self.changed.emit()
 
@@ -243,7 +243,7 @@ class Workspace(QObject):
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Show a `PlannerError` raised inside in the banner."""
+        """Show a `PlannerError` that is raised in this `with` block in the banner."""
         try:
             yield
         except PlannerError as error:
@@ -251,7 +251,7 @@ class Workspace(QObject):
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Combine all changes made inside into one undo step; a `PlannerError` is shown in the banner."""
+        """Combine all plan changes in this `with` block into one undo step; show a `PlannerError` in the banner."""
         self.end_gesture()
         with self.reporting():
             yield
@@ -307,7 +307,7 @@ class Workspace(QObject):
         self.file_changed.emit()
 
     def replace(self, plan: Plan, path: Path | None, modified: bool = False) -> None:
-        """Show `plan`, which was read from `path`, with an empty undo history."""
+        """Show `plan`, which was read from `path` or is new if None, with an empty undo history."""
         self._workloads = {"training": Training(), "inference": Inference()}
         state = PlanState(evaluate(plan, self.catalog), self.catalog)
         self._clear_history(modified)
@@ -320,11 +320,11 @@ class Workspace(QObject):
         old = PlanState(self.evaluation, self.catalog, pinned)
         new = PlanState(pinned, self.catalog, self.evaluation)
         self.end_gesture()
-        self.undo_stack.push(PlanUndoStep(self._show_state, "swap of the plans", self._gesture, old, new))
+        self.undo_stack.push(PlanUndoStep(self._show_state, "swap of current and pinned plan", self._gesture, old, new))
         self.end_gesture()
 
     def workload_of(self, task: object) -> Workload:
-        """Return the last workload of `task`, with the current cards and the memory that other programs use on them."""
+        """Return the last workload of `task`, with the plan's current cards and the memory that other programs use."""
         workload, now = self._workloads.get(str(task)), self.plan.workload
         if workload is None:
             raise SpecError("workload.task", f"{task!r} is not a task", hint="Choose training or inference.")

@@ -204,7 +204,7 @@ def test_how_a_log_was_read_is_told(tmp_path, capsys):
         (["--replay", "a", "--speed", "0"], "'0' is not a speed from 0.01 to 1000"),
         (["--replay", "a", "--speed", "fast"], "'fast' is not a speed"),
         (["--replay", "a", "--from", "1:2:3:4"], "'1:2:3:4' is not a time such as 90, 1:30 or 2:01:30"),
-        (["--summary", "a", "--tariff", "nan"], "'nan' is not a price of a kWh in USD"),
+        (["--summary", "a", "--tariff", "nan"], "'nan' is not a price per kWh in USD"),
         (["--replay", "a", "--interval", "2"], "--interval and --replay cannot be combined"),
         (["--once", "--interval", "2"], "--interval and --once cannot be combined"),
         (["--replay", "a", "--export", "b.csv", "--from", "2"], "--export writes the whole recording"),

@@ -113,7 +113,7 @@ def test_own_offers_come_and_go(said, tmp_path):
 
 def test_held_prices_are_named_accepted_or_thrown_away(said, home):
     PriceStore(home).hold(held())
-    assert "Held until you accept or discard them: AWS" in said("--limit", "1")
+    assert "Prices held until you accept or discard them: AWS" in said("--limit", "1")
     assert "held until you accept or discard them: AWS: 1 offer" in said("--state")
     assert said("--accept") == "Now in use: AWS.\n"
     assert "Fetched prices are in use" in said("--state")
@@ -148,7 +148,7 @@ def test_a_damaged_file_is_passed_over_and_named(said, home):
         (["--limit", "0"], "--limit: 0 is not a whole number, 1 or larger", ""),
         (["--limit", "x"], "invalid int value", "--help"),
         (["--refresh", "nowhere"], "--refresh: unknown source 'nowhere'", "Sources: aws"),
-        (["--remove", "x"], "--remove: you have no offer 'x'", ""),
+        (["--remove", "x"], "--remove: you have no offer of your own called 'x'", ""),
         (["--add", "/none.json"], "/none.json: cannot be read", "Check the path"),
         (["--accept", "AWS"], "AWS: has no held-back prices", "No prices are held"),
         (["--bundled", "--fetched"], "not allowed with", "--help"),
@@ -181,7 +181,7 @@ def test_own_offers_that_cannot_be_are_refused(said, tmp_path, changes, reason):
 def test_without_a_network_everything_stays_as_it_is(said, home, monkeypatch):
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     assert "cannot be reached" in said("--refresh", "aws", code=3)
-    assert "none could be fetched" in said("--refresh", "aws", "gcp", code=3)
+    assert "no prices could be fetched" in said("--refresh", "aws", "gcp", code=3)
     assert not list(home.glob("snapshot-*"))
 
 

@@ -70,7 +70,7 @@ def watts_from_text(text: str) -> float:
 
 
 def _watts_or_none_word(text: str) -> float | str:
-    """Return a power in watts, or the word `none`, which removes a limit."""
+    """Return the power in watts that `text` states, or the word `none`, which removes a power limit."""
     return text if text == TAKE_BACK else watts_from_text(text)
 
 
@@ -86,7 +86,7 @@ def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:
     build = _build_from_arguments(arguments, catalog)
     needs = power_and_cooling(build)
     if arguments.json:
-        print(to_json(_needs_record(needs), indent=2).decode())
+        print(to_json(_power_needs_record(needs), indent=2).decode())
     else:
         print(_build_text(build, needs))
     return 0
@@ -105,9 +105,9 @@ def _print_system(arguments: argparse.Namespace, system: System, highest_watts: 
     circuit = CIRCUITS[arguments.circuit] if arguments.circuit else smallest_circuit(highest_watts)
     steps = machine_figures(system, circuit)
     if arguments.json:
-        print(to_json(_needs_record(PowerAndCooling(steps, (), ())), indent=2).decode())
+        print(to_json(_power_needs_record(PowerAndCooling(steps, (), ())), indent=2).decode())
     else:
-        print(f"{system.name}, {circuit.name}\n\n{_figures_table(steps)}")
+        print(f"{system.name}, {circuit.name}\n\n{_power_figures_table(steps)}")
     return 0
 
 
@@ -136,13 +136,13 @@ def _gpu_within_limit(gpu: Gpu, limit_watts: float | None) -> Gpu:
     return gpu
 
 
-def _needs_record(needs: PowerAndCooling) -> dict[str, object]:
+def _power_needs_record(needs: PowerAndCooling) -> dict[str, object]:
     figures = [asdict(step) for step in needs.steps]
     return {"figures": figures, "connectors": needs.connectors, "warnings": needs.warnings}
 
 
-def _figures_table(steps: Sequence[PowerFigure]) -> str:
-    rows = [(step.title, _value_text(step.value, step.unit), step.formula, step.source) for step in steps]
+def _power_figures_table(steps: Sequence[PowerFigure]) -> str:
+    rows = [(step.title, _value_with_unit_text(step.value, step.unit), step.formula, step.source) for step in steps]
     return table(_HEADS, rows, terminal_width(), wraps=True)
 
 
@@ -154,7 +154,7 @@ def _build_text(build: Build, needs: PowerAndCooling) -> str:
             wrap_paragraph(
                 f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width
             ),
-            _figures_table(needs.steps),
+            _power_figures_table(needs.steps),
             f"{_titled_list('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
             f"{_titled_list('Noise:', (f'unknown, {NOISE_UNKNOWN}.',), width)}",
             _titled_list("Warnings:", needs.warnings, width) if needs.warnings else "No warnings.",
@@ -168,7 +168,7 @@ def _cards_text(cards: BuildCards) -> str:
     return f"{name} limited to {cards.watts_each:,.0f} W" if limited else name
 
 
-def _value_text(value: float | None, unit: str) -> str:
+def _value_with_unit_text(value: float | None, unit: str) -> str:
     return fmt.UNKNOWN if value is None else f"{value:,.1f} {unit}" if unit == "A" else f"{value:,.0f} {unit}".strip()
 
 

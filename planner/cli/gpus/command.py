@@ -46,13 +46,13 @@ def check_option_conflicts(arguments: argparse.Namespace) -> None:
     given = [name for name, value in vars(arguments).items() if value not in (None, False, [])]
     for name in _TEXT_OPTIONS:
         if name in given and _has_blank_text(getattr(arguments, name)):
-            raise SpecError(_option_spelling(name), "is empty", f"Give it a value or leave it out. {_SEE_HELP}")
+            raise SpecError(_option_spelling(name), "is empty", f"Give the option a value or leave it out. {_SEE_HELP}")
     modes = [name for name in given if name in _OPTIONS_OF_MODE]
     if len(modes) > 1:
         raise SpecError(
             _option_spelling(modes[0]),
             f"cannot be combined with {_option_spelling(modes[1])}",
-            "Run one command for each.",
+            "Run a separate command for each option.",
         )
     accepted = _OPTIONS_OF_MODE[modes[0]] if modes else _OPTIONS_OF_LIST
     for name in given:
@@ -63,7 +63,7 @@ def check_option_conflicts(arguments: argparse.Namespace) -> None:
 
 
 def _has_blank_text(value: object) -> bool:
-    """Return whether the value of an option, or one of its values, is blank."""
+    """Return whether an option's value, or any of its values, is blank."""
     values: Iterable[object] = value if isinstance(value, list) else (value,)
     return any(isinstance(text, str) and not text.strip() for text in values)
 
@@ -157,7 +157,7 @@ def _parser() -> Parser:
     examples = _EXAMPLES.format(fields=_field_lines(GPU_QUERY_SCHEMA), system_fields=_field_lines(SYSTEM_QUERY_SCHEMA))
     parser = Parser("gpu-planner gpus", _DESCRIPTION, examples)
     choice = parser.add_argument_group("selection")
-    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the name, vendor or architecture")
+    choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the card's name, vendor or architecture")
     choice.add_argument("--where", metavar="EXPR", help="filter by an expression over the fields below")
     choice.add_argument(
         "--fits", metavar="MODEL", help="check each card or system with a model (batch 1) or a PLAN.json; see below"
@@ -165,8 +165,8 @@ def _parser() -> Parser:
     choice.add_argument("--limit", metavar="N", type=_positive_int, help="print at most N rows")
     sort_help = "sort by a field below, descending with - before it; repeatable"
     choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=sort_help)
-    choice.add_argument("--csv", action="store_true", help="print as CSV, with sources")
-    other = parser.add_argument_group("instead of a list")
+    choice.add_argument("--csv", action="store_true", help="print the list as CSV, with sources")
+    other = parser.add_argument_group("actions instead of the list")
     other.add_argument(
         "--compare",
         metavar="GPU",

@@ -36,10 +36,13 @@ def add_own_options(group: argparse._ArgumentGroup) -> None:
         "--change", metavar="GPU", help="change your data of a card with --paid, --power-limit or --note"
     )
     group.add_argument(
-        "--paid", metavar="USD", type=_usd_or_none_word, help="the price that you paid for one card; none removes it"
+        "--paid",
+        metavar="USD",
+        type=_usd_or_none_word,
+        help="the price that you paid for one card, or none to remove it",
     )
-    group.add_argument("--note", metavar="TEXT", help='a note of your own; "" removes it')
-    group.add_argument("--remove", metavar="GPU", help="remove your own card, or your changes to a card")
+    group.add_argument("--note", metavar="TEXT", help='a note of your own on the card; "" removes the note')
+    group.add_argument("--remove", metavar="GPU", help="remove a card of your own, or your changes to a card")
     group.add_argument("--own", action="store_true", help="list your own cards and changes")
     group.add_argument("--export", metavar="FILE", help="write your own cards and changes to a file")
 

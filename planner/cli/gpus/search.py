@@ -42,7 +42,7 @@ AnyQuery = TypeVar("AnyQuery", bound=CatalogQuery)
 
 
 def query_from_arguments(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
-    """Return the query that WORDS, --where and --sort describe.
+    """Return the catalog query that WORDS, --where and --sort describe.
 
     Raises:
         SpecError: If an expression or a field is invalid; the error names the option.

@@ -128,14 +128,14 @@ def _print_snapshot(*, as_json: bool) -> int:
     # A history of one second allows only the verdicts that need no longer time.
     verdicts = diagnose_all(history)
     if as_json:
-        print(to_json(_state_with_diagnoses(latest, verdicts), indent=2).decode())
+        print(to_json(_readings_with_diagnoses_json(latest, verdicts), indent=2).decode())
     _raise_fault(readings_blocking_fault(latest))
     if not as_json:
         print(_page_text(latest, verdicts))
     return 0
 
 
-def _state_with_diagnoses(latest: Latest, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+def _readings_with_diagnoses_json(latest: Latest, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
     report = state_report(latest)
     for device in report["devices"]:
         device["diagnosis"] = verdict_object(verdicts[device["uuid"]])
@@ -148,7 +148,7 @@ def _raise_fault(fault: Fault | None) -> None:
 
 
 def _show_updates(history_updates: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
-    """Show every sample until the last sample, or until Ctrl+C, which is not an error here."""
+    """Show every sample of readings until the last sample, or until Ctrl+C, which ends the command without an error."""
     # Commands run without garbage collection, which a run of several days needs.
     gc.enable()
     try:
@@ -183,7 +183,7 @@ def _print_json_lines(history_updates: Iterable[tuple[History, bool]]) -> None:
     tracker = VerdictTracker()
     for history, is_sample in history_updates:
         if is_sample:
-            print(to_json(_state_with_diagnoses(history.latest, tracker.note(history))).decode(), flush=True)
+            print(to_json(_readings_with_diagnoses_json(history.latest, tracker.note(history))).decode(), flush=True)
 
 
 def _redraw_pages(history_updates: Iterable[tuple[History, bool]]) -> None:

@@ -57,7 +57,7 @@ def add_file_options(parser: Parser) -> None:
 
 
 def check_file_options(arguments: argparse.Namespace) -> None:
-    """Check that the given options on files can be combined.
+    """Check that the file options on the command line can be combined.
 
     Raises:
         PlannerError: If two options cannot be combined, or an option lacks another.
@@ -110,11 +110,11 @@ def replayed_updates(path: Path, start: float, speed: float, *, is_paced: bool) 
         print(note, file=sys.stderr)
     player = Player(recording, speed)
     yield from player.seek(start)
-    for seconds in _real_time_steps_seconds(player) if is_paced else _immediate_steps_seconds(player):
+    for seconds in _seconds_between_real_time_steps(player) if is_paced else _seconds_between_immediate_steps(player):
         yield from player.advance(seconds)
 
 
-def _real_time_steps_seconds(player: Player) -> Iterator[float]:
+def _seconds_between_real_time_steps(player: Player) -> Iterator[float]:
     before = monotonic()
     while not player.is_over:
         sleep(_STEP_SECONDS)
@@ -123,7 +123,7 @@ def _real_time_steps_seconds(player: Player) -> Iterator[float]:
         before = now
 
 
-def _immediate_steps_seconds(player: Player) -> Iterator[float]:
+def _seconds_between_immediate_steps(player: Player) -> Iterator[float]:
     while not player.is_over:
         yield _IMMEDIATE_STEP_SECONDS / player.speed
 
@@ -131,7 +131,7 @@ def _immediate_steps_seconds(player: Player) -> Iterator[float]:
 def _print_summary(recording: MonitorRecording, tariff: float | None, *, as_json: bool) -> None:
     summary = summarize_recording(recording, tariff)
     if as_json:
-        print(to_json(_summary_object(recording, summary), indent=2).decode())
+        print(to_json(_summary_json_object(recording, summary), indent=2).decode())
         return
     gaps = gap_sentence(summary, recording.seconds)
     texts = (recording_line(recording), energy_summary_text(summary), gaps, *recording_notes(recording))
@@ -141,7 +141,7 @@ def _print_summary(recording: MonitorRecording, tariff: float | None, *, as_json
         print(f"\n{fitting_table(columns, summary.cards, 'slowed', _DISPENSABLE)}")
 
 
-def _summary_object(recording: MonitorRecording, summary: RecordingSummary) -> dict[str, Any]:
+def _summary_json_object(recording: MonitorRecording, summary: RecordingSummary) -> dict[str, Any]:
     return {
         "file": str(recording.path),
         "seconds": recording.seconds,
@@ -153,11 +153,11 @@ def _summary_object(recording: MonitorRecording, summary: RecordingSummary) -> d
         "is_energy_estimated": summary.is_estimated,
         "usd_per_kwh": summary.usd_per_kwh,
         "usd": summary.usd,
-        "devices": [_card_object(card) for card in summary.cards],
+        "devices": [_card_json_object(card) for card in summary.cards],
     }
 
 
-def _card_object(card: CardSummary) -> dict[str, Any]:
+def _card_json_object(card: CardSummary) -> dict[str, Any]:
     return {
         "uuid": card.device.uuid,
         "name": card.device.name,
@@ -197,7 +197,7 @@ def _replay_speed(text: str) -> float:
 
 
 def _usd_per_kwh(text: str) -> float:
-    return _number_in_range(text, 0.0, 1000.0, "a price of a kWh in USD")
+    return _number_in_range(text, 0.0, 1000.0, "a price per kWh in USD")
 
 
 def _number_in_range(text: str, least: float, most: float, description: str) -> float:

@@ -41,7 +41,7 @@ class Screen:
             self._stream.flush()
 
     def show(self, page: str) -> None:
-        """Replace the last page by `page`."""
+        """Print `page` in place of the previous page."""
         if not self._stream.isatty():
             self._stream.write(f"{page}\n\n")
             self._stream.flush()
@@ -58,7 +58,7 @@ class Screen:
 def fitting_table(
     columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: str, dispensable: Sequence[str]
 ) -> str:
-    """Return a table that fits the terminal's width, shortened if necessary.
+    """Return a table that fits the terminal's width: `flexible` is the column to shrink, `dispensable` those to omit.
 
     Cells in the column `flexible` are cut first; then the columns `dispensable` are left out, one after another.
     """

@@ -148,20 +148,22 @@ def _parser() -> Parser:
     hardware.add_argument("--gpu", metavar="GPU", help='a card, such as "RTX 4090" or h100-sxm')
     hardware.add_argument("--count", metavar="N", help="number of these cards, all like the traced rank [--ranks]")
     hardware.add_argument(
-        "--allocator", metavar="SETTINGS", help="settings as in PYTORCH_CUDA_ALLOC_CONF [PyTorch's defaults]"
+        "--allocator", metavar="SETTINGS", help="allocator settings as in PYTORCH_CUDA_ALLOC_CONF [PyTorch's defaults]"
     )
     add_trace_options(parser)
     limits = parser.add_argument_group("limits of the tracing process")
-    limits.add_argument("--time-limit", metavar="SECONDS", help="stop after this time, in seconds [600]")
+    limits.add_argument("--time-limit", metavar="SECONDS", help="stop the trace after this time, in seconds [600]")
     limits.add_argument(
         "--memory-limit",
         metavar="SIZE",
         help="most host memory that the process may use [half of the free memory, at most 8 GiB]",
     )
     answer = parser.add_argument_group("the answer")
-    answer.add_argument("--top", metavar="N", default="10", help="rows of the tables of live tensors and modules [10]")
+    answer.add_argument(
+        "--top", metavar="N", default="10", help="number of rows in the tables of live tensors and modules [10]"
+    )
     answer.add_argument("--check", action="store_true", help="exit with code 1 if the module does not fit")
-    answer.add_argument("--save", metavar="FILE", type=Path, help="write the recording: .json, or .json.gz")
+    answer.add_argument("--save", metavar="FILE", type=Path, help="write the recording to a .json or .json.gz file")
     answer.add_argument("--csv", metavar="FILE", type=Path, help="write the memory timeline as CSV")
     answer.add_argument("--allocations-csv", metavar="FILE", type=Path, help="write all allocations as CSV")
     parser.add_general_options()
@@ -219,7 +221,7 @@ def _loaded_or_traced_recording(
     if is_recording_file(path):
         given = given_option_names(arguments)
         if given:
-            raise SpecError(given[0], f"cannot change {path}, which is a recording", "Trace its target again.")
+            raise SpecError(given[0], f"cannot change {path}, which is a recording", "Trace the target again.")
         return load_recording(path), ()
     target = parse_target(arguments.target, catalog.models)
     request = request_from_arguments(

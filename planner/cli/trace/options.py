@@ -23,8 +23,8 @@ _HELP_COMMAND: Final = "Try: gpu-planner trace --help"
 _CALL: Final = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 
 OPTIONS: Final = (
-    CommandOption("--task", "task", "TASK", "inference or training [inference]"),
-    CommandOption("--batch", "batch", "N", "batch size [1, or that of the inputs]"),
+    CommandOption("--task", "task", "TASK", "what to trace: inference or training [inference]"),
+    CommandOption("--batch", "batch", "N", "batch size [1, or the batch size of the inputs]"),
     CommandOption(
         "--seq",
         "sequence_length",
@@ -33,7 +33,7 @@ OPTIONS: Final = (
     ),
     CommandOption("--dtype", "dtype", "FORMAT", "cast parameters to fp32, fp64, bf16 or fp16 [as built]"),
     CommandOption("--autocast", "autocast", "FORMAT", "run under torch.autocast to bf16 or fp16 [off]"),
-    CommandOption("--attention", "attention", "KIND", "sdpa or eager, for Hugging Face models [sdpa]"),
+    CommandOption("--attention", "attention", "KIND", "attention of Hugging Face models: sdpa or eager [sdpa]"),
     CommandOption("--steps", "steps", "N", "number of steps to run; two include the optimizer states [2]"),
     CommandOption("--device", "device", "NAME", "device whose operators are assumed: cuda or cpu [cuda]"),
     CommandOption("--step", "step", "FILE.py:NAME", "function that runs a whole custom step: step(modules, inputs)"),
@@ -42,22 +42,30 @@ OPTIONS: Final = (
         "--optimizer",
         "optimizer",
         "NAME",
-        'class of torch.optim, such as SGD or "AdamW(fused=True)" [AdamW]',
+        'optimizer: a class of torch.optim, such as SGD or "AdamW(fused=True)" [AdamW]',
         "training",
     ),
     CommandOption("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
     CommandOption(
-        "--zero-grad", "zero_grad", "WHEN", "after-step, before-backward, or zeros (kept) [after-step]", "training"
+        "--zero-grad",
+        "zero_grad",
+        "WHEN",
+        "when to free gradients: after-step, before-backward, or zeros (kept) [after-step]",
+        "training",
     ),
     CommandOption(
         "--checkpointing",
         "checkpointing",
         "KIND",
-        "none, selective or full, if the model supports it [none]",
+        "activation checkpointing: none, selective, or full if the model supports it [none]",
         "training",
     ),
     CommandOption(
-        "--loss", "loss", "NAME", "function of torch.nn.functional, or FILE.py:NAME [by the output]", "training"
+        "--loss",
+        "loss",
+        "NAME",
+        "loss function: its name in torch.nn.functional, or FILE.py:NAME [chosen by the module's output]",
+        "training",
     ),
 )
 _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
@@ -78,7 +86,7 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="constructor or function argument of TARGET; repeatable",
+        help="argument of TARGET's constructor or function; repeatable",
     )
     construction.add_argument(
         "--input",
@@ -107,7 +115,7 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
     several_cards.add_argument(
         "--ranks", metavar="N", help="number of processes, of which one is traced and none launched [1]"
     )
-    several_cards.add_argument("--strategy", metavar="KIND", help="ddp, or fsdp (fully_shard) [ddp]")
+    several_cards.add_argument("--strategy", metavar="KIND", help="parallel strategy: ddp, or fsdp (fully_shard) [ddp]")
 
 
 def request_from_arguments(

@@ -1,4 +1,4 @@
-"""File downloads over HTTPS from allowed hosts, within limits on time and size.
+"""Downloads of files over HTTPS from allowed hosts, within limits on time and size.
 
 No cookies, no credentials, no redirects to other hosts, and no compression in transfer, as a small response could
 unpack to a large one. Nothing is written to disk here.
@@ -19,12 +19,12 @@ from planner.errors import PriceError
 from planner.units import MIB
 
 Stop = Callable[[], bool]
-"""Callback that returns whether the download is cancelled."""
+"""Callback that returns whether the user has cancelled the download."""
 
 TIMEOUT_SECONDS: Final = 10.0
 """Timeout for a server's response, in seconds."""
 TOTAL_SECONDS: Final = 120.0
-"""Timeout for one whole file, in seconds."""
+"""Timeout for the download of a whole file, in seconds."""
 MOST_BYTES: Final = 20 * MIB
 _LONGEST_WAIT_SECONDS: Final = 10
 _WAITS: Final = {str(seconds): seconds for seconds in range(_LONGEST_WAIT_SECONDS + 1)}
@@ -40,7 +40,7 @@ _TRY_LATER: Final = "Try again later; current prices stay in use."
 
 
 class FetchedFile(NamedTuple):
-    """A downloaded file, with its URL, time (ISO 8601, UTC) and SHA-256."""
+    """A downloaded file: its URL, content, time of download (ISO 8601, UTC) and SHA-256."""
 
     content: bytes
     url: str
@@ -76,20 +76,20 @@ class Fetcher:
         self._opener: OpenerDirector = build_opener(_NoRedirects)
 
     def fetch(self, url: str, most_bytes: int = MOST_BYTES) -> FetchedFile:
-        """Download the file at `url`.
+        """Download the file at `url`, of at most `most_bytes`.
 
         Raises:
             PriceError: If the host is not allowed or cannot be reached, if it refuses, sends more than `most_bytes` or
                 takes too long, or if the download is cancelled.
         """
-        until = time.monotonic() + self._total_seconds
+        deadline = time.monotonic() + self._total_seconds
         for _ in range(_MOST_REDIRECTS + 1):
             self._check_host(url)
-            answer = self._request(url, until, may_wait=True)
+            answer = self._request(url, deadline, may_wait=True)
             if isinstance(answer, str):
                 url = answer
                 continue
-            content = self._read_body(answer, url, most_bytes, until)
+            content = self._read_body(answer, url, most_bytes, deadline)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             return FetchedFile(content, url, now, hashlib.sha256(content).hexdigest())
         raise PriceError(_host_name(url), "redirects too often", _TRY_LATER)
@@ -101,7 +101,7 @@ class Fetcher:
         if parts.hostname not in self._hosts:
             raise PriceError(_host_name(url), "is not one of the hosts that prices are fetched from")
 
-    def _request(self, url: str, until: float, *, may_wait: bool) -> http.client.HTTPResponse | str:
+    def _request(self, url: str, deadline: float, *, may_wait: bool) -> http.client.HTTPResponse | str:
         """Return the server's response, or the URL that the server redirects to."""
         request = Request(url, headers={"User-Agent": _AGENT, "Accept-Encoding": "identity"})
         try:
@@ -110,8 +110,8 @@ class Fetcher:
             with error:
                 if error.code in _REDIRECTS and error.headers.get("Location"):
                     return urljoin(url, str(error.headers["Location"]))
-                if error.code == _TOO_MANY_REQUESTS and may_wait and self._wait_if_short(error.headers, until):
-                    return self._request(url, until, may_wait=False)
+                if error.code == _TOO_MANY_REQUESTS and may_wait and self._wait_if_short(error.headers, deadline):
+                    return self._request(url, deadline, may_wait=False)
                 raise PriceError(_host_name(url), _status_error(error), _TRY_LATER) from error
         except (OSError, http.client.HTTPException) as error:
             raise PriceError(_host_name(url), _connection_error(error), _CHECK_CONNECTION, environment=True) from error
@@ -120,23 +120,23 @@ class Fetcher:
             raise PriceError(_host_name(url), "sent a compressed response that was not requested", _TRY_LATER)
         return response
 
-    def _wait_if_short(self, headers: Message, until: float) -> bool:
-        """Wait as long as a busy server requests, if that is short; return whether to retry."""
+    def _wait_if_short(self, headers: Message, deadline: float) -> bool:
+        """Wait for the time that a busy server requests, if this time is short; return whether to retry."""
         seconds = _WAITS.get(headers.get("Retry-After", ""))
-        if seconds is None or seconds > until - time.monotonic():
+        if seconds is None or seconds > deadline - time.monotonic():
             return False
         ends = time.monotonic() + seconds
         while time.monotonic() < ends and not self._stop():
             time.sleep(_POLL_SECONDS)
         return not self._stop()
 
-    def _read_body(self, response: http.client.HTTPResponse, url: str, most_bytes: int, until: float) -> bytes:
+    def _read_body(self, response: http.client.HTTPResponse, url: str, most_bytes: int, deadline: float) -> bytes:
         content = bytearray()
         with response:
             while True:
                 if self._stop():
                     raise PriceError(_host_name(url), "fetching was cancelled")
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     raise PriceError(
                         _host_name(url), f"took longer than {self._total_seconds:.0f} seconds", _CHECK_CONNECTION
                     )

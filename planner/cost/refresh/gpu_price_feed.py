@@ -27,7 +27,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "vastai": "Vast.ai",
     "vultr": "Vultr",
 }
-"""Providers by the feed's names; DataCrunch is now called Verda."""
+"""Provider names by the feed's spelling; DataCrunch is now called Verda."""
 # Commitments are left out, since they need a contract.
 _KINDS: Final = {"on-demand": False, "spot": True}
 _CLOUDS: Final = ("secure", "community")
@@ -44,10 +44,10 @@ def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[FetchedFile, lis
 
 
 def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
-    """Yield the rows for whole cards.
+    """Yield the feed's offers of whole cards, and rejected rows; other offers are left out.
 
     Raises:
-        PriceError: If it is not JSON or has an unknown structure.
+        PriceError: If `content` is not JSON or has an unknown structure.
     """
     try:
         whole = json.loads(content)
@@ -57,7 +57,7 @@ def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
         if not isinstance(offers, list) or not isinstance(rate, dict):
             raise TypeError("offers is not a list")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise PriceError(TITLE, f"the file has an unknown structure ({_describe_error(error)})") from error
+        raise PriceError(TITLE, f"the file has an unknown structure ({_short_error_text(error)})") from error
     for offer in offers:
         listing = _parse_offer(offer, date, rate)
         if listing is not None:
@@ -75,7 +75,7 @@ def _parse_offer(offer: Any, date: str, rate: Mapping[str, Any]) -> Listing | Re
             return RejectedRow(row_name, "the provider is unknown")
         return _build_listing(offer, provider, date, rate)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return RejectedRow(row_name, f"a field is invalid ({_describe_error(error)})")
+        return RejectedRow(row_name, f"a field is invalid ({_short_error_text(error)})")
 
 
 def _build_listing(offer: Mapping[str, Any], provider: str, date: str, rate: Mapping[str, Any]) -> Listing:
@@ -123,5 +123,5 @@ def _parse_number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _describe_error(error: BaseException) -> str:
+def _short_error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:120]

@@ -24,7 +24,7 @@ _BROKEN: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError,
 
 
 def unpack(content: bytes, member: str, provider: str, most_bytes: int = MOST_UNPACKED_BYTES) -> bytes:
-    """Unpack the file `member`, which must be the only file in the archive.
+    """Unpack the file `member` from the zip archive `content`, in which it must be the only file.
 
     Raises:
         PriceError: If `content` is not such an archive, is truncated, or unpacks to more than `most_bytes`.
@@ -33,14 +33,14 @@ def unpack(content: bytes, member: str, provider: str, most_bytes: int = MOST_UN
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = archive.namelist()
             if names != [member]:
-                raise PriceError(provider, f"its archive contains {_describe_names(names)} instead of {member}")
+                raise PriceError(provider, f"its archive contains {_listed_names_text(names)} instead of {member}")
             return _inflate(archive, member, provider, most_bytes)
     except _BROKEN as error:
         raise PriceError(provider, f"its archive cannot be read ({error})") from error
 
 
 def _inflate(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: int) -> bytes:
-    """Return the unpacked file; its actual size is limited, since the size in the header may be wrong."""
+    """Return the unpacked file; its actual size is limited, since the size in the archive's header may be wrong."""
     content = bytearray()
     with archive.open(member) as stream:
         while piece := stream.read(_PIECE_BYTES):
@@ -50,7 +50,7 @@ def _inflate(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: i
     return bytes(content)
 
 
-def _describe_names(names: list[str]) -> str:
+def _listed_names_text(names: list[str]) -> str:
     return f"{len(names):,} files" if len(names) != 1 else names[0][:100]
 
 
@@ -66,7 +66,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "verda": "Verda",
     "cloudrift": "CloudRift",
 }
-"""Providers by gpuhunt's names. RunPod is left out, as the list does not distinguish its two clouds."""
+"""Provider names by gpuhunt's spelling; RunPod is left out, because its list does not distinguish its two clouds."""
 _NEEDED: Final = ("instance_name", "location", "price", "gpu_count", "gpu_name", "gpu_memory", "spot")
 _VERSION_BYTES: Final = 200
 # YYYYMMDD and the number of the run.
@@ -92,7 +92,7 @@ def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched
 
 
 def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | RejectedRow]:
-    """Yield the rows with cards in a provider's CSV file.
+    """Yield the offers with cards in a provider's CSV file, and rejected rows; offers without cards are left out.
 
     Raises:
         PriceError: If it is not text or lacks a column.

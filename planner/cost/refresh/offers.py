@@ -45,21 +45,21 @@ class Listing:
     note: str = ""
 
     @property
-    def place(self) -> tuple[str, str, str, int]:
+    def machine_key(self) -> tuple[str, str, str, int]:
         """Return the key of a machine: provider, instance, region and number of cards."""
         return self.provider, self.instance, self.region, self.count
 
 
 @dataclass(frozen=True)
 class RejectedRow:
-    """A rejected source row with the reason; `name` is the row's name in the source."""
+    """A row of a price source that was rejected, with the reason; `name` is the row's name in the source."""
 
     name: str
     reason: str
 
 
 Known = Mapping[tuple[str, str], str]
-"""Cards of known instance types, by provider and instance."""
+"""Card ids of known instance types, by provider and instance type."""
 
 _MEMORY_DIFFERENCE: Final = 0.07
 """Relative tolerance for stated memory sizes, which may be rounded, in GB or in GiB."""
@@ -84,16 +84,16 @@ class CardMatcher:
         self._found: dict[tuple[str, float | None], CardMatch] = {}
 
     def match(self, listing: Listing) -> CardMatch:
-        """Return the card for `listing`, or the candidate cards; an empty match if no card fits."""
+        """Return the card that `listing` names, or the candidate cards; an empty match if no card fits."""
         known = self._known.get((listing.provider, listing.instance))
         if known is not None and _has_memory_size(self._hardware.gpu(known), listing.card_memory_gb):
             return CardMatch(known, ())
         key = listing.card, listing.card_memory_gb
         if key not in self._found:
-            self._found[key] = self._look_up(*key)
+            self._found[key] = self._look_up_card(*key)
         return self._found[key]
 
-    def _look_up(self, card: str, memory_gb: float | None) -> CardMatch:
+    def _look_up_card(self, card: str, memory_gb: float | None) -> CardMatch:
         cards = [gpu for gpu in find_gpu_candidates(self._hardware, card) if _has_memory_size(gpu, memory_gb)]
         if len(cards) == 1:
             return CardMatch(cards[0].id, ())
@@ -101,7 +101,7 @@ class CardMatcher:
 
 
 def _has_memory_size(gpu: Gpu, memory_gb: float | None) -> bool:
-    """Return whether a card may have the stated memory; always true if no memory is stated."""
+    """Return whether a card may have `memory_gb` of memory, in GB or GiB; true if the size is not stated."""
     if memory_gb is None or not memory_gb or gpu.memory_bytes is None:
         return True
     sizes = gpu.memory_bytes / GIB, gpu.memory_bytes / _DECIMAL
@@ -126,7 +126,7 @@ def merge_listings(
         if isinstance(row, RejectedRow):
             refused.append(row)
         else:
-            machines[row.place].append(row)
+            machines[row.machine_key].append(row)
     for listings in machines.values():
         made = _merge_offer(listings, matcher, source)
         if isinstance(made, RejectedRow):

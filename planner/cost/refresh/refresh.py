@@ -31,7 +31,7 @@ _Key = tuple[str, str | None, float, str]
 
 
 def find_doubts(before: Sequence[Offer], after: Sequence[Offer]) -> tuple[str, ...]:
-    """Return sentences on implausible changes from a provider's previous offers to the new ones."""
+    """Return a sentence on each implausible change from a provider's previous offers to its new offers."""
     old, new = _newest_prices(before), _newest_prices(after)
     doubts: list[str] = []
     if len(before) >= _MIN_OFFERS and len(after) < MIN_ROWS_SHARE * len(before):
@@ -39,11 +39,11 @@ def find_doubts(before: Sequence[Offer], after: Sequence[Offer]) -> tuple[str, .
     moves = {key: new[key] / old[key] for key in old if key in new}
     low, high = _price_limits(after)
     far = sorted((key for key, move in moves.items() if not low <= move <= high), key=lambda key: -abs(moves[key] - 1))
-    doubts += [_describe_change(key, old[key], new[key]) for key in far[:_MAX_LISTED]]
+    doubts += [_price_change_text(key, old[key], new[key]) for key in far[:_MAX_LISTED]]
     if len(far) > _MAX_LISTED:
-        doubts.append(f"{len(far) - _MAX_LISTED:,} more prices changed as much")
+        doubts.append(f"{len(far) - _MAX_LISTED:,} more prices changed by implausible factors")
     if len(moves) >= _MIN_OFFERS and abs(median(moves.values()) - 1) > MAX_MEDIAN_CHANGE:
-        doubts.append(f"the median price change is {median(moves.values()) - 1:+.0%}")
+        doubts.append(f"the median change of all prices is {median(moves.values()) - 1:+.0%}")
     return tuple(doubts)
 
 
@@ -61,15 +61,16 @@ def _newest_prices(offers: Sequence[Offer]) -> Mapping[_Key, float]:
     }
 
 
-def _describe_change(key: _Key, before: float, after: float) -> str:
+def _price_change_text(key: _Key, before: float, after: float) -> str:
     instance, region, _, mode = key
     place = f" in {region}" if region else ""
-    return f"{instance}{place}, {mode}: {before:,.4g} → {after:,.4g} USD per hour (× {after / before:.2f})"
+    change = f"{before:,.4g} → {after:,.4g} USD per hour, {after / before:.2f} times the previous price"
+    return f"{instance}{place}, {mode}: {change}"
 
 
 Rows = tuple[FetchedFile, list[Listing | RejectedRow]]
 Progress = Callable[[int, int, str], None]
-"""Called with the number of finished sources, the number of all sources, and the title of the next source."""
+"""Callback with the number of finished price sources, the number of all sources, and the next source's title."""
 RefreshStatus = Literal["new", "unchanged", "held", "failed"]
 
 
@@ -83,7 +84,7 @@ class PriceSource(NamedTuple):
 
 
 class ProviderOutcome(NamedTuple):
-    """Update result for one provider; for a failed source, `provider` is the source's title."""
+    """Result of a price update for one provider; for a source that failed, `provider` is the source's title."""
 
     provider: str
     source: str
@@ -105,7 +106,7 @@ HOSTS: Final = frozenset(source.host for source in SOURCES)
 
 
 class Refresh:
-    """One price update; the `bundled` offers identify the cards in known instance types."""
+    """One price update; the `bundled` offers tell which cards known instance types have."""
 
     def __init__(self, store: PriceStore, hardware: HardwareCatalog, bundled: tuple[Offer, ...], now: datetime) -> None:
         self._store, self._bundled = store, bundled
@@ -136,7 +137,7 @@ class Refresh:
                 continue
             for part, outcome in results:
                 other = parts.get(part.provider)
-                if other is None or _latest_day(part) > _latest_day(other[0]):
+                if other is None or _latest_price_day(part) > _latest_price_day(other[0]):
                     parts[part.provider] = part, outcome
         progress(len(sources), len(sources), "")
         return (*self._store_or_hold(parts), *outcomes)
@@ -178,7 +179,7 @@ class Refresh:
         return row
 
     def _store_or_hold(self, parts: dict[str, tuple[ProviderPrices, ProviderOutcome]]) -> list[ProviderOutcome]:
-        """Store plausible new prices, hold back doubtful prices, and return the results."""
+        """Store plausible new prices, hold back doubtful prices, and return the result for each provider."""
         stored = self._store.read()
         accepted: list[ProviderPrices] = []
         held: list[ProviderPrices] = []
@@ -197,7 +198,7 @@ class Refresh:
         return outcomes
 
     def _previous_offers(self, provider: str, stored: StoredPrices) -> tuple[Offer, ...]:
-        """Return the offers of a provider before the update."""
+        """Return the offers of `provider` that were in use before the update."""
         part = stored.snapshot.part(provider)
         if part is not None:
             return part.offers
@@ -206,7 +207,7 @@ class Refresh:
 
 
 def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
-    """Accept held-back prices from all or the named providers, and return these providers.
+    """Put held-back prices of all or the named `providers` into use, and return the names of these providers.
 
     Raises:
         PriceError: If no prices of a named provider are held, or the folder cannot be written.
@@ -219,7 +220,7 @@ def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, 
 
 
 def discard_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
-    """Delete held-back prices from all or the named providers, and return these providers.
+    """Delete the held-back prices of all or the named `providers`, and return the names of these providers.
 
     Raises:
         PriceError: As `accept_held`.
@@ -244,5 +245,5 @@ def _remove_held(store: PriceStore, stored: StoredPrices, chosen: Sequence[Provi
     store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part.provider not in gone)))
 
 
-def _latest_day(part: ProviderPrices) -> str:
+def _latest_price_day(part: ProviderPrices) -> str:
     return max(offer.price_date or "" for offer in part.offers)

@@ -22,10 +22,10 @@ class ProviderPrices(Spec):
     """Offers of one provider from one price source."""
 
     provider: str = Field(min_length=1)
-    source: str = Field(min_length=3, description="the source's name")
+    source: str = Field(min_length=3, description="name of the price source")
     url: str
-    fetched_at: str = Field(description="ISO 8601, UTC")
-    bytes: int = Field(ge=0, description="size of the fetched file")
+    fetched_at: str = Field(description="time of the download, ISO 8601, UTC")
+    bytes: int = Field(ge=0, description="size of the fetched file in bytes")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     offers: tuple[Offer, ...] = Field(min_length=1)
 
@@ -34,15 +34,15 @@ class PriceSnapshot(Spec):
     """Fetched offers of all providers, each with its own date, since not every update includes all providers."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
-    taken_at: str = Field(pattern=r"^\d{8}T\d{6}Z$", description="UTC")
+    taken_at: str = Field(pattern=r"^\d{8}T\d{6}Z$", description="time of the update, UTC")
     parts: tuple[ProviderPrices, ...] = ()
 
     def part(self, provider: str) -> ProviderPrices | None:
-        """Return the offers of a provider, or None if the snapshot has none."""
+        """Return the offers of `provider`, or None if the snapshot has no offers of this provider."""
         return next((part for part in self.parts if part.provider == provider), None)
 
     def with_parts(self, parts: tuple[ProviderPrices, ...], taken_at: str) -> "PriceSnapshot":
-        """Return this snapshot with the providers' offers in `parts` added or replaced."""
+        """Return this snapshot with the offers in `parts` in place of the same providers' previous offers."""
         fresh = {part.provider for part in parts}
         unchanged = tuple(part for part in self.parts if part.provider not in fresh)
         return PriceSnapshot(
@@ -58,19 +58,19 @@ _Content = TypeVar("_Content", bound=Spec)
 
 
 class PriceChoice(Spec):
-    """The choice between bundled and fetched prices."""
+    """Whether the user chose the bundled prices instead of the fetched prices."""
 
     use_bundled: bool = False
 
 
 class OwnOffers(Spec):
-    """The user's own offers."""
+    """The user's own offers, as stored in the price folder."""
 
     offers: tuple[Offer, ...] = ()
 
 
 class StoredPrices(NamedTuple):
-    """Contents of the price folder: `snapshot` is the newest readable one, `problems` describe unreadable files."""
+    """Contents of the price folder: `snapshot` has the newest readable prices, `problems` names unreadable files."""
 
     snapshot: PriceSnapshot
     held: PriceSnapshot
@@ -80,7 +80,7 @@ class StoredPrices(NamedTuple):
 
 
 class PriceStore:
-    """The folder of price files; every change is written before the method returns.
+    """Folder of price files; every method that changes prices writes the files before it returns.
 
     Methods that write raise `PriceError` if the folder cannot be written; old files are then unchanged.
     """
@@ -91,7 +91,7 @@ class PriceStore:
     def read(self) -> StoredPrices:
         """Return the contents of the price folder; unreadable files are skipped and reported."""
         problems: list[PriceError] = []
-        snapshots = (self._read_or_report(path, PriceSnapshot, problems) for path in self._snapshots())
+        snapshots = (self._read_or_report(path, PriceSnapshot, problems) for path in self._snapshot_paths())
         newest = next((snapshot for snapshot in snapshots if snapshot is not None), _EMPTY)
         held = self._read_or_report(self.folder / _HELD, PriceSnapshot, problems) or _EMPTY
         choice = self._read_or_report(self.folder / _CHOICE, PriceChoice, problems) or PriceChoice()
@@ -100,27 +100,27 @@ class PriceStore:
 
     def take(self, snapshot: PriceSnapshot) -> None:
         """Save `snapshot` as the prices in use, and keep the two previous snapshots."""
-        self._write(f"snapshot-{snapshot.taken_at}.json", snapshot)
+        self._write_price_file(f"snapshot-{snapshot.taken_at}.json", snapshot)
         self.use_bundled(False)
-        for old in self._snapshots()[KEPT_SNAPSHOTS:]:
+        for old in self._snapshot_paths()[KEPT_SNAPSHOTS:]:
             old.unlink(missing_ok=True)
 
     def hold(self, snapshot: PriceSnapshot) -> None:
-        """Hold back doubtful prices until the user accepts or discards them; an empty snapshot clears the list."""
+        """Replace the prices held back for the user's decision by `snapshot`; an empty snapshot clears the list."""
         if snapshot.parts:
-            self._write(_HELD, snapshot)
+            self._write_price_file(_HELD, snapshot)
         else:
             (self.folder / _HELD).unlink(missing_ok=True)
 
     def use_bundled(self, chosen: bool) -> None:
-        """Switch to the bundled prices, or back to the fetched prices."""
-        self._write(_CHOICE, PriceChoice(use_bundled=chosen))
+        """Switch to the bundled prices (`chosen`), or back to the fetched prices."""
+        self._write_price_file(_CHOICE, PriceChoice(use_bundled=chosen))
 
     def set_own(self, offers: Iterable[Offer]) -> None:
         """Replace the user's own offers."""
-        self._write(_OWN, OwnOffers(offers=tuple(offers)))
+        self._write_price_file(_OWN, OwnOffers(offers=tuple(offers)))
 
-    def _snapshots(self) -> list[Path]:
+    def _snapshot_paths(self) -> list[Path]:
         return sorted(self.folder.glob("snapshot-*.json"), reverse=True)
 
     def _read_or_report(self, path: Path, kind: type[_Content], problems: list[PriceError]) -> _Content | None:
@@ -132,10 +132,12 @@ class PriceStore:
             problems.append(PriceError(str(path), error.reason, error.hint))
         except ValidationError as error:
             reason = SpecError.from_validation(error).message
-            problems.append(PriceError(str(path), f"is not a price file ({reason})", "Delete it, or update prices."))
+            problems.append(
+                PriceError(str(path), f"is not a price file ({reason})", "Delete the file, or update prices.")
+            )
         return None
 
-    def _write(self, name: str, content: Spec) -> None:
+    def _write_price_file(self, name: str, content: Spec) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self.folder / name, content.model_dump_json(exclude_defaults=True))

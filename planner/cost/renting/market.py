@@ -1,4 +1,4 @@
-"""The rental market for one job on one kind of card: all offers, and the one that is chosen in each rental mode."""
+"""The rental market for one job on one kind of card: all offers, and the offer chosen in each rental mode."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from planner.hardware.gpu import Gpu
 
 @dataclass(frozen=True, eq=False)
 class RentalMarket:
-    """Offers of one kind of card for one job; `linked_cards` of a group exchange data, None for all."""
+    """Offers of one kind of card for one job; `linked_cards` of each group exchange data, None means all of them."""
 
     gpu: Gpu
     count: int
@@ -40,11 +40,11 @@ class RentalMarket:
         return quote_offers(self.catalog.offers, candidates, self.terms, self.facts, self.today, RENT_MODES)
 
     def rows(self, mode: RentMode) -> tuple[OfferRow, ...]:
-        """Return a row for each offer in a rental mode."""
+        """Return a row for each offer that has a price in the rental mode `mode`, the cheapest first."""
         return tuple(row for row in self._rows if row.mode == mode)
 
     def choose(self) -> tuple[RentQuote | None, str]:
-        """Return the quote in the rental mode of the terms, or None and the reason why there is none.
+        """Return the quote in the rental mode of the terms and an empty text, or None and the reason for its absence.
 
         Raises:
             SpecError: If the terms name an offer of another card, or one without a price in this mode.
@@ -60,14 +60,14 @@ class RentalMarket:
         return None, f"no current {kind} for the {self.gpu.name} ({mode}) is known"
 
     def quotes(self) -> Iterator[RentQuote]:
-        """Yield the quote in each rental mode that is offered."""
+        """Yield the chosen quote of each rental mode in which cards are offered."""
         for mode in RENT_MODES:
             found = self.quote_in(mode)
             if found is not None:
                 yield found
 
     def quote_in(self, mode: RentMode) -> RentQuote | None:
-        """Return the quote of the named or else the cheapest comparable offer in a rental mode, or None without one.
+        """Return the quote of the offer that the terms name, or else of the cheapest comparable offer, or None.
 
         In the mode of the terms, the user's own price replaces the price of the offer.
         """

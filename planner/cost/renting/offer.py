@@ -38,39 +38,41 @@ class ExchangeRate(Spec):
 
 
 class Offer(Spec):
-    """A machine for rent, with prices of the whole instance in US dollars, without tax.
+    """A machine (instance) for rent, with prices of the whole machine in US dollars, without tax.
 
     Its card is `gpu`, or one of the `candidates` if the source is ambiguous.
     """
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     provider: str = Field(min_length=1)
-    instance: str = Field(min_length=1, description="the provider's name of the machine")
-    gpu: str | None = Field(default=None, description="the catalog's id of the card")
-    system: str | None = Field(
-        default=None, description="the catalog's id of the system, for systems that are rented as a whole"
+    instance: str = Field(min_length=1, description="the provider's name for the machine")
+    gpu: str | None = Field(default=None, description="id of the card in the catalog")
+    system: str | None = Field(default=None, description="id of the system in the catalog, if a whole system is rented")
+    candidates: tuple[str, ...] = Field(default=(), description="ids of the possible cards, if the source is ambiguous")
+    gpu_count: float = Field(gt=0, le=72, description="number of cards; less than 1 for a fraction of a card")
+    gpu_memory_gb: float | None = Field(
+        default=None, gt=0, description="memory of one card in GB or GiB, as stated by the source"
     )
-    candidates: tuple[str, ...] = Field(default=(), description="possible cards, if the source is ambiguous")
-    gpu_count: float = Field(gt=0, le=72, description="less than one: a fraction of a card")
-    gpu_memory_gb: float | None = Field(default=None, gt=0, description="of one card, as stated by the source")
     vcpus: float | None = Field(default=None, gt=0)
-    ram_gb: float | None = Field(default=None, gt=0, description="GiB or GB, as stated by the source")
+    ram_gb: float | None = Field(default=None, gt=0, description="host memory in GB or GiB, as stated by the source")
     local_storage_gb: float | None = Field(default=None, ge=0)
-    region: str | None = Field(default=None, description="none if not stated by the source")
-    billed_currency: Currency | None = Field(default="USD", description="none if it could not be verified")
+    region: str | None = Field(default=None, description="none if the source does not state the region")
+    billed_currency: Currency | None = Field(default="USD", description="none if the currency could not be verified")
     exchange_rate: ExchangeRate | None = Field(default=None, description="used to convert the prices to US dollars")
     on_demand_price_usd_per_hour: float | None = None
     spot_price_usd_per_hour: float | None = None
     reserved_1y_price_usd_per_hour: float | None = None
     reserved_3y_price_usd_per_hour: float | None = None
-    billing_increment_seconds: int | None = Field(default=None, gt=0, description="none if not stated by the source")
+    billing_increment_seconds: int | None = Field(
+        default=None, gt=0, description="none if the source does not state the increment"
+    )
     price_kind: PriceKind = "list"
-    sample_size: int | None = Field(default=None, ge=1, description="number of offers behind a median")
+    sample_size: int | None = Field(default=None, ge=1, description="number of offers of which the price is the median")
     incomplete: str | None = Field(
-        default=None, min_length=3, description="reason why the price does not include everything"
+        default=None, min_length=3, description="why the price does not cover the whole cost of the machine"
     )
     egress_free: bool = Field(default=False, description="whether the provider states that egress is free")
-    price_date: str | None = Field(default=None, pattern=DATE, description="none if the source has no date")
+    price_date: str | None = Field(default=None, pattern=DATE, description="none if the source does not date the price")
     source: str = Field(min_length=3)
     notes: tuple[str, ...] = ()
     own: bool = Field(default=False, description="added by the user, not bundled")
@@ -113,7 +115,7 @@ class Offer(Spec):
 
     @property
     def prices(self) -> Iterator[tuple[RentMode, float]]:
-        """Yield the rental modes with a price, and the price of the instance in USD per hour."""
+        """Yield each rental mode that has a price, with the price of the machine in USD per hour."""
         for mode in RENT_MODES:
             price = self.price_usd_per_hour(mode)
             if price is not None:
@@ -121,12 +123,12 @@ class Offer(Spec):
 
     @property
     def price_range(self) -> tuple[float, float]:
-        """Return the lower and upper bounds of the price as factors; both are 1 for list prices."""
+        """Return the factors from the price to its lower and upper bounds; both are 1 unless the price is a median."""
         return MEDIAN_RANGE if self.price_kind == "median" else (1.0, 1.0)
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Return the reasons why the price is not comparable with others."""
+        """Return the reasons why the price is not comparable with the prices of other offers."""
         doubts = (
             (f"one of {', '.join(self.candidates)}: {AMBIGUOUS}", self.ambiguous),
             (FROM_PRICE, self.price_kind == "from"),
@@ -137,16 +139,16 @@ class Offer(Spec):
 
     @property
     def ambiguous(self) -> bool:
-        """Return whether the source leaves several cards possible."""
+        """Return whether the source does not say which of several cards the machine has."""
         return bool(self.candidates)
 
     @property
     def cards(self) -> tuple[str, ...]:
-        """Return the ids of the card or of its candidates."""
+        """Return the id of the offer's card, or the ids of all candidate cards of an ambiguous offer."""
         return (self.gpu,) if self.gpu else self.candidates
 
     def price_usd_per_hour(self, mode: RentMode) -> float | None:
-        """Return the price of the instance in USD per hour, or None if there is none in this mode."""
+        """Return the price of the machine in USD per hour, or None if it is not offered in this rental mode."""
         match mode:
             case "on-demand":
                 return self.on_demand_price_usd_per_hour
@@ -158,7 +160,7 @@ class Offer(Spec):
                 return self.reserved_3y_price_usd_per_hour
 
     def age_days(self, today: date) -> int | None:
-        """Return the age of the price in days, or None if it has no date."""
+        """Return the age of the price in days, or None if the price has no date."""
         return None if self.price_date is None else (today - date.fromisoformat(self.price_date)).days
 
     def is_history(self, today: date) -> bool:

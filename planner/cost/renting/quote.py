@@ -31,7 +31,7 @@ class InterruptionOverhead(Spec):
 
     @property
     def waste_fraction(self) -> float:
-        """Return the total overhead as a fraction of the work."""
+        """Return the total overhead of interruptions and checkpoints as a fraction of the work."""
         return self.checkpoint_fraction + self.lost_fraction + self.restart_fraction
 
 
@@ -125,7 +125,7 @@ class RentFacts:
 
     @classmethod
     def of(cls, catalog: CostCatalog) -> "RentFacts":
-        """Return the rental data in the cost catalog."""
+        """Return the rental data of the cost catalog."""
         typical, low = (catalog.constant(name) for name in _STORAGE)
         storage = typical.evolve(low=low.value, high=typical.value * typical.value / low.value, certainty="assumed")
         return cls(catalog.egress, storage, catalog.constants)
@@ -247,7 +247,7 @@ def needs_extra_machines(offer: Offer, count: int) -> bool:
 
 
 def commitment_share(offer: Offer, mode: RentMode) -> float | None:
-    """Return the utilization above which a commitment is cheaper than on-demand, or None.
+    """Return the utilization above which a commitment is cheaper than on-demand, or None if it never is.
 
     **Formula** p_reserved / p_on-demand
     """
@@ -285,7 +285,7 @@ def _interruption_overhead(demand: Demand, mean_hours: float) -> InterruptionOve
 
 
 def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, terms: RentTerms) -> float:
-    """Return the billed group-hours in one period."""
+    """Return the hours billed in one period, summed over all groups of cards."""
     hours += terms.idle_billed_hours
     if mode not in TERM_YEARS:
         session, step = hours / demand.sessions, increment / _SECONDS_PER_HOUR
@@ -294,7 +294,7 @@ def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, 
 
 
 def _committed_hours(term_years: float, demand: Demand, hours: float) -> float:
-    """Return the group-hours billed for a commitment in one period: its whole term, used or not."""
+    """Return the hours billed for a commitment in one period, summed over all groups: its whole term, used or not."""
     if demand.periods_per_year is None:
         term = COMMITTED_HOURS_PER_YEAR * term_years
         return ceil_with_tolerance(hours / term) * term

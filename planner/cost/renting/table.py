@@ -19,7 +19,7 @@ TOO_FEW_CARDS: Final = "has fewer cards per machine than the plan; larger machin
 
 @dataclass(frozen=True, slots=True)
 class CardDemand:
-    """Number of cards of one kind that the plan fits on, and the job's demand at their throughput."""
+    """Number of cards of one kind on which the plan fits, and the job's demand at the throughput of these cards."""
 
     gpu: str
     count: int
@@ -48,7 +48,7 @@ class OfferRow:
     comparable: bool
     """Whether the offer may be ranked as the cheapest."""
     current: bool
-    """Whether the price has a date and is not older than three months; others never lead if there is a current one."""
+    """Whether the price has a date and is at most three months old; such prices precede all others."""
     remarks: tuple[str, ...]
     """Remarks on the price, including the reasons why it is not comparable."""
 
@@ -78,7 +78,7 @@ def quote_offers(
 
 
 def cheapest_row(rows: Iterable[OfferRow]) -> OfferRow | None:
-    """Return the cheapest comparable row with a current price, without one the cheapest comparable row, or None."""
+    """Return the cheapest comparable row with a current price, else the cheapest comparable row, or None."""
     return min((row for row in rows if row.comparable), key=_rank, default=None)
 
 

@@ -20,7 +20,7 @@ _KEYS_TO_TABLE = (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class CatalogBar(QWidget):
-    """Toolbar of the catalog: `switched` carries the index of the chosen page, `viewed` the view, `searched` the text.
+    """Toolbar of the catalog; the signal `switched` carries a page's index, `viewed` the view, `searched` the text.
 
     `left` is emitted when a key moves the focus from the search field to the table.
     """
@@ -53,7 +53,7 @@ class CatalogBar(QWidget):
         return tuple(VIEWS)[self._views.checkedId()]
 
     def show_view(self, view: View) -> None:
-        """Check the button of `view`; the comparison has no search field."""
+        """Check the button of `view`; the comparison view disables the search field."""
         self._views.button(tuple(VIEWS).index(view)).setChecked(True)
         for widget in (*self.pages.buttons(), self.search, self.count, self.saved):
             widget.setEnabled(view != "compare")
@@ -75,7 +75,7 @@ class CatalogBar(QWidget):
         self.count.setAccessibleName(f"{fmt.integer(match_count)} of {fmt.plural(total, page.noun)}")
 
     def show_search(self, text: str) -> None:
-        """Show a search text that was set by the program."""
+        """Show a search text that the program, not the user, has set."""
         with QSignalBlocker(self.search):
             self.search.setText(text)
 
@@ -109,7 +109,7 @@ class CatalogBar(QWidget):
 
 
 def _add_buttons(bar: QHBoxLayout, group: QButtonGroup, titles: tuple[str, ...]) -> None:
-    """Add a button per title; the first is checked."""
+    """Add a button for each of `titles` to `group`, and check the first button."""
     for number, title in enumerate(titles):
         button = QToolButton()
         button.setText(title)

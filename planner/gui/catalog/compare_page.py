@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class EmptyComparison(QWidget):
-    """Page shown for an empty comparison: the `add` button picks by name, `show_table` opens the table."""
+    """Page shown while the comparison is empty: the `add` button lists all records, `show_table` opens the table."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class EmptyComparison(QWidget):
 
 
 class ComparePage(QWidget):
-    """Comparison of cards and systems; `table_wanted` requests the table, to select more records.
+    """Comparison of cards and systems; the signal `table_wanted` asks the tab for the table, to select more records.
 
     Entries are stored by id: `accelerators:rtx-4090`, `systems:dgx-h100`. The number of cards is the plan's unless the
     id names another (`accelerators:rtx-3090@2`); the number of systems is 1 unless it does (`systems:dgx-h100@2`).
@@ -125,7 +125,7 @@ class ComparePage(QWidget):
         self._store_compared_ids(tuple(names_in_order)[-MAX_COMPARED:])
 
     def offer(self, anchor: QWidget) -> SearchPopover:
-        """Open a list of all cards and systems below `anchor`, to add an entry."""
+        """Open a list of all cards and systems below the widget `anchor`; the chosen one is added to the comparison."""
         choices, hint = hardware_choices(self._workspace), "Search accelerators and systems, or: 2 x DGX H100"
         popover = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
         popover.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -117,7 +117,7 @@ def _may_wrap(cell: ComparedCell | None) -> TypeGuard[ComparedCell]:
 
 
 class _CellDelegate(QStyledItemDelegate):
-    """Paints a figure with its bar: bold with a check mark if it is best, pale if all figures in the row are equal."""
+    """Paints a figure with its bar: bold with a check mark if best in its row, pale if all in the row are equal."""
 
     def __init__(self, model: CompareModel, theme: Theme, parent: QObject) -> None:
         super().__init__(parent)
@@ -166,7 +166,7 @@ class _CellDelegate(QStyledItemDelegate):
 
 
 class CompareTable(QTableView):
-    """Comparison table: `used` and `removed` carry an entry's index, `counted` the change of the number of cards."""
+    """Comparison table; signals `used` and `removed` carry an entry's index, `counted` the change in its card count."""
 
     used = Signal(int)
     removed = Signal(int)
@@ -214,7 +214,7 @@ class CompareTable(QTableView):
         return pixmap
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Use the current entry with Enter, remove the entry with Delete, change its count with + and -."""
+        """Put the current entry into the plan (Enter), remove it (Delete), or change its number of cards (+ and -)."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.used.emit(self.place)
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):

@@ -92,7 +92,7 @@ class EmptyResult(QWidget):
     def explain(
         self, removable: tuple[FilterCondition, int] | None, active: Sequence[FilterCondition], about: str = ""
     ) -> None:
-        """Explain why no record matches: name the `removable` condition with its matches, or all `active` conditions.
+        """Explain why no record matches: name the `removable` condition, or else all `active` conditions.
 
         `removable` is a condition with the number of records that match without it. `about` explains why the catalog
         has no records for the search term.

@@ -24,7 +24,7 @@ from planner.present.memory.verdict import fewest_cards_note, memory_answer, ver
 
 @dataclass(frozen=True, slots=True)
 class RecordSummary:
-    """Texts that describe a card or system; `use` is the label of the button that puts it into the plan, or empty."""
+    """Texts about a card or system; `use` labels the button that puts the record into the plan; empty hides it."""
 
     name: str
     kind: str
@@ -45,7 +45,7 @@ class RecordSummary:
 
 
 def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = DEFAULT_CIRCUIT) -> RecordSummary:
-    """Describe a card, with the verdict for `plan` moved to this card.
+    """Describe a card, with the verdict for `plan` on this card instead of its own.
 
     `circuit` is the electrical circuit that would power the plan's number of these cards.
     """
@@ -65,7 +65,7 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = D
 
 
 def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> RecordSummary:
-    """Describe a system, with the verdict for `plan` moved to the system's accelerators."""
+    """Describe a system, with the verdict for `plan` on the system's accelerators instead of its own cards."""
     system, gpu = row.system, row.gpu
     verdict, phrase, sentence = (
         None,
@@ -90,7 +90,7 @@ def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> RecordSumma
 
 
 def _detail_groups(row: GpuRow, count: int, catalog: Catalog, circuit: Circuit) -> tuple[DetailGroup, ...]:
-    """Return the details on prices, software, speeds and power, once their records have been loaded."""
+    """Return a card's details on prices, software, speeds and power; empty until the prices have been loaded."""
     if row.prices is None:
         return ()
     software, speeds = software_of(row.gpu, catalog.software), speeds_of(row.id, catalog.speeds)
@@ -109,7 +109,7 @@ def _verdict_with_texts(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict
 
 def _gpu_note_texts(gpu: Gpu) -> Iterator[str]:
     if gpu.preliminary:
-        yield "Announced; figures may change."
+        yield "This product is announced; its figures may change."
     if gpu.segment == "tpu":
         yield OTHER_HARDWARE["TPU"]
 

@@ -123,7 +123,7 @@ class FigureList(QWidget):
         top = 0
         common_origin = _most_common_origin(self._groups) if self._with_sources else ""
         if common_origin:
-            words = f"Source, unless stated otherwise: {_breakable_line(common_origin)}"
+            words = f"Source, unless stated otherwise: {_slash_breakable_line(common_origin)}"
             preface = self._placed_text(QRect(0, 0, width, _TALL), words, "muted", small=True)
             yield preface
             top = preface.place.bottom() + self._theme.spacing.medium
@@ -150,7 +150,9 @@ class FigureList(QWidget):
         if self._with_sources and detail.tooltip and (detail.exact or detail.origin != common_origin):
             below = max(title.place.bottom(), value.place.bottom()) + 1
             words = detail.tooltip if detail.origin != common_origin else detail.exact
-            yield self._placed_text(QRect(0, below, width, _TALL), _breakable_line(words), "muted", detail, small=True)
+            yield self._placed_text(
+                QRect(0, below, width, _TALL), _slash_breakable_line(words), "muted", detail, small=True
+            )
 
     def _title_beside_value(self, detail: Detail, top: int, width: int) -> tuple[_PaintedText, _PaintedText]:
         room = width - self._theme.spacing.small
@@ -213,7 +215,7 @@ def _most_common_origin(groups: Sequence[DetailGroup]) -> str:
     return max(origins, key=origins.__getitem__, default="")
 
 
-def _breakable_line(text: str) -> str:
+def _slash_breakable_line(text: str) -> str:
     return text.replace("/", f"/{_BREAK}").replace("\n", " · ")
 
 
@@ -247,7 +249,7 @@ class DetailPane(QWidget):
         self.clear()
 
     def clear(self) -> None:
-        """Show the hint instead of a record."""
+        """Show the hint to select a row instead of a record."""
         self._described = None
         self._body.hide()
         self._nothing.show()

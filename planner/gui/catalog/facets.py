@@ -172,7 +172,7 @@ class RangeSlider(QWidget):
         self._drag_handle_to(x)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Drag the handle, at most to the other handle."""
+        """Drag the grabbed handle, at most to the position of the other handle."""
         self._drag_handle_to(event.position().x())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -378,7 +378,7 @@ def _facet_values(kind: RecordKind, facet: str, rows: Sequence[Any]) -> list[tup
     """Return the values of a facet with their titles, most frequent first, unknown last."""
     counted = Counter(map(kind.facets[facet].read, map(kind.record_of, rows)))
     ordered = sorted(counted.most_common(), key=lambda pair: pair[0] is None)
-    return [(value, kind.facet_words(facet, value)) for value, _ in ordered]
+    return [(value, kind.facet_value_text(facet, value)) for value, _ in ordered]
 
 
 def _range_title(kind: RecordKind, key: str) -> str:

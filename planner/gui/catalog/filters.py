@@ -27,12 +27,12 @@ _RENT_STOPS: Final = (
     *(0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75),
     *(1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0),
 )
-"""Slider stops in USD per card and hour; not prices."""
+"""Stops of the slider for rental prices, in USD per card and hour; the numbers are not actual prices."""
 
 
 @dataclass(frozen=True, eq=False)
 class RecordKind:
-    """Filterable kind of record: its columns, its query vocabulary with the facets, and the offered ranges.
+    """Kind of catalog record, card or system: its columns, its query schema with facets, and its range filters.
 
     `record_of` returns the record in a table row. `first` lists the facets above the ranges. `scales` has slider stops
     for columns without values at first; `like` maps a column to another column with the same stops. `value_words`
@@ -58,14 +58,14 @@ class RecordKind:
 
     @cached_property
     def units(self) -> Mapping[str, float]:
-        """Return by numeric column the factor from its display unit to its base unit."""
+        """Return the factor that converts each numeric column's display unit to its base unit, by column key."""
         return {key: column.per_unit for key, column in self.columns.items() if column.is_number}
 
-    def facet_words(self, facet: str, value: str | None) -> str:
+    def facet_value_text(self, facet: str, value: str | None) -> str:
         """Return the display name for a value of a facet."""
         return fmt.UNKNOWN if value is None else self.value_words.get(facet, {}).get(value, value)
 
-    def amount_words(self, key: str, value: float) -> str:
+    def amount_text(self, key: str, value: float) -> str:
         """Format a column value with its unit: `24 GiB`, `$1,000`, `2022`."""
         if key == "year":
             return f"{value:.0f}"
@@ -74,9 +74,9 @@ class RecordKind:
 
     def range_text(self, key: str, low: float | None, high: float | None) -> str:
         """Format the bounds of a column: `from 24 GiB`."""
-        return range_text(low, high, lambda value: self.amount_words(key, value))
+        return range_text(low, high, lambda value: self.amount_text(key, value))
 
-    def bound_words(self, key: str, low: float | None, high: float | None) -> str:
+    def bounds_text(self, key: str, low: float | None, high: float | None) -> str:
         """Format the bounds of a column with its title: `Memory from 24 GiB`."""
         return f"{self.columns[key].title} {self.range_text(key, low, high)}"
 
@@ -102,7 +102,7 @@ CARDS: Final = RecordKind(
     like={"street": "price", "used": "price"},
     value_words={"segment": SEGMENT_TITLES},
 )
-"""Filters of accelerators; the sliders of street and used prices have the stops of launch prices."""
+"""Accelerators as a kind of record; the sliders of street and used prices have the stops of the launch price."""
 
 
 class ValueRange(Spec):
@@ -146,15 +146,15 @@ class RecordFilter(Spec):
 
     @property
     def by_name_only(self) -> bool:
-        """Return whether the filter consists of search words only."""
+        """Return whether the filter has only search words: no bounds, facets or switches."""
         return not self.parsed.bounds and self.with_query(text="").is_empty
 
     def with_query(self, **changes: object) -> Self:
-        """Return a copy of the filter with changed query fields."""
+        """Return a copy of the filter with the query fields in `changes` replaced."""
         return self.evolve(query=self.query.evolve(**changes))
 
     def with_bounds(self, key: str, low: float | None, high: float | None) -> Self:
-        """Return a copy of the filter with other bounds for the column `key`."""
+        """Return a copy of the filter with the bounds `low` and `high` for the column `key`."""
         others = {name: bounds for name, bounds in self.bounds.items() if name != key}
         new_bounds = {} if low is None and high is None else {key: ValueRange(low=low, high=high)}
         return self.evolve(bounds={**others, **new_bounds})
@@ -207,7 +207,7 @@ class NameSearch:
         self._texts = tuple((record.id, record.search_text) for record in records)
 
     def ids_containing(self, text: str) -> frozenset[str]:
-        """Return the ids of the records that contain every word of `text`, as `select` does."""
+        """Return the ids of the records that contain every word of `text`, by the rules of the function `select`."""
         found: Sequence[tuple[str, str]] = self._texts
         for word in text.lower().split():
             found = [pair for pair in found if word in pair[1]]
@@ -237,7 +237,7 @@ def conditions(current: RecordFilter) -> tuple[FilterCondition, ...]:
     for facet in current.kind.facets:
         found.extend(_facet_conditions(current, facet))
     for key, bounds in current.bounds.items():
-        words = current.kind.bound_words(key, bounds.low, bounds.high)
+        words = current.kind.bounds_text(key, bounds.low, bounds.high)
         found.append(FilterCondition(key, words, current.with_bounds(key, None, None)))
     return tuple(found)
 
@@ -247,14 +247,14 @@ TOGGLES: Final = {
     "confirmed": ("Confirmed", "Hide un&verified"),
     "released": ("Not preliminary", "Hide &preliminary"),
 }
-"""The switches by field: name as a condition, and label of the check box."""
+"""For each switch, by filter field: the name of its condition, and the label of its check box."""
 
 TOGGLE_TIPS: Final = {
     "only_fitting": "Hide records on which the plan does not fit",
     "confirmed": "Hide records that no second source confirms or about which sources disagree",
     "released": "Hide announced products, whose figures may still change",
 }
-"""Tooltips of the switches."""
+"""Tooltips of the switches, by filter field."""
 
 
 def grouped_conditions(current: RecordFilter) -> tuple[FilterCondition, ...]:
@@ -269,7 +269,7 @@ def grouped_conditions(current: RecordFilter) -> tuple[FilterCondition, ...]:
 
 
 def blocking_condition(current: RecordFilter, rows: Sequence[Any], latest: str) -> tuple[FilterCondition, int] | None:
-    """Return a condition whose removal leaves rows, and the number of rows; try the `latest` condition first."""
+    """Return a condition without which rows match, and their number, or None; the condition `latest` is tried first."""
     candidates = sorted(grouped_conditions(current), key=lambda condition: condition.key != latest)
     counted = ((condition, len(condition.lifted.passing(rows))) for condition in candidates)
     return next(((condition, count) for condition, count in counted if count), None)
@@ -277,7 +277,7 @@ def blocking_condition(current: RecordFilter, rows: Sequence[Any], latest: str) 
 
 def _search_condition(current: RecordFilter, number: int, bound: SearchBound) -> FilterCondition:
     lifted = current.with_query(text=bound.rest)
-    return FilterCondition(f"asked-{number}", current.kind.bound_words(bound.key, bound.low, bound.high), lifted)
+    return FilterCondition(f"asked-{number}", current.kind.bounds_text(bound.key, bound.low, bound.high), lifted)
 
 
 def _facet_conditions(current: RecordFilter, facet: str) -> list[FilterCondition]:
@@ -294,8 +294,8 @@ def _facet_conditions(current: RecordFilter, facet: str) -> list[FilterCondition
 
 
 def _value_title(kind: RecordKind, facet: str, value: str | None) -> str:
-    """Return the name of a facet value on its own; an unknown value is named together with its facet."""
-    words = kind.facet_words(facet, value)
+    """Return a facet value's name as it stands without its facet; an unknown value is named with its facet."""
+    words = kind.facet_value_text(facet, value)
     return f"{kind.facets[facet].title} {words}" if value is None else words
 
 
@@ -304,7 +304,7 @@ def _without_facet(current: RecordFilter, facet: str) -> RecordFilter:
 
 
 def round_stops(values: Sequence[float]) -> tuple[float, ...]:
-    """Return slider stops at round numbers from below the smallest to above the largest value, spaced by ratio."""
+    """Return round slider stops, spaced by ratio, from below the smallest of `values` to above the largest."""
     known = [value for value in values if value > 0]
     if not known:
         return 0.0, 1.0

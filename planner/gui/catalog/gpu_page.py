@@ -72,7 +72,7 @@ class GpuPage(Page):
             self.workspace.answer(f"card {record.gpu.name}", {"gpu": record.id})
 
     def planned(self) -> str | None:
-        """Return the plan's card; without a card, the smallest card on which the plan fits."""
+        """Return the id of the plan's card; without a card, of the smallest card on which the plan fits."""
         plan, catalog = self.workspace.plan, self.workspace.catalog
         if plan.gpu is not None or self.table.current_id is not None:
             return plan.gpu
@@ -112,7 +112,7 @@ class GpuPage(Page):
         self.table.setFocus()
 
     def use_circuit(self, key: str) -> None:
-        """Compute power builds for another electrical circuit, and store the circuit in the settings."""
+        """Show the cards' power needs for the electrical circuit `key`, and store the circuit in the settings."""
         self.workspace.settings.update_catalog(circuit=key)
         self.describe_current()
 
@@ -128,7 +128,7 @@ class GpuPage(Page):
         return menu
 
     def about(self, text: str) -> str:
-        """Explain why FPGAs and other accelerators in the search text are not in the catalog."""
+        """Explain why FPGAs and other accelerators that the search `text` names are not in the catalog."""
         return describe_other_hardware(text)
 
     def plain_rows(self) -> list[GpuRow]:

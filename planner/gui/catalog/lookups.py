@@ -54,7 +54,7 @@ class Lookups(QObject):
         self._jobs_timer.timeout.connect(self._start_job_lookup)
 
     def follow(self) -> None:
-        """Start the background computations that the current plan and catalog still need."""
+        """Start those background computations whose results for the current plan and catalog are missing."""
         catalog = self._workspace.catalog
         plan = _without_card(self._workspace.plan)
         if self._jobs_input is None or self._jobs_input[0] != plan or self._jobs_input[1] is not catalog:

@@ -44,7 +44,7 @@ _NO_HARDWARE: Final = OwnHardware()
 
 
 class _CardDialog(QDialog):
-    """Base class of forms for one card; `save` stores the input, or raises an error if a value is not allowed.
+    """Base class of dialogs that edit one card; `save` stores the input, or raises an error if a value is not allowed.
 
     `fields` maps the field names in errors to the input widgets.
     """
@@ -72,7 +72,7 @@ class _CardDialog(QDialog):
         )
 
     def event(self, event: QEvent) -> bool:
-        """Grow with the messages below the fields, which Qt does not do for wrapped labels."""
+        """Grow the dialog when a message appears below a field; Qt does not do so for wrapped labels."""
         handled = super().event(event)
         layout = self.layout()
         if event.type() == QEvent.Type.LayoutRequest and layout is not None:
@@ -142,7 +142,7 @@ class ChangeDialog(_CardDialog):
             self.note.set_value(change.note)
 
     def save(self) -> None:
-        """Store the user's values, or remove them if all fields are empty."""
+        """Store the user's values for the card, or remove the stored values if all fields are empty."""
         values = {
             "purchase_price_usd": self.paid.value,
             "power_limit_watts": self.limit.value,
@@ -223,25 +223,27 @@ class OwnCards:
         self._current, self._show, self._today = current, show, today
 
     def ask_change(self) -> QDialog | None:
-        """Open the form for the user's values for the current card, if a card is selected."""
+        """Open the form for the user's own values of the selected card; None without a selected card."""
         gpu = self._current()
         if gpu is None:
             return None
         with self._workspace.reporting():
             change = _read_own_hardware().change_of(gpu.id)
-            return self._opened_dialog(
+            return self._opened_and_returned_dialog(
                 ChangeDialog(self._theme, gpu, change, self._change_saver(gpu), self._today_text(), self._parent)
             )
         return None
 
     def ask_new(self) -> QDialog | None:
-        """Open the form for a new card based on the current card, if a card is selected."""
+        """Open the form for a new card based on the selected card; None without a selected card."""
         gpu = self._current()
         if gpu is None:
             return None
         with self._workspace.reporting():
             base = self._without_own_values(gpu)
-            return self._opened_dialog(NewCardDialog(self._theme, base, self.add, self._today_text(), self._parent))
+            return self._opened_and_returned_dialog(
+                NewCardDialog(self._theme, base, self.add, self._today_text(), self._parent)
+            )
         return None
 
     def add(self, card: Gpu) -> None:
@@ -257,7 +259,7 @@ class OwnCards:
         self._show(card.id)
 
     def ask_forget(self) -> QMessageBox | None:
-        """Ask whether to delete the user's values for the current card, or the whole card if user-defined."""
+        """Ask whether to delete the user's values for the selected card, or the whole card if it is user-defined."""
         gpu = self._current()
         if gpu is None:
             return None
@@ -274,7 +276,7 @@ class OwnCards:
             self._write_own_hardware(_read_own_hardware().without(gpu_id))
 
     def add_from(self, path: Path) -> None:
-        """Import cards and values from a file; they replace existing cards and values with the same id."""
+        """Import user-defined cards and values from a file, replacing existing cards and values with the same ids."""
         with self._workspace.reporting():
             added = read_own(path, self._today())
             self._write_own_hardware(_read_own_hardware().merged_with(added), added, path)
@@ -297,7 +299,7 @@ class OwnCards:
             self.export_to(Path(chosen))
 
     def _ask_deletion(self, gpu: Gpu, deleted_text: str) -> QMessageBox:
-        def on_answer(agreed: bool) -> None:
+        def delete_if_agreed(agreed: bool) -> None:
             if agreed:
                 self.forget(gpu.id)
 
@@ -307,14 +309,14 @@ class OwnCards:
             f"This will be deleted: {deleted_text}. It cannot be undone; “Export your cards…” keeps a copy.",
             QPushButton("&Delete"),
             self._parent,
-            on_answer,
+            delete_if_agreed,
         )
         box.finished.connect(box.deleteLater)
         box.open()
         return box
 
     def _without_own_values(self, gpu: Gpu) -> Gpu:
-        """Return the card without the user's values, which do not apply to another card."""
+        """Return `gpu` without the user's own values, which do not apply to a new card that is based on it."""
         own = _read_own_hardware()
         if own.change_of(gpu.id) is None:
             return gpu
@@ -347,7 +349,7 @@ class OwnCards:
         write_own(own_hardware_file(), own)
         self._workspace.set_catalog(changed)
 
-    def _opened_dialog(self, dialog: QDialog) -> QDialog:
+    def _opened_and_returned_dialog(self, dialog: QDialog) -> QDialog:
         dialog.open()
         return dialog
 

@@ -121,7 +121,7 @@ class Page(QWidget):
         raise NotImplementedError
 
     def planned(self) -> str | None:
-        """Return the id of the record in the plan, or of an initial record; None without such a record."""
+        """Return the id of the record in the plan, else of the record to select at first, or None without either."""
         raise NotImplementedError
 
     @property
@@ -146,7 +146,7 @@ class Page(QWidget):
             self.searched.emit(new_filter.query.text)
 
     def about(self, _text: str) -> str:
-        """Explain a search term for which the page has no records."""
+        """Explain why the page has no records for what the search text names; empty without an explanation."""
         return ""
 
     @Slot()
@@ -220,7 +220,7 @@ class Page(QWidget):
         self.count_facets()
 
     def refresh(self, _evaluation: Evaluation) -> None:
-        """Update for the plan; when the plan changes its card or system, that record is selected."""
+        """Update the records for the plan; a card or system that is new in the plan is selected."""
         if self._hardware is not self.workspace.catalog.hardware:
             self._hardware = self.workspace.catalog.hardware
             rows = self.plain_rows()
@@ -249,7 +249,7 @@ class Page(QWidget):
         self.comparison_wanted.emit(tuple(chosen or current))
 
     def restore(self, sizes: Sequence[int]) -> None:
-        """Restore the table layout and the pane widths from the settings; `sizes` are the default widths.
+        """Restore the table layout and the pane widths from the settings; `sizes` are the default pane widths.
 
         Stored widths for another number of panes, from an older version, are ignored.
         """

@@ -65,7 +65,7 @@ class SavedFilters(QMenu):
             self._store_filters({**self._saved_by_name, name.strip(): saved_filter})
 
     def rename(self, name: str, other: str) -> None:
-        """Rename a filter; a name that is already taken is reported in the window."""
+        """Rename the filter `name` to `other`; an error is shown in the window if `other` is already taken."""
         new_name = other.strip()
         if not new_name or new_name == name:
             return
@@ -89,7 +89,7 @@ class SavedFilters(QMenu):
             self.save(name)
 
     def ask_other_name(self, name: str) -> None:
-        """Ask for another name of the filter `name`."""
+        """Ask for a new name for the saved filter `name`, and rename the filter."""
         other, agreed = QInputDialog.getText(self, "Rename", "Name", text=name)
         if agreed:
             self.rename(name, other)

@@ -10,7 +10,7 @@ View = Literal["table", "scatter", "compare"]
 
 
 class PlotChoice(Spec):
-    """Columns of a scatter plot, by key; `size` and `color` may be empty."""
+    """Keys of the columns that a scatter plot shows; the keys `size` and `color` may be empty."""
 
     x: str = "price"
     y: str = "bandwidth"
@@ -22,7 +22,7 @@ class PlotChoice(Spec):
 
 
 class CatalogSettings(Spec):
-    """State of the Catalog tab. Saved filters stay raw JSON and are validated when they are applied."""
+    """Stored state of the Catalog tab; saved filters stay raw JSON, which is validated when a filter is applied."""
 
     view: View = "table"
     plots: dict[str, PlotChoice] = Field(default_factory=dict, description="by page")
@@ -33,5 +33,5 @@ class CatalogSettings(Spec):
     compared: tuple[str, ...] = Field(default=(), description="ids of the compared cards and systems")
     only_differences: bool = False
     circuit: str = Field(
-        default="120V-15A", description="circuit that powers builds, a key of `planner.hardware.power.CIRCUITS`"
+        default="120V-15A", description="electrical circuit of the builds, a key of `planner.hardware.power.CIRCUITS`"
     )

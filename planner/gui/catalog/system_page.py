@@ -20,7 +20,7 @@ _PANE_WIDTHS: Final = (206, 648, 276)
 
 
 def _row_itself(row: SystemRow) -> SystemRow:
-    """Return the row itself, which is the record that queries read."""
+    """Return `row` unchanged: queries read the row of a system as its record."""
     return row
 
 
@@ -81,7 +81,7 @@ class SystemPage(Page):
         return systems_sentence(self.workspace.plan.model.id, self.model.all_records)
 
     def planned(self) -> str | None:
-        """Return a system with the plan's cards, preferably as many; without such a system, the first row."""
+        """Return the id of a system with the plan's kind and, if possible, number of cards; else of the first row."""
         plan = self.workspace.plan
         alike = [row for row in self.model.records if row.gpu is not None and row.gpu.id == plan.gpu]
         exact = [row for row in alike if row.system.gpu_count == plan.count]

@@ -168,10 +168,10 @@ class CatalogTab(Tab):
         plan, catalog = self.workspace.plan, self.workspace.catalog
         fits, total = find_fits(plan, catalog), fmt.plural(len(catalog.hardware.gpus), "accelerator")
         smallest = catalog.hardware.gpu(fits[0].gpu_id).name if fits else ""
-        return fitting_sentence(plan.model.id, len(fits), f"{total}{_count_on_each_text(plan.count)}", smallest)
+        return fitting_sentence(plan.model.id, len(fits), f"{total}{_record_count_text(plan.count)}", smallest)
 
     def about_card(self) -> OwnCards:
-        """Show the accelerators and return the actions on the current card."""
+        """Show the accelerators, and return the editor of the user's own data about the selected card."""
         if self.view == "compare" or self.page is not self.gpus:
             self._show_accelerators()
         return self.gpus.own
@@ -250,5 +250,5 @@ class CatalogTab(Tab):
         menu.popup(self.bar.columns.mapToGlobal(self.bar.columns.rect().bottomLeft()))
 
 
-def _count_on_each_text(count: int) -> str:
+def _record_count_text(count: int) -> str:
     return f" ({fmt.integer(count)} of each)" if count > 1 else ""

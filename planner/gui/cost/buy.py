@@ -30,7 +30,7 @@ _SHARE: Final = (0.0, 100.0)
 
 
 class BuyQuestions(MoneyQuestions):
-    """The form for every figure of owning; an empty field has the location's default as its placeholder."""
+    """Form for the costs of owning cards; an empty field shows the location's default as its placeholder."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
@@ -42,25 +42,27 @@ class BuyQuestions(MoneyQuestions):
         self._add_financing(LabelledForm(theme))
 
     def refresh(self) -> None:
-        """Show the plan's terms, and the location's defaults in empty fields."""
+        """Show the plan's terms of owning, and the location's defaults in empty fields."""
         place = self.workspace.catalog.cost.ownership(self.terms.buy.place)
         for name, (field, scale) in self._from_place.items():
             figure: Figure = getattr(place, name)
             field.set_placeholder(fmt.plain(figure.value / scale))
             field.setToolTip(f"{figure.source}{f', {fmt.date(figure.date)}' if figure.date else ''}")
         tariff = self.workspace.catalog.cost.region(self.terms.region).tariff(place.tariff_kind)
-        self._set_default("buy.tariff_usd_per_kwh", None if tariff is None else tariff.value)
+        self._show_default_as_placeholder("buy.tariff_usd_per_kwh", None if tariff is None else tariff.value)
         super().refresh()
 
     def show_prices(self, estimate: CostEstimate | None) -> None:
-        """Show the assumed prices of a card and of a server as the placeholders of the empty fields."""
+        """Show the assumed prices of one card and of one server as the placeholders of the empty price fields."""
         own = estimate.result.own if estimate else None
         bought = {} if own is None else {term.name: term.usd for term in own.upfront}
         for path, name in (("buy.card_price_usd", "cards"), ("buy.server_price_usd", "servers")):
-            count = _piece_count(estimate, name)
-            self._set_default(path, bought[name] / count if name in bought and count else None, "not used")
+            count = _bought_count(estimate, name)
+            self._show_default_as_placeholder(
+                path, bought[name] / count if name in bought and count else None, "not used"
+            )
 
-    def _set_default(self, path: str, value: float | None, without_value: str = fmt.UNKNOWN) -> None:
+    def _show_default_as_placeholder(self, path: str, value: float | None, without_value: str = fmt.UNKNOWN) -> None:
         field = self.field(path)
         if isinstance(field, DecimalField):
             field.set_placeholder(without_value if value is None else fmt.plain(value))
@@ -75,33 +77,56 @@ class BuyQuestions(MoneyQuestions):
 
     def _add_purchase(self, form: LabelledForm) -> None:
         self.ask_choice(form, "buy.place", "Locat&ion", _PLACES, "Sets the default of every empty field.")
-        hint = "Their price is not counted again: what remains is their electricity."
+        hint = "The price of cards that you own already is not counted, only their electricity."
         self.ask_choice(form, "buy.owned", "I own the cards", YES_OR_NO, hint)
-        hint = "Your price of one card."
+        hint = "The price that you pay for one card."
         self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "from the catalog")
-        hint = "Price of a server with its cards; replaces the price of the cards."
+        hint = "Price of a server including its cards; replaces the price of the cards."
         self.ask_number(form, "buy.server_price_usd", "Server price, $", (0.01, 1e8), hint, "from the catalog")
         self.add_section("Owning", form, _location_summary, opened=True)
 
     def _add_infrastructure(self, form: LabelledForm) -> None:
         figure = partial(self._ask_location_figure, form)
-        figure("host_factor", "Server cost per GPU cost", (1, 10), "Price of a server divided by that of its cards.")
-        figure("network_share", "Network, %", (0, 99), "Share of the price of a cluster of two or more servers.", 0.01)
-        figure("rack_usd_per_server", "Rack, $ per server", (0, 1e7), "Rack, power strips, UPS, room.")
-        figure("tax_fraction", "Tax, %", _SHARE, "On all purchases.", 0.01)
-        figure("shipping_usd", "Shipping, $", _MILLIONS, "Once.")
-        figure("install_usd", "Installation, $", _MILLIONS, "Once.")
+        figure(
+            "host_factor",
+            "Server cost per GPU cost",
+            (1, 10),
+            "Price of a whole server divided by the price of its cards.",
+        )
+        figure(
+            "network_share",
+            "Network, %",
+            (0, 99),
+            "Network's share of the price of a cluster of two or more servers.",
+            0.01,
+        )
+        figure(
+            "rack_usd_per_server",
+            "Rack, $ per server",
+            (0, 1e7),
+            "Cost of rack, power strips, UPS and room, per server.",
+        )
+        figure("tax_fraction", "Tax, %", _SHARE, "Sales tax on all purchases.", 0.01)
+        figure("shipping_usd", "Shipping, $", _MILLIONS, "Shipping cost, paid once.")
+        figure("install_usd", "Installation, $", _MILLIONS, "Installation cost, paid once.")
         self.add_section("Infrastructure", form, lambda _terms: "server, network, rack, tax", opened=False)
 
     def _add_power(self, form: LabelledForm) -> None:
         figure = partial(self._ask_location_figure, form)
-        regions = PickerField(self.theme, self._regions, self._region_name, "Search regions")
+        regions = PickerField(self.theme, self._region_choices, self._region_name, "Search regions")
         self.ask(form, "region", "Region", regions, "Region of the electricity tariff and carbon intensity.")
-        hint = "Your electricity price."
+        hint = "Your electricity price; empty means the region's tariff."
         self.ask_number(form, "buy.tariff_usd_per_kwh", "Tariff, $/kWh", (0, 5), hint, "regional tariff")
-        figure("pue", "PUE", (1, 4), "Electricity of the facility divided by that of the machines.")
-        figure("active_power_fraction", "Power in use, %", (1, 100), "Share of the power at full load.", 0.01)
-        figure("idle_power_fraction", "Power when idle, %", _SHARE, "Share of the power at full load.", 0.01)
+        figure(
+            "pue",
+            "PUE",
+            (1, 4),
+            "Power usage effectiveness: electricity of the facility divided by that of the machines.",
+        )
+        figure(
+            "active_power_fraction", "Power in use, %", (1, 100), "Power while in use, as a share of full load.", 0.01
+        )
+        figure("idle_power_fraction", "Power when idle, %", _SHARE, "Power while idle, as a share of full load.", 0.01)
         hint = "Whether machines are switched off while nothing runs."
         self.ask_choice(form, "buy.switched_off_when_idle", "Off when idle", _OFF_WHEN_IDLE, hint)
         self.add_section("Power", form, lambda terms: self._region_name(terms.region), opened=False)
@@ -113,30 +138,50 @@ class BuyQuestions(MoneyQuestions):
             "Choose this before you change that price."
         )
         self.ask_choice(form, "buy.colocation_power", "Colocation power", _POWER, hint)
-        figure("colocation_usd_per_kw_month", "Colocation, $/kW·m", (0, 5_000), "Per month and kW of full load.")
-        figure("operations_fraction_per_year", "Operations, % per year", _SHARE, "Of the purchase price.", 0.01)
-        figure("support_fraction_per_year", "Support, % per year", _SHARE, "Of the purchase price.", 0.01)
-        figure("spares_fraction_per_year", "Spares, % per year", _SHARE, "Of the cards' price.", 0.01)
-        figure("insurance_fraction_per_year", "Insurance, % per year", _SHARE, "Of the purchase price.", 0.01)
-        figure("staff_usd_per_year", "Staff, $ per year", _MILLIONS, "Staff cost for these machines.")
-        figure("licence_usd_per_gpu_year", "Licenses, $/card", (0, 1e5), "For software, per year.")
+        yearly = "Yearly cost as a share of the purchase price."
+        figure(
+            "colocation_usd_per_kw_month",
+            "Colocation, $/kW·m",
+            (0, 5_000),
+            "Colocation price per month and kW of full load.",
+        )
+        figure("operations_fraction_per_year", "Operations, % per year", _SHARE, yearly, 0.01)
+        figure("support_fraction_per_year", "Support, % per year", _SHARE, yearly, 0.01)
+        figure(
+            "spares_fraction_per_year",
+            "Spares, % per year",
+            _SHARE,
+            "Yearly cost as a share of the cards' price.",
+            0.01,
+        )
+        figure("insurance_fraction_per_year", "Insurance, % per year", _SHARE, yearly, 0.01)
+        figure("staff_usd_per_year", "Staff, $ per year", _MILLIONS, "Yearly cost of staff for these machines.")
+        figure("licence_usd_per_gpu_year", "Licenses, $/card", (0, 1e5), "Software licenses per card and year.")
         self.add_section("Running costs", form, lambda _terms: "operations, support, staff", opened=False)
 
     def _add_financing(self, form: LabelledForm) -> None:
-        self.ask_number(form, "horizon_years", "Owned for, years", (0.05, 30), "Time until the cards are sold.")
-        hint = "Annual rate at which later payments are discounted."
+        self.ask_number(
+            form, "horizon_years", "Owned for, years", (0.05, 30), "Years from purchase until the cards are sold."
+        )
+        hint = "Annual rate at which future payments are discounted."
         self.ask_number(form, "discount_rate", "Discount, % per year", (0, 99), hint, scale=0.01)
         hint = "Resale value as a share of the cards' price."
         self.ask_number(form, "buy.resale_share", "Resale, %", _SHARE, hint, "from the price trend", 0.01)
-        self.ask_number(form, "buy.loan_fraction", "Loan, %", _SHARE, "Of the purchase price.", scale=0.01)
-        self.ask_number(form, "buy.loan_rate", "Interest, % per year", (0, 99), "Of the loan.", scale=0.01)
-        self.ask_number(form, "buy.loan_years", "Loan term, years", (0.05, 30), "Repaid in equal installments.")
-        hint = "For accounting; the decision is based on cash."
+        self.ask_number(form, "buy.loan_fraction", "Loan, %", _SHARE, "Share of the purchase price.", scale=0.01)
+        self.ask_number(form, "buy.loan_rate", "Interest, % per year", (0, 99), "Interest on the loan.", scale=0.01)
+        self.ask_number(
+            form,
+            "buy.loan_years",
+            "Loan term, years",
+            (0.05, 30),
+            "Years in which the loan is repaid in equal installments.",
+        )
+        hint = "Depreciation method for accounting; the decision is based on payments."
         self.ask_choice(form, "buy.depreciation", "Depreciation", _METHODS, hint)
-        self.ask_number(form, "buy.depreciation_years", "Depreciation, years", (0.05, 30), "For accounting.")
+        self.ask_number(form, "buy.depreciation_years", "Depreciation, years", (0.05, 30), "Years of depreciation.")
         self.add_section("Financing", form, _financing_summary, opened=False)
 
-    def _regions(self) -> list[Choice]:
+    def _region_choices(self) -> list[Choice]:
         cost = self.workspace.catalog.cost
         codes = dict.fromkeys(record.code for record in cost.energy)
         return [Choice(code, cost.region(code).name, _tariffs_text(cost.region(code)), words=code) for code in codes]
@@ -146,7 +191,7 @@ class BuyQuestions(MoneyQuestions):
 
 
 def _tariffs_text(region: Region) -> str:
-    """Return a region's tariffs and carbon: `$0.34 household, $0.20 industrial, 380 g CO₂ per kWh`."""
+    """Return a region's tariffs and carbon intensity: `$0.34 household, $0.20 industrial, 380 g CO₂ per kWh`."""
     parts = (
         f"{fmt.money(region.household.value)} household" if region.household else "",
         f"{fmt.money(region.industrial.value)} industrial" if region.industrial else "",
@@ -155,8 +200,8 @@ def _tariffs_text(region: Region) -> str:
     return ", ".join(filter(None, parts)) or fmt.UNKNOWN
 
 
-def _piece_count(estimate: CostEstimate | None, name: str) -> int | None:
-    """Return the number of cards or servers that are bought, or None if it is unknown."""
+def _bought_count(estimate: CostEstimate | None, name: str) -> int | None:
+    """Return the number of bought cards or servers (`name` is `cards` or `servers`), or None if it is unknown."""
     machines = estimate.result.machines if estimate else None
     return None if machines is None else machines.cards if name == "cards" else machines.owned
 

@@ -24,7 +24,7 @@ from planner.gui.workspace import Workspace
 
 
 class CostControls(QWidget):
-    """The scrolling forms above the buttons; the tab connects all buttons except Reset."""
+    """Left column of the Cost tab: forms above buttons. The tab connects the buttons except Reset."""
 
     def __init__(self, workspace: Workspace, theme: Theme, width: int) -> None:
         super().__init__()
@@ -32,7 +32,9 @@ class CostControls(QWidget):
         self.job = JobQuestions(workspace, theme)
         self.rent = RentQuestions(workspace, theme)
         self.buy = BuyQuestions(workspace, theme)
-        self.recommend = push_button("Ch&oose for me…", "Compare every card, number of cards and offer for this job.")
+        self.recommend = push_button(
+            "Ch&oose for me…", "Compare all cards, numbers of cards and rental offers for this job."
+        )
         self.prices = push_button("Pri&ces…", "Show the age of the prices, fetch new ones, or add your own offers.")
         self.copy = push_button("Cop&y", "Copy or save the answer.")
         self._reset = push_button("Re&set", "Reset every field of this column to its default.")
@@ -42,18 +44,18 @@ class CostControls(QWidget):
 
     @property
     def questions(self) -> tuple[MoneyQuestions, ...]:
-        """Return the three forms."""
+        """Return the forms for the job, renting and owning."""
         return self.job, self.rent, self.buy
 
     def refresh(self) -> None:
-        """Show the plan's terms."""
+        """Show the plan's cost terms in the forms."""
         for questions in self.questions:
             questions.refresh()
         plan = self._workspace.plan
         self._reset.setEnabled(plan.cost != CostTerms() or plan.timing.measured is not None)
 
     def point_to(self, path: str, reason: str) -> None:
-        """Show at the field with this path why there is no answer."""
+        """Show the `reason` for a missing answer below the field at `path`, such as `rent.offer`."""
         for questions in self.questions:
             if path in questions.paths:
                 questions.field(path).show_problem(reason)
@@ -66,7 +68,7 @@ class CostControls(QWidget):
             self._workspace.apply("reset cost terms", cost=CostTerms(), timing=timing)
 
     def _lay_out(self, theme: Theme) -> None:
-        column = in_column((self._scrolled(theme), 1), hairline(Qt.Orientation.Horizontal), owner=self, spacing=0)
+        column = in_column((self._scrolled_forms(theme), 1), hairline(Qt.Orientation.Horizontal), owner=self, spacing=0)
         buttons = in_row(
             self.recommend,
             self.prices,
@@ -79,7 +81,7 @@ class CostControls(QWidget):
         column.addLayout(buttons)
         set_tab_order((*tab_stops(self._column), *tab_stops(buttons)))
 
-    def _scrolled(self, theme: Theme) -> ScrollColumn:
+    def _scrolled_forms(self, theme: Theme) -> ScrollColumn:
         body = QWidget()
         self._column = in_column(
             *self.questions, STRETCH, owner=body, margins=theme.spacing.medium, spacing=theme.spacing.small

@@ -11,7 +11,7 @@ _ROOM: Final = 1.06
 
 @dataclass(frozen=True, slots=True)
 class CostBand:
-    """The 10th and 90th percentiles at ascending times."""
+    """Lower and upper bounds of a cumulative cost in USD, at ascending times in years."""
 
     years: tuple[float, ...]
     low_usd: tuple[float, ...]
@@ -20,7 +20,7 @@ class CostBand:
 
 @dataclass(frozen=True, slots=True)
 class CostCurve:
-    """Cumulative costs at ascending times, with the bands of the curve itself or, once available, of the draws."""
+    """Cumulative costs of renting and owning at ascending times, each with a band from its lower to its upper bound."""
 
     points: tuple[CostPoint, ...]
     break_even: BreakEven | None
@@ -29,17 +29,17 @@ class CostCurve:
 
     @property
     def horizon_years(self) -> float:
-        """Return the time of the last point, in years."""
+        """Return the time of the curve's last point, in years."""
         return self.points[-1].years
 
     @property
     def highest_usd(self) -> float:
-        """Return the upper end of the y axis."""
+        """Return the cost in USD at the upper end of the y axis."""
         return _ROOM * max(*self.rent_band.high_usd, *self.own_band.high_usd, 1.0)
 
     @property
     def crossing(self) -> tuple[float, float] | None:
-        """Return the break-even as years and USD, or None if it is not within the horizon."""
+        """Return the break-even point as years and USD, or None if the curves do not cross within the horizon."""
         years = None if self.break_even is None else self.break_even.years
         if years is None or not 0 < years <= self.horizon_years:
             return None
@@ -50,7 +50,7 @@ class CostCurve:
         return years, before.rent_usd + share * (after.rent_usd - before.rent_usd)
 
     def nearest(self, years: float) -> CostPoint:
-        """Return the point with the nearest time."""
+        """Return the curve's point whose time is nearest to `years`."""
         return min(self.points, key=lambda point: abs(point.years - years))
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
@@ -69,7 +69,7 @@ class CostCurve:
 
 
 def curve_with_bands(points: tuple[CostPoint, ...], break_even: BreakEven | None) -> CostCurve:
-    """Return the cost curve of `points`, with the bands from their low and high costs."""
+    """Return the cost curve of `points`, with bands from the points' low to high costs."""
     years = tuple(point.years for point in points)
     rent = CostBand(years, tuple(p.rent_low_usd for p in points), tuple(p.rent_high_usd for p in points))
     own = CostBand(years, tuple(p.own_low_usd for p in points), tuple(p.own_high_usd for p in points))
@@ -77,7 +77,7 @@ def curve_with_bands(points: tuple[CostPoint, ...], break_even: BreakEven | None
 
 
 def curve_with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
-    """Return `curve` with the 10th to 90th percentile bands from the Monte Carlo draws."""
+    """Return `curve` with bands from the 10th to the 90th percentile of the Monte Carlo draws."""
     drawn = simulation.band
     years = tuple(point.years for point in drawn)
     rent = CostBand(years, tuple(p.rent_usd.p10 for p in drawn), tuple(p.rent_usd.p90 for p in drawn))

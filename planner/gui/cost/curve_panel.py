@@ -26,20 +26,20 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
 
 
 class CostCurvePanel(DataPanel[CostCurve]):
-    """Cumulative costs over time, in today's money."""
+    """Panel with the cumulative costs of renting and owning over time, in today's money."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Cumulative cost in today's money", "curve", "cost-curve")
 
     def set_data(self, data: CostCurve) -> None:
-        """Show another curve; the first one is drawn by `draw`."""
+        """Replace the curve; the first curve is stored, and only drawn by `draw`."""
         if self._chart is None:
             self.data = data
         else:
             super().set_data(data)
 
     def draw(self) -> None:
-        """Draw the first curve, later than the answer, since it imports the plotting library for half a second."""
+        """Draw the first curve, later than the answer: importing the plotting library takes half a second."""
         if self._chart is None and self.data is not None:
             super().set_data(self.data)
 

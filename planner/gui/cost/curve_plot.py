@@ -16,12 +16,12 @@ _BAND_ALPHA = 40
 
 
 class CostPlot(Chart):
-    """The cumulative costs of renting and owning with their bands and the break-even."""
+    """Plot of the cumulative costs of renting and owning, with uncertainty bands and the break-even point."""
 
     PIXELS_PER_TICK: ClassVar = (90, 36)
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "Costs over time; the same figures are in its table")
+        super().__init__(theme, "Costs over time; the table shows the same figures")
         self._data: CostCurve | None = None
         self._rent_edges = self._add_band(ItemStyle(fill="accent", alpha=_BAND_ALPHA))
         self._own_edges = self._add_band(ItemStyle(fill="text", alpha=_BAND_ALPHA))
@@ -37,13 +37,13 @@ class CostPlot(Chart):
         self._apply_theme()
 
     def set_data(self, data: CostCurve) -> None:
-        """Show another curve."""
+        """Show the cost curve `data` in place of the previous curve."""
         self._data = data
         years = [point.years for point in data.points]
         self._rent.setData(years, [point.rent_usd for point in data.points])
         self._own.setData(years, [point.own_usd for point in data.points])
-        _place_band(self._rent_edges, data.rent_band)
-        _place_band(self._own_edges, data.own_band)
+        _set_band_edges(self._rent_edges, data.rent_band)
+        _set_band_edges(self._own_edges, data.own_band)
         self._set_axis_ranges((0, data.horizon_years), (0, data.highest_usd), padding=0.02)
         self._place_break_even(data)
         self._place_ticks()
@@ -60,12 +60,12 @@ class CostPlot(Chart):
             self._label.setText(f"break-even after {years_phrase(years)}")
             self._label.setPos(years, usd)
 
-    def _axis_ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
+    def _axis_ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
         data = self._data
         if data is None:
             return None
-        times = round_ticks(0.0, data.horizon_years, max(2, across))
-        return times, round_ticks(0.0, data.highest_usd, up, money_label)
+        times = round_ticks(0.0, data.horizon_years, max(2, x_tick_count))
+        return times, round_ticks(0.0, data.highest_usd, y_tick_count, money_label)
 
     def _point_at(self, place: QPointF) -> CostPoint | None:
         return None if self._data is None else self._data.nearest(place.x())
@@ -82,6 +82,6 @@ class CostPlot(Chart):
             label.setText(label.text, color=theme.color("text"), size=f"{theme.font('small').pointSizeF():.1f}pt")
 
 
-def _place_band(edges: tuple[Item, Item], band: CostBand) -> None:
+def _set_band_edges(edges: tuple[Item, Item], band: CostBand) -> None:
     for edge, values in zip(edges, (band.low_usd, band.high_usd), strict=True):
         edge.setData(list(band.years), list(values))

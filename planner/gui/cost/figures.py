@@ -25,7 +25,7 @@ _TITLE, _AMOUNT, _CERTAINTY = range(3)
 
 
 class FigureGrid(QWidget):
-    """A grid with a title and right-aligned figures in each row, and a header."""
+    """Grid of figures: a header, and rows with a title and right-aligned figures."""
 
     def __init__(self, theme: Theme, columns: tuple[str, ...]) -> None:
         super().__init__()
@@ -38,8 +38,8 @@ class FigureGrid(QWidget):
         self._grid.setVerticalSpacing(theme.spacing.tiny)
         self._grid.setColumnStretch(0, 1)
         self._headings = [make_label(name, font=theme.font(bold=True)) for name in columns]
-        for at, heading in enumerate(self._headings, start=1):
-            self._grid.addWidget(heading, 0, at, _RIGHT)
+        for index, heading in enumerate(self._headings, start=1):
+            self._grid.addWidget(heading, 0, index, _RIGHT)
 
     @property
     def rows(self) -> tuple[FigureRow, ...]:
@@ -47,18 +47,18 @@ class FigureGrid(QWidget):
         return self._rows
 
     def set_columns(self, columns: tuple[str, ...]) -> None:
-        """Change the headings; their number stays the same."""
+        """Change the texts of the column headings; the number of columns stays the same."""
         self._columns = columns
         for heading, name in zip(self._headings, columns, strict=True):
             heading.setText(name)
 
     def show_rows(self, rows: tuple[FigureRow, ...]) -> None:
-        """Replace the rows."""
+        """Replace the rows of figures."""
         self._rows = rows
         while len(self._lines) < len(rows):
-            self._add_line()
-        for at, line in enumerate(self._lines):
-            row = rows[at] if at < len(rows) else None
+            self._add_row_labels()
+        for index, line in enumerate(self._lines):
+            row = rows[index] if index < len(rows) else None
             for label in line:
                 label.setVisible(row is not None)
             if row is not None:
@@ -66,30 +66,32 @@ class FigureGrid(QWidget):
                 for label, cell in zip(line[1:], row.cells, strict=True):
                     label.setText(cell.text)
                     label.setToolTip(cell.origin)
-        self.setAccessibleName("; ".join(_row_text(row, self._columns) for row in rows))
+        self.setAccessibleName("; ".join(_row_description(row, self._columns) for row in rows))
 
-    def _add_line(self) -> None:
-        at = len(self._lines) + 1
+    def _add_row_labels(self) -> None:
+        index = len(self._lines) + 1
         line = (make_label(role="muted", selectable=True), *(make_label(selectable=True) for _ in self._columns))
         for column, label in enumerate(line):
-            self._grid.addWidget(label, at, column, _RIGHT if column else Qt.AlignmentFlag.AlignLeft)
+            self._grid.addWidget(label, index, column, _RIGHT if column else Qt.AlignmentFlag.AlignLeft)
         self._lines.append(line)
 
 
-def _row_text(row: FigureRow, columns: tuple[str, ...]) -> str:
+def _row_description(row: FigureRow, columns: tuple[str, ...]) -> str:
     figures = (f"{name.lower()} {cell.text}" for name, cell in zip(columns, row.cells, strict=True) if cell.text)
     return f"{row.title}: {', '.join(figures)}"
 
 
 class AmountGroup(NamedTuple):
-    """Amounts with a heading and their total."""
+    """Group of amounts, such as the costs of buying, with a heading and their total as text."""
 
     heading: str
     total: str
     rows: tuple[MoneyRow, ...]
 
 
-class _Line(NamedTuple):
+class _AmountLine(NamedTuple):
+    """Widgets that show one amount: the button with its title, and labels."""
+
     button: QToolButton
     amount: QLabel
     certainty: QLabel
@@ -97,13 +99,13 @@ class _Line(NamedTuple):
 
 
 class AmountList(QWidget):
-    """Groups of amounts with their certainty; each expands to its details and stays expanded when the plan changes."""
+    """List of amounts in groups; a click expands an amount to its details, which stay open when the plan changes."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
         self._open: set[str] = set()
-        self._lines: list[_Line] = []
+        self._lines: list[_AmountLine] = []
         self._headings: list[tuple[QLabel, QLabel]] = []
         self._shown: list[tuple[str, MoneyRow]] = []
         self._grid = QGridLayout(self)
@@ -111,26 +113,26 @@ class AmountList(QWidget):
         self._grid.setHorizontalSpacing(theme.spacing.medium)
         self._grid.setVerticalSpacing(0)
         self._grid.setColumnStretch(_TITLE, 1)
-        theme.changed.connect(self._dress)
+        theme.changed.connect(self._apply_theme)
 
     @property
     def rows(self) -> tuple[MoneyRow, ...]:
-        """Return the shown amounts."""
+        """Return the shown amounts as rows."""
         return tuple(row for _, row in self._shown)
 
     def show_groups(self, groups: tuple[AmountGroup, ...]) -> None:
-        """Show the groups that have amounts."""
+        """Show the groups in `groups` that have any amounts."""
         groups = tuple(group for group in groups if group.rows)
         self._shown = [(f"{group.heading}·{row.name}", row) for group in groups for row in group.rows]
-        self._make_room(len(groups))
-        place = at = 0
+        self._create_missing_widgets(len(groups))
+        grid_row = index = 0
         for heading, group in zip(self._headings, groups, strict=False):
-            self._place_heading(heading, group, place)
-            place += 1
+            self._show_heading(heading, group, grid_row)
+            grid_row += 1
             for _ in group.rows:
-                self._place_line(at, place)
-                at, place = at + 1, place + 2
-        for line in self._lines[at:]:
+                self._show_amount(index, grid_row)
+                index, grid_row = index + 1, grid_row + 2
+        for line in self._lines[index:]:
             for widget in line:
                 widget.hide()
         for heading in self._headings[len(groups) :]:
@@ -139,32 +141,32 @@ class AmountList(QWidget):
 
     def open_amount(self, name: str) -> str:
         """Expand the amount called `name`, and return its details."""
-        at = next(at for at, (_, row) in enumerate(self._shown) if row.name == name)
-        if not self._lines[at].button.isChecked():
-            self._lines[at].button.click()
-        return self._lines[at].detail.text()
+        index = next(index for index, (_, row) in enumerate(self._shown) if row.name == name)
+        if not self._lines[index].button.isChecked():
+            self._lines[index].button.click()
+        return self._lines[index].detail.text()
 
-    def _make_room(self, groups: int) -> None:
-        while len(self._headings) < groups:
+    def _create_missing_widgets(self, group_count: int) -> None:
+        while len(self._headings) < group_count:
             bold = self._theme.font(bold=True)
             self._headings.append((make_label(font=bold), make_label(font=bold)))
         while len(self._lines) < len(self._shown):
-            self._lines.append(self._make_line(len(self._lines)))
+            self._lines.append(self._make_amount_line(len(self._lines)))
 
-    def _place_heading(self, heading: tuple[QLabel, QLabel], group: AmountGroup, place: int) -> None:
+    def _show_heading(self, heading: tuple[QLabel, QLabel], group: AmountGroup, grid_row: int) -> None:
         for column, (label, text) in enumerate(zip(heading, (group.heading, group.total), strict=True)):
             label.setText(text)
-            label.setContentsMargins(0, self._theme.spacing.small if place else 0, 0, 0)
-            self._grid.addWidget(label, place, column, _RIGHT if column else Qt.AlignmentFlag.AlignLeft)
+            label.setContentsMargins(0, self._theme.spacing.small if grid_row else 0, 0, 0)
+            self._grid.addWidget(label, grid_row, column, _RIGHT if column else Qt.AlignmentFlag.AlignLeft)
             label.show()
 
-    def _place_line(self, at: int, place: int) -> None:
-        key, row = self._shown[at]
-        line = self._lines[at]
-        self._grid.addWidget(line.button, place, _TITLE, Qt.AlignmentFlag.AlignLeft)
-        self._grid.addWidget(line.amount, place, _AMOUNT, _RIGHT)
-        self._grid.addWidget(line.certainty, place, _CERTAINTY)
-        self._grid.addWidget(line.detail, place + 1, 0, 1, 3)
+    def _show_amount(self, index: int, grid_row: int) -> None:
+        key, row = self._shown[index]
+        line = self._lines[index]
+        self._grid.addWidget(line.button, grid_row, _TITLE, Qt.AlignmentFlag.AlignLeft)
+        self._grid.addWidget(line.amount, grid_row, _AMOUNT, _RIGHT)
+        self._grid.addWidget(line.certainty, grid_row, _CERTAINTY)
+        self._grid.addWidget(line.detail, grid_row + 1, 0, 1, 3)
         line.button.setText(row.title)
         line.button.setChecked(key in self._open)
         line.button.setAccessibleName(f"{row.title}, {row.text}, {row.certainty}")
@@ -174,38 +176,38 @@ class AmountList(QWidget):
         for widget in (line.button, line.amount, line.certainty):
             widget.setToolTip(origin)
             widget.show()
-        self._turn(line.button)
-        line.detail.setText(_detail(row, self._theme.color("muted").name()))
+        self._update_chevron(line.button)
+        line.detail.setText(_amount_details_html(row, self._theme.color("muted").name()))
         line.detail.setVisible(key in self._open)
 
-    def _make_line(self, at: int) -> _Line:
+    def _make_amount_line(self, index: int) -> _AmountLine:
         button = QToolButton()
         button.setCheckable(True)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         set_style_role(button, "section")
-        button.clicked.connect(lambda opened: self._toggle(at, opened))
+        button.clicked.connect(lambda opened: self._show_or_hide_details(index, opened))
         detail = QLabel(wordWrap=True, textFormat=Qt.TextFormat.RichText)
         detail.setFont(self._theme.font("small"))
         detail.setContentsMargins(self._theme.spacing.large, 0, 0, self._theme.spacing.small)
         detail.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        return _Line(button, make_label(), make_label(role="muted"), detail)
+        return _AmountLine(button, make_label(), make_label(role="muted"), detail)
 
-    def _toggle(self, at: int, opened: bool) -> None:
-        (self._open.add if opened else self._open.discard)(self._shown[at][0])
-        self._turn(self._lines[at].button)
-        self._lines[at].detail.setVisible(opened)
+    def _show_or_hide_details(self, index: int, opened: bool) -> None:
+        (self._open.add if opened else self._open.discard)(self._shown[index][0])
+        self._update_chevron(self._lines[index].button)
+        self._lines[index].detail.setVisible(opened)
 
-    def _turn(self, button: QToolButton) -> None:
+    def _update_chevron(self, button: QToolButton) -> None:
         button.setIcon(self._theme.icon("chevron-down" if button.isChecked() else "chevron-right", "muted"))
 
     @Slot()
-    def _dress(self) -> None:
+    def _apply_theme(self) -> None:
         for line, (_, row) in zip(self._lines, self._shown, strict=False):
-            self._turn(line.button)
-            line.detail.setText(_detail(row, self._theme.color("muted").name()))
+            self._update_chevron(line.button)
+            line.detail.setText(_amount_details_html(row, self._theme.color("muted").name()))
 
 
-def _detail(row: MoneyRow, muted: str) -> str:
+def _amount_details_html(row: MoneyRow, muted: str) -> str:
     """Return an amount's formula, inputs and sources as rich text, with captions in the color `muted`."""
     facts = [("Formula", row.how), ("Range", row.range_text), ("Source", row.source), ("Date", row.date or "none")]
     symbols = [
@@ -216,7 +218,7 @@ def _detail(row: MoneyRow, muted: str) -> str:
 
 
 class CostFigures(QWidget):
-    """Renting and owning in two columns, and below them the amounts of the rental, the purchase and each month."""
+    """Figures of renting and owning in two columns; below them, the amounts paid for renting, buying and per month."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -225,7 +227,7 @@ class CostFigures(QWidget):
         in_column(self.summary, self.amounts, STRETCH, owner=self, spacing=theme.spacing.medium)
 
     def show_estimate(self, estimate: CostEstimate) -> None:
-        """Show another estimate."""
+        """Show the figures and amounts of `estimate`."""
         rent, own = estimate.result.rent, estimate.result.own
         rented = f"Rented, a {period_of(estimate)}"
         self.summary.show_rows(rent_or_buy_rows(estimate))
@@ -243,14 +245,14 @@ def _amount_group(heading: str, terms: tuple[MoneyTerm, ...], usd: float) -> Amo
 
 
 class PinnedComparison(QWidget):
-    """The comparison of the plan with the pinned one; hidden while none is pinned."""
+    """Comparison of the plan's cost with the pinned plan's; hidden while no plan is pinned."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self.figures = FigureGrid(theme, ("This plan", "Pinned", "Difference"))
         self.subject = make_label(wrap=True)
         self.sentence = make_label(role="muted", wrap=True, selectable=True)
-        self.copy = link_button("Copy", "Copy the comparison as a table.")
+        self.copy = link_button("Copy", "Copy the comparison with the pinned plan as a table.")
         self.pin_buttons = PinButtons(workspace, theme, self.copy)
         self.copy.clicked.connect(self.copy_table)
         in_column(
@@ -267,17 +269,17 @@ class PinnedComparison(QWidget):
         )
         self.hide()
 
-    def show_scenarios(self, mine: ComparedPlan, other: ComparedPlan, subject: str, sentence: str) -> None:
-        """Compare the plan (`mine`) with the pinned one, described by `subject` with the answer `sentence`."""
+    def show_scenarios(self, current: ComparedPlan, pinned: ComparedPlan, subject: str, sentence: str) -> None:
+        """Compare the current with the pinned plan, which `subject` describes and whose answer is `sentence`."""
         self.subject.setText(subject)
         self.sentence.setText(sentence)
-        self.figures.show_rows(scenario_rows(mine, other))
+        self.figures.show_rows(scenario_rows(current, pinned))
         self.pin_buttons.refresh()
         self.show()
 
     @Slot()
     def copy_table(self) -> None:
-        """Copy both plans' figures, separated by tabs, to the clipboard."""
+        """Copy the figures of both plans, separated by tabs, to the clipboard."""
         rows = ((row.title, *(cell.text for cell in row.cells)) for row in self.figures.rows)
         header = ("", "This plan", "Pinned", "Difference")
         QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in (header, *rows)))

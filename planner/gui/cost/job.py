@@ -31,27 +31,48 @@ _FIELDS_BY_KIND: Final = {
 
 
 class JobQuestions(MoneyQuestions):
-    """The form for the job; each kind of job keeps its values while another is chosen."""
+    """Form for the job; each kind of job (run, service, daily hours) keeps its values while another kind is chosen."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
         self._jobs: dict[str, Job] = dict(DEFAULT_JOBS)
         first, form, more = LabelledForm(theme), LabelledForm(theme), LabelledForm(theme)
         self.kind = RadioField(theme, _KINDS)
-        first.add("Job", self.kind, lambda: "daily-hours", "Work that the cards are paid for.", wide=True)
-        self.kind.edited.connect(self._choose)
-        self.ask_number(form, "job.amount", "&Amount", (1e-3, 1e18), "Amount of work in the run: 50 M, 1.5 B, 3.")
-        self.ask_choice(form, "job.unit", "of", _UNITS, "Unit of the amount.")
-        hint = "Number of samples in the data set."
+        first.add(
+            "Job", self.kind, lambda: "daily-hours", "The work that the cards are rented or bought for.", wide=True
+        )
+        self.kind.edited.connect(self._choose_job_kind)
+        self.ask_number(
+            form,
+            "job.amount",
+            "&Amount",
+            (1e-3, 1e18),
+            "Amount of work in the run, such as 50 M or 3, in the unit below.",
+        )
+        self.ask_choice(form, "job.unit", "of", _UNITS, "Unit of the amount of work.")
+        hint = "Number of samples in one pass over the data set."
         self.ask_number(form, "job.dataset_samples", "Samples per epoch", (1, 1e15), hint, "unknown")
-        self.ask_number(form, "job.repeats_per_year", "Runs per year", (0.01, 1e6), "Number of such runs.", "once")
-        self.ask_number(form, "job.requests_per_day", "Re&quests a day", (1, 1e12), "On average.")
-        self.ask_number(form, "job.prompt_tokens", "Prompt, tokens", (0, 1e8), "Average per request.")
-        self.ask_number(form, "job.output_tokens", "Output, tokens", (1, 1e8), "Average per request.")
+        self.ask_number(
+            form,
+            "job.repeats_per_year",
+            "Runs per year",
+            (0.01, 1e6),
+            "How often the run is repeated per year.",
+            "once",
+        )
+        self.ask_number(
+            form, "job.requests_per_day", "Re&quests a day", (1, 1e12), "Average number of requests per day."
+        )
+        self.ask_number(form, "job.prompt_tokens", "Prompt, tokens", (0, 1e8), "Average prompt length per request.")
+        self.ask_number(form, "job.output_tokens", "Output, tokens", (1, 1e8), "Average output length per request.")
         self.ask_number(form, "job.peak_factor", "Peak over average", (1, 1_000), "Peak load divided by average load.")
-        self.ask_number(form, "job.hours_per_day", "Hours &a day", (0.01, 24), "Hours of use per day.")
-        self.ask_number(form, "job.days_per_week", "Days per week", (0.1, 7), "Days of use per week.")
-        self._ask_more(more)
+        self.ask_number(
+            form, "job.hours_per_day", "Hours &a day", (0.01, 24), "Hours per day in which the cards are in use."
+        )
+        self.ask_number(
+            form, "job.days_per_week", "Days per week", (0.1, 7), "Days per week on which the cards are in use."
+        )
+        self._add_storage_fields(more)
         self._layout.addWidget(first)
         self.add_form(form)
         self.add_section("Storage and transfer", more, _storage_summary, opened=False)
@@ -67,28 +88,40 @@ class JobQuestions(MoneyQuestions):
         super().refresh()
 
     def applies(self, path: str) -> bool:
-        """Return whether the job's kind has this field; the samples of an epoch matter to epochs only."""
+        """Return whether the kind of job has the field at `path`; samples per epoch apply only to epochs."""
         job, name = self.terms.job, path.removeprefix("job.")
         if name == "dataset_samples":
             return isinstance(job, Run) and job.unit == "epochs"
         return name in _FIELDS_BY_KIND[job.kind]
 
-    def _ask_more(self, form: LabelledForm) -> None:
+    def _add_storage_fields(self, form: LabelledForm) -> None:
         gigabytes = (0.0, 1e9)
-        hint = "Share of the training time."
+        hint = "Time for evaluation, as a share of the training time."
         self.ask_number(form, "job.evaluation_fraction", "Evaluation, %", (0, 1_000), hint, scale=0.01)
         hint = "Time to write a checkpoint, during which training pauses."
         self.ask_number(form, "job.checkpoint_seconds", "Checkpoint, s", (0, 86_400), hint)
         hint = "Time to resume after an interruption."
         self.ask_number(form, "job.restart_seconds", "Restart, s", (0, 86_400), hint)
-        self.ask_number(form, "job.checkpoint_gb", "Checkpoints, GB", gigabytes, "Size of all stored checkpoints.")
-        self.ask_number(form, "job.dataset_gb", "Data set, GB", gigabytes, "Stored for the duration of the run.")
-        self.ask_number(form, "job.egress_gb", "Egress, GB", gigabytes, "Transferred out of the cloud for each run.")
-        self.ask_number(form, "job.model_gb", "Model, GB", gigabytes, "Stored permanently.")
-        self.ask_number(form, "job.egress_gb_per_month", "Egress, GB per month", gigabytes, "Out of the cloud.")
-        self.ask_number(form, "job.stored_gb", "Stored, GB", gigabytes, "Stored permanently.")
+        self.ask_number(
+            form, "job.checkpoint_gb", "Checkpoints, GB", gigabytes, "Total size of all stored checkpoints."
+        )
+        self.ask_number(
+            form,
+            "job.dataset_gb",
+            "Data set, GB",
+            gigabytes,
+            "Size of the data set, stored for the duration of the run.",
+        )
+        self.ask_number(
+            form, "job.egress_gb", "Egress, GB", gigabytes, "Data transferred out of the cloud for each run."
+        )
+        self.ask_number(form, "job.model_gb", "Model, GB", gigabytes, "Size of the model, stored permanently.")
+        self.ask_number(
+            form, "job.egress_gb_per_month", "Egress, GB per month", gigabytes, "Data transferred out of the cloud."
+        )
+        self.ask_number(form, "job.stored_gb", "Stored, GB", gigabytes, "Size of all data stored permanently.")
 
-    def _choose(self, kind: object) -> None:
+    def _choose_job_kind(self, kind: object) -> None:
         with self.workspace.step():
             self.workspace.apply("kind of job", cost=self.terms.evolve(job=self._jobs[str(kind)]))
 

@@ -1,4 +1,4 @@
-"""The Prices dialog: the prices in use, fetching new ones, held prices, and the user's own offers."""
+"""The Prices dialog, which lists, fetches and accepts rental prices, and manages the user's own offers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -52,14 +52,14 @@ _SMALLEST: Final = QSize(820, 560)
 _LOG_HEIGHT: Final = 110
 
 
-class _Steps(QObject):
-    """Passes progress from the background thread to the window: steps done, total steps, title."""
+class _FetchProgress(QObject):
+    """Passes progress of a fetch to the window's thread: finished sources, all sources, title of the next source."""
 
     stepped = Signal(int, int, str)
 
 
 class PricesDialog(QDialog):
-    """Shows, fetches, accepts and adds prices; the catalog follows every change.
+    """Dialog that lists, fetches, accepts and adds rental prices; every change is applied to the catalog.
 
     `settled` is emitted when the prices may have changed. Only `fetch` uses the network. `now` returns the time from
     which ages are counted.
@@ -82,16 +82,16 @@ class PricesDialog(QDialog):
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._store, self._sources, self._fetcher = store or PriceStore(prices_dir()), sources, fetcher
         self._now = now
-        self._steps = _Steps()
+        self._steps = _FetchProgress()
         self._stop: Event | None = None
         self.state = make_label(wrap=True)
         self.about = make_label(role="muted", wrap=True)
         self.held = make_label(role="warn", wrap=True)
-        self.search = QLineEdit(placeholderText="Search provider, card, region")
+        self.search = QLineEdit(placeholderText="Search by provider, card or region")
         self.search.setAccessibleName("Search offers")
-        self.history = QCheckBox("Older than twelve months")
+        self.history = QCheckBox("Include offers older than twelve months")
         self.model = RecordTableModel(OFFER_COLUMNS, lambda row: row.id, self)
-        self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="Every offer in use")
+        self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="All offers in use")
         self.log = QPlainTextEdit(readOnly=True)
         self.log.setMaximumHeight(_LOG_HEIGHT)
         self._progress = QProgressBar()
@@ -110,30 +110,32 @@ class PricesDialog(QDialog):
         self.show_state()
 
     def show_state(self) -> None:
-        """Describe and list the prices in use."""
+        """Describe the prices in use, and list the offers."""
         stored, today = self._store.read(), self._now().date()
         first, *rest = state_lines(stored, self._workspace.catalog.cost.bundled_offers, today)
         self.state.setText(first)
         self.about.setText("; ".join(rest))
         names = ", ".join(part.provider for part in stored.held.parts)
-        self.held.setText(f"Held because they changed a lot: {names}. Check them before you accept them.")
+        self.held.setText(
+            f"Prices held because they changed a lot: {names}. Check these prices before you accept them."
+        )
         for widget in (self.held, self.accept_button, self.discard_button):
             widget.setVisible(bool(names))
         self.bundled_button.setText(
             "Use the fetched prices &again" if stored.use_bundled else "&Back to bundled prices"
         )
         self.bundled_button.setEnabled(bool(stored.snapshot.parts))
-        self._list(stored)
+        self._list_offers(stored)
 
     @Slot()
     def fetch(self) -> None:
-        """Fetch prices from every source in the background."""
+        """Fetch rental prices from all sources in the background."""
         self._stop = Event()
         bundled = self._workspace.catalog.cost.bundled_offers
         refresh = Refresh(self._store, self._workspace.catalog.hardware, bundled, self._now())
         work = partial(refresh.run, self._fetcher(HOSTS, self._stop.is_set), self._sources, self._steps.stepped.emit)
         self._set_busy(busy=True)
-        self._tasks.run(_KEY, work, self._take, self._fail, self._stop.set)
+        self._tasks.run(_KEY, work, self._show_outcomes, self._show_error, self._stop.set)
 
     @Slot()
     def cancel(self) -> None:
@@ -143,22 +145,22 @@ class PricesDialog(QDialog):
         self.log.setPlainText("Cancelled; the previous prices stay in use.")
 
     def add_from(self, path: Path) -> None:
-        """Add the offers in a file; existing own offers with the same ids are replaced."""
+        """Add the offers in the file at `path` as the user's own; they replace own offers with the same ids."""
         with self._reporting():
             added = read_offers(path)
             others = [offer for offer in self._store.read().own if offer.id not in {new.id for new in added}]
             self._store.set_own((*others, *added))
             self.log.setPlainText("Added {}.".format(", ".join(offer.id for offer in added)))
-        self._settle()
+        self._apply_stored_prices()
 
     @Slot()
     def remove_chosen(self) -> None:
-        """Remove the chosen offer if it is the user's own."""
+        """Remove the selected offer if it is the user's own."""
         row = self.model.find(self.table.current_id)
         if row is not None and row.offer.own:
             with self._reporting():
                 self._store.set_own(offer for offer in self._store.read().own if offer.id != row.offer.id)
-            self._settle()
+            self._apply_stored_prices()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Cancel fetching."""
@@ -170,40 +172,40 @@ class PricesDialog(QDialog):
         self._tasks.cancel(_KEY)
         super().done(result)
 
-    def _take(self, outcomes: tuple[ProviderOutcome, ...]) -> None:
+    def _show_outcomes(self, outcomes: tuple[ProviderOutcome, ...]) -> None:
         self._set_busy(busy=False)
         self.log.setPlainText("\n".join(outcome_lines(outcomes)))
-        self._settle()
+        self._apply_stored_prices()
 
-    def _fail(self, error: BaseException) -> None:
+    def _show_error(self, error: BaseException) -> None:
         self._set_busy(busy=False)
         if not isinstance(error, PlannerError):
             raise error
         self.log.setPlainText(f"{error.message}\n{error.hint}".strip())
 
     @Slot(int, int, str)
-    def _step(self, done: int, of: int, title: str) -> None:
-        self._progress.setRange(0, of)
-        self._progress.setValue(done)
-        self._progress.setFormat(title)
+    def _show_progress(self, finished_sources: int, all_sources: int, source_title: str) -> None:
+        self._progress.setRange(0, all_sources)
+        self._progress.setValue(finished_sources)
+        self._progress.setFormat(source_title)
 
     def _set_busy(self, *, busy: bool) -> None:
         self._progress.setVisible(busy)
         self.cancel_button.setVisible(busy)
         self.refresh_button.setEnabled(not busy)
 
-    def _settle(self) -> None:
-        """Put the prices in use into the catalog, and show them."""
+    def _apply_stored_prices(self) -> None:
+        """Apply the stored prices to the catalog, and show these prices."""
         # A copy of the catalog, since the old one caches the prices it has read.
         self._workspace.set_catalog(replace(self._workspace.catalog, prices=self._store.folder))
         self.show_state()
         self.settled.emit()
 
-    def _change(self, change: Callable[[PriceStore], object]) -> None:
-        """Change the stored prices, and show them."""
+    def _change_prices(self, change: Callable[[PriceStore], object]) -> None:
+        """Change the stored prices with the function `change`, and show the result."""
         with self._reporting():
             change(self._store)
-        self._settle()
+        self._apply_stored_prices()
 
     @Slot()
     def _choose_file(self) -> None:
@@ -213,40 +215,42 @@ class PricesDialog(QDialog):
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """Show a `PlannerError` raised inside in the dialog's log."""
+        """Show a `PlannerError` that is raised in this `with` block in the dialog's log."""
         try:
             yield
         except PlannerError as error:
             self.log.setPlainText(f"{error.message}\n{error.hint}".strip())
 
-    def _list(self, stored: StoredPrices) -> None:
+    def _list_offers(self, stored: StoredPrices) -> None:
         today = self._now().date()
         offers = offers_in_use(self._workspace.catalog.cost.bundled_offers, stored)
         shown = [offer for offer in offers if self.history.isChecked() or not offer.is_history(today)]
         self.model.set_records(listed_offers(shown, self._workspace.catalog.hardware, today))
-        self._filter()
+        self._filter_offers()
 
     @Slot()
-    def _filter(self) -> None:
+    def _filter_offers(self) -> None:
         words = self.search.text().lower().split()
-        self.model.set_filter(None if not words else lambda rows: {row.id for row in rows if _matches(row, words)})
+        self.model.set_filter(
+            None if not words else lambda rows: {row.id for row in rows if _contains_words(row, words)}
+        )
 
     @Slot(object)
-    def _on_current(self, row: ListedOffer | None) -> None:
+    def _on_current_offer_changed(self, row: ListedOffer | None) -> None:
         self.remove_button.setEnabled(row is not None and row.offer.own)
 
     def _connect(self) -> None:
-        self._steps.stepped.connect(self._step)
+        self._steps.stepped.connect(self._show_progress)
         self.refresh_button.clicked.connect(self.fetch)
         self.cancel_button.clicked.connect(self.cancel)
-        self.accept_button.clicked.connect(lambda: self._change(accept_held))
-        self.discard_button.clicked.connect(lambda: self._change(discard_held))
-        self.bundled_button.clicked.connect(lambda: self._change(_switch_bundled))
+        self.accept_button.clicked.connect(lambda: self._change_prices(accept_held))
+        self.discard_button.clicked.connect(lambda: self._change_prices(discard_held))
+        self.bundled_button.clicked.connect(lambda: self._change_prices(_toggle_bundled_prices))
         self.add_button.clicked.connect(self._choose_file)
         self.remove_button.clicked.connect(self.remove_chosen)
-        self.search.textChanged.connect(self._filter)
+        self.search.textChanged.connect(self._filter_offers)
         self.history.toggled.connect(self.show_state)
-        self.table.current_changed.connect(self._on_current)
+        self.table.current_changed.connect(self._on_current_offer_changed)
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
@@ -273,10 +277,10 @@ class PricesDialog(QDialog):
         self._set_busy(busy=False)
 
 
-def _switch_bundled(store: PriceStore) -> None:
+def _toggle_bundled_prices(store: PriceStore) -> None:
     store.use_bundled(not store.read().use_bundled)
 
 
-def _matches(row: ListedOffer, words: list[str]) -> bool:
+def _contains_words(row: ListedOffer, words: list[str]) -> bool:
     text = " ".join((row.offer.provider, row.offer.instance, row.card, row.offer.region or "")).lower()
     return all(word in text for word in words)

@@ -25,13 +25,13 @@ DEFAULT_JOBS: dict[str, Job] = {
     "service": Service(requests_per_day=10_000),
     "daily-hours": DailyHours(hours_per_day=8.0),
 }
-"""The initial job of each kind."""
+"""The default job of each kind."""
 YES_OR_NO: Final = ((True, "yes"), (False, "no"))
 _WIDEST: Final = "Server cost per GPU cost"
 
 
 def term_value(terms: CostTerms, path: str) -> object:
-    """Return the field at `path`, or None if the job's kind has no such field."""
+    """Return the cost term at `path`, such as `rent.mode`, or None if the kind of job has no such term."""
     value: object = terms
     for name in path.split("."):
         value = getattr(value, name, None)
@@ -39,12 +39,12 @@ def term_value(terms: CostTerms, path: str) -> object:
 
 
 def default_value(terms: CostTerms, path: str) -> object:
-    """Return the default of the field at `path` for the same kind of job."""
+    """Return the default of the cost term at `path` for the same kind of job."""
     return term_value(CostTerms(job=DEFAULT_JOBS[terms.job.kind]), path)
 
 
 def change_term(terms: CostTerms, path: str, value: object) -> CostTerms:
-    """Return `terms` with another value at `path`.
+    """Return a copy of `terms` with the cost term at `path` set to `value`.
 
     Raises:
         SpecError: If the value is not allowed.
@@ -61,7 +61,7 @@ def change_term(terms: CostTerms, path: str, value: object) -> CostTerms:
 
 
 class MoneyQuestions(QWidget):
-    """A column of forms; subclasses add the inputs in `__init__`, each for one field of the cost terms."""
+    """Column of forms for the plan's cost terms; subclasses add an input for each term in `__init__`."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -77,15 +77,15 @@ class MoneyQuestions(QWidget):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Return the paths of the fields that have an input."""
+        """Return the paths of the cost terms that have an input, such as `rent.mode`."""
         return tuple(self._fields)
 
     def field(self, path: str) -> Field:
-        """Return the input for the field at `path`."""
+        """Return the input for the cost term at `path`."""
         return self._fields[path][1]
 
     def refresh(self) -> None:
-        """Show the terms of the plan."""
+        """Show the plan's cost terms in the inputs."""
         for path, (form, field) in self._fields.items():
             value = term_value(self.terms, path)
             applies = self.applies(path)
@@ -97,28 +97,28 @@ class MoneyQuestions(QWidget):
             section.set_summary(summary(self.terms))
 
     def applies(self, _path: str) -> bool:
-        """Return whether the field at a path matters to the current terms."""
+        """Return whether the cost term at a path has an effect, given the plan's other cost terms."""
         return True
 
     def ask(self, form: LabelledForm, path: str, label: str, field: Field, hint: str) -> None:
-        """Add an input for the field at `path`."""
+        """Add `field` to `form` as the input for the cost term at `path`."""
         self._fields[path] = form, field
         form.add(label, field, lambda: default_value(self.terms, path), hint)
         step = label.replace("&", "").lower()
 
-        def apply(value: object) -> None:
+        def apply_value(value: object) -> None:
             try:
                 self.workspace.apply(step, cost=change_term(self.terms, path, value))
             except PlannerError as error:
                 field.show_problem(error.explanation if isinstance(error, SpecError) else error.message)
 
-        field.edited.connect(apply)
+        field.edited.connect(apply_value)
         field.finished.connect(self.workspace.end_gesture)
 
     def ask_choice(
         self, form: LabelledForm, path: str, label: str, options: Sequence[tuple[object, str]], hint: str
     ) -> ChoiceField:
-        """Add a drop-down list for the field at `path`, and return it."""
+        """Add a drop-down list for the cost term at `path` to `form`, and return the list."""
         field = ChoiceField(self.theme, options)
         self.ask(form, path, label, field, hint)
         return field
@@ -133,7 +133,7 @@ class MoneyQuestions(QWidget):
         placeholder: str = "",
         scale: float = 1.0,
     ) -> None:
-        """Add a number input for the field at `path`, with the limits `ends` as displayed."""
+        """Add a number input for the cost term at `path`; `ends` are the least and greatest number as displayed."""
         self.ask(form, path, label, DecimalField(*ends, placeholder=placeholder, scale=scale), hint)
 
     def add_section(self, title: str, form: LabelledForm, summary: Callable[[CostTerms], str], *, opened: bool) -> None:
@@ -143,33 +143,33 @@ class MoneyQuestions(QWidget):
         self._sections.append((section, form, summary))
 
     def add_form(self, form: LabelledForm) -> None:
-        """Append `form` outside any section, with its inputs aligned to those of the sections."""
-        _line_up(form, self.theme, indented=False)
+        """Append `form` without a section, with its inputs aligned to the inputs in sections."""
+        _align_inputs(form, self.theme, indented=False)
         self._layout.addWidget(form)
 
     def place_section(self, section: Section, form: LabelledForm, title: str, *, opened: bool = False) -> None:
-        """Append a section, aligned with the others and expanded or collapsed as the user left it."""
-        _line_up(form, self.theme, indented=True)
+        """Append a section with its inputs aligned to the others, expanded or collapsed as the user left it."""
+        _align_inputs(form, self.theme, indented=True)
         section.set_title_width(_label_width(self.theme) + self.theme.spacing.small)
-        _keep_open(section, title, self.workspace, opened=opened)
+        _restore_open_state(section, title, self.workspace, opened=opened)
         self._layout.addWidget(section)
 
 
-def _keep_open(section: Section, title: str, workspace: Workspace, *, opened: bool) -> None:
-    """Restore whether a section is expanded, at first `opened`, and store later changes."""
+def _restore_open_state(section: Section, title: str, workspace: Workspace, *, opened: bool) -> None:
+    """Restore from the settings whether a section is expanded (`opened` by default), and store later changes."""
     known = workspace.settings.current.open_sections
     section.set_open(title in known or (opened and f"-{title}" not in known))
 
-    def remember(is_open: bool) -> None:
+    def store_open_state(is_open: bool) -> None:
         now = workspace.settings.current.open_sections
         others = tuple(name for name in now if name not in (title, f"-{title}"))
         workspace.settings.update(open_sections=(*others, title if is_open else f"-{title}"))
 
-    section.toggled.connect(remember)
+    section.toggled.connect(store_open_state)
 
 
-def _line_up(form: LabelledForm, theme: Theme, *, indented: bool) -> None:
-    """Align the inputs of all forms, including the indented ones of sections."""
+def _align_inputs(form: LabelledForm, theme: Theme, *, indented: bool) -> None:
+    """Set the label width of `form` so that its inputs align with the inputs of all other forms."""
     form.set_label_width(_label_width(theme) - (theme.spacing.large if indented else 0))
 
 

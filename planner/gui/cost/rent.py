@@ -21,24 +21,24 @@ class RentQuestions(MoneyQuestions):
         super().__init__(workspace, theme)
         form, bill = LabelledForm(theme), LabelledForm(theme)
         modes = tuple((mode, RENT_MODE_TITLES[mode]) for mode in RENT_MODES)
-        self.ask_choice(form, "rent.mode", "&Rental", modes, "On demand, as spot, or with a commitment.")
-        hint = "The cheapest comparable offer; double-click another one in the table to use it."
+        self.ask_choice(form, "rent.mode", "&Rental", modes, "Rental mode: on demand, spot, or with a commitment.")
+        hint = "The rented offer; double-click an offer in the table to use it instead of the cheapest."
         self.offer = self.ask_choice(form, "rent.offer", "Offer", (_CHEAPEST,), hint)
-        hint = "Your price, instead of the offer's."
-        self.ask_number(form, "rent.usd_per_gpu_hour", "Price, $/GPU-hour", (0.001, 1_000), hint, "the offer's")
+        hint = "Your own rental price, which replaces the offer's price."
+        self.ask_number(form, "rent.usd_per_gpu_hour", "Price, $/GPU-hour", (0.001, 1_000), hint, "offer's price")
         hint = "Whether all cards, at most eight, must be in one machine."
         self.ask_choice(form, "rent.one_machine", "In one machine", YES_OR_NO, hint)
-        hint = "Whether to list offers that are older than twelve months."
+        hint = "Whether to include offers that are older than twelve months."
         self.ask_choice(form, "rent.include_history", "Old offers", YES_OR_NO, hint)
         path, hint = "rent.mean_hours_between_interruptions", "Mean time between interruptions of a spot machine."
-        self.ask_number(form, path, "Interrupted after, h", (0.01, 1e6), hint, "typical for the card")
-        hint = "Used if the offer does not state its billing increment."
+        self.ask_number(form, path, "Interrupted after, h", (0.01, 1e6), hint, "card's typical interval")
+        hint = "Smallest billed time, used if the offer does not state one."
         self.ask_choice(bill, "rent.billing_increment_seconds", "Billing increment", _INCREMENTS, hint)
-        hint = "Hours billed for each job while nothing runs."
+        hint = "Hours that are billed for each job while nothing runs."
         self.ask_number(bill, "rent.idle_billed_hours", "Idle hours", (0, 1e6), hint)
-        hint = "Price of storage per month."
+        hint = "Price of storage per GB and month."
         self.ask_number(bill, "rent.storage_usd_per_gb_month", "Storage, $/GB·m", (0, 10), hint, "typical price")
-        hint = "Price of data transferred out of the cloud."
+        hint = "Price per GB transferred out of the cloud."
         self.ask_number(bill, "rent.egress_usd_per_gb", "Egress, $/GB", (0, 10), hint, "provider's price")
         hint = "Expected change of rental prices per year; negative if they fall."
         self.ask_number(bill, "rent.price_drift_per_year", "Price trend, % per year", (-90, 300), hint, scale=0.01)
@@ -46,14 +46,14 @@ class RentQuestions(MoneyQuestions):
         self.add_section("Billing", bill, _billing_summary, opened=False)
 
     def refresh(self) -> None:
-        """Show the plan's terms; besides the chosen offer, the cheapest can be chosen again."""
+        """Show the plan's rental terms; the offers to choose from are the chosen one and the cheapest."""
         chosen = self.terms.rent.offer
         self.offer.set_options((_CHEAPEST,) if chosen is None else (_CHEAPEST, (chosen, chosen)))
         self.offer.set_value(chosen)
         super().refresh()
 
     def applies(self, path: str) -> bool:
-        """Return whether a field matters: interruptions only to spot, one machine only to several cards."""
+        """Return whether the term at `path` has an effect: interruptions only for spot, one machine for many cards."""
         if path == "rent.mean_hours_between_interruptions":
             return self.terms.rent.mode == "spot"
         return path != "rent.one_machine" or self.workspace.plan.count > 1

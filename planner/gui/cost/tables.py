@@ -26,7 +26,7 @@ _REGIONS_HEIGHT: Final = 200
 
 
 class OfferList(QWidget):
-    """The offers, comparable ones first; `used` carries the id and the mode of the offer that the user chose."""
+    """Table of rental offers, comparable ones first; `used` carries the id and rental mode of the offer to rent."""
 
     used = Signal(str, str)
 
@@ -39,9 +39,9 @@ class OfferList(QWidget):
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
         self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="Offers for this job")
         self.table.setMinimumHeight(_OFFERS_HEIGHT)
-        self.table.record_activated.connect(self._take)
+        self.table.record_activated.connect(self._emit_used_offer)
         self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
-        self._use.clicked.connect(self._take_current)
+        self._use.clicked.connect(self._use_current_offer)
         in_column(
             in_row((self._heading, 1), self._use),
             self._no_offers,
@@ -52,7 +52,7 @@ class OfferList(QWidget):
         )
 
     def show_rows(self, rows: tuple[OfferRow, ...], card: str, chosen: str | None) -> None:
-        """Show the offers of `card`; `chosen` is the id of the one that the plan rents."""
+        """Show the rental offers of `card`; `chosen` is the id of the offer that the plan rents, if any."""
         number = fmt.plural(len(rows), "offer") if rows else "No offer"
         self._heading.setText(f"{number} of {card} for this job")
         self._no_offers.setText("Add your own offers under Prices, or include old ones under Renting.")
@@ -64,7 +64,7 @@ class OfferList(QWidget):
             self.table.mark(next((offer_row_id(row) for row in rows if row.offer.id == chosen), ""))
 
     def csv(self) -> str:
-        """Return all columns of every offer as CSV, with its source and date."""
+        """Return all offers as CSV with all columns, the date of the price, and the source."""
         header = (*(column.header for column in JOB_OFFER_COLUMNS), "Price of", "Source")
         rows = (
             (*(column.text(row) for column in JOB_OFFER_COLUMNS), row.price_date or "", row.offer.source)
@@ -73,32 +73,36 @@ class OfferList(QWidget):
         return rows_to_csv((header, *rows))
 
     @Slot(object)
-    def _take(self, row: OfferRow) -> None:
+    def _emit_used_offer(self, row: OfferRow) -> None:
         self.used.emit(row.offer.id, row.mode)
 
     @Slot()
-    def _take_current(self) -> None:
+    def _use_current_offer(self) -> None:
         row = self.model.find(self.table.current_id)
         if row is not None:
-            self._take(row)
+            self._emit_used_offer(row)
 
 
-def _source_text(row: RegionCarbon) -> str:
+def _carbon_source_text(row: RegionCarbon) -> str:
     return f"{row.grams_per_kwh.source}, {fmt.date(row.grams_per_kwh.date)}"
 
 
 _COLUMNS: Final[tuple[Column[RegionCarbon], ...]] = (
     text_column("region", "Region", lambda row: row.name, width=26),
-    number_column("carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_source_text),
     number_column(
-        "grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_source_text
+        "carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_carbon_source_text
     ),
-    text_column("date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_source_text),
+    number_column(
+        "grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_carbon_source_text
+    ),
+    text_column(
+        "date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_carbon_source_text
+    ),
 )
 
 
 class CarbonByRegion(QWidget):
-    """A section with the carbon in each region, lowest first; `chosen` carries the code of a double-clicked region."""
+    """Section with the carbon emissions by region, lowest first; `chosen` carries a double-clicked region's code."""
 
     chosen = Signal(str)
 
@@ -112,26 +116,26 @@ class CarbonByRegion(QWidget):
         self._column.addWidget(self._about)
         self.section = Section(theme, "Carbon in other regions", self._body)
         in_column(self.section, owner=self)
-        self.section.toggled.connect(self._fill)
+        self.section.toggled.connect(self._fill_opened_section)
 
     @cached_property
     def table(self) -> RecordTable:
         """Return the table, which is created when the section is first opened."""
         self.model = RecordTableModel(_COLUMNS, lambda row: row.code, self)
-        made = RecordTable(self.model, self._theme, name="Carbon by region")
+        made = RecordTable(self.model, self._theme, name="Carbon emissions by region")
         made.setMinimumHeight(_REGIONS_HEIGHT)
         made.record_activated.connect(lambda row: self.chosen.emit(row.code))
         self._column.addWidget(made)
         return made
 
     def show_energy(self, energy_kwh: float, catalog: CostCatalog, region: str) -> None:
-        """Show the carbon of `energy_kwh` a month in each region, with the plan's `region` marked."""
+        """Show the carbon emissions of `energy_kwh` per month in each region, with the plan's `region` marked."""
         self._inputs = energy_kwh, catalog, region
         self.section.set_summary(f"for {fmt.significant(energy_kwh)} kWh a month")
-        self._fill()
+        self._fill_opened_section()
 
     @Slot()
-    def _fill(self) -> None:
+    def _fill_opened_section(self) -> None:
         if self._inputs is None or not self.section.is_open:
             return
         energy, catalog, region = self._inputs

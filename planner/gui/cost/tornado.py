@@ -1,4 +1,4 @@
-"""The tornado chart: savings of owning at the low and the high value of each input."""
+"""The tornado chart: savings of owning over renting at the low and the high value of each uncertain input."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class Tornado(QWidget):
-    """A bar for each input, the widest first; right of the center line owning is cheaper, left of it renting."""
+    """Tornado chart, a bar per uncertain input, widest first; right of zero owning is cheaper, left of zero renting."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -28,15 +28,15 @@ class Tornado(QWidget):
         theme.changed.connect(self.update)
 
     def show_rows(self, rows: tuple[SwingRow, ...]) -> None:
-        """Replace the bars."""
+        """Replace the bars; each row is the effect of one input on the savings."""
         self.rows = rows[:_MOST]
-        self.setAccessibleName(f"Sensitivity of the decision: {'; '.join(map(_row_text, self.rows))}")
+        self.setAccessibleName(f"Sensitivity of the decision: {'; '.join(map(_bar_description, self.rows))}")
         self.setToolTip("\n".join(f"{row.title}: {row.source}" for row in self.rows))
         self.updateGeometry()
         self.update()
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return the header and a row for each input."""
+        """Return the CSV rows of the chart: a header, and a row for each input."""
         header = ("input", "low", "high", "owning_saves_at_low_usd", "owning_saves_at_high_usd", "flips", "source")
         rows = (
             (
@@ -48,18 +48,18 @@ class Tornado(QWidget):
         return (header, *rows)
 
     def sizeHint(self) -> QSize:
-        """Return the height of a line for each input and one for the axis."""
+        """Return a size with the height of a line per input and one for the axis."""
         return QSize(0, round(self._line_height() * (len(self.rows) + 1)))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy the figures on Ctrl+C."""
+        """Copy the chart's figures, separated by tabs, with the copy shortcut."""
         if event.matches(QKeySequence.StandardKey.Copy):
             QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in self.csv_rows()))
         else:
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the titles, the bars and the values at their ends."""
+        """Paint each input's title, its bar, and its low and high value at the ends of the bar."""
         if not self.rows:
             return
         painter = QPainter(self)
@@ -72,32 +72,34 @@ class Tornado(QWidget):
         area = QRectF(names + ends, 0, max(1.0, self.width() - names - 2 * ends), self.height())
         self._paint_axis(painter, area)
         for number, row in enumerate(self.rows):
-            self._paint_row(painter, number, row, area, ends)
+            self._paint_bar_with_values(painter, number, row, area, ends)
         painter.end()
 
-    def _paint_row(self, painter: QPainter, number: int, row: SwingRow, area: QRectF, ends: float) -> None:
+    def _paint_bar_with_values(
+        self, painter: QPainter, number: int, row: SwingRow, area: QRectF, value_width: float
+    ) -> None:
         height = self._line_height()
         top = number * height
-        low, high = (self._x(value, area) for value in (row.low_saving_usd, row.high_saving_usd))
+        low, high = (self._x_position(value, area) for value in (row.low_saving_usd, row.high_saving_usd))
         left, right = min(low, high), max(low, high)
         painter.setPen(self._theme.color("text"))
-        painter.drawText(QRectF(0, top, area.left() - ends, height), _LEFT, row.title)
+        painter.drawText(QRectF(0, top, area.left() - value_width, height), _LEFT, row.title)
         bar = QRectF(left, top + height * (1 - _BAR_SHARE) / 2, max(2.0, right - left), height * _BAR_SHARE)
         painter.fillRect(bar, self._theme.color("accent" if row.flips else "muted"))
         painter.setPen(self._theme.color("muted"))
         texts = (row.low_value, row.high_value) if low <= high else (row.high_value, row.low_value)
         gap = self._theme.spacing.tiny
-        self._paint_end(painter, QRectF(left - ends - gap, top, ends, height), _RIGHT, texts[0])
-        self._paint_end(painter, QRectF(right + gap, top, ends, height), _LEFT, texts[1])
+        self._paint_end_value(painter, QRectF(left - value_width - gap, top, value_width, height), _RIGHT, texts[0])
+        self._paint_end_value(painter, QRectF(right + gap, top, value_width, height), _LEFT, texts[1])
 
-    def _paint_end(self, painter: QPainter, box: QRectF, side: Qt.AlignmentFlag, text: str) -> None:
-        """Paint the value at one end of a bar, over the center line."""
+    def _paint_end_value(self, painter: QPainter, box: QRectF, side: Qt.AlignmentFlag, text: str) -> None:
+        """Paint the input's value at one end of a bar, on top of the zero line."""
         painter.fillRect(painter.boundingRect(box, side, text), self._theme.color("surface"))
         painter.drawText(box, side, text)
 
     def _paint_axis(self, painter: QPainter, area: QRectF) -> None:
-        low, high = self._span()
-        middle = self._x(0.0, area)
+        low, high = self._savings_range_usd()
+        middle = self._x_position(0.0, area)
         bottom = self._line_height() * len(self.rows)
         painter.setPen(self._theme.color("muted"))
         if low <= 0 <= high:
@@ -106,18 +108,18 @@ class Tornado(QWidget):
         painter.drawText(box, _LEFT, f"← renting saves {fmt.money(-low)}" if low < 0 else "")
         painter.drawText(box, _RIGHT, f"owning saves {fmt.money(high)} →" if high > 0 else "")
 
-    def _span(self) -> tuple[float, float]:
+    def _savings_range_usd(self) -> tuple[float, float]:
         values = [value for row in self.rows for value in (row.low_saving_usd, row.high_saving_usd)]
         return min(values), max(values)
 
-    def _x(self, value: float, area: QRectF) -> float:
-        low, high = self._span()
-        return area.left() + area.width() * ((value - low) / (high - low) if high > low else 0.5)
+    def _x_position(self, saving_usd: float, area: QRectF) -> float:
+        low, high = self._savings_range_usd()
+        return area.left() + area.width() * ((saving_usd - low) / (high - low) if high > low else 0.5)
 
     def _line_height(self) -> float:
         return QFontMetricsF(self._theme.font("small")).height() + self._theme.spacing.small
 
 
-def _row_text(row: SwingRow) -> str:
+def _bar_description(row: SwingRow) -> str:
     flips = ", flips the decision" if row.flips else ""
     return f"{row.title} from {row.low_value} to {row.high_value}{flips}"

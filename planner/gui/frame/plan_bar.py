@@ -74,11 +74,11 @@ class PartButton(QToolButton):
     def sizeHint(self) -> QSize:
         """Return the size that fits the whole text."""
         width = self.fontMetrics().horizontalAdvance(self._full_text)
-        return QSize(self._width_around_text() + width + 1, super().sizeHint().height())
+        return QSize(self._width_without_text_pixels() + width + 1, super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
         """Return the width of a few letters."""
-        width = self._width_around_text() + self.fontMetrics().averageCharWidth() * _SHORTEST
+        width = self._width_without_text_pixels() + self.fontMetrics().averageCharWidth() * _SHORTEST
         return QSize(min(width, self.sizeHint().width()), self.sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -86,7 +86,7 @@ class PartButton(QToolButton):
         super().resizeEvent(event)
         self._elide_text()
 
-    def _width_around_text(self) -> int:
+    def _width_without_text_pixels(self) -> int:
         # The style sheet's padding and border on both sides, the icon, and Qt's gap after it.
         space = self._theme.spacing
         return self.iconSize().width() + 2 * (space.small + self._theme.tokens.hairline) + space.small
@@ -98,7 +98,7 @@ class PartButton(QToolButton):
             set_style_role(self, self._icon[1], "tone")
 
     def _elide_text(self) -> None:
-        room = self.width() - self._width_around_text()
+        room = self.width() - self._width_without_text_pixels()
         self.setText(self.fontMetrics().elidedText(self._full_text, Qt.TextElideMode.ElideMiddle, max(room, 0)))
 
 
@@ -194,7 +194,7 @@ class PlanBar(QWidget):
         self._verdict.show_text(verdict_phrase(memory), verdict_icon(memory.verdict))
         runs = not cannot_run(memory)
         self._show_time_text(pace_phrase(workspace.evaluation.time) if runs else "")
-        self._show_part(self._cost, "")
+        self._show_part_text(self._cost, "")
         self._tasks.cancel(_MONEY)
         self._rest.stop()
         if plan.gpu is not None and runs:
@@ -206,12 +206,12 @@ class PlanBar(QWidget):
         evaluation, catalog = self._workspace.evaluation, self._workspace.catalog
         today = datetime.now(UTC).date()
 
-        def work() -> "PlanCost":
+        def compute_plan_cost() -> "PlanCost":
             from planner.plan.money import evaluate_cost  # not needed to open the window
 
             return evaluate_cost(evaluation, catalog, today)
 
-        self._tasks.run(_MONEY, work, self._show_cost)
+        self._tasks.run(_MONEY, compute_plan_cost, self._show_cost)
 
     @Slot()
     def pick_model(self) -> None:
@@ -277,14 +277,14 @@ class PlanBar(QWidget):
         if hours:
             self._show_time_text(hours)
         self._cost.show_text(money, ("cost", "muted"))
-        self._show_part(self._cost, money)
+        self._show_part_text(self._cost, money)
         self.priced.emit()
 
     def _show_time_text(self, text: str) -> None:
         self._time.show_text(text, ("time", "muted"))
-        self._show_part(self._time, text)
+        self._show_part_text(self._time, text)
 
-    def _show_part(self, part: PartButton, text: str) -> None:
+    def _show_part_text(self, part: PartButton, text: str) -> None:
         part.setVisible(bool(text))
         self._lines[part].setVisible(bool(text))
 

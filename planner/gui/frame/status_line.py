@@ -70,7 +70,7 @@ class StatusLine(QStatusBar):
 
     @Slot()
     def _show_catalog(self) -> None:
-        """Show the date and size of the catalog again if the catalog was replaced."""
+        """Show the date and size of the catalog, if the catalog was replaced since the last call."""
         if self._shown_catalog is not self._workspace.catalog:
             self._shown_catalog = self._workspace.catalog
             self._catalog_text.setText(_catalog_text(self._shown_catalog))

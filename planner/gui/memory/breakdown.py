@@ -206,7 +206,7 @@ class TermDetail(QLabel):
 
 def detail_html(row: TermRow, muted: str) -> str:
     """Return all details of `row` as HTML, with headings in the color `muted`."""
-    facts = [("Formula", row.how), ("With values", _equation_text(row.numbers_put_in, row.exact))]
+    facts = [("Formula", row.how), ("With values", _formula_with_values_text(row.numbers_put_in, row.exact))]
     if row.range_text != fmt.size(row.bytes):
         facts.append(("Range", row.range_text))
     facts += [("Confidence", row.certainty), ("Source", row.source)]
@@ -222,7 +222,7 @@ def detail_html(row: TermRow, muted: str) -> str:
     return "".join(table for table, some in zip(tables, shown, strict=True) if some)
 
 
-def _equation_text(numbers: str, exact: str) -> str:
+def _formula_with_values_text(numbers: str, exact: str) -> str:
     return exact if exact.startswith(numbers) else f"{numbers} = {exact}"
 
 
@@ -232,7 +232,7 @@ def _symbol_row_html(symbol: SymbolRow) -> str:
 
 
 def _part_row_html(part: PartRow, muted: str) -> str:
-    numbers = _equation_text(part.numbers_put_in, part.exact)
+    numbers = _formula_with_values_text(part.numbers_put_in, part.exact)
     source = f'<tr><td></td><td colspan="2">{colored(part.source, muted)}</td></tr>'
     return table_row(*map(escape, (part.title, part.text, numbers))) + source
 

@@ -81,7 +81,7 @@ class PhaseBars(QWidget):
             painter.drawRect(track.adjusted(0.5, 0.5, -0.5, -0.5))
 
     def _phase_title(self, row: PhaseRow, metrics: QFontMetricsF) -> str:
-        """Return the phase's title, with *peak* appended if it fits; the frame and the answer also mark the peak."""
+        """Return the phase's title; the title of the peak phase ends in *peak* if there is room."""
         title_with_peak = f"{row.title} · peak"
         fits = metrics.horizontalAdvance(f"{title_with_peak}  {row.text}") <= self.width()
         return title_with_peak if row.is_peak and fits else row.title

@@ -106,7 +106,7 @@ class MemoryTab(QuestionTab):
 
     @cached_property
     def log_dialog(self) -> "LogDialog":
-        """Return the log dialog, which keeps its log until another log is read."""
+        """Return the dialog that compares the estimate with a log; it keeps its log until another log is read."""
         from planner.gui.memory.log_dialog import LogDialog
 
         return LogDialog(self.workspace, self.theme, self.tasks, self.window())
@@ -183,7 +183,7 @@ class MemoryTab(QuestionTab):
 
     @Slot(object)
     def compare_with_log(self, file: object = None) -> None:
-        """Open the log dialog, with the log in `file` unless `file` is None."""
+        """Open the dialog that compares the estimate with a log, and read the log in `file` unless `file` is None."""
         self.log_dialog.show()
         self.log_dialog.raise_()
         self.log_dialog.source.field.setFocus()

@@ -42,7 +42,7 @@ VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
 
 
 class VersusPanel(QWidget):
-    """Panel shown while a plan is pinned; `activated` carries the term that was clicked in the current plan's bar."""
+    """Comparison with the pinned plan, hidden without a pinned plan; `activated` carries a clicked memory term."""
 
     activated = Signal(str)
 
@@ -93,7 +93,7 @@ class VersusPanel(QWidget):
         return picture
 
     def _show_comparison(self, view: VersusView) -> None:
-        self.sentence.setText(view.sentence or "The two plans cannot be compared in numbers.")
+        self.sentence.setText(view.sentence or "The memory of the two plans cannot be compared in numbers.")
         self._here.setText(f"This plan: {view.subject}")
         self._there.setText(f"Pinned: {view.other_subject}")
         self.answer.setText(view.other.answer)

@@ -23,7 +23,7 @@ from planner.present.monitor.diagnosis import DiagnosisView
 from planner.present.monitor.headline import CardLine
 
 LEAST_ROOM: Final = 260
-"""Width needed for a diagnosis at the end of the line; with less room it moves to a second line."""
+"""Pixels that a diagnosis needs at the end of a card's line; with less room it moves to a second line."""
 _SERIES: Final = 8
 _USE, _MEMORY, _POWER, _HEAT, _CLOCK = 72, 150, 92, 50, 80
 _LEAST_NAME, _MOST_NAME, _LEAST_STATE, _MOST_STATE = 90, 260, 40, 200
@@ -59,7 +59,7 @@ class ColumnWidths(NamedTuple):
 
 
 class CardLineWidget(QWidget):
-    """A card's line; `opened` carries the card's UUID when the user opens its diagnosis."""
+    """Widget that shows one card in a line; `opened` carries the card's UUID when the user opens its diagnosis."""
 
     opened = Signal(str)
 
@@ -206,7 +206,7 @@ class CardLineWidget(QWidget):
 
 
 class CardLines(ScrollColumn):
-    """The lines of all cards; `opened` carries the UUID of the card whose diagnosis the user opens."""
+    """List with a line for each card; `opened` carries the UUID of the card whose diagnosis the user opens."""
 
     opened = Signal(str)
 

@@ -39,7 +39,7 @@ _RecordingWithSummary = tuple[MonitorRecording, RecordingSummary]
 
 
 class Controller(QObject):
-    """Runs the actions of the Monitor tab with their dialogs; `settings_changed` follows a change in the dialog."""
+    """Runs the Monitor tab's actions and dialogs; `settings_changed` follows a change in the settings dialog."""
 
     settings_changed = Signal()
 
@@ -125,7 +125,7 @@ class Controller(QObject):
 
     @Slot()
     def choose_recording(self) -> None:
-        """Ask for the file of a recording or a log, and replay the file."""
+        """Ask for the file of a recording or a log, and replay its readings."""
         chosen, _ = QFileDialog.getOpenFileName(self._tab, "Replay", "", _OPENED)
         if chosen:
             self.open_recording_file(Path(chosen))

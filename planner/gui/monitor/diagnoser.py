@@ -20,7 +20,7 @@ _JUMP_SECONDS: Final = 30.0
 
 
 class Diagnoser:
-    """Diagnoses the displayed cards when their states change or enough time has passed; verdicts become events."""
+    """Diagnoses the displayed cards when their states change or after an interval; verdicts become events."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -29,7 +29,7 @@ class Diagnoser:
         self.reset()
 
     def reset(self) -> None:
-        """Discard all diagnoses, because another source is displayed."""
+        """Discard all diagnoses, because another source of readings is displayed now."""
         # A recording was already diagnosed as a whole when it was loaded.
         self._timeline = VerdictTimeline(self._feed.history if self._feed.is_live else None)
         self._due = float("-inf")

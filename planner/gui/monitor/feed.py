@@ -130,7 +130,7 @@ class Feed(QObject):
         self._live = LiveSource(
             (pace or SamplerSettings())._replace(fast_seconds=interval_seconds), timeouts, environment
         )
-        self._live.arrived.connect(self._note_updates)
+        self._live.arrived.connect(self._store_updates)
 
     @property
     def is_live(self) -> bool:
@@ -266,7 +266,7 @@ class Feed(QObject):
             self._recorder.mark(text)
 
     @Slot(object)
-    def _note_updates(self, updates: Sequence[Update]) -> None:
+    def _store_updates(self, updates: Sequence[Update]) -> None:
         for update in updates:
             self._history.note(update)
             if self._recorder is not None:

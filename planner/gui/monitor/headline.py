@@ -56,7 +56,7 @@ class HeadlinePanel(QWidget):
         return "\n".join(part for part in (self._headline.sentence, self._headline.more, self._advice.text()) if part)
 
     def show_headline(self, headline: Headline) -> None:
-        """Show a headline; an empty headline hides the panel."""
+        """Show the headline, with its details and advice; an empty headline hides the panel."""
         if headline == self._headline:
             return
         self._headline = headline

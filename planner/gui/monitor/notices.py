@@ -126,11 +126,11 @@ class AlertNotifier(QObject):
 
     def close(self) -> None:
         """Hide the icon in the system tray."""
-        if "_tray" in self.__dict__ and self._tray is not None:
-            self._tray.hide()
+        if "_tray_icon" in self.__dict__ and self._tray_icon is not None:
+            self._tray_icon.hide()
 
     @cached_property
-    def _tray(self) -> QSystemTrayIcon | None:
+    def _tray_icon(self) -> QSystemTrayIcon | None:
         if not QSystemTrayIcon.isSystemTrayAvailable():
             return None
         tray = QSystemTrayIcon(self._theme.icon("monitor"), self)
@@ -143,5 +143,5 @@ class AlertNotifier(QObject):
         sentence = alert_sentence(alert)
         self._feed.mark_live(alert.at_seconds, sentence)
         self._workspace.noticed.emit(sentence, "Alerts are set in the Monitor tab.")
-        if self._tray is not None and QSystemTrayIcon.supportsMessages():
-            self._tray.showMessage("GPU Planner", sentence, self._theme.icon("monitor"))
+        if self._tray_icon is not None and QSystemTrayIcon.supportsMessages():
+            self._tray_icon.showMessage("GPU Planner", sentence, self._theme.icon("monitor"))

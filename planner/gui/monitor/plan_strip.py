@@ -44,7 +44,7 @@ _MATCHING_DELAY_MS: Final = 50
 
 
 class PlanLines:
-    """The plan's predictions as horizontal lines in the plots; of equal lines only one has a title."""
+    """Draws the plan's predictions as horizontal lines in the plots; of several lines at one value, one has a title."""
 
     def __init__(self, plots: PlotGrid, title: str) -> None:
         self._plots, self._title = plots, title
@@ -77,7 +77,7 @@ class PlanLines:
 
 
 class PlanStrip(QWidget):
-    """Compares the readings with the plan in the replayed recording or else the window's; hidden without known cards.
+    """Compares the readings with the replayed recording's plan, or else the window's plan; hidden without known cards.
 
     `updated` is emitted when a background result arrives, `speed_wanted` when the user wants to enter a measured speed.
     """
@@ -118,7 +118,7 @@ class PlanStrip(QWidget):
         return self._comparison.expected
 
     def discard_batch_size(self) -> None:
-        """Discard the largest batch size that was found, because the plan has changed."""
+        """Discard the largest batch size that fits, which was found for the previous plan."""
         self._batch_sentence = None
         self._tasks.cancel(_FILLING)
 

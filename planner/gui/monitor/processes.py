@@ -34,7 +34,7 @@ _LEAST_ROWS, _MOST_ROWS = 2, 6
 
 
 class KillProcess(QObject):
-    """Ends a process on a card, after asking for confirmation."""
+    """Ends a process that uses a card, after asking for confirmation."""
 
     def __init__(self, workspace: Workspace, parent: QWidget) -> None:
         super().__init__(parent)
@@ -77,7 +77,7 @@ class KillProcess(QObject):
 
 
 class Processes(QWidget):
-    """Search and table of the processes; `summarised` carries their number and memory as a text."""
+    """Table of the processes on the cards, with a search; `summarised` carries their number and memory as a text."""
 
     summarised = Signal(str)
 

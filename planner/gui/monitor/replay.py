@@ -89,7 +89,7 @@ class RecordingReplay(QObject):
         self._player = Player(loaded.recording)
         self._advanced_at = 0.0
         self._timer = QTimer(self, interval=_TICK_MS)
-        self._timer.timeout.connect(self._advance)
+        self._timer.timeout.connect(self._advance_displayed_time)
         self.seek(_DEMO_BEGINS_SECONDS if loaded.is_demo else 0.0)
 
     @property
@@ -135,7 +135,7 @@ class RecordingReplay(QObject):
         self._apply_updates(self._player.seek(seconds))
 
     @Slot()
-    def _advance(self) -> None:
+    def _advance_displayed_time(self) -> None:
         before, self._advanced_at = self._advanced_at, self._clock()
         self._apply_updates(self._player.advance(self._advanced_at - before))
         if self._player.is_over:

@@ -42,7 +42,7 @@ def unfinished_message(path: Path) -> tuple[str, str]:
     """Return the message that a recording was interrupted, and its size and folder as a second sentence."""
     size = fmt.size(path.stat().st_size)
     message = f"The recording {path.name} was interrupted when the program ended."
-    return message, f"All but its last second is saved: {size} in {path.parent}."
+    return message, f"All but the last second of the recording is saved: {size} in {path.parent}."
 
 
 def _process_start_seconds(pid: int) -> float | None:
@@ -63,18 +63,20 @@ class PlotSettings(Spec):
 
     order: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ("sm_occupancy", "memory_temperature")
-    columns: int | None = Field(default=None, ge=1, le=MOST_COLUMNS, description="None: as many as fit")
+    columns: int | None = Field(
+        default=None, ge=1, le=MOST_COLUMNS, description="plots side by side; None: as many as fit"
+    )
 
 
 class MonitorSettings(Spec):
     """Stored settings; the tab disconnects from the driver once hidden for `release_after_minutes` (None: never)."""
 
     interval_seconds: float = Field(default=1.0, ge=FASTEST_SECONDS, le=SLOWEST_SECONDS)
-    span_seconds: float | None = Field(default=600.0, gt=0, description="None: everything")
+    span_seconds: float | None = Field(default=600.0, gt=0, description="displayed time span; None: everything")
     release_after_minutes: float | None = Field(default=10.0, gt=0)
     may_end_others: bool = False
     shows_processes: bool = False
-    usd_per_kwh: float | None = Field(default=None, gt=0, description="None: energy has no price")
-    unfinished: UnfinishedRecording | None = Field(default=None, description="the recording that is being written")
+    usd_per_kwh: float | None = Field(default=None, gt=0, description="electricity price; None: energy has no price")
+    unfinished: UnfinishedRecording | None = Field(default=None, description="the recording in progress, if any")
     alerts: AlertRules = AlertRules()
     plots: PlotSettings = PlotSettings()

@@ -26,7 +26,7 @@ class TariffField(QDoubleSpinBox):
         self.setPrefix("$ ")
         self.setSuffix(" per kWh")
         self.setSpecialValueText("not set")
-        self.setAccessibleName("Price of a kWh")
+        self.setAccessibleName("Electricity price per kWh")
         self.setToolTip("Your electricity price, for the energy cost of recordings.")
         self.setKeyboardTracking(False)
         self.setValue(usd_per_kwh or 0.0)

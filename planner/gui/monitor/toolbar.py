@@ -151,7 +151,7 @@ class ReplayBar(QWidget):
         self.hide()
 
     def set_replay(self, replay: RecordingReplay | None) -> None:
-        """Control `replay`; None hides the bar."""
+        """Control the replay `replay`; None hides the bar of controls."""
         self._replay = replay
         self.setVisible(replay is not None)
         if replay is not None:

@@ -73,7 +73,7 @@ class Chart(QWidget):
     hovered = Signal(object)
     chosen = Signal(object)
     PIXELS_PER_TICK: ClassVar[tuple[int, int]] = (64, 36)
-    """Pixels per tick along the x and the y axis."""
+    """Average distance between ticks in pixels, along the x and the y axis."""
 
     def __init__(self, theme: Theme, name: str, axes: dict[str, Item] | None = None, *, is_dense: bool = False) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class Chart(QWidget):
         return pixmap
 
     def drawing(self) -> bytes:
-        """Return the chart as an SVG file."""
+        """Return the chart as the bytes of an SVG file."""
         buffer = QBuffer()
         generator = QSvgGenerator()
         generator.setOutputDevice(buffer)

@@ -35,7 +35,7 @@ class Box(NamedTuple):
     height: float
 
     def enlarged(self, across: float, up: float) -> "Box":
-        """Return the rectangle enlarged by `across` on the left and right and by `up` above and below."""
+        """Return the rectangle enlarged by `across` pixels on the left and right and by `up` pixels above and below."""
         return Box(self.left - across, self.top - up, self.width + 2 * across, self.height + 2 * up)
 
     def overlaps(self, other: "Box") -> bool:
@@ -155,25 +155,25 @@ class NameLayer(QGraphicsItem):
 
     @property
     def shown_names(self) -> tuple[str, ...]:
-        """Return the names that are shown."""
+        """Return the names whose labels are shown."""
         return tuple(name for name, _ in self._placed)
 
     def clear(self) -> None:
-        """Remove all names."""
+        """Remove all name labels from the plot."""
         if self._placed:
             self._placed = []
             self.update()
 
     def place(self, point_names: Sequence[PointName], xs: Floats, ys: Floats, needed: int) -> None:
-        """Show as many of `point_names` as there is room for, earlier names first.
+        """Place as many labels of `point_names` as there is room for, earlier names first.
 
         All but the first `needed` names are shown only where they hide no point.
         """
         shown = point_names[:_MAX_NAMES]
         area = self._view_box.rect()
         metrics = QFontMetricsF(self._theme.font("small"))
-        labels = [self._label_of(point_name, metrics) for point_name in shown]
-        boxes = place_names(labels, self._point_counts(xs, ys), (area.width(), area.height()), needed)
+        labels = [self._label_at_point(point_name, metrics) for point_name in shown]
+        boxes = place_names(labels, self._counts_of_points(xs, ys), (area.width(), area.height()), needed)
         self._placed = [(point_name.name, box) for point_name, box in zip(shown, boxes, strict=True) if box is not None]
         self.update()
 
@@ -183,18 +183,18 @@ class NameLayer(QGraphicsItem):
         return area
 
     def paint(self, painter: QPainter, _option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
-        """Paint the names."""
+        """Paint the name labels."""
         painter.setFont(self._theme.font("small"))
         painter.setPen(self._theme.color("text"))
         for name, box in self._placed:
             painter.drawText(QRectF(*box), int(Qt.AlignmentFlag.AlignCenter), name)
 
-    def _label_of(self, point_name: PointName, metrics: QFontMetricsF) -> Label:
+    def _label_at_point(self, point_name: PointName, metrics: QFontMetricsF) -> Label:
         point = self._view_box.mapFromView(QPointF(point_name.x, point_name.y))
         width = metrics.horizontalAdvance(point_name.name) + 2
         return Label(point.x(), point.y(), width, metrics.height(), point_name.reach)
 
-    def _point_counts(self, xs: Floats, ys: Floats) -> PointCounts:
+    def _counts_of_points(self, xs: Floats, ys: Floats) -> PointCounts:
         area = self._view_box.rect()
         (left, right), (bottom, top) = self._view_box.viewRange()
         across = (xs - left) / ((right - left) or 1) * area.width()

@@ -24,7 +24,7 @@ _TABLE_HEIGHT: Final = 192
 
 
 class PlotPanel(QWidget):
-    """A chart that can be switched to a table; `failed` carries the `PlannerError` of a failed save.
+    """Panel whose chart can be switched to a table of its data; `failed` carries the `PlannerError` of a failed save.
 
     `noun` names the chart in one word, such as `curve`; `file_stem` is the suggested file name. Subclasses create the
     chart when there is first something to draw, because the plotting library takes half a second to import, and fill

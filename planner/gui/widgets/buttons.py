@@ -22,7 +22,7 @@ class IconButton(QToolButton):
         self.setAccessibleName(text)
 
     def set_icon(self, icon_name: str, role: str | None = None) -> None:
-        """Show another icon."""
+        """Show the icon `icon_name`, in the color of `role` if given."""
         self._icon_name, self._role = icon_name, role or self._role
         self._update_icon()
 

@@ -21,7 +21,7 @@ from planner.gui.theme import set_style_role
 
 
 class StretchItem:
-    """Empty space in a row or column that takes the space left by the other items."""
+    """Item of a row or column that takes up all space that the other items leave empty."""
 
 
 STRETCH: Final = StretchItem()

@@ -19,7 +19,7 @@ Content = Callable[[], str | bytes | QPixmap]
 
 
 class FileFormat(NamedTuple):
-    """File format of an export: its name, file extension, and a function that returns the content."""
+    """File format of an export: its name, its file extension, and a function that returns the content of the file."""
 
     name: str
     ending: str

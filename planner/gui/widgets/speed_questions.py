@@ -1,4 +1,4 @@
-"""The form for a measured speed that replaces the estimate."""
+"""The form for the measured speed of a run, which replaces the plan's estimated speed."""
 
 from typing import Final
 

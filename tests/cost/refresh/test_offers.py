@@ -141,7 +141,9 @@ def test_prices_that_stay_raise_no_doubt():
 
 
 def test_a_price_that_moves_too_far_is_doubtful():
-    assert find_doubts(priced(10, 20), priced(16, 20)) == ("i0 in us-east-1, on-demand: 10 → 16 USD per hour (× 1.60)",)
+    assert find_doubts(priced(10, 20), priced(16, 20)) == (
+        "i0 in us-east-1, on-demand: 10 → 16 USD per hour, 1.60 times the previous price",
+    )
     assert len(find_doubts(priced(10, 20), priced(10, 9))) == 1
     # A marketplace may move further.
     assert find_doubts(priced(10, 20, provider="Vast.ai"), priced(30, 9, provider="Vast.ai")) == ()
@@ -151,7 +153,7 @@ def test_a_price_that_moves_too_far_is_doubtful():
 def test_only_the_worst_are_named():
     found = find_doubts(priced(*[10] * 9), priced(*[30] * 9))
     assert len(found) == 7
-    assert found[-2:] == ("4 more prices changed as much", "the median price change is +200%")
+    assert found[-2:] == ("4 more prices changed by implausible factors", "the median change of all prices is +200%")
 
 
 def test_offers_that_vanish_are_doubtful():
@@ -160,7 +162,7 @@ def test_offers_that_vanish_are_doubtful():
 
 
 def test_all_prices_at_once_are_doubtful():
-    assert find_doubts(priced(*[10] * 6), priced(*[13] * 6)) == ("the median price change is +30%",)
+    assert find_doubts(priced(*[10] * 6), priced(*[13] * 6)) == ("the median change of all prices is +30%",)
 
 
 def test_the_newest_of_several_old_prices_counts():

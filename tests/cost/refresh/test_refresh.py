@@ -77,7 +77,9 @@ def test_a_price_that_moves_too_far_is_held_until_somebody_says_so(live):
     live.serve_aws(AWS_ROWS[0].replace("55.04", "98.32"))
     (outcome,) = live.refresh()
     assert outcome.status == "held"
-    assert outcome.doubts == ("p5.48xlarge in us-east-1, on-demand: 55.04 → 98.32 USD per hour (× 1.79)",)
+    assert outcome.doubts == (
+        "p5.48xlarge in us-east-1, on-demand: 55.04 → 98.32 USD per hour, 1.79 times the previous price",
+    )
     assert live.price() == 55.04
     assert accept_held(live.store) == ("AWS",)
     assert live.price() == 98.32

@@ -121,8 +121,8 @@ def test_ranges_in_words(low, high, expected):
 
 
 def test_facet_values_have_their_display_names():
-    assert CARDS.facet_words("segment", "datacenter") == "data centre"
-    assert CARDS.facet_words("architecture", "Hopper") == "Hopper"
+    assert CARDS.facet_value_text("segment", "datacenter") == "data centre"
+    assert CARDS.facet_value_text("architecture", "Hopper") == "Hopper"
 
 
 @pytest.mark.parametrize("text", ["", "  ", "big", "NVIDIA m", "rdna3", "nothing like it"])

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLabel
 
 from planner.cli.options import add_workload_options, workload_from_arguments
 from planner.cli.parser import Parser
-from planner.gui.memory.questions.inputs import label_of, situation_of, tooltip_of
+from planner.gui.memory.questions.inputs import field_context_of, label_of, tooltip_of
 from planner.gui.memory.questions.questions import Questions
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.workspace import Workspace
@@ -55,10 +55,10 @@ def asked(tab: MemoryTab) -> set[str]:
 @pytest.mark.parametrize("name", PLANS)
 def test_a_form_asks_for_each_field_that_has_a_meaning(tab: MemoryTab, name: str):
     show(tab, name)
-    situation = situation_of(tab.workspace.evaluation)
-    assert situation is not None
+    context = field_context_of(tab.workspace.evaluation)
+    assert context is not None
     declared = fields_of(tab.workspace.plan.workload.task).values()
-    wanted = {field.name: field for field in declared if field.name not in APART and field.is_shown(situation)}
+    wanted = {field.name: field for field in declared if field.name not in APART and field.is_shown(context)}
     assert asked(tab) == wanted.keys()
     labels = {label.text(): label.toolTip() for label in tab.controls.findChildren(QLabel)}
     for field in wanted.values():

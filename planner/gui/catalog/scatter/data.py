@@ -166,7 +166,7 @@ def _ratio_steps(values: Floats) -> Ints:
 
 
 def _size_steps(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str], ...]]:
-    """Return each value's size step (0 if unknown), and the smallest and largest symbol sizes with their values."""
+    """Return each value's symbol size step (0 if unknown), and the legend of the smallest and largest used size."""
     steps = _ratio_steps(values)
     unknown = steps == _STEPS
     used_steps = np.unique(steps[~unknown]).tolist()
@@ -185,7 +185,7 @@ def _text_classes(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
 
 
 def _number_classes(values: Floats, key: str) -> tuple[tuple[str, ...], Ints]:
-    """Return the texts of the color steps of a numeric column, with unknown last, and the step of each value."""
+    """Return the names of a numeric column's color steps, ending with `unknown`, and the step index of each value."""
     steps = _ratio_steps(values)
     names = [_step_range_text(values[steps == step], key) if (steps == step).any() else "" for step in range(_STEPS)]
     return (*names, fmt.UNKNOWN), steps

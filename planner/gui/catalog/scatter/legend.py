@@ -41,7 +41,7 @@ class _LegendEntry(NamedTuple):
 
 
 class SymbolLegend(QWidget):
-    """Swatch and name of each class, then a small and a large point; painted as one widget, not clickable."""
+    """Legend of a scatter plot: a symbol and name per class, then a small and a large point; it cannot be clicked."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

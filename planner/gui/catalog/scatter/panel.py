@@ -93,7 +93,7 @@ class ScatterPanel(PlotPanel):
         self.show_rows()
 
     def mark(self, current: str | None, selected: Sequence[str]) -> None:
-        """Ring the records that are selected in the table."""
+        """Draw rings around the points of the records `current` and `selected` in the table."""
         if self.plot is not None:
             self.plot.mark(current, selected)
 
@@ -183,7 +183,7 @@ class ScatterPanel(PlotPanel):
         box.setAccessibleDescription(box.toolTip())
 
     def _use_preset(self, preset: PlotChoice) -> None:
-        """Draw a preset, keeping the Pareto front switch as it is."""
+        """Draw the columns of `preset`; the switch for the Pareto front stays as it is."""
         self.choose(preset.evolve(pareto=self.choice.pareto))
 
     def _on_setting_edited(self, key: str, value: object) -> None:

@@ -91,7 +91,7 @@ class ScatterPlot(Chart):
         self._place_ticks()
 
     def set_prioritized(self, planned: str | None, here: Collection[str]) -> None:
-        """Set the records whose names are placed first: the planned record and the cards in this machine."""
+        """Set the records whose names are placed first: the `planned` one, and the cards in this machine (`here`)."""
         self._planned, self._here = planned or "", frozenset(here)
 
     def mark(self, current: str | None, selected: Collection[str]) -> None:
@@ -107,7 +107,7 @@ class ScatterPlot(Chart):
         """Move to the next point along an axis with the arrow keys, and use a record with Enter."""
         move = _KEY_MOVES.get(Qt.Key(event.key()))
         if move is not None and self.data.ids:
-            self._step_along(*move)
+            self._move_to_next_point(*move)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current:
             self.used.emit()
         else:
@@ -173,7 +173,7 @@ class ScatterPlot(Chart):
         nearest = None if position is None else self._nearest_index(self.data.xs, self.data.ys, position)
         return None if nearest is None else self.data.ids[nearest]
 
-    def _step_along(self, axis: int, direction: int) -> None:
+    def _move_to_next_point(self, axis: int, direction: int) -> None:
         values = (self.data.xs, self.data.ys)[axis]
         order = np.argsort(values, kind="stable").tolist()
         if self._current in self.data.ids:
@@ -230,7 +230,7 @@ class ScatterPlot(Chart):
         self.names.update()
 
     def drawing(self) -> bytes:
-        """Return the chart as an SVG file."""
+        """Return the chart as the bytes of an SVG file."""
         # SVG needs shapes instead of cached pixmaps.
         self._rings.opts["useCache"] = False
         drawing = super().drawing()

@@ -40,7 +40,7 @@ class BarLayout:
         return self.width if self.edge is None else self.edge
 
     def piece_at(self, x: float) -> Piece | None:
-        """Return the piece at `x`, also if `x` lies beyond the card's edge."""
+        """Return the piece at `x`, which may lie beyond the end of the card's memory, or None."""
         return next((piece for piece in self.pieces if piece.left <= x < piece.right), None)
 
 

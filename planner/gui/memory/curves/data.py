@@ -26,7 +26,7 @@ Corner = Literal["above left", "above right", "below left", "below right"]
 
 @dataclass(frozen=True, slots=True)
 class CurveData:
-    """Points of the memory curve at ascending values of `axis`; `current` is the plan's point."""
+    """Points of the memory curve at ascending values of the plan field `axis`; `current` is the plan's own point."""
 
     axis: Axis
     title: str
@@ -42,7 +42,7 @@ class CurveData:
 
     @property
     def memory_range(self) -> tuple[float, float]:
-        """Return the ends of the memory axis in bytes, around the plan's point and the card's line.
+        """Return both ends of the memory axis in bytes, between which the plan's point and the card's line lie.
 
         Points far above the plan's point and the card's line are cut off. The axis starts at 0 unless all points and
         the card's line lie in its upper half.
@@ -55,7 +55,7 @@ class CurveData:
 
     @property
     def label_corner(self) -> Corner:
-        """Return where the card's label stands farthest from the curve."""
+        """Return the position of the card's label that is farthest from the curve."""
         limit = inf if self.capacity_bytes is None else self.capacity_bytes
         first, last = self.points[0], self.points[-1]
         middle = self.nearest_point((self.x_position(first.value) + self.x_position(last.value)) / 2)

@@ -89,7 +89,7 @@ class ExplorationPanel(QWidget):
         self.curve.failed.connect(workspace.failed)
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
-        """Recompute for the evaluated plan after a delay, if the curve is visible."""
+        """Recompute the memory curve for the evaluated plan after a delay, if the curve is visible."""
         self._evaluation = evaluation
         axes = plan_axes(evaluation)
         self._tasks.cancel(_KEY)

@@ -53,7 +53,7 @@ class CurvePanel(DataPanel[CurveData]):
         self.over.edited.connect(self.axis_chosen)
 
     def offer(self, options: tuple[tuple[Axis, str], ...], current: Axis) -> None:
-        """Set the choices for the x axis."""
+        """Set the choices for the x axis, and select `current`."""
         self.over.set_options(options)
         self.over.set_value(current)
 

@@ -29,12 +29,12 @@ _ALL_COUNTS_UP_TO: Final = 8
 
 _SOLVED: Final[tuple[SolvableField, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
 _FIELD_NAMES: Final[dict[str, str]] = {"lora_rank": "lora.rank"}
-"""Workload fields by curve axis, where the two names differ."""
+"""Names of workload fields by curve axis, for axes whose name differs from the field's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Solved value of a plan field: `text` is the value or why none fits; `plan` is the plan with the value.
+    """Best value of a plan field that fits: `text` is the value or why none fits, `plan` the plan with this value.
 
     `is_taken` is true if the plan already has the value.
     """
@@ -48,7 +48,7 @@ class Solution:
 
 
 def title_of(axis: str) -> str:
-    """Return the title of a plan field, as in the list of axes and the undo history."""
+    """Return the title of the plan field `axis`, as shown in the list of axes and in the undo history."""
     return setting_title(_FIELD_NAMES.get(axis, axis))
 
 
@@ -77,7 +77,7 @@ def find_solutions(evaluation: Evaluation, catalog: Catalog) -> tuple[Solution, 
 
 
 def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest: int | None) -> CurveData:
-    """Compute the memory over `axis`, around the plan's value and the `largest` value that fits."""
+    """Compute the memory curve over the plan field `axis`, around the plan's value and the `largest` that fits."""
     current = current_value(evaluation, axis)
     architecture = architecture_of(evaluation.plan, catalog)
     spreading = count_scaling(evaluation.plan, catalog) if axis == "count" else None

@@ -34,7 +34,7 @@ def make_input(field: WorkloadField, theme: Theme, workspace: Workspace) -> Fiel
     if field.kind == "bytes":
         return SizeField()
     if field.kind == "list":
-        return ListField(parse_numbers if int in _element_types(field) else parse_names, field.option.placeholder)
+        return ListField(parse_numbers if int in _tuple_element_types(field) else parse_names, field.option.placeholder)
     if field.kind == "number":
         placeholder = fmt.UNKNOWN if field.is_optional else ""
         stops = tuple(map(int, field.option.stops))
@@ -54,8 +54,8 @@ def tooltip_of(field: WorkloadField) -> str:
     return "\n".join(part for part in (sentence(field.help), field.option.explanation) if part)
 
 
-def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> FieldContext | None:
-    """Return the context on which questions and choices depend; None for a traced module."""
+def field_context_of(evaluation: Evaluation, *, from_scratch: bool = False) -> FieldContext | None:
+    """Return the plan's context, on which workload questions and their choices depend; None for a traced module."""
     used, architecture = evaluation.workload, evaluation.architecture
     if architecture is None:
         return None
@@ -65,20 +65,20 @@ def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> Field
 
 
 def _make_picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerField:
-    """Create a searchable list for a field with many choices and details about each choice."""
+    """Create a field with a searchable list, for a workload field with many choices and details about each."""
     details = field.option.details
 
     def find_choices() -> Sequence[Choice]:
-        situation = situation_of(workspace.evaluation)
-        offered = offered_choices(field, situation, None) if situation else {}
+        context = field_context_of(workspace.evaluation)
+        offered = offered_choices(field, context, None) if context else {}
         return [
             Choice(key, title, details(key) if details and key is not None else "", words=str(key or ""))
             for key, title in offered.items()
         ]
 
     def value_text(value: object) -> str:
-        situation = situation_of(workspace.evaluation)
-        return offered_choices(field, situation, value)[value] if situation else field_value_text(field, value)
+        context = field_context_of(workspace.evaluation)
+        return offered_choices(field, context, value)[value] if context else field_value_text(field, value)
 
     return PickerField(theme, find_choices, value_text, f"Search {title_in_sentence(field.title)}")
 
@@ -99,5 +99,5 @@ _SPECIAL_INPUTS: Final[dict[str, Callable[[Theme, Workspace], Field]]] = {"lora.
 """Functions by field name that create the special input widgets."""
 
 
-def _element_types(field: WorkloadField) -> tuple[object, ...]:
+def _tuple_element_types(field: WorkloadField) -> tuple[object, ...]:
     return get_args(field.info.annotation)

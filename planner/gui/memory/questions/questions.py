@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions.inputs import label_of, make_input, situation_of, tooltip_of
+from planner.gui.memory.questions.inputs import field_context_of, label_of, make_input, tooltip_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
@@ -79,7 +79,7 @@ class Questions(QWidget):
         return self._inputs.get(name)
 
     def set_goal(self, goal: str) -> None:
-        """Set the goal, such as `train`: a model trained from scratch has no frozen parameters."""
+        """Set the user's goal, such as `train`; training from scratch hides questions about frozen parameters."""
         self._from_scratch = goal == "train"
 
     def refresh(self, evaluation: Evaluation) -> None:
@@ -87,7 +87,7 @@ class Questions(QWidget):
 
         Sections without questions are hidden. A traced module has none of these questions.
         """
-        situation = situation_of(evaluation, from_scratch=self._from_scratch)
+        situation = field_context_of(evaluation, from_scratch=self._from_scratch)
         if situation is None:
             return
         before = len(self._inputs)
@@ -177,7 +177,7 @@ def _section_summary(group: Group, fields: Sequence[WorkloadField], situation: F
 
 
 def _workload_in_use(evaluation: Evaluation) -> Workload:
-    """Return the workload with its defaults filled in, including those of its engine on this card."""
+    """Return the plan's workload with defaults filled in, including the defaults of its engine on the plan's card."""
     workload = evaluation.workload
     if evaluation.architecture is None or not isinstance(workload, Inference):
         return workload
@@ -212,7 +212,7 @@ def bind(
     change: Callable[[object], None],
     explain: Callable[[PlannerError], str] = error_text,
 ) -> None:
-    """Apply edits of `field` to the plan; a value that is not allowed shows a message and leaves the plan unchanged."""
+    """Apply edits of `field` to the plan with `change`; a value that is not allowed only shows a message."""
 
     def apply_value(value: object) -> None:
         try:
@@ -225,7 +225,7 @@ def bind(
 
 
 def new_form(theme: Theme) -> LabelledForm:
-    """Return an empty form whose labels align with those of the other forms."""
+    """Return an empty form whose labels have the width of the labels in all other forms."""
     form = LabelledForm(theme)
     form.set_label_width(_label_width_pixels(theme))
     return form
@@ -242,11 +242,11 @@ def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWi
     section.set_title_width(_label_width_pixels(theme) + theme.spacing.small)
     section.set_open(title in workspace.settings.current.open_sections)
 
-    def store_state(opened: bool) -> None:
+    def store_open_state(opened: bool) -> None:
         others = [name for name in workspace.settings.current.open_sections if name != title]
         workspace.settings.update(open_sections=(*others, title) if opened else tuple(others))
 
-    section.toggled.connect(store_state)
+    section.toggled.connect(store_open_state)
     return section
 
 

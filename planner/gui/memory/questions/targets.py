@@ -24,7 +24,7 @@ def target_choices(architecture: Architecture | None) -> Sequence[Choice]:
 
 
 def typed_targets(text: str, architecture: Architecture | None) -> Choice | None:
-    """Parse names of layers separated by commas; None unless at least two known layers are named."""
+    """Return the choice for layer names separated by commas, or None unless `text` names at least two known layers."""
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     known = set(linear_names(architecture))
     if len(names) < 2 or not set(names) <= known:
@@ -33,7 +33,7 @@ def typed_targets(text: str, architecture: Architecture | None) -> Choice | None
 
 
 def target_title(value: object) -> str:
-    """Return the title of target layers: `All linear layers`, or their names."""
+    """Return the title of a set of LoRA target layers: `All linear layers`, or the names of the layers."""
     return ", ".join(map(str, value)) if isinstance(value, tuple) else _ALL_LINEAR_TITLE
 
 

@@ -142,7 +142,7 @@ class TracedRunForm(QWidget):
         return form
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show the trace request for the plan's module, or its pending change."""
+        """Show the trace request for the plan's module, or the changed request if a changed trace is pending."""
         if evaluation.traced is not None:
             request = (self._tracer.wanted if self._tracer.is_change else None) or evaluation.traced.request
             self.form.set_request(request)

@@ -87,19 +87,19 @@ def option_title(options: Options, value: object) -> str:
 
 
 def optimizer_of(request: TraceRequest) -> Optimizer:
-    """Return the request's optimizer with its arguments."""
+    """Return the trace request's optimizer with its arguments."""
     return request.optimizer, request.optimizer_arguments
 
 
 def with_optimizer(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with another optimizer."""
+    """Return a copy of the trace request with the optimizer `value`."""
     name, arguments = value if isinstance(value, tuple) else (value, ())
     return request.evolve(optimizer=name, optimizer_arguments=arguments)
 
 
 def optimizer_options(request: TraceRequest) -> Options:
     """Return the optimizers to choose from, including the request's optimizer."""
-    return _with_option(_OPTIMIZERS, optimizer_of(request), optimizer_call(request))
+    return _options_including(_OPTIMIZERS, optimizer_of(request), optimizer_call(request))
 
 
 def optimizer_call(request: TraceRequest) -> str:
@@ -114,7 +114,7 @@ def precision_of(request: TraceRequest) -> Precision:
 
 
 def with_precision(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with the number formats in `value` for parameters and autocast."""
+    """Return a copy of the trace request with the number formats in `value` for parameters and autocast."""
     dtype, autocast = value if isinstance(value, tuple) else (value, None)
     return request.evolve(dtype=dtype, autocast=autocast)
 
@@ -123,7 +123,7 @@ def precision_options(request: TraceRequest) -> Options:
     """Return the pairs of parameter and autocast format to choose from, including the request's formats."""
     dtype, autocast = precision_of(request)
     own_option = f"{(dtype or '').upper()} parameters, {(autocast or '').upper()} autocast"
-    return _with_option(_PRECISIONS, (dtype, autocast), own_option)
+    return _options_including(_PRECISIONS, (dtype, autocast), own_option)
 
 
 def device_of(request: TraceRequest) -> Device:
@@ -132,7 +132,7 @@ def device_of(request: TraceRequest) -> Device:
 
 
 def with_device(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with another device's operators."""
+    """Return a copy of the trace request that assumes the operators of the device `value`."""
     device, capability = value if isinstance(value, tuple) else (value, None)
     return request.evolve(device=device, compute_capability=capability)
 
@@ -141,7 +141,7 @@ def device_options(request: TraceRequest, capability: str | None) -> Options:
     """Return the devices to choose from; `capability` is the CUDA capability of the plan's card, if any."""
     card: Options = () if capability is None else ((("cuda", capability), f"CUDA {capability}, this card"),)
     options = (*card, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
-    return _with_option(options, device_of(request), f"CUDA {request.compute_capability}")
+    return _options_including(options, device_of(request), f"CUDA {request.compute_capability}")
 
 
 def strategy_of(request: TraceRequest) -> str:
@@ -150,13 +150,13 @@ def strategy_of(request: TraceRequest) -> str:
 
 
 def with_ranks(request: TraceRequest, ranks: object) -> TraceRequest:
-    """Return the request with a number of ranks; a single rank has no strategy."""
+    """Return a copy of the trace request with `ranks` ranks; a single rank has no parallel strategy."""
     strategy = "none" if ranks == 1 else strategy_of(request)
     return request.evolve(parallel=request.parallel.evolve(ranks=ranks, strategy=strategy))
 
 
 def with_strategy(request: TraceRequest, strategy: object) -> TraceRequest:
-    """Return the request with another parallel strategy; a single rank has no strategy."""
+    """Return a copy of the trace request with the parallel `strategy`; a single rank has no strategy."""
     return (
         request if request.parallel.ranks == 1 else request.evolve(parallel=request.parallel.evolve(strategy=strategy))
     )
@@ -175,7 +175,7 @@ def gradients_text(request: TraceRequest) -> str:
     return f"{lifetime}{checkpointing[request.checkpointing]}{steps}"
 
 
-def _with_option(options: Options, own_option: object, title: str) -> Options:
+def _options_including(options: Options, own_option: object, title: str) -> Options:
     return options if any(value == own_option for value, _ in options) else (*options, (own_option, title))
 
 

@@ -231,7 +231,7 @@ class TraceTables(QWidget):
         self.assumed.set_blocks(difference_paragraphs(view))
 
     def show_page(self, number: int) -> None:
-        """Show the table with this index."""
+        """Show the page `number` of the tables: 0 is the first."""
         self._group.buttons()[number].setChecked(True)
         self._pages.setCurrentIndex(number)
 

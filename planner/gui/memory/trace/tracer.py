@@ -74,7 +74,7 @@ class FailedTrace:
 
 @dataclass(frozen=True, slots=True)
 class EstimateCheck:
-    """Trace of a plan's own model, run with the settings of the plan."""
+    """Trace of a plan's own model with the plan's settings, for comparison with the estimate."""
 
     plan: Plan
     facts: TracedFacts
@@ -105,7 +105,7 @@ class Tracer(QObject):
 
     @property
     def wanted(self) -> TraceRequest | None:
-        """Return the pending, running or failed request for a trace that replaces the plan's model."""
+        """Return the pending, running or failed request of a trace that is to replace the plan's model, or None."""
         for work in (self._pending, self.run):
             if work is not None and work.plan is None:
                 return work.request

@@ -1,4 +1,4 @@
-"""The curves of a plot, one for each metric of each card or host, at the resolution of the display."""
+"""Curves of a plot: one for each metric of each card or of the host, reduced to the resolution of the display."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

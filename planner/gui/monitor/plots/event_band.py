@@ -165,11 +165,11 @@ class EventBand(QWidget):
         return self._lanes[number] if 0 <= number < len(self._lanes) else None
 
     def _add_removal_action(self, menu: QMenu, mark: TimelineMark) -> None:
-        def remove() -> None:
+        def remove_mark() -> None:
             self.history.remove_mark(mark)
             self._update_items()
 
-        menu.addAction(f"&Remove the mark “{mark.text}”", remove)
+        menu.addAction(f"&Remove the mark “{mark.text}”", remove_mark)
 
     def _paint_lanes(self, painter: QPainter) -> None:
         scale, lane_height = self._scale, self._lane_height

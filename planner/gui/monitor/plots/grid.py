@@ -62,7 +62,7 @@ class PlotGrid(QWidget):
         return tuple(self._panels[key] for key in self._arrangement[0])
 
     def set_history(self, history: History) -> None:
-        """Show another history, beginning with its latest readings."""
+        """Show the readings in `history` in place of the previous history, beginning with the latest readings."""
         self._history = history
         self.band.history = history
         for panel in self._panels.values():
@@ -124,7 +124,7 @@ class PlotGrid(QWidget):
         return menu
 
     def show_plot(self, key: str, shown: bool) -> None:
-        """Show or hide a plot."""
+        """Show or hide the plot whose key is `key`."""
         others = tuple(other for other in self._plot_settings.hidden if other != key)
         self._store_settings(self._plot_settings.evolve(hidden=others if shown else (*others, key)))
 
@@ -133,7 +133,7 @@ class PlotGrid(QWidget):
         self._store_settings(self._plot_settings.evolve(columns=count))
 
     def move_plot(self, key: str, step: int) -> None:
-        """Move a plot by `step` (−1 or +1) among the shown plots."""
+        """Move the plot `key` by `step` (−1 or +1) among the shown plots."""
         shown = list(self._arrangement[0])
         place = shown.index(key)
         other = place + step
@@ -145,7 +145,7 @@ class PlotGrid(QWidget):
         self._store_settings(self._plot_settings.evolve(order=tuple(order)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Adapt the number of plots side by side to the new width."""
+        """Adapt the number of plot columns to the new width."""
         super().resizeEvent(event)
         self._draw_soon()
 

@@ -30,7 +30,7 @@ class PlotSpec:
 
     @property
     def unit(self) -> Unit:
-        """Return the unit of the plot's metrics, the same for all of them."""
+        """Return the unit that all metrics of the plot share."""
         return self.metric(self.metrics[0]).unit
 
     def metric(self, name: str) -> Metric:

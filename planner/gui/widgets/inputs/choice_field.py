@@ -1,4 +1,4 @@
-"""Fields for one of several values: a drop-down list, radio buttons, or a searchable list."""
+"""Form fields for choosing one of several values: a drop-down list, radio buttons, or a searchable list."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
@@ -47,7 +47,7 @@ class ChoiceField(Field):
         return self._box.currentText()
 
     def set_options(self, options: Sequence[tuple[object, str]]) -> None:
-        """Replace the options; the chosen value is kept if it is still among them."""
+        """Replace the options; the chosen value is kept if it is one of the new options."""
         chosen = [self.value] if self._values else []
         with QSignalBlocker(self._box):
             self._box.clear()

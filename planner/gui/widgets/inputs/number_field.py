@@ -241,7 +241,7 @@ class DecimalField(TypedNumber):
 
 
 def _number_text(value: float) -> str:
-    """Return a whole number in full, or another number with at most ten significant digits."""
+    """Return a number as text: a whole number in full, a decimal number with at most ten significant digits."""
     rounded = float(f"{value:.10g}")
     if rounded == int(rounded) and abs(rounded) < 1e15:
         return fmt.integer(int(rounded))

@@ -61,7 +61,7 @@ def _paint_line(painter: QPainter, cache: TextCache, font: QFont, text: str, roo
     """Paint a line of text at the top of `room`, and return its width in pixels."""
     cache.use(font)
     painter.setFont(font)
-    static, width = cache.lay(text, room.width())
+    static, width = cache.prepared_text(text, room.width())
     painter.drawStaticText(room.left() + room.width() - width if on_right else room.left(), room.top(), static)
     return width
 

@@ -28,13 +28,13 @@ class TextCache:
         self.height = self._metrics.height()
 
     def use(self, font: QFont) -> None:
-        """Switch to `font`; another font than before clears the cache."""
+        """Use `font` for the cached texts; a change of the font clears the cache."""
         if font != self.font:
             self.font, self._metrics = QFont(font), QFontMetrics(font)
             self._laid.clear()
             self.height = self._metrics.height()
 
-    def lay(self, text: str, width: int) -> tuple[QStaticText, int]:
+    def prepared_text(self, text: str, width: int) -> tuple[QStaticText, int]:
         """Return `text` prepared for painting, elided to `width` pixels, and its width in pixels."""
         laid = self._laid.get((text, width))
         if laid is None:
@@ -121,18 +121,18 @@ class CellPainter:
         marker = self._markers.get(column.position)
         if marker:
             for row, text in cells:
-                self._paint_marked(painter, row, column, text, marker(self._model.record(row.number)))
+                self._paint_marked_text(painter, row, column, text, marker(self._model.record(row.number)))
             return
         known = [(row, text) for row, text in cells if text not in NO_FIGURES]
         painter.setPen(self._cached_color("text"))
-        self._paint_plain(painter, known, column, self._cache)
+        self._paint_unmarked_texts(painter, known, column, self._cache)
         if len(known) < len(cells):
             painter.setPen(self._cached_color("muted"))
             painter.setFont(self._small.font)
-            self._paint_plain(painter, [cell for cell in cells if cell[1] in NO_FIGURES], column, self._small)
+            self._paint_unmarked_texts(painter, [cell for cell in cells if cell[1] in NO_FIGURES], column, self._small)
             painter.setFont(self._cache.font)
 
-    def _paint_plain(
+    def _paint_unmarked_texts(
         self, painter: QPainter, cells: Sequence[tuple[CellRow, str]], column: CellColumn, cache: TextCache
     ) -> None:
         padding = self._theme.spacing.small
@@ -140,19 +140,21 @@ class CellPainter:
         on_right = self._model.columns[column.position].align == "right"
         edge = painter.device().width()
         cut = on_right and left + room > edge
-        if cut and left + cache.lay(_CUT, room)[1] > edge:
+        if cut and left + cache.prepared_text(_CUT, room)[1] > edge:
             return
         for row, text in cells:
-            static, width = cache.lay(_CUT if cut else text, room)
+            static, width = cache.prepared_text(_CUT if cut else text, room)
             top = row.top + (row.height - cache.height) // 2
             painter.drawStaticText(left + room - width if on_right and not cut else left, top, static)
 
-    def _paint_marked(self, painter: QPainter, row: CellRow, column: CellColumn, text: str, mark: StatusIcon) -> None:
+    def _paint_marked_text(
+        self, painter: QPainter, row: CellRow, column: CellColumn, text: str, mark: StatusIcon
+    ) -> None:
         side, padding = self._theme.icon_side, self._theme.spacing.small
         left = column.left + padding
         painter.drawPixmap(left, row.top + (row.height - side) // 2, self._icon_pixmap(painter, mark))
         left += side + self._theme.spacing.tiny
-        static, _ = self._cache.lay(text, column.left + column.width - padding - left)
+        static, _ = self._cache.prepared_text(text, column.left + column.width - padding - left)
         painter.setPen(self._cached_color(mark.role))
         painter.drawStaticText(left, row.top + (row.height - self._cache.height) // 2, static)
 

@@ -14,7 +14,7 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _NO_PARENT = QModelIndex()
 _A_FEW = 10
-"""A meter is full at the value that one in this many rows reaches, because the largest value may be an outlier."""
+"""A cell's meter is full at the value that one in this many rows reaches; the largest value may be an outlier."""
 
 
 class RecordTableModel(QAbstractTableModel, Generic[Record]):
@@ -84,7 +84,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
             self._filter_records()
 
     def set_filter(self, keep: Filter[Record] | None) -> None:
-        """Show only the records whose names `keep` returns for all records; None shows all records."""
+        """Show only records whose names `keep` returns when called with all records; None shows all records."""
         self._filter = keep
         self._filter_records()
 

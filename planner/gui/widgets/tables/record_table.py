@@ -55,7 +55,7 @@ def default_layout(
 
 
 def default_column_width(column: Column[Any], metrics: QFontMetrics) -> int:
-    """Return a column's default width in pixels, at least that of its title and of its unit with the sort arrow."""
+    """Return a column's default width in pixels, in which its title, and its unit with the sort arrow, fit."""
     title = metrics.horizontalAdvance(column.title) + _SLACK
     unit = metrics.horizontalAdvance(column.unit) + ICON_PIXELS
     return max(column.width * metrics.horizontalAdvance("0"), title, unit) + 2 * PADDING
@@ -157,7 +157,7 @@ class RecordTable(CellView):
         return None if row is None else model.record(row)
 
     def layout_now(self) -> TableLayout:
-        """Return the current layout."""
+        """Return the current layout of the columns and the sort order."""
         model, header = self.records(), self.horizontalHeader()
         order = [header.logicalIndex(visual) for visual in range(header.count())]
         shown = tuple(model.columns[position].key for position in order if not header.isSectionHidden(position))
