@@ -130,7 +130,7 @@ def test_a_few_words_for_the_plan_bar(catalog):
     assert money_phrase(run) == f"{money(run.result.rent.usd)} per run, rented"
     month = estimated(catalog)
     assert hours_phrase(month) == ""
-    assert money_phrase(month) == f"{money(month.result.rent.usd)} per month"
+    assert money_phrase(month) == f"{money(month.result.rent.usd)} per month, rented"
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
     assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} per month, owned"
     assert money_phrase(None) == hours_phrase(None) == ""

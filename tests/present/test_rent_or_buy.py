@@ -43,7 +43,7 @@ def with_rent(estimate: CostEstimate, **changes) -> CostEstimate:
 
 def test_both_ways_have_a_cost_with_its_origin(scenario_of):
     rows = rent_or_buy_rows(scenario_of().estimate)
-    month = next(row for row in rows if row.title == "Per month")
+    month = next(row for row in rows if row.title == "Per month, all costs")
     assert all(cell.text.startswith("$") for cell in month.cells)
     assert "on demand" in month.cells[0].origin
     assert all(": " in line for line in month.cells[1].origin.splitlines())
@@ -58,7 +58,7 @@ def test_a_run_is_told_by_the_run(scenario_of):
 
 def test_what_nobody_offers_is_not_known(scenario_of):
     found = figures(rent_or_buy_rows(scenario_of(gpu="rtx-2000-ada").estimate))
-    assert found["Per month"][0] == "not known"
+    assert found["Per month, all costs"][0] == "not known"
     assert found["Per GPU-hour"][0] == "–"
 
 
@@ -66,7 +66,7 @@ def test_what_owning_costs_can_be_unknown(scenario_of):
     estimate = scenario_of().estimate
     rented = CostEstimate(estimate.result.evolve(own=None), None, estimate.demand, estimate.rows)
     found = figures(rent_or_buy_rows(rented))
-    assert found["Per month"][1] == "not known"
+    assert found["Per month, all costs"][1] == "not known"
     assert "Upfront" not in found
 
 

@@ -89,7 +89,7 @@ def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
         return FigureRow(title, (FigureCell(renting or _NOTHING, where), FigureCell(owning or _NOTHING, owned)))
 
     yield row(
-        f"Per {period}, all costs",
+        "Per run" if period == "run" else "Per month, all costs",
         fmt.money(rent.usd) if rent else NOT_KNOWN,
         fmt.money(own.usd_per_period) if own else NOT_KNOWN,
     )

@@ -133,7 +133,8 @@ def test_chips_say_the_condition_and_what_to_try():
     assert flip_chips(answer(flips=flips, owned=True))[1].text == "a card sells for over $3,760"
     assert chips[0][1:] == ("cost.job.hours_per_day", 12.8)
     assert plain(result_lines(result(answer(flips=flips)), "L40S", TODAY)[1]) == (
-        "Changes if used under 56 % of the time, a card costs over $3,760 or renting costs under $0.18 per GPU-hour."
+        "Changes if used under 56 % of the time (now 80 %), a card costs over $3,760 (now $1,800) or renting costs "
+        "under $0.18 (now $0.29) per GPU-hour."
     )
 
 
