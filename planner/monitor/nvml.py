@@ -39,7 +39,7 @@ NOT_READY: Final = 27
 GPU_NOT_FOUND: Final = 28
 UNKNOWN: Final = 999
 BAD_TEXT: Final = -1
-"""Code for a string that cannot be decoded; not one of NVML's codes."""
+"""Return code for an NVML string that cannot be decoded; it is ours, not one of NVML's codes."""
 
 CARD_GONE_CODES: Final = frozenset({GPU_IS_LOST, GPU_NOT_FOUND})
 """NVML codes after which the card must not be queried again."""

@@ -125,8 +125,8 @@ def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
         SpecError: If the catalog has no such model, or the model was traced.
     """
     if plan.model.trace is not None:
-        reason = "a traced module has no formula with numbers to vary"
-        raise SpecError("model", reason, hint="Trace it again with other numbers.")
+        reason = "a traced module has no memory formula in which settings could be varied"
+        raise SpecError("model", reason, hint="Trace it again with other settings.")
     return plan.model.architecture or catalog.models.model(plan.model.id)
 
 

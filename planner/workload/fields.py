@@ -92,7 +92,7 @@ class WorkloadField:
         return next((limit for limit in limits if isinstance(limit, int)), otherwise)
 
     def choices(self, situation: FieldContext | None) -> ChoiceTitles:
-        """Return the field's allowed values with titles; choices that depend on the workload need its `situation`."""
+        """Return the field's allowed values with titles; choices that depend on the model need a `situation`."""
         choices = self.option.choices
         if callable(choices):
             return choices(situation) if situation is not None else {}

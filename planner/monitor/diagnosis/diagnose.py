@@ -49,8 +49,8 @@ def diagnose(source: DiagnosisSource, uuid: str, at: float | None = None, second
 
 def diagnose_window(window: CardWindow, at: float, unknown_reason: str = "") -> Verdict:
     """Return the verdict of the first rule that holds for the readings up to `at`, with all further problems."""
-    use = window.quantity("use_fraction")
-    phase = None if use is None else current_phase(use)
+    utilization = window.quantity("use_fraction")
+    phase = None if utilization is None else current_phase(utilization)
     now = window if phase is None else window.since(phase.start)
     # A wait that has not ended is not a rest yet, and would distort the statistics of the work before it.
     work = now if phase is None or phase.wait_start is None else now.until(phase.wait_start)
@@ -59,13 +59,17 @@ def diagnose_window(window: CardWindow, at: float, unknown_reason: str = "") -> 
         *_health_verdicts(now, at, only_instant=not is_long_enough),
         *([_workload_verdict(work, at)] if is_long_enough else []),
     ]
-    first = verdicts[0] if verdicts else _undecided_verdict(now, at, use, unknown_reason, is_long_enough=is_long_enough)
+    first = (
+        verdicts[0]
+        if verdicts
+        else _undecided_verdict(now, at, utilization, unknown_reason, is_long_enough=is_long_enough)
+    )
     return _with_other_findings(first, verdicts[1:])
 
 
 def _is_long_enough_window(work: CardWindow) -> bool:
-    use = work.quantity("use_fraction")
-    return use is not None and len(use.times) >= _MIN_VALUES and use.seconds >= _MIN_SECONDS
+    utilization = work.quantity("use_fraction")
+    return utilization is not None and len(utilization.times) >= _MIN_VALUES and utilization.seconds >= _MIN_SECONDS
 
 
 def _health_verdicts(now: CardWindow, at: float, *, only_instant: bool) -> Iterator[Verdict]:
@@ -112,10 +116,10 @@ def _with_other_findings(first: Verdict, others: list[Verdict]) -> Verdict:
 
 
 def _undecided_verdict(
-    window: CardWindow, at: float, use: TimeSeries | None, reason: str, *, is_long_enough: bool
+    window: CardWindow, at: float, utilization: TimeSeries | None, reason: str, *, is_long_enough: bool
 ) -> Verdict:
     since = _start_seconds(window, at)
-    if use is None or reason:
+    if utilization is None or reason:
         sentence = f"Utilization is not known: {reason}. Only memory and power can be diagnosed."
         return Verdict(
             VerdictKind.UNKNOWN,
@@ -132,8 +136,8 @@ def _undecided_verdict(
 
 
 def _start_seconds(window: CardWindow, at: float) -> float:
-    use = window.quantity("use_fraction") or window.quantity("power_watts")
-    return at if use is None else use.times[0]
+    activity = window.quantity("use_fraction") or window.quantity("power_watts")
+    return at if activity is None else activity.times[0]
 
 
 def _absent_card_verdict(device: Device, at: float) -> Verdict:

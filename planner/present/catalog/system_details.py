@@ -82,7 +82,9 @@ def _accelerator_details(row: SystemRow) -> tuple[Detail, ...]:
         field_detail(system, "topology", "Topology", system.topology or fmt.UNKNOWN),
         *_link_details(row),
         field_detail(system, "performance_label", "Performance as sold", system.performance_label or fmt.NOT_PUBLISHED),
-        field_detail(system, "performance_basis", "Basis of that figure", system.performance_basis or fmt.UNKNOWN),
+        field_detail(
+            system, "performance_basis", "Basis of the performance as sold", system.performance_basis or fmt.UNKNOWN
+        ),
     )
 
 

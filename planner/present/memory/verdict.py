@@ -213,5 +213,5 @@ def _odds_phrase(memory: MemoryResult) -> str:
 
 
 def _margin_phrase(memory: MemoryResult) -> str:
-    """Return the free or missing memory as the end of a sentence."""
+    """Return the free or missing memory as a phrase that ends a sentence."""
     return f", {margin_text(memory.free_bytes or 0)}"

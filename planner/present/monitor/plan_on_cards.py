@@ -27,7 +27,7 @@ from planner.present.names import term_in_sentence
 
 
 def measured_sentence(check: PredictionCheck) -> str:
-    """Return `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly the device context and the allocator.`.
+    """Return a check as a sentence: `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly the device context.`.
 
     If several processes compute on the card, the sentence names the measured process.
     """

@@ -21,8 +21,8 @@ _NEUTRAL: Final = split_keys(
 _OTHERS: Final = {
     "downcast_bf16": "TPU number formats",
     "fp8_config": "FP8 compute",
-    "dynamo_config": "a compiled model",
-    "dynamo_backend": "a compiled model",
+    "dynamo_config": "compilation of the model",
+    "dynamo_backend": "compilation of the model",
 }
 _COMPUTE: Final = {"no": "fp32", "bf16": "amp-bf16", "fp16": "amp-fp16"}
 _PARALLEL: Final = {"tp_size": "tensor", "cp_size": "context", "sp_size": "context"}
@@ -106,7 +106,7 @@ def _read_parallelism(section: ConfigReader) -> None:
     if shards is not None and shards > 1 and (copies or 1) == 1:
         section.set("dp_shard_size", "parallel.zero", 3)
     elif shards is not None and shards > 1:
-        section.ignore_unestimated("dp_shard_size", "states sharded within groups of cards")
+        section.ignore_unestimated("dp_shard_size", "training states sharded within groups of cards")
     section.ignore_rest(
         split_keys(
             """

@@ -87,7 +87,7 @@ def _read_precision(reader: ConfigReader) -> None:
         reader.set("pure_bf16", "compute", "bf16")
         if reader.field("method") == "lora":
             reader.set("pure_bf16", "lora.adapter_dtype", "bf16")
-        reader.ignore_all(("bf16", "fp16"), "pure_bf16 applies instead")
+        reader.ignore_all(("bf16", "fp16"), "pure_bf16 applies instead of this key")
         return
     read_precision(reader)
 

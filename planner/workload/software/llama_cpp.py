@@ -62,6 +62,6 @@ LLAMA_CPP: Final = Software(
         ignored_fields=("prompt_length", "prompt_logits", "compute"),
         quantised_cache_attention=("flash", "sdpa"),
         working_memory="llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer per device.",
-        outside_memory="This includes memory of other processes on the card.",
+        outside_memory="The figure includes memory of other processes on the card.",
     ),
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.memory.estimate import estimate_memory
-from planner.present.plan.parallel import cards_phrase, device_rows, sharing_phrase, sharing_summary
+from planner.present.plan.parallel import cards_phrase, device_rows, parallelism_phrase, parallelism_summary
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
 
@@ -30,12 +30,12 @@ from planner.workload.workload import Inference, Training
     ],
 )
 def test_parallelism_is_a_phrase(workload, phrase, summary):
-    assert sharing_phrase(workload) == phrase
-    assert sharing_summary(workload, 8) == summary
+    assert parallelism_phrase(workload) == phrase
+    assert parallelism_summary(workload, 8) == summary
 
 
 def test_sequence_parallelism_needs_several_cards():
-    assert sharing_phrase(Training(parallel=Parallel(sequence=True))) == ""
+    assert parallelism_phrase(Training(parallel=Parallel(sequence=True))) == ""
 
 
 def test_cards_are_counted_by_kind(catalog):
@@ -81,4 +81,4 @@ def test_unknown_memory_is_shown_as_unknown(catalog):
     ],
 )
 def test_the_summary_states_the_parallelism_and_the_number_of_cards(workload, words):
-    assert sharing_summary(workload, 8) == words
+    assert parallelism_summary(workload, 8) == words

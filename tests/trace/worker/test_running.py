@@ -296,5 +296,5 @@ def test_the_users_step_may_run_inference(tmp_path):
     asked = request(tmp_path, "plain", task="inference")
     heard = heard_run(asked.evolve(step=function(tmp_path, "sampling"), steps=1))
     assert [name for name, _ in heard.phases] == ["load", "forward", *["forward", "loss"] * 3]
-    with pytest.raises(TraceError, match=r"must take|the step takes \(modules\)"):
+    with pytest.raises(TraceError, match=r"must take|the step function takes \(modules\)"):
         heard_run(asked.evolve(step=function(tmp_path, "odd_step")))

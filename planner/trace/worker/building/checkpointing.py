@@ -16,7 +16,7 @@ _aten = torch.ops.aten
 
 
 def enable_checkpointing(module: nn.Module, *, selective: bool = False) -> str:
-    """Enable activation checkpointing in `module`, and return how, as the end of a sentence.
+    """Enable activation checkpointing in `module`, and return the method used, as the end of a sentence.
 
     With `selective`, outputs of matrix products and attention are saved, except those of every second `mm`.
 

@@ -22,7 +22,7 @@ _MAX_UNSPLIT_ROWS: Final = 64 * 1024
 
 
 class UncertaintyBounds:
-    """Collector of differences by name: the largest within a kernel, or the sum of memory that outlives its kernel."""
+    """Collector of trace differences by name: the largest for memory within a kernel, else the sum over all kernels."""
 
     def __init__(self) -> None:
         self._largest: dict[str, TraceDifference] = {}
@@ -91,8 +91,8 @@ def _flash_difference(args: Arguments, _result: Any) -> TraceDifference | None:
         name="partial sums of flash attention",
         explanation="with few queries, keys are split over as many blocks as the card has multiprocessors for; no "
         "split is assumed",
-        source="PyTorch's flash_api.cpp, set_params_splitkv: at most 128 parts; not split from 0.8 × 2 × the number of "
-        f"multiprocessors on, which is at most {_MAX_SPLIT_BLOCKS} for 200 of them",
+        source="PyTorch's flash_api.cpp, set_params_splitkv: at most 128 parts; keys are not split from 0.8 × 2 × the "
+        f"number of multiprocessors on, which is {_MAX_SPLIT_BLOCKS} for a card with 200 multiprocessors",
         high_bytes=splits * batch * heads * rows * (wide + 1) * 4,
     )
 
