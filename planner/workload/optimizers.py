@@ -265,8 +265,8 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         loop=StepWorkspace(
             "fp32-copies",
             "n × 4 × c",
-            "transformers 5.23 optimization.Adafactor.step: squared gradient and update in fp32; of "
-            "16 bits fp32 copies of gradient and parameter, too",
+            "transformers 5.23 optimization.Adafactor.step: squared gradient and update in fp32; for "
+            "16-bit parameters, also fp32 copies of gradient and parameter",
         ),
     ),
     "sgd": OptimizerKind(title="SGD", library="torch", steps=_ANY),

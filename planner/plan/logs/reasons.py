@@ -158,7 +158,7 @@ def _explain_cache_format(case: _ExplainedRow) -> str | None:
     if abs(case.ratio - 0.5) <= _SIMILARITY / 2:
         return "The log's cache is half the size of the plan's, which suggests an 8-bit cache."
     return (
-        "The log's cache is twice the size of the plan's, which suggests a wider cache format."
+        "The log's cache is twice the size of the plan's, which suggests a cache in a wider format."
         if abs(case.ratio - 2) <= _SIMILARITY
         else None
     )

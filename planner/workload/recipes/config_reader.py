@@ -277,7 +277,7 @@ class ConfigReader:
         if value is None:
             return "empty"
         if value == AUTO and (key in self._read_keys or key in others):
-            return "the value auto is determined by another part of the run"
+            return "auto: the value is determined by another part of the run"
         if key in others:
             return "switched off" if value in _OFF else f"{NOT_ESTIMATED}: {others[key]}"
         if key in self._read_keys:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field
 from PySide6.QtWidgets import QLabel
 
-from planner.cli.options import add_workload_options, workload_from
+from planner.cli.options import add_workload_options, workload_from_arguments
 from planner.cli.parser import Parser
 from planner.gui.memory.questions.inputs import label_of, situation_of, tooltip_of
 from planner.gui.memory.questions.questions import Questions
@@ -118,7 +118,7 @@ def test_a_new_option_is_one_declaration(tab: MemoryTab, workspace: Workspace, m
         assert "times that each batch is read again [0]" in " ".join(help_of_fit().split())
         parser = Parser("gpu-planner fit", "", "")
         add_workload_options(parser)
-        made = workload_from(parser.parse_args(["--task", "training", "--echoes", "3"]))
+        made = workload_from_arguments(parser.parse_args(["--task", "training", "--echoes", "3"]))
         assert made == Wider(echoes=3)
         workspace.apply("wider", workload=made)
         form = Questions(workspace, tab.controls.questions["inference"].theme, "training", ("main",))

@@ -53,7 +53,7 @@ def test_the_details_of_a_card_that_waits_for_data():
 def test_unpublished_thresholds_are_named_heuristics():
     found = diagnosis_view(diagnose(a_history(), UUID))
     assert (found.tone, found.sentence) == ("ok", "Steadily used. Utilization is steadily above 70 %.")
-    assert f"Utilization: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: at AWS" in found.details
+    assert f"Utilization: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: utilization of 70 % (AWS" in found.details
 
 
 def test_a_lost_card_has_advice_without_evidence():
