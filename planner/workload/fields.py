@@ -126,6 +126,7 @@ def find_field(name: str, task: Task | None = None) -> WorkloadField | None:
 def _declared_fields(
     model: type[Spec], task: Task, prefix: str = "", whole: Presentation | None = None
 ) -> Iterator[WorkloadField]:
+    """Yield the fields that a pydantic model declares, including those of nested models, by dotted name."""
     for name, info in model.model_fields.items():
         option = next((one for one in info.metadata if isinstance(one, Presentation)), None)
         parts = _nested_models(info.annotation)

@@ -174,7 +174,7 @@ class Training(Spec):
         Presentation(
             "--optimizer",
             "main",
-            explanation="Determines the optimizer states: two numbers per parameter for AdamW, one with momentum, none for SGD.",
+            explanation="Optimizer states: two numbers per parameter for AdamW, one with momentum, none for SGD.",
             choices=optimizer_titles(),
             details=optimizer_library,
             mnemonic="z",

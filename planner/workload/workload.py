@@ -227,6 +227,7 @@ class Inference(Spec):
     @field_validator("weights")
     @classmethod
     def _validated_scheme(cls, value: str | None) -> str | None:
+        """Return the weight format `value` if it is known; reject any other name."""
         if value is not None and value != AS_STORED and value not in SCHEMES:
             raise unknown_name_error((*SCHEMES, AS_STORED))
         return value
@@ -241,6 +242,7 @@ class Inference(Spec):
     @field_validator("kv_cache")
     @classmethod
     def _known_cache_format(cls, value: str) -> str:
+        """Return the KV-cache format `value` if it is known; reject any other name."""
         if value not in KV_FORMATS:
             raise unknown_name_error(KV_FORMATS)
         return value

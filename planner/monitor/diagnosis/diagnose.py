@@ -68,6 +68,7 @@ def diagnose_window(window: CardWindow, at: float, unknown_reason: str = "") -> 
 
 
 def _is_long_enough_window(work: CardWindow) -> bool:
+    """Return whether the current work phase has enough utilization readings for a diagnosis."""
     utilization = work.quantity("use_fraction")
     return utilization is not None and len(utilization.times) >= _MIN_VALUES and utilization.seconds >= _MIN_SECONDS
 
@@ -93,6 +94,7 @@ def _workload_verdict(work: CardWindow, at: float) -> Verdict:
 
 
 def _first_verdict(work: CardWindow, at: float) -> Verdict:
+    """Return the verdict of the first workload rule that holds for the current work phase."""
     # The last rules hold whenever the utilization is known.
     return next(verdict for rule in WORKLOAD_RULES for verdict in _verdict_if_holds(rule, work, at))
 
@@ -105,10 +107,12 @@ def _verdict_if_holds(rule: DiagnosisRule, window: CardWindow, at: float) -> Ite
 
 
 def _verdict_from_rule(rule: DiagnosisRule, evidence: tuple[Evidence, ...], since: float, at: float) -> Verdict:
+    """Return the verdict of a rule that holds since `since`, with its evidence."""
     return Verdict(rule.kind, rule.severity, rule.title, rule.sentence, since, at, evidence, rule.advice)
 
 
 def _with_other_findings(first: Verdict, others: list[Verdict]) -> Verdict:
+    """Return the verdict `first` with `others` of a different kind as its further problems."""
     also = tuple(
         OtherFinding(other.kind, other.severity, other.title) for other in others if other.kind is not first.kind
     )
@@ -118,6 +122,7 @@ def _with_other_findings(first: Verdict, others: list[Verdict]) -> Verdict:
 def _undecided_verdict(
     window: CardWindow, at: float, utilization: TimeSeries | None, reason: str, *, is_long_enough: bool
 ) -> Verdict:
+    """Return the verdict on a card without a diagnosis: utilization unknown, too few readings, or no rule holds."""
     since = _start_seconds(window, at)
     if utilization is None or reason:
         sentence = f"Utilization is not known: {reason}. Only memory and power can be diagnosed."
@@ -136,6 +141,7 @@ def _undecided_verdict(
 
 
 def _start_seconds(window: CardWindow, at: float) -> float:
+    """Return the time of the first utilization or power reading in the window, or `at` without readings."""
     activity = window.quantity("use_fraction") or window.quantity("power_watts")
     return at if activity is None else activity.times[0]
 

@@ -154,6 +154,7 @@ def _read_precision(reader: ConfigReader) -> None:
 
 
 def _read_optimizer(reader: ConfigReader) -> None:
+    """Read the optimizer section of a DeepSpeed file."""
     section = reader.section("optimizer")
     if section is None:
         return
@@ -166,6 +167,7 @@ def _read_optimizer(reader: ConfigReader) -> None:
 
 
 def _read_zero(zero: ConfigReader) -> None:
+    """Read the ZeRO stage and the offload of training states in a DeepSpeed file."""
     stage = zero.integer("stage", low=0, high=3)
     zero.set_or_default("stage", "parallel.zero", stage, default=0)
     devices: list[tuple[str, str | None]] = []

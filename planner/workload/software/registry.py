@@ -68,12 +68,14 @@ def settings_for(name: str, settings: EngineSettings) -> EngineSettings:
 
 
 def _known_trainer(name: str) -> str:
+    """Return `name` if it is a training program; reject any other name."""
     if name not in TRAINERS:
         raise unknown_name_error(TRAINERS)
     return name
 
 
 def _known_server(name: str) -> str:
+    """Return `name` if it is an inference program; reject any other name."""
     if name not in SERVERS:
         raise unknown_name_error(SERVERS)
     return name

@@ -62,7 +62,7 @@ class BuiltRun:
         return inputs.ForwardCall.from_inputs(self.inputs)
 
 
-def build(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
+def build_run(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
     """Build the modules and inputs of `request`, and report their storages to `watcher`.
 
     Raises:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from planner.trace.facts import TraceDifference
 from planner.trace.worker.cuda import rnn as cuda_rnn
-from planner.trace.worker.cuda.dispatch import operator_exists, overload
+from planner.trace.worker.cuda.dispatch import aten_overload, operator_exists
 from planner.trace.worker.cuda.kernels import flash_backward_bytes
 from planner.units import ceil_div, round_up
 
@@ -155,7 +155,7 @@ _RESERVE_NAME: Final = "cuDNN's reserve of recurrent networks"
 _SIZE_FIELDS: Final = ("bytes", "low_bytes", "high_bytes")
 _RNN_OPERATOR: Final = torch.ops.aten._cudnn_rnn.default
 _DIFFERENCE_OF: Final[dict[Any, DifferenceFunction]] = {
-    overload(name): bound
+    aten_overload(name): bound
     for name, bound in {
         "convolution": _convolution_difference,
         "convolution_backward": _convolution_backward_difference,
