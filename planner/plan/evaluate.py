@@ -84,6 +84,7 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
 
 
 def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
+    """Return the evaluation of a plan that is estimated by formulas."""
     architecture, cards = architecture_of(plan, catalog), cards_of(plan, catalog)
     settled = resolve_workload(architecture, plan.workload, plan.count)
     memory, fullest = _estimate(settled, cards, plan.corrections)
@@ -102,6 +103,7 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
 
 
 def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu | None) -> Evaluation:
+    """Return the evaluation of a plan for a traced module, from the facts of its trace."""
     from planner.trace.analysis.memory import traced_memory  # few plans are of a trace
 
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
@@ -202,6 +204,7 @@ def _estimated_fits(
     count: int,
     corrections: tuple[Correction, ...],
 ) -> Mapping[str, CardFit]:
+    """Return the memory verdict by formulas on `count` cards of each kind in `ids`, by default all, by card id."""
     return {
         fit.gpu_id: fit for fit in fits_on(architecture, workload, _cards_with_memory(catalog, ids), count, corrections)
     }
@@ -211,12 +214,14 @@ def _estimated_fits(
 def _traced_fits(
     facts: TracedFacts, other_processes_bytes: int, catalog: Catalog, ids: tuple[str, ...] | None
 ) -> Mapping[str, CardFit]:
+    """Return the memory verdict for a traced module on each card in `ids`, by default all cards, by card id."""
     from planner.trace.analysis.memory import traced_fits_on  # few plans are of a trace
 
     return {fit.gpu_id: fit for fit in traced_fits_on(facts, _cards_with_memory(catalog, ids), other_processes_bytes)}
 
 
 def _cards_with_memory(catalog: Catalog, ids: tuple[str, ...] | None) -> Iterator[tuple[Gpu, UsableMemory | None]]:
+    """Yield the cards in `ids`, by default all cards of the catalog, with their usable memory if known."""
     hardware = catalog.hardware
     gpus = hardware.gpus if ids is None else map(hardware.gpu, ids)
     return ((gpu, hardware.usable_memory(gpu)) for gpu in gpus)

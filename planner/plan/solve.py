@@ -275,6 +275,7 @@ def _upper_bound(plan: Plan, field: SolvableField, architecture: Architecture) -
 
 
 def _search_result(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Limit | None) -> SolveResult:
+    """Return the result of a search for the quantity `asked`, with the verdict at the value that was found."""
     return SolveResult.model_validate(
         {
             "asked": asked,

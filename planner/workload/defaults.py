@@ -107,7 +107,7 @@ def _validated_workload(workload: Inference, **changes: object) -> Inference:
 
 
 def _input_length(requested: int | None, architecture: Architecture, default: int) -> int:
-    """Return the input length: the model's fixed length, else `requested`, else `default` within the maximum context."""
+    """Return the input length: the model's fixed length, else `requested`, else `default`, within the context."""
     fixed = architecture.fixed_length
     if fixed is not None:
         return fixed

@@ -54,6 +54,7 @@ def _power_figure_details(steps: Iterable[PowerFigure], circuit: Circuit) -> tup
 
 
 def _amount_text(step: PowerFigure) -> str:
+    """Return the value of a power figure with its unit."""
     return fmt.quantity(step.value, step.unit) if step.unit else fmt.plain(step.value or 0)
 
 

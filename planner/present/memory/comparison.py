@@ -103,6 +103,7 @@ def _setting_difference_texts(comparison: PlanComparison, hardware: HardwareCata
 
 
 def _versus_rows(comparison: PlanComparison, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
+    """Return the rows of a comparison of two plans: memory terms, the total, and phases."""
     order, phases = tuple(TERM_TITLES), tuple(PHASE_TITLES)
     terms = sorted(
         (term for term in comparison.terms if term.bytes or term.other_bytes), key=lambda one: order.index(one.name)

@@ -89,5 +89,6 @@ def _repeated_children(children: list[nn.Module]) -> list[nn.Module]:
 
 
 def _checkpoint_forward(block: Any, arguments: dict[str, Any]) -> None:
+    """Make the forward pass of `block` recompute its activations, with `arguments` of torch.utils.checkpoint."""
     # The method is replaced, not the module wrapped, so that paths and the module's own hooks stay as they are.
     block.forward = partial(checkpoint, block.forward, **arguments)
