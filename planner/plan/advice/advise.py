@@ -264,7 +264,7 @@ def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[ChangedSetting
 
 
 def _best_advice(pieces: Iterable[Advice]) -> tuple[Advice, ...]:
-    """Return the best pieces of advice, without those that simpler ones match, and few with the same levers."""
+    """Return the best advice, without pieces that simpler advice matches, and with few pieces on the same levers."""
     ranked = sorted(pieces, key=_ranking_key)
     chosen: list[Advice] = []
     for advice in ranked:

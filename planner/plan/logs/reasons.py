@@ -139,7 +139,7 @@ def _explain_cache_pool(case: _ExplainedRow) -> str | None:
 
 
 def _explain_engine_share(_case: _ExplainedRow) -> str:
-    """Explain the part of vLLM's share of the card that the other rows leave."""
+    """Explain the rest of vLLM's share of the card memory, which the other rows do not include."""
     return "The rest of vLLM's share of the card: it depends on that share, on other processes and on the terms above."
 
 

@@ -57,7 +57,7 @@ class RecipeBuilder:
         )
 
     def _build_workload(self, fields: dict[str, object], source: str) -> Training:
-        """Return the workload with `fields`, leaving out those that validation rejects."""
+        """Return the workload with `fields`, without fields that validation rejects."""
         try:
             return Training.model_validate(fields)
         except ValidationError:
@@ -234,7 +234,7 @@ class ConfigReader:
         self._builder.ignored.append(IgnoredKey(key=self._prefix + key, reason=reason))
 
     def ignore_all(self, keys: Iterable[str], reason: str) -> None:
-        """Record that those of `keys` that the file has set no workload field, with the reason."""
+        """Record for each of `keys` in the file that it sets no workload field, with the reason."""
         for key in keys:
             if self.has(key):
                 self.ignore(key, reason)

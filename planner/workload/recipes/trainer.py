@@ -39,7 +39,7 @@ def read_training_arguments(reader: ConfigReader) -> None:
 
 
 def read_trl(reader: ConfigReader) -> None:
-    """Read TRL's command-line arguments: the Trainer's, and those for supervised fine-tuning and the model."""
+    """Read TRL's command-line arguments: the Trainer's, and arguments for supervised fine-tuning and the model."""
     reader.read_model("model_name_or_path")
     _read_trl_method(reader)
     _read_trl_precision(reader)

@@ -62,7 +62,7 @@ def setting_names() -> tuple[str, ...]:
 
 
 def settings_for(name: str, settings: EngineSettings) -> EngineSettings:
-    """Return `settings` as settings of the program `name`; explicitly set ones of another program stay unchanged."""
+    """Return `settings` as settings of the program `name`; explicit settings of another program stay unchanged."""
     own = serving_support(name).settings
     return settings if type(settings) is own or settings.explicit_names() else own()
 

@@ -46,7 +46,7 @@ class VllmSettings(EngineSettings):
     ] = None
     block_size: Annotated[
         int | None,
-        Field(ge=1, le=4096, title="Block size", description="vLLM: tokens per KV-cache block"),
+        Field(ge=1, le=4096, title="Block size", description="vLLM: number of tokens per KV-cache block"),
         Presentation(default="16", explanation="The KV cache is allocated in blocks of this many tokens."),
     ] = None
     enforce_eager: Annotated[

@@ -83,7 +83,7 @@ def repeating_blocks(module: nn.Module) -> list[nn.Module]:
 
 
 def _repeated_children(children: list[nn.Module]) -> list[nn.Module]:
-    """Return those of `children` that share their class with another."""
+    """Return the modules in `children` whose class occurs more than once among them."""
     classes = [type(child) for child in children]
     return [child for child in children if any(child.children()) and classes.count(type(child)) > 1]
 
