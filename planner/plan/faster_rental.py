@@ -12,7 +12,7 @@ from planner.plan.job_costs import job_by_gpu
 
 
 class FasterRental(Spec):
-    """A rental that takes less time for one run than the owned cards, with the time and cost of rental and owned cards."""
+    """A rental with a shorter time for one run than the owned cards, with time and cost of rental and owned cards."""
 
     gpu: str
     count: int
