@@ -77,13 +77,13 @@ def run_for_real(request: TraceRequest) -> None:
     """Build and run `request` as the tracer does, with real tensors."""
     import torch
 
-    from planner.trace.worker.building.build import build
+    from planner.trace.worker.building.build import build_run
     from planner.trace.worker.observer import RunObserver
     from planner.trace.worker.running import run
 
     torch.manual_seed(0)
     watcher = RunObserver()
-    run(build(request, watcher), request, watcher)
+    run(build_run(request, watcher), request, watcher)
 
 
 def _profiler_events(work: Callable[[], None]) -> list[Any]:

@@ -29,7 +29,7 @@ class Spec(BaseModel):
         return type(self).model_validate({**fields, **changes})
 
     def replaced(self, **changes: object) -> Self:
-        """Return a copy with `changes` to its fields, which must be valid: nothing is validated, no rule is applied."""
+        """Return a copy with `changes` to its fields, without validation: the caller ensures valid values."""
         copy = self.model_copy(update=changes)
         for name in copy.__dict__.keys() - type(self).model_fields.keys():
             del copy.__dict__[name]  # a cached property, which is that of the values before

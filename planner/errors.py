@@ -50,7 +50,7 @@ class PlannerError(Exception):
     """An error with a message that describes the problem and a hint that suggests a remedy."""
 
     environment = False
-    """Whether the cause is missing on this machine, such as a package; False if the request itself is wrong."""
+    """True if this machine lacks something that the request needs, such as a package; False if the request is wrong."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -17,7 +17,7 @@ _ENGINE_METRICS: Final = ("utilization_fraction", "encoder_fraction", "decoder_f
 
 
 class AlertKind(StrEnum):
-    """Subject of an alert; the values are names in recordings and settings."""
+    """Kind of alert, such as a high temperature; the values are names in recordings and settings."""
 
     TEMPERATURE = "temperature"
     MEMORY = "memory"
@@ -44,7 +44,7 @@ class _ThresholdState:
         self._has_fired = False
 
     def should_alert(self, now: float, *, is_exceeded: bool, is_left: bool, hold_seconds: float) -> bool:
-        """Return whether to alert now; between the levels `is_exceeded` and `is_left` nothing changes (hysteresis)."""
+        """Return whether to alert now: `is_exceeded` for `hold_seconds`; after an alert, not again until `is_left`."""
         if is_left:
             self._since, self._has_fired = None, False
         elif is_exceeded and self._since is None:
@@ -56,7 +56,7 @@ class _ThresholdState:
 
 
 class AlertWatch:
-    """Checks every update of the readings against the alert rules; each alert is reported once."""
+    """Checker of every update of the readings against the alert rules; each alert is reported once."""
 
     def __init__(self, rules: AlertRules) -> None:
         self.rules = rules

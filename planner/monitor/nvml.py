@@ -39,7 +39,7 @@ NOT_READY: Final = 27
 GPU_NOT_FOUND: Final = 28
 UNKNOWN: Final = 999
 BAD_TEXT: Final = -1
-"""Code for a string that cannot be decoded; not one of NVML's codes."""
+"""Return code for an NVML string that cannot be decoded; it is ours, not one of NVML's codes."""
 
 CARD_GONE_CODES: Final = frozenset({GPU_IS_LOST, GPU_NOT_FOUND})
 """NVML codes after which the card must not be queried again."""
@@ -127,8 +127,8 @@ class Nvml:
         pending = self._pending
         return None if pending is None else PendingCall(*pending)
 
-    def call(self, name: str, subject: str, *arguments: Any) -> Any:
-        """Call the named NVML function of the binding; `subject` names the card for reports.
+    def call(self, name: str, card: str, *arguments: Any) -> Any:
+        """Call the named NVML function of the binding; `card` is its UUID or index for reports, or empty.
 
         Raises:
             NvmlFailure: If the call fails, or the driver or the binding has no such function.
@@ -137,46 +137,46 @@ class Nvml:
             function = getattr(self._binding, name)
         except AttributeError:
             raise NvmlFailure(name, FUNCTION_NOT_FOUND) from None
-        return self._timed_call(name, subject, function, arguments)
+        return self._timed_call(name, card, function, arguments)
 
-    def call_for_text(self, name: str, subject: str, *arguments: Any) -> str:
+    def call_for_text(self, name: str, card: str, *arguments: Any) -> str:
         """Call the named NVML function and return its result as text.
 
         Raises:
             NvmlFailure: If the call fails, or its result is not UTF-8.
         """
-        value = self.call(name, subject, *arguments)
+        value = self.call(name, card, *arguments)
         try:
             return value.decode() if isinstance(value, bytes) else str(value)
         except UnicodeDecodeError as error:
             raise NvmlFailure(name, BAD_TEXT, bytes(error.object)) from None
 
-    def memory_bytes(self, subject: str, handle: Handle) -> tuple[float, float, float | None, float]:
+    def memory_bytes(self, card_uuid: str, handle: Handle) -> tuple[float, float, float | None, float]:
         """Return total, used, reserved and free memory in bytes; old drivers count reserved memory as used (None).
 
         Raises:
             NvmlFailure: If the driver does not report this card's memory.
         """
         try:
-            info = self.call("nvmlDeviceGetMemoryInfo", subject, handle, self._binding.nvmlMemory_v2)
+            info = self.call("nvmlDeviceGetMemoryInfo", card_uuid, handle, self._binding.nvmlMemory_v2)
             return info.total, info.used, info.reserved, info.free
         except NvmlFailure as failure:
             if failure.code in CARD_GONE_CODES | SESSION_OVER_CODES:
                 raise
-        info = self.call("nvmlDeviceGetMemoryInfo", subject, handle)
+        info = self.call("nvmlDeviceGetMemoryInfo", card_uuid, handle)
         return info.total, info.used, None, info.free
 
-    def field_values(self, subject: str, handle: Handle, ids: Sequence[int | tuple[int, int]]) -> list[float | Cause]:
+    def field_values(self, card_uuid: str, handle: Handle, ids: Sequence[int | tuple[int, int]]) -> list[float | Cause]:
         """Return the values of NVML fields, each a number or the cause of its absence; an id may include a scope.
 
         Raises:
             NvmlFailure: If the whole batch fails.
         """
-        values = self.call("nvmlDeviceGetFieldValues", subject, handle, ids)
+        values = self.call("nvmlDeviceGetFieldValues", card_uuid, handle, ids)
         self.field_microseconds += sum(value.latencyUsec for value in values)
         return [_field_value(value) for value in values]
 
-    def listed_processes(self, subject: str, handle: Handle, kind: ProcessKind) -> list[ListedProcess]:
+    def listed_processes(self, card_uuid: str, handle: Handle, kind: ProcessKind) -> list[ListedProcess]:
         """Return the processes of one kind on a card, using the newest NVML structure that driver and binding share.
 
         Raises:
@@ -185,21 +185,21 @@ class Nvml:
         name = _PROCESS_CALLS[kind]
         for version in ("_v3", "_v2"):
             try:
-                processes = self.call(name + version, subject, handle)
+                processes = self.call(name + version, card_uuid, handle)
             except NvmlFailure as failure:
                 if failure.code != FUNCTION_NOT_FOUND:
                     raise
             else:
                 return [ListedProcess(process.pid, process.usedGpuMemory) for process in processes]
-        return self._processes_v1(name, subject, handle)
+        return self._processes_v1(name, card_uuid, handle)
 
-    def process_utilization(self, subject: str, handle: Handle, since: int) -> list[tuple[int, int, int, int]]:
+    def process_utilization(self, card_uuid: str, handle: Handle, since: int) -> list[tuple[int, int, int, int]]:
         """Return (PID, time in µs, SM %, memory %) of each utilization sample after `since` (µs).
 
         Raises:
             NvmlFailure: If there are no samples, or the driver does not report them.
         """
-        samples = self.call("nvmlDeviceGetProcessUtilization", subject, handle, since)
+        samples = self.call("nvmlDeviceGetProcessUtilization", card_uuid, handle, since)
         return [(sample.pid, sample.timeStamp, sample.smUtil, sample.memUtil) for sample in samples]
 
     def gpm_request(self, ids: Sequence[int]) -> Any:
@@ -211,14 +211,14 @@ class Nvml:
             request.metrics[index].metricId = number
         return request
 
-    def gpm_values(self, subject: str, request: Any, first: Any, second: Any) -> list[float | Cause]:
+    def gpm_values(self, card_uuid: str, request: Any, first: Any, second: Any) -> list[float | Cause]:
         """Return the values of the requested GPM metrics between two samples, in the order of the request.
 
         Raises:
             NvmlFailure: If the driver cannot compute the metrics.
         """
         request.sample1, request.sample2 = first, second
-        self.call("nvmlGpmMetricsGet", subject, request)
+        self.call("nvmlGpmMetricsGet", card_uuid, request)
         metrics = (request.metrics[index] for index in range(request.numMetrics))
         return [
             missing_reading_cause(metric.nvmlReturn) if metric.nvmlReturn else float(metric.value) for metric in metrics
@@ -231,9 +231,10 @@ class Nvml:
             return data.device, data.eventType, data.eventData
         return None
 
-    def _timed_call(self, name: str, subject: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    def _timed_call(self, name: str, card: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """Call an NVML function as the pending call; count the call and its time, and convert its errors."""
         began = monotonic()
-        self._pending = (name, subject, began)
+        self._pending = (name, card, began)
         self.calls += 1
         try:
             return function(*arguments)
@@ -245,16 +246,17 @@ class Nvml:
             self._pending = None
             self.driver_seconds += monotonic() - began
 
-    def _processes_v1(self, name: str, subject: str, handle: Handle) -> list[ListedProcess]:
-        function = self.call("_nvmlGetFunctionPointer", subject, name)
+    def _processes_v1(self, name: str, card_uuid: str, handle: Handle) -> list[ListedProcess]:
+        function = self.call("_nvmlGetFunctionPointer", card_uuid, name)
         count, processes = ctypes.c_uint(_MAX_PROCESSES), (_ProcessV1 * _MAX_PROCESSES)()
-        code = self._timed_call(name, subject, function, (handle, ctypes.byref(count), processes))
+        code = self._timed_call(name, card_uuid, function, (handle, ctypes.byref(count), processes))
         if code:
             raise NvmlFailure(name, code)
         return [_listed_process_v1(process) for process in processes[: count.value]]
 
 
 def _field_value(value: Any) -> float | Cause:
+    """Return the number in an NVML field value, or the cause of its absence."""
     if value.nvmlReturn:
         return missing_reading_cause(value.nvmlReturn)
     member = _VALUE_MEMBERS.get(value.valueType)

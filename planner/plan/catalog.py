@@ -42,7 +42,7 @@ class Catalog:
 
     @cached_property
     def software(self) -> "tuple[SoftwareFact, ...]":
-        """Return what is known about the support of software versions on cards."""
+        """Return the facts about which software versions support which cards."""
         from planner.hardware.software_support import SoftwareFact  # only details need it
 
         return read_records(self.folder / "software", SoftwareFact)
@@ -75,7 +75,7 @@ def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Pa
 
 
 def load_catalog_or_bundled(prices: Path, own: Path) -> tuple[Catalog, CatalogError | None]:
-    """Return the catalog with the user's own hardware, or, if that file is invalid, without it and with the error.
+    """Return the catalog with the user's hardware file `own`; if that file is invalid, without it, but with its error.
 
     Raises:
         CatalogError: If a bundled record does not validate.

@@ -114,6 +114,7 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
 
 
 def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
+    """Return the evaluation of a plan that is estimated by formulas."""
     architecture, cards = architecture_of(plan, catalog), cards_of(plan, catalog)
     shared = _shared_fit(plan, architecture, cards) if _is_open(plan, cards) else None
     workload = plan.workload if shared is None else plan.workload.evolve(parallel=shared.parallel)
@@ -187,6 +188,7 @@ def _chosen_sharing(shared: SharedFit) -> ChosenSharing | None:
 
 
 def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu | None) -> Evaluation:
+    """Return the evaluation of a plan for a traced module, from the facts of its trace."""
     from planner.trace.analysis.memory import traced_memory  # few plans are of a trace
 
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
@@ -210,8 +212,8 @@ def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
         SpecError: If the catalog has no such model, or the model was traced.
     """
     if plan.model.trace is not None:
-        reason = "a traced module has no formula with numbers to vary"
-        raise SpecError("model", reason, hint="Trace it again with other numbers.")
+        reason = "a traced module has no memory formula in which settings could be varied"
+        raise SpecError("model", reason, hint="Trace it again with other settings.")
     return plan.model.architecture or catalog.models.model(plan.model.id)
 
 
@@ -325,12 +327,14 @@ def _shared_fits(question: _FitQuestion) -> Mapping[str, SharedFit]:
 def _traced_fits(
     facts: TracedFacts, other_processes_bytes: int, catalog: Catalog, ids: tuple[str, ...] | None
 ) -> Mapping[str, CardFit]:
+    """Return the memory verdict for a traced module on each card in `ids`, by default all cards, by card id."""
     from planner.trace.analysis.memory import traced_fits_on  # few plans are of a trace
 
     return {fit.gpu_id: fit for fit in traced_fits_on(facts, _cards_with_memory(catalog, ids), other_processes_bytes)}
 
 
 def _cards_with_memory(catalog: Catalog, ids: tuple[str, ...] | None) -> Iterator[tuple[Gpu, UsableMemory | None]]:
+    """Yield the cards in `ids`, by default all cards of the catalog, with their usable memory if known."""
     hardware = catalog.hardware
     gpus = hardware.gpus if ids is None else map(hardware.gpu, ids)
     return ((gpu, hardware.usable_memory(gpu)) for gpu in gpus)

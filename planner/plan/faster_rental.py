@@ -12,7 +12,7 @@ from planner.plan.job_costs import job_by_gpu
 
 
 class FasterRental(Spec):
-    """A rental that takes less time for one run than the owned cards, with the time and cost of both."""
+    """A rental with a shorter time for one run than the owned cards, with time and cost of rental and owned cards."""
 
     gpu: str
     count: int
@@ -34,7 +34,7 @@ def find_faster_rental(
     today: date,
     stop: Callable[[], bool] = lambda: False,
 ) -> FasterRental | None:
-    """Return the cheapest offer of any card, in the plan's number, on which a run of the plan is faster.
+    """Return the cheapest offer, of any kind of card in the plan's number, on which a run of the plan is faster.
 
     Returns None if there is none, if `stop` returns true, if the costs of owning are unknown, or if the job is no run:
     the hours of other jobs are given and not shortened by a faster card.

@@ -98,6 +98,7 @@ def fits_by_system(plan: Plan, catalog: Catalog) -> Mapping[str, SystemFit]:
 
 
 def _system_fits(plan: Plan, catalog: Catalog, count: int, ids: list[str]) -> Mapping[str, SystemFit]:
+    """Return the memory verdict on `count` cards of each kind in `ids`, by card id, or why there is none."""
     try:
         fits = fits_among(plan, catalog, tuple(ids), count)
     except PlannerError as error:

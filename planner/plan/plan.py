@@ -63,13 +63,18 @@ class Plan(Spec):
         ge=1,
         le=MOST_CARDS,
         validate_default=True,
-        description="number of cards, including all of several kinds",
+        description="total number of cards, of all kinds together",
     )
     corrections: tuple[Correction, ...] = Field(
-        default=(), description="corrections of the estimate by the user's own logs"
+        default=(), description="corrections of the memory estimate, derived from the user's own logs"
     )
-    timing: TimeSetting = Field(default=TimeSetting(), description="interconnects, input pipeline and a measured speed")
-    cost: CostTerms = Field(default=CostTerms(), description="job, and terms of renting and owning")
+    timing: TimeSetting = Field(
+        default=TimeSetting(),
+        description="settings of the time estimate: interconnects, input pipeline and a measured speed",
+    )
+    cost: CostTerms = Field(
+        default=CostTerms(), description="settings of the cost estimate: the job, and terms of renting and owning"
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -182,9 +182,9 @@ def with_value(plan: Plan, field: SolvableField, value: int) -> Plan:
         raise SpecError.from_validation(error) from error
 
 
-def on_cards(plan: Plan, count: int, sharing: Mapping[str, object] = MappingProxyType({})) -> Plan:
-    """Return `plan` on `count` cards, with as many replicas as they allow; `sharing` changes `parallel`."""
-    parallel = plan.workload.parallel.evolve(**{"data": None, **sharing})
+def on_cards(plan: Plan, count: int, parallel_changes: Mapping[str, object] = MappingProxyType({})) -> Plan:
+    """Return `plan` on `count` cards, with as many replicas as they allow and `parallel_changes` applied."""
+    parallel = plan.workload.parallel.evolve(**{"data": None, **parallel_changes})
     return plan.evolve(count=count, workload=plan.workload.evolve(parallel=parallel))
 
 
@@ -219,7 +219,7 @@ def _search_largest(
 
 
 def _interpolated_step(low: CardFit, high: CardFit, at_worst: MinimumVerdict, width: int) -> int:
-    """Return the linearly interpolated step, within `width`, up to which memory suffices."""
+    """Return the step from `low`, below `width`, at which free memory interpolated linearly to `high` becomes zero."""
     if at_worst == "fits" and low.least_free_bytes is not None and high.least_free_bytes is not None:
         free, lacking = low.least_free_bytes, high.least_free_bytes
     else:

@@ -68,7 +68,9 @@ def _check_traceable(workload: Training) -> None:
     if workload.compute == "fp8":
         raise SpecError("compute", "torchao's fp8 layers cannot be traced", f"Choose amp-bf16 {_TO_CHECK}")
     if workload.gradient_clipping:
-        raise SpecError("gradient_clipping", "a trace does not clip gradients", f"Leave it out {_TO_CHECK}")
+        raise SpecError(
+            "gradient_clipping", "a trace does not clip gradients", f"Leave out gradient clipping {_TO_CHECK}"
+        )
     if workload.checkpoint_every > 1:
         raise SpecError("checkpoint_every", "a trace checkpoints every layer", f"Choose 1 {_TO_CHECK}")
 

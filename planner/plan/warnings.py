@@ -67,7 +67,7 @@ def _gib_text(size: int) -> str:
 
 _HEADS: Final = "vLLM QKVParallelLinear, Megatron-LM: key-value heads are not divided, and a latent cache has none"
 _NCCL: Final = "torch.cuda.max_memory_allocated counts PyTorch's allocator only; NCCL allocates from the driver"
-_STAGES: Final = "the memory of each stage, as listed by card"
+_STAGES: Final = "the estimated memory of each pipeline stage, as listed by card"
 
 
 def parallelism_warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
@@ -159,9 +159,9 @@ def software_warnings(evaluation: Evaluation, facts: Iterable[SoftwareFact]) -> 
         yield PlanWarning(name="software-ends", sentence=sentence, source=pytorch.source)
 
 
-_LOSS: Final = "the terms of the peak; transformers' loss saves fp32 copies of the logits for its backward pass"
+_LOSS: Final = "the memory terms at the peak; transformers' loss saves fp32 copies of the logits for its backward pass"
 _BF16: Final = "CUDA C++ Programming Guide: native bf16 arithmetic from compute capability 8.0"
-_EXPERTS: Final = "the router may choose any expert for any token"
+_EXPERTS: Final = "the router of a mixture of experts may choose any expert for any token"
 _ADAPTERS: Final = (
     "PEFT: each adapter saves its own input in addition to what frozen layers save; the same plan estimated"
 )

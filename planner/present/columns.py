@@ -216,7 +216,7 @@ def provenance_text(provenance: "Provenance") -> str:
 
 
 def figure_detail(title: str, text: str, provenance: "Provenance", exact: str = "") -> Detail:
-    """Return the detail line of a figure; if the figure is unknown, without a source."""
+    """Return the detail line of a figure, with its source unless the figure is unknown."""
     if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
         return Detail(title, text)
     is_own = provenance.basis == "yours"

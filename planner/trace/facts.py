@@ -47,7 +47,7 @@ class CategoryShare(Spec):
 
 
 class TracedPhase(Spec):
-    """Live memory at the highest point of one phase, over all steps."""
+    """Live memory at the peak of one phase, over all steps."""
 
     name: PhaseName
     explanation: str

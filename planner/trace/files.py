@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from planner.errors import PlannerError, SpecError
 from planner.storage import UnreadableFileError, read_regular, write_atomically
-from planner.trace.analysis.live_memory import span_at
+from planner.trace.analysis.live_memory import phase_at
 from planner.trace.analysis.summary import recording_digest
 from planner.trace.facts import CATEGORIES
 from planner.trace.recording import NEVER_FREED, RECORDING_VERSION, TraceRecording
@@ -118,7 +118,7 @@ def timeline_rows(timeline: Timeline) -> Iterator[tuple[object, ...]]:
     columns = [f"{series.category}_bytes" for series in timeline.series]
     yield ("event", "step", "phase", "live_bytes", *columns, "operator", "module", "line")
     for point, time in enumerate(timeline.times):
-        span = span_at(timeline.spans, time)
+        span = phase_at(timeline.spans, time)
         sizes = [series.bytes[point] for series in timeline.series]
         origin = (timeline.operators[point], timeline.modules[point], timeline.lines[point])
         yield (time, span.step, span.name, sum(sizes), *sizes, *origin)
@@ -129,7 +129,7 @@ def _allocation_rows(recording: TraceRecording) -> Iterator[tuple[object, ...]]:
     yield ("bytes", "made_event", "freed_event", "step", "phase", "category", "operator", "module", "line", "shape")
     columns = recording.allocations
     for number, (size, made, freed) in enumerate(zip(columns.bytes, columns.made, columns.freed, strict=True)):
-        span = span_at(recording.spans, made)
+        span = phase_at(recording.spans, made)
         yield (
             *(size, made, "" if freed == NEVER_FREED else freed, span.step, span.name),
             CATEGORIES[columns.category[number]],

@@ -121,7 +121,7 @@ class _InputParser:
         if dtype not in DTYPES:
             self._raise_invalid_input(f"there is no element type {dtype_name!r}", f"Choose one of {', '.join(DTYPES)}.")
         if match["high"] is not None and int(match["high"]) < 1:
-            self._raise_invalid_input("random values must stay below 1 or more")
+            self._raise_invalid_input("the upper bound of random integers must be at least 1")
         shape = tuple(int(size) for size in re.findall(r"\d+", match["shape"] or ""))
         high = None if match["high"] is None else int(match["high"])
         return TensorInput.model_validate({"shape": shape, "dtype": dtype, "high": high})

@@ -98,7 +98,9 @@ class TraceLora(Spec):
     """Low-rank adapters (LoRA) on linear layers; every other parameter is frozen."""
 
     rank: int = Field(default=16, ge=1, le=65_536)
-    targets: tuple[str, ...] = Field(default=("all-linear",), description="all-linear, or ends of module paths")
+    targets: tuple[str, ...] = Field(
+        default=("all-linear",), description="linear layers with adapters: all-linear, or ends of module paths"
+    )
     dtype: Precision = "fp32"
     dropout: float = Field(default=0.0, ge=0, lt=1)
 
@@ -133,11 +135,13 @@ class TraceRequest(Spec):
     task: Literal["training", "inference"] = "inference"
     batch: int | None = Field(default=None, ge=1, le=1_000_000_000)
     sequence_length: int | None = Field(
-        default=None, ge=1, le=1_000_000_000, description="length in tokens; for generation, of the prompt"
+        default=None, ge=1, le=1_000_000_000, description="sequence length in tokens; for generation, the prompt length"
     )
-    decode_tokens: int = Field(default=0, ge=0, le=100_000, description="tokens generated one by one, with the cache")
+    decode_tokens: int = Field(
+        default=0, ge=0, le=100_000, description="number of tokens generated one by one, with the KV cache"
+    )
     dtype: Precision | None = Field(
-        default=None, description="type that parameters are cast to; by default they are not cast"
+        default=None, description="element type that parameters are cast to; by default they are not cast"
     )
     autocast: Literal["bf16", "fp16"] | None = None
     attention: Literal["sdpa", "eager"] = Field(
@@ -148,13 +152,17 @@ class TraceRequest(Spec):
     gradient_accumulation: int = Field(default=1, ge=1, le=10_000)
     zero_grad: Literal["after-step", "before-backward", "zeros"] = Field(
         default="after-step",
-        description="when gradients are freed; zeros: they are set to zero, not freed",
+        description="when gradients are freed; with zeros, they are set to zero instead",
     )
     checkpointing: Literal["none", "selective", "full"] = Field(
-        default="none", description="activation checkpointing; selective: by operator, as in torchtitan"
+        default="none", description="activation checkpointing; selective decides by operator, as in torchtitan"
     )
-    loss: str | None = Field(default=None, description="cross_entropy, mse, … of torch.nn.functional, or file.py:name")
-    step: str | None = Field(default=None, description="file.py:function that runs a complete training step")
+    loss: str | None = Field(
+        default=None, description="loss: cross_entropy, mse, … of torch.nn.functional, or file.py:name"
+    )
+    step: str | None = Field(
+        default=None, description="the user's function that runs a complete training step, as file.py:function"
+    )
     freeze: tuple[str, ...] = Field(default=(), description="patterns of parameter names to freeze")
     lora: TraceLora | None = None
     steps: int = Field(default=2, ge=1, le=100)
@@ -172,13 +180,13 @@ _TOKEN_DTYPES = ("int64", "int32")
 _ResizeTensor = Callable[[TensorInput], TensorInput]
 
 
-def request_batch(request: TraceRequest) -> int | None:
+def requested_batch_size(request: TraceRequest) -> int | None:
     """Return the batch size: the first dimension of the first input, else `batch`; None if the target decides."""
     first = _first_tensor(request)
     return request.batch if first is None else first.shape[0]
 
 
-def with_batch(request: TraceRequest, batch: int | None) -> TraceRequest:
+def with_batch_size(request: TraceRequest, batch: int | None) -> TraceRequest:
     """Return the request with another batch size; inputs with the first input's first dimension are resized."""
     first_tensor = _first_tensor(request)
     if first_tensor is None or batch is None:
@@ -186,14 +194,14 @@ def with_batch(request: TraceRequest, batch: int | None) -> TraceRequest:
     return _with_resized_inputs(request, lambda tensor: _with_dimension(tensor, 0, first_tensor.shape[0], batch))
 
 
-def has_sequence(request: TraceRequest) -> bool:
+def has_sequence_length(request: TraceRequest) -> bool:
     """Return whether the request has a sequence length: a Hugging Face model, a set length, or token ids as input."""
     return (
         request.target.kind == "config" or request.sequence_length is not None or _token_ids_input(request) is not None
     )
 
 
-def request_sequence_length(request: TraceRequest) -> int | None:
+def requested_sequence_length(request: TraceRequest) -> int | None:
     """Return the sequence length: that of token ids, else `sequence_length`; None if the model decides."""
     token_ids = _token_ids_input(request)
     return request.sequence_length if token_ids is None else token_ids.shape[1]

@@ -99,6 +99,7 @@ def _images_per_prompt(workload: Inference, architecture: Architecture, profile:
 
 
 def _validated_workload(workload: Inference, **changes: object) -> Inference:
+    """Return the workload with `changes`, validated; an invalid value raises a `SpecError`."""
     try:
         return workload.evolve(**changes)
     except ValidationError as error:
@@ -106,6 +107,7 @@ def _validated_workload(workload: Inference, **changes: object) -> Inference:
 
 
 def _input_length(requested: int | None, architecture: Architecture, default: int) -> int:
+    """Return the input length: the model's fixed length, else `requested`, else `default`, within the context."""
     fixed = architecture.fixed_length
     if fixed is not None:
         return fixed

@@ -110,7 +110,7 @@ class Diffusion(Spec):
             ge=1,
             le=100_000,
             title="Prompt tokens",
-            description="padded prompt length, unless the text encoder fixes it",
+            description="prompt length in tokens after padding, unless the text encoder fixes it",
         ),
         Presentation(group="decoding", default="the pipeline's", shown_when=command_line_only),
     ] = None

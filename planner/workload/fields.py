@@ -92,7 +92,7 @@ class WorkloadField:
         return next((limit for limit in limits if isinstance(limit, int)), otherwise)
 
     def choices(self, situation: FieldContext | None) -> ChoiceTitles:
-        """Return the field's allowed values with titles; choices that depend on the workload need its `situation`."""
+        """Return the field's allowed values with titles; choices that depend on the model need a `situation`."""
         choices = self.option.choices
         if callable(choices):
             return choices(situation) if situation is not None else {}
@@ -126,6 +126,7 @@ def find_field(name: str, task: Task | None = None) -> WorkloadField | None:
 def _declared_fields(
     model: type[Spec], task: Task, prefix: str = "", whole: Presentation | None = None
 ) -> Iterator[WorkloadField]:
+    """Yield the fields that a pydantic model declares, including those of nested models, by dotted name."""
     for name, info in model.model_fields.items():
         option = next((one for one in info.metadata if isinstance(one, Presentation)), None)
         parts = _nested_models(info.annotation)

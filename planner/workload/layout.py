@@ -40,11 +40,13 @@ def resolve_parallel(workload: Training | Inference, architecture: Architecture,
 
 @lru_cache(maxsize=1024)
 def _with_replicas(parallel: Parallel, count: int) -> Parallel:
+    """Return `parallel` with the number of replicas on `count` cards filled in, if it is unset."""
     return parallel.evolve(data=count // parallel.model_shards) if parallel.data is None else parallel
 
 
 @lru_cache(maxsize=1024)
 def _check_network(parallel: Parallel, architecture: Architecture) -> None:
+    """Reject degrees of parallelism that the model's layers do not allow."""
     if architecture.kind == "diffusion":
         raise SpecError("parallel", "the networks in a diffusion pipeline cannot be split across cards")
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
@@ -62,6 +64,7 @@ def _check_network(parallel: Parallel, architecture: Architecture) -> None:
 
 
 def _check_tensor(layer: Layer, cards: int) -> None:
+    """Reject a tensor parallelism over `cards` that does not divide the layer's heads or feed-forward width."""
     for mixer in (layer.mixer, layer.second_mixer, layer.cross_attention):
         if isinstance(mixer, Attention | LatentAttention) and mixer.heads % cards:
             raise SpecError(
@@ -84,10 +87,12 @@ def _check_tensor(layer: Layer, cards: int) -> None:
 
 
 def _divisors_hint(size: int) -> str:
+    """Return a hint with the degrees above 1 that divide `size`."""
     return f"Possible values: {', '.join(str(cards) for cards in range(2, size + 1) if size % cards == 0)}."
 
 
 def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
+    """Reject an expert parallelism that does not divide the routed experts or the replicas."""
     routed = {block.experts for block in blocks if isinstance(block, Moe)}
     if not routed:
         raise SpecError("parallel.expert", "this model has no routed experts")
@@ -101,6 +106,7 @@ def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
 
 
 def _check_stages(parallel: Parallel, architecture: Architecture) -> None:
+    """Reject pipeline stages that the model's layers cannot fill."""
     if architecture.kind not in _ONE_STACK:
         raise SpecError("parallel.pipeline", "an encoder-decoder model cannot be split into pipeline stages")
     layers = architecture.depth

@@ -36,8 +36,8 @@ StateUnit = Literal["element", "scale", "tensor", "row-or-column", "square", "tr
 """Unit for which an optimizer state stores numbers: an element of a tensor, a block of 256 elements with one scale, a
 tensor, a row or column of a matrix, an element of its square or triangular factors, projector or projection."""
 StateTensors = Literal["all", "quantised", "matrices", "inner-matrices"]
-"""Tensors with an optimizer state: all; matrices, with more than one dimension; inner matrices, in linear layers or
-routers; or quantised tensors, which are large and no embeddings."""
+"""Tensors that have an optimizer state: all; matrices (more than one dimension); inner matrices (in linear layers or
+routers); or quantised tensors (large tensors that are not embeddings)."""
 StateQuantity = Literal[
     "parameters",
     "width",
@@ -265,8 +265,8 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         loop=StepWorkspace(
             "fp32-copies",
             "n × 4 × c",
-            "transformers 5.23 optimization.Adafactor.step: squared gradient and update in fp32; of "
-            "16 bits fp32 copies of gradient and parameter, too",
+            "transformers 5.23 optimization.Adafactor.step: squared gradient and update in fp32; for "
+            "16-bit parameters, also fp32 copies of gradient and parameter",
         ),
     ),
     "sgd": OptimizerKind(title="SGD", library="torch", steps=_ANY),

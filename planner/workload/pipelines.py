@@ -67,6 +67,6 @@ def _check_formats(workload: Inference, architecture: Architecture) -> None:
         if value == AS_STORED and not all(component.stored for component in architecture.components):
             raise SpecError(
                 name,
-                "the stored formats are unknown, because the pipeline's files were not read",
+                "the weight formats in the files are unknown, because the pipeline's files were not read",
                 "Choose the pipeline's folder, or hf:owner/name.",
             )

@@ -458,7 +458,7 @@ COUNT_RULES: Final = RuleSet(
         ("parallel.data", *_MODEL_PARALLEL, "count"),
         lambda data, *sizes: data is None or prod(sizes[:-1]) > 1 or data == sizes[-1],
         lambda data, *sizes: f"data parallelism of {data:,} needs as many cards, not {sizes[-1]:,}",
-        hint="Leave it out, or change the number of cards.",
+        hint="Leave out the data parallelism, or change the number of cards.",
         remedies=({"parallel.data": None},),
     ),
     WorkloadRule(
@@ -550,7 +550,7 @@ PARALLEL_TRAINING_RULES: Final = RuleSet(
         ("parallel.zero", "profile", "parallel.pipeline"),
         lambda zero, profile, stages: zero <= _max_zero_stage(profile, stages),
         _zero_stage_message,
-        hint="Choose a lower stage.",
+        hint="Choose a lower ZeRO stage.",
         narrows=("parallel.zero",),
         remedies=(lambda _, profile, stages: {"parallel.zero": _max_zero_stage(profile, stages)},),
     ),
@@ -560,7 +560,7 @@ PARALLEL_TRAINING_RULES: Final = RuleSet(
         lambda _, profile, stages: (
             f"{SOFTWARE[profile].title} can only offload {' or '.join(_supported_offloads(profile, stages)[1:])}"
         ),
-        hint="Choose another offload.",
+        hint="Choose another value of offload.",
         narrows=("parallel.offload",),
         remedies=({"parallel.offload": "parameters"}, {"parallel.offload": "optimizer"}),
     ),

@@ -59,7 +59,8 @@ class Lora(Spec):
     adapter_dtype: Annotated[
         Literal["fp32", "bf16"],
         Field(
-            title="Adapter precision", description="fp32 or bf16; PEFT keeps adapters in fp32 even on a 16-bit model"
+            title="Adapter precision",
+            description="adapter weight format: fp32 or bf16; PEFT keeps adapters in fp32 even on a 16-bit model",
         ),
         Presentation(
             group="adapters",
@@ -109,7 +110,7 @@ class Training(Spec):
     task: Literal["training"] = "training"
     method: Annotated[
         Method,
-        Field(title="Method", description="full, lora or qlora"),
+        Field(title="Method", description="training method: full, lora or qlora"),
         Presentation(
             "--method",
             "main",
@@ -121,7 +122,10 @@ class Training(Spec):
     ] = "full"
     weights: Annotated[
         TrainedFormat | None,
-        Field(title="Weight format", description="fp32, bf16 or fp16; with adapters also int8, nf4 or nf4-dq"),
+        Field(
+            title="Weight format",
+            description="weight format: fp32, bf16 or fp16; with adapters also int8, nf4 or nf4-dq",
+        ),
         Presentation(
             "--weights",
             "precision",
@@ -132,7 +136,10 @@ class Training(Spec):
     ] = None
     compute: Annotated[
         Compute,
-        Field(title="Compute precision", description="fp32, tf32, bf16, fp16, amp-bf16, amp-fp16 or fp8"),
+        Field(
+            title="Compute precision",
+            description="compute precision: fp32, tf32, bf16, fp16, amp-bf16, amp-fp16 or fp8",
+        ),
         Presentation(
             "--compute",
             "precision",
@@ -163,11 +170,11 @@ class Training(Spec):
     ] = ()
     optimizer: Annotated[
         Optimizer,
-        Field(title="Optimizer", description="adamw, adamw-8bit, adafactor, lion, muon, sgd, …"),
+        Field(title="Optimizer", description="optimizer: adamw, adamw-8bit, adafactor, lion, muon, sgd, …"),
         Presentation(
             "--optimizer",
             "main",
-            explanation="Determines the states per parameter: two numbers for AdamW, one with momentum, none for SGD.",
+            explanation="Optimizer states: two numbers per parameter for AdamW, one with momentum, none for SGD.",
             choices=optimizer_titles(),
             details=optimizer_library,
             mnemonic="z",
@@ -175,11 +182,13 @@ class Training(Spec):
     ] = "adamw"
     optimizer_step: Annotated[
         OptimizerStep | None,
-        Field(title="Optimizer implementation", description="fused, foreach (all tensors at once) or loop"),
+        Field(
+            title="Optimizer implementation", description="optimizer step: fused, foreach (all tensors at once) or loop"
+        ),
         Presentation(
             group="step",
             default="the default of the optimizer's library",
-            explanation="foreach needs temporary copies of all tensors; fused kernels and a loop do not.",
+            explanation="A foreach step needs temporary copies of all tensors; a fused step and a loop do not.",
             choices=optimizer_step_titles(),
             shown_when=lambda context: len(OPTIMIZERS[context.workload.optimizer].steps) > 1,
         ),
@@ -191,7 +200,7 @@ class Training(Spec):
     ] = False
     micro_batch: Annotated[
         int,
-        Field(ge=1, le=1_000_000, title="Micro-batch size", description="sequences per GPU and forward pass"),
+        Field(ge=1, le=1_000_000, title="Micro-batch size", description="number of sequences per GPU and forward pass"),
         Presentation(
             "--micro-batch",
             "main",
@@ -202,11 +211,16 @@ class Training(Spec):
     ] = 1
     gradient_accumulation: Annotated[
         int,
-        Field(ge=1, le=1_000_000, title="Gradient accumulation steps", description="forward passes per optimizer step"),
+        Field(
+            ge=1,
+            le=1_000_000,
+            title="Gradient accumulation steps",
+            description="number of forward passes per optimizer step",
+        ),
         Presentation(
             "--accumulate",
             "step",
-            explanation="With more than one, gradients stay in memory during the next forward pass.\n"
+            explanation="With several accumulation steps, gradients stay in memory during the next forward pass.\n"
             "A pipeline runs them as its micro-batches, with as many in flight as it has stages.",
             brief="{} accumulation steps",
         ),
@@ -214,7 +228,7 @@ class Training(Spec):
     image_size: ImageSizeField = None
     sequence_length: Annotated[
         int | None,
-        Field(ge=1, le=100_000_000, title="Sequence length", description="tokens in each sequence"),
+        Field(ge=1, le=100_000_000, title="Sequence length", description="number of tokens in each sequence"),
         Presentation(
             "--seq",
             "main",
@@ -227,7 +241,10 @@ class Training(Spec):
     ] = None
     activation_checkpointing: Annotated[
         Checkpointing,
-        Field(title="Activation checkpointing", description="none, selective, or full: save only layer inputs"),
+        Field(
+            title="Activation checkpointing",
+            description="activation checkpointing: none, selective, or full (save only layer inputs)",
+        ),
         Presentation(
             "--checkpointing",
             "checkpointing",
@@ -239,7 +256,7 @@ class Training(Spec):
     ] = "none"
     checkpoint_every: Annotated[
         int,
-        Field(ge=1, le=10_000, title="Checkpoint interval", description="layers per checkpoint"),
+        Field(ge=1, le=10_000, title="Checkpoint interval", description="number of layers per activation checkpoint"),
         Presentation(
             group="checkpointing",
             explanation="A longer interval saves fewer inputs but recomputes more layers at once.",
@@ -249,7 +266,7 @@ class Training(Spec):
     ] = 1
     attention: Annotated[
         Attention,
-        Field(title="Attention", description="sdpa, flash or eager"),
+        Field(title="Attention", description="attention implementation: sdpa, flash or eager"),
         Presentation(
             "--attention",
             "software",
@@ -259,7 +276,7 @@ class Training(Spec):
     ] = "sdpa"
     loss: Annotated[
         Loss | None,
-        Field(title="Loss", description="full-logits, chunked or fused-linear"),
+        Field(title="Loss", description="loss computation: full-logits, chunked or fused-linear"),
         Presentation(
             "--loss",
             "software",

@@ -57,6 +57,7 @@ def native_format_name(profile: str, weights: str, architecture: Architecture) -
 
 
 def _stored_format(weights: str | None, architecture: Architecture) -> str:
+    """Return the format of the weight files: `weights`, or the model's own format if unset."""
     return architecture.stored_as if weights is None or weights == AS_STORED else weights
 
 

@@ -74,7 +74,7 @@ class Inference(Spec):
         str | None,
         Field(
             title="Weight format",
-            description="fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, …",
+            description="weight format: fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, …",
         ),
         Presentation(
             "--weights",
@@ -87,7 +87,7 @@ class Inference(Spec):
     ] = None
     compute: Annotated[
         Literal["fp32", "bf16", "fp16"],
-        Field(title="Compute precision", description="fp32, bf16 or fp16: the precision of activations and logits"),
+        Field(title="Compute precision", description="precision of activations and logits: fp32, bf16 or fp16"),
         Presentation(
             "--compute",
             "precision",
@@ -107,7 +107,7 @@ class Inference(Spec):
     ] = 1
     context_length: Annotated[
         int | None,
-        Field(ge=1, le=100_000_000, title="Context length", description="prompt and output tokens together"),
+        Field(ge=1, le=100_000_000, title="Context length", description="number of prompt and output tokens together"),
         Presentation(
             "--context",
             "main",
@@ -121,7 +121,12 @@ class Inference(Spec):
     ] = None
     prompt_length: Annotated[
         int | None,
-        Field(ge=1, le=100_000_000, title="Prompt length", description="prompt tokens, processed in one prefill pass"),
+        Field(
+            ge=1,
+            le=100_000_000,
+            title="Prompt length",
+            description="number of prompt tokens, processed in one prefill pass",
+        ),
         Presentation(
             "--prompt",
             "main",
@@ -139,7 +144,7 @@ class Inference(Spec):
         Presentation(
             "--kv-cache",
             "precision",
-            explanation="Fewer bits leave room for longer contexts.",
+            explanation="A format with fewer bits leaves room for longer contexts.",
             choices={name: _cache_title(name) for name in KV_FORMATS},
             mnemonic="k",
             brief="KV cache in {}",
@@ -148,7 +153,7 @@ class Inference(Spec):
     ] = "bf16"
     attention: Annotated[
         Attention,
-        Field(title="Attention", description="sdpa, flash or eager"),
+        Field(title="Attention", description="attention implementation: sdpa, flash or eager"),
         Presentation(
             "--attention",
             "attention",
@@ -174,7 +179,7 @@ class Inference(Spec):
             "--profile",
             "software",
             default="chosen by the weight files",
-            explanation="Each program reserves memory differently.",
+            explanation="Each inference program reserves memory differently.",
             choices={name: one.title for name, one in SERVERS.items()},
             leads=True,
             shown_when=is_not_diffusion,
@@ -203,7 +208,7 @@ class Inference(Spec):
         Presentation(
             group="main",
             default="1",
-            explanation="The vision encoder processes them before the prompt.",
+            explanation="The vision encoder processes the images before the prompt.",
             shown_when=lambda context: embeds_images(context.architecture),
         ),
     ] = None
@@ -222,6 +227,7 @@ class Inference(Spec):
     @field_validator("weights")
     @classmethod
     def _validated_scheme(cls, value: str | None) -> str | None:
+        """Return the weight format `value` if it is known; reject any other name."""
         if value is not None and value != AS_STORED and value not in SCHEMES:
             raise unknown_name_error((*SCHEMES, AS_STORED))
         return value
@@ -236,6 +242,7 @@ class Inference(Spec):
     @field_validator("kv_cache")
     @classmethod
     def _known_cache_format(cls, value: str) -> str:
+        """Return the KV-cache format `value` if it is known; reject any other name."""
         if value not in KV_FORMATS:
             raise unknown_name_error(KV_FORMATS)
         return value

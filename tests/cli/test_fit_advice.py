@@ -132,7 +132,9 @@ def test_what_cannot_be_solved_for_is_said(said, words, message):
 
 
 def test_a_traced_module_has_nothing_to_vary(said, traced):
-    assert "a traced module has no formula with numbers to vary" in said(traced, "--solve", "batch", code=2)
+    assert "a traced module has no memory formula in which settings could be varied" in said(
+        traced, "--solve", "batch", code=2
+    )
     assert "No advice for a traced module: trace it again with other options." in said(traced, "--advise")
     assert "Smallest card that fits: " in said(traced, "--solve", "gpu")
 

@@ -150,12 +150,12 @@ class Comparison(NamedTuple):
 
 def compare(family: Family, workload: Training, count: int = 1) -> Comparison:
     """Return what the trace and the formulas say of `workload`, which has a micro-batch and a length, on a card."""
-    from planner.trace.worker.job import record
+    from planner.trace.worker.job import record_trace
 
     config = family.config()
     architecture = read_config(config.to_dict(), family.model_type)
     request = _request(family.model_type, config.to_json_string(), **_step(workload), **_ranks(workload, count))
-    recording = record(request, lambda *_: None)
+    recording = record_trace(request, lambda *_: None)
     return Comparison(
         traced_peak=facts_of(recording).allocated_bytes,
         predicted_peak=_predicted_peak(architecture, with_defaults(workload, architecture, count)),
@@ -166,7 +166,7 @@ def compare(family: Family, workload: Training, count: int = 1) -> Comparison:
 
 def traced(family: Family, workload: Training) -> TraceRecording:
     """Return the recording of a step of `workload`, all of whose defaults are filled in."""
-    from planner.trace.worker.job import record
+    from planner.trace.worker.job import record_trace
 
     amp = workload.compute.startswith("amp-")
     how = _step(workload) | {"dtype": None if amp and workload.weights == "fp32" else workload.weights}
@@ -178,17 +178,17 @@ def traced(family: Family, workload: Training) -> TraceRecording:
             "dtype": workload.lora.adapter_dtype,
             "dropout": workload.lora.dropout,
         }
-    return record(_request(family.model_type, family.config().to_json_string(), **how), lambda *_: None)
+    return record_trace(_request(family.model_type, family.config().to_json_string(), **how), lambda *_: None)
 
 
 def compare_answers(family: Family, workload: Inference) -> dict[str, tuple[int, int]]:
     """Return the peaks of prefill and of decoding, by the trace and by the formulas, with all sizes in `workload`."""
-    from planner.trace.worker.job import record
+    from planner.trace.worker.job import record_trace
 
     config = family.config()
     architecture = read_config(config.to_dict(), family.model_type)
     request = _request(family.model_type, config.to_json_string(), **_answers(workload))
-    traced = {phase.name: phase.bytes for phase in facts_of(record(request, lambda *_: None)).phases}
+    traced = {phase.name: phase.bytes for phase in facts_of(record_trace(request, lambda *_: None)).phases}
     predicted: dict[str, int] = {}
     for snapshot in inference_timeline(architecture, with_defaults(workload, architecture, count=1)).snapshots:
         predicted[snapshot.name] = max(predicted.get(snapshot.name, 0), snapshot.total)
@@ -197,12 +197,12 @@ def compare_answers(family: Family, workload: Inference) -> dict[str, tuple[int,
 
 def compare_reading(family: Family, workload: Inference) -> tuple[int, int]:
     """Return the peak of an image encoder's forward pass, by the trace and by the formulas."""
-    from planner.trace.worker.job import record
+    from planner.trace.worker.job import record_trace
 
     config = family.config()
     architecture = read_config(config.to_dict(), family.model_type)
     asked = {"batch": workload.batch, "dtype": workload.compute, "attention": workload.attention}
-    recording = record(_request(family.model_type, config.to_json_string(), **asked), lambda *_: None)
+    recording = record_trace(_request(family.model_type, config.to_json_string(), **asked), lambda *_: None)
     found = inference_timeline(architecture, with_defaults(workload, architecture, count=1)).snapshots
     return facts_of(recording).allocated_bytes, max(snapshot.total for snapshot in found)
 

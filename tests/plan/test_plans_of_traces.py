@@ -92,9 +92,9 @@ def test_inconsistent_traced_facts_in_a_file_are_refused(tmp_path: Path, field: 
 
 @pytest.mark.parametrize("ask", [largest_that_fits, lambda *about: memory_curve(*about, (1, 2))])
 def test_a_traced_plan_has_no_settings_to_vary(catalog: Catalog, ask):
-    with pytest.raises(SpecError, match="has no formula with numbers to vary") as caught:
+    with pytest.raises(SpecError, match="has no memory formula in which settings could be varied") as caught:
         ask(PLAN, catalog, "batch")
-    assert caught.value.hint == "Trace it again with other numbers."
+    assert caught.value.hint == "Trace it again with other settings."
 
 
 @pytest.mark.parametrize(

@@ -99,10 +99,10 @@ def test_full_sharding_is_traced_and_other_parallelism_refused(catalog):
 def test_the_trace_has_the_memory_that_the_plan_estimates(catalog, how):
     pytest.importorskip("transformers")
     from planner.trace.analysis.summary import facts_of
-    from planner.trace.worker.job import record
+    from planner.trace.worker.job import record_trace
 
     workload = Training(micro_batch=2, sequence_length=256, **how)
-    traced = facts_of(record(request_of(catalog, workload), lambda *_: None)).allocated_bytes
+    traced = facts_of(record_trace(request_of(catalog, workload), lambda *_: None)).allocated_bytes
     architecture = catalog.models.model(GPT2.id)
     predicted = fullest_timeline(architecture, with_defaults(workload, architecture, 1)).peak().total
     assert predicted == pytest.approx(traced, rel=0.03)

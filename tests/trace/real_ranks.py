@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import multiprocessing
 
 from planner.trace.request import TraceRequest
-from planner.trace.worker.building.build import build
+from planner.trace.worker.building.build import build_run
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
 
@@ -21,7 +21,7 @@ def rank(number: int, text: str) -> None:
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(PORT))
     dist.init_process_group("gloo", rank=number, world_size=request.parallel.ranks)
     with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        built = build(request, RunObserver())
+        built = build_run(request, RunObserver())
         built.modules = {
             name: torch.nn.parallel.DistributedDataParallel(module) for name, module in built.modules.items()
         }

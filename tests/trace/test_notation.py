@@ -58,7 +58,7 @@ def test_inputs_are_parsed(text, name, value):
         ("x=8y3", "'8y3' is neither a shape nor a value"),
         ("x=8x", "'8x' is neither"),
         ("x=8x3:float33", "there is no element type 'float33'"),
-        ("x=8x3:int64<0", "must stay below 1 or more"),
+        ("x=8x3:int64<0", "upper bound of random integers must be at least 1"),
         ("x=-8x3", "'-8x3' is neither"),
         ("x=(8x3", "it is incomplete"),
         ("x=(8x3;4)", "'8x3;4' is neither"),

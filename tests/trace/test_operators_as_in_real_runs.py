@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_leaves
 from watched import config_target
 
 from planner.trace.request import TraceRequest
-from planner.trace.worker.building.build import build
+from planner.trace.worker.building.build import build_run
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.values import KnownValues
@@ -76,7 +76,7 @@ def operators(request, traced):
     ledger = AllocationLedger(KnownValues(Assumptions(lambda _: None)), CallSites(), FlopCounter(), lambda *_: 0)
     with ledger if traced else nullcontext():
         torch.manual_seed(0)
-        built = build(request, RunObserver())
+        built = build_run(request, RunObserver())
         with Operators() as found:
             run(built, request, RunObserver())
     return found.seen

@@ -6,10 +6,10 @@ from planner.trace.request import (
     Target,
     TensorInput,
     TraceRequest,
-    has_sequence,
-    request_batch,
-    request_sequence_length,
-    with_batch,
+    has_sequence_length,
+    requested_batch_size,
+    requested_sequence_length,
+    with_batch_size,
     with_sequence_length,
 )
 
@@ -20,38 +20,38 @@ def request_of(*texts: str, kind: str = "file", **fields: object) -> TraceReques
 
 
 def test_all_inputs_of_the_same_batch_are_resized():
-    changed = with_batch(request_of("x=8x3x32x32", "pair=(8x4,7x4)", "n=2"), 16)
-    assert request_batch(changed) == 16
+    changed = with_batch_size(request_of("x=8x3x32x32", "pair=(8x4,7x4)", "n=2"), 16)
+    assert requested_batch_size(changed) == 16
     assert changed.inputs[0].value.shape == (16, 3, 32, 32)
     assert [item.shape for item in changed.inputs[1].value.items] == [(16, 4), (7, 4)]
     assert changed.inputs[2].value == PlainInput(value=2)
 
 
 def test_without_inputs_the_batch_field_counts():
-    assert request_batch(request_of()) is None
-    changed = with_batch(request_of(), 4)
-    assert (changed.batch, request_batch(changed)) == (4, 4)
-    assert with_batch(request_of("8x3"), None).inputs == request_of("8x3").inputs
+    assert requested_batch_size(request_of()) is None
+    changed = with_batch_size(request_of(), 4)
+    assert (changed.batch, requested_batch_size(changed)) == (4, 4)
+    assert with_batch_size(request_of("8x3"), None).inputs == request_of("8x3").inputs
 
 
 def test_only_token_ids_have_a_sequence_length():
-    assert not has_sequence(request_of("x=8x3x32x32"))
-    assert not has_sequence(request_of("x=8x128:float32"))
+    assert not has_sequence_length(request_of("x=8x3x32x32"))
+    assert not has_sequence_length(request_of("x=8x128:float32"))
     tokens = request_of("ids=4x512:int64", "mask=4x512:bool", "labels=4:int64")
-    assert request_sequence_length(tokens) == 512
+    assert requested_sequence_length(tokens) == 512
     changed = with_sequence_length(tokens, 128)
     assert [given.value.shape for given in changed.inputs] == [(4, 128), (4, 128), (4,)]
 
 
 def test_hugging_face_models_have_a_sequence_length():
     model = request_of(kind="config")
-    assert has_sequence(model)
-    assert request_sequence_length(model) is None
+    assert has_sequence_length(model)
+    assert requested_sequence_length(model) is None
     assert with_sequence_length(model, 256).sequence_length == 256
 
 
 def test_the_first_tensor_may_be_nested():
     inner = ListInput(kind="list", items=(PlainInput(value=1), TensorInput(shape=(6, 2))))
     nested = request_of().evolve(inputs=(Input(value=PlainInput(value=True)), Input(value=inner)))
-    assert request_batch(nested) == 6
-    assert request_batch(with_batch(nested, 3)) == 3
+    assert requested_batch_size(nested) == 6
+    assert requested_batch_size(with_batch_size(nested, 3)) == 3

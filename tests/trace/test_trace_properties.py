@@ -11,7 +11,7 @@ from planner.trace.analysis.live_memory import live_memory
 from planner.trace.analysis.summary import facts_of
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Argument, Input, Target, TensorInput, TraceRequest
-from planner.trace.worker.job import record
+from planner.trace.worker.job import record_trace
 
 FILE = """
 from torch import nn
@@ -42,7 +42,7 @@ def traced(net: Path, widths: list[int], batch: int, *, convolution: bool, task:
         task=task,
         device=device,
     )
-    return record(request, lambda *_: None)
+    return record_trace(request, lambda *_: None)
 
 
 @settings(max_examples=8)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from planner.trace.request import Target, TraceRequest
-from planner.trace.worker.building.build import build
+from planner.trace.worker.building.build import build_run
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
 
@@ -53,5 +53,5 @@ def config_target(model_type: str, **fields: Any) -> Target:
 def heard_run(request: TraceRequest) -> Heard:
     """Build and run `request` with real tensors, and return what was heard."""
     heard = Heard()
-    run(build(request, heard), request, heard)
+    run(build_run(request, heard), request, heard)
     return heard

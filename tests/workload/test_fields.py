@@ -43,7 +43,10 @@ def test_titles_are_told_apart_within_a_task():
 
 def test_a_schema_has_titles_and_help():
     schema = Training.model_json_schema()["properties"]["micro_batch"]
-    assert (schema["title"], schema["description"]) == ("Micro-batch size", "sequences per GPU and forward pass")
+    assert (schema["title"], schema["description"]) == (
+        "Micro-batch size",
+        "number of sequences per GPU and forward pass",
+    )
     assert json.dumps(Inference.model_json_schema())
 
 

@@ -123,6 +123,7 @@ def _long_window_duration_series(window: CardWindow) -> TimeSeries | None:
 
 
 def _fraction_of_total_memory(window: CardWindow, free_name: str, used_name: str) -> TimeSeries | None:
+    """Return the used fraction of the card's memory from the quantity of free or of used memory; None if unknown."""
     total = window.device.fact("memory_total_bytes")
     free, used = window.quantity(free_name), window.quantity(used_name)
     if not total:
@@ -138,16 +139,19 @@ def _unused_memory_bytes(window: CardWindow) -> TimeSeries | None:
 
 
 def _clock_fraction(window: CardWindow) -> TimeSeries | None:
+    """Return the SM clock as a fraction of the card's maximum SM clock; None if unknown."""
     clock, most = window.quantity("sm_clock_mhz"), window.device.fact("sm_clock_most_mhz")
     return clock.combine(lambda value: value / most) if clock is not None and most else None
 
 
 def _link_fraction(sent: float, received: float, generation: float, width: float) -> float | None:
+    """Return the busier direction's traffic as a fraction of the PCIe link's bandwidth; None if that is unknown."""
     bandwidth = link_bytes_per_s(generation, width)
     return max(sent, received) / bandwidth if bandwidth else None
 
 
 def _waiting_cores(window: CardWindow) -> TimeSeries | None:
+    """Return the number of CPU cores that wait for disks, over time; None if unknown."""
     waiting, cores = window.quantity("host.io_wait_fraction"), window.cores
     return waiting.combine(lambda share: share * cores) if waiting is not None and cores else None
 
@@ -164,12 +168,14 @@ def _combined_quantity(compute: Callable[..., float | None], *names: str) -> Cal
 
 
 def _clock_reason_indicator(bits: int, *, excluded_bits: int = 0) -> Callable[[CardWindow], TimeSeries | None]:
+    """Return a reader of a 0/1 series: whether NVML's clock reasons have one of `bits` and none of `excluded_bits`."""
     return _combined_quantity(
         lambda value: float(bool(int(value) & bits and not int(value) & excluded_bits)), "clock_reasons"
     )
 
 
 def _compute_processes(window: CardWindow) -> tuple[CardProcess, ...]:
+    """Return the processes in the window that compute on the card, without graphics and unreliable entries."""
     return tuple(process for process in window.processes or () if process.kind != "graphics" and process.is_reliable)
 
 
@@ -183,12 +189,14 @@ def _compute_process_memory_bytes(window: CardWindow) -> TimeSeries | None:
 
 
 def _busiest_process_cores(window: CardWindow) -> TimeSeries | None:
+    """Return the CPU use in cores of the compute process that uses the CPU most; None if unknown."""
     shares = [process.host.cpu_fraction for process in _compute_processes(window) if process.host is not None]
     known = [share for share in shares if share is not None]
     return TimeSeries.single_value(max(known)) if known else None
 
 
 def _in_use_indicator(window: CardWindow) -> TimeSeries | None:
+    """Return 1 if the card was active in the window or a process holds memory on it, else 0."""
     use, memory = window.quantity("use_fraction"), window.quantity("held_memory_bytes")
     works = use is not None and max(use.values) >= ACTIVE_UTILIZATION
     return TimeSeries.single_value(float(works or (memory is not None and memory.values[0] > 0)))
@@ -327,6 +335,7 @@ def _peer_utilizations(
 
 
 def _task_identity(process: CardProcess) -> tuple[str, str] | None:
+    """Return user and command line, without the rank, by which processes of one job are matched; None if unknown."""
     if process.kind == "graphics" or process.host is None or not process.host.command:
         return None
     return process.host.user, _RANK.sub("", process.host.command)

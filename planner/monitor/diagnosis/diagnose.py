@@ -49,8 +49,8 @@ def diagnose(source: DiagnosisSource, uuid: str, at: float | None = None, second
 
 def diagnose_window(window: CardWindow, at: float, unknown_reason: str = "") -> Verdict:
     """Return the verdict of the first rule that holds for the readings up to `at`, with all further problems."""
-    use = window.quantity("use_fraction")
-    phase = None if use is None else current_phase(use)
+    utilization = window.quantity("use_fraction")
+    phase = None if utilization is None else current_phase(utilization)
     now = window if phase is None else window.since(phase.start)
     # A wait that has not ended is not a rest yet, and would distort the statistics of the work before it.
     work = now if phase is None or phase.wait_start is None else now.until(phase.wait_start)
@@ -59,13 +59,18 @@ def diagnose_window(window: CardWindow, at: float, unknown_reason: str = "") -> 
         *_health_verdicts(now, at, only_instant=not is_long_enough),
         *([_workload_verdict(work, at)] if is_long_enough else []),
     ]
-    first = verdicts[0] if verdicts else _undecided_verdict(now, at, use, unknown_reason, is_long_enough=is_long_enough)
+    first = (
+        verdicts[0]
+        if verdicts
+        else _undecided_verdict(now, at, utilization, unknown_reason, is_long_enough=is_long_enough)
+    )
     return _with_other_findings(first, verdicts[1:])
 
 
 def _is_long_enough_window(work: CardWindow) -> bool:
-    use = work.quantity("use_fraction")
-    return use is not None and len(use.times) >= _MIN_VALUES and use.seconds >= _MIN_SECONDS
+    """Return whether the current work phase has enough utilization readings for a diagnosis."""
+    utilization = work.quantity("use_fraction")
+    return utilization is not None and len(utilization.times) >= _MIN_VALUES and utilization.seconds >= _MIN_SECONDS
 
 
 def _health_verdicts(now: CardWindow, at: float, *, only_instant: bool) -> Iterator[Verdict]:
@@ -89,6 +94,7 @@ def _workload_verdict(work: CardWindow, at: float) -> Verdict:
 
 
 def _first_verdict(work: CardWindow, at: float) -> Verdict:
+    """Return the verdict of the first workload rule that holds for the current work phase."""
     # The last rules hold whenever the utilization is known.
     return next(verdict for rule in WORKLOAD_RULES for verdict in _verdict_if_holds(rule, work, at))
 
@@ -101,10 +107,12 @@ def _verdict_if_holds(rule: DiagnosisRule, window: CardWindow, at: float) -> Ite
 
 
 def _verdict_from_rule(rule: DiagnosisRule, evidence: tuple[Evidence, ...], since: float, at: float) -> Verdict:
+    """Return the verdict of a rule that holds since `since`, with its evidence."""
     return Verdict(rule.kind, rule.severity, rule.title, rule.sentence, since, at, evidence, rule.advice)
 
 
 def _with_other_findings(first: Verdict, others: list[Verdict]) -> Verdict:
+    """Return the verdict `first` with `others` of a different kind as its further problems."""
     also = tuple(
         OtherFinding(other.kind, other.severity, other.title) for other in others if other.kind is not first.kind
     )
@@ -112,10 +120,11 @@ def _with_other_findings(first: Verdict, others: list[Verdict]) -> Verdict:
 
 
 def _undecided_verdict(
-    window: CardWindow, at: float, use: TimeSeries | None, reason: str, *, is_long_enough: bool
+    window: CardWindow, at: float, utilization: TimeSeries | None, reason: str, *, is_long_enough: bool
 ) -> Verdict:
+    """Return the verdict on a card without a diagnosis: utilization unknown, too few readings, or no rule holds."""
     since = _start_seconds(window, at)
-    if use is None or reason:
+    if utilization is None or reason:
         sentence = f"Utilization is not known: {reason}. Only memory and power can be diagnosed."
         return Verdict(
             VerdictKind.UNKNOWN,
@@ -132,8 +141,9 @@ def _undecided_verdict(
 
 
 def _start_seconds(window: CardWindow, at: float) -> float:
-    use = window.quantity("use_fraction") or window.quantity("power_watts")
-    return at if use is None else use.times[0]
+    """Return the time of the first utilization or power reading in the window, or `at` without readings."""
+    activity = window.quantity("use_fraction") or window.quantity("power_watts")
+    return at if activity is None else activity.times[0]
 
 
 def _absent_card_verdict(device: Device, at: float) -> Verdict:

@@ -198,7 +198,7 @@ def _last_phase(episodes: list[Episode]) -> WorkPhase:
 
 
 def _rest_index(episodes: list[Episode], first: int) -> int | None:
-    """Return the index of the wait, from `first` on, that is a rest; None if no wait is a rest."""
+    """Return the index of the wait, from `first` on, that is long enough to separate work phases; None without one."""
     waits = {index: episodes[index].seconds for index in range(first, len(episodes)) if not episodes[index].is_above}
     longest = max(waits, key=lambda index: waits[index], default=None)
     if longest is None or waits[longest] < _REST_SECONDS:

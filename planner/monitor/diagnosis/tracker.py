@@ -37,6 +37,7 @@ class VerdictTracker:
         return self._current
 
     def _stabilized_verdict(self, uuid: str, verdict: Verdict) -> Verdict:
+        """Return the previous or the new verdict on a card; a new kind of verdict must persist to replace another."""
         current = self._current.get(uuid)
         if current is None or current.at > verdict.at:
             return verdict
@@ -90,20 +91,24 @@ def span_changes(
 
 
 def _is_shown(verdict: Verdict) -> bool:
+    """Return whether a verdict is shown as a span on the timeline."""
     return verdict.kind not in _HIDDEN_KINDS
 
 
 def _is_continued_by(verdict: Verdict, other: Verdict | None) -> bool:
+    """Return whether the `other` verdict belongs to the same timeline span: same kind and start."""
     return other is not None and (other.kind, other.since) == (verdict.kind, verdict.since)
 
 
 def _span_end_seconds(verdict: Verdict, following: Verdict | None) -> float:
+    """Return the end of a verdict's timeline span, given the verdict that follows it."""
     if following is None or following.at < verdict.at:
         return verdict.at
     return max(verdict.since, following.since)
 
 
 def _verdict_span_event(uuid: str, verdict: Verdict, wall_of: Callable[[float], float], end: float | None) -> Event:
+    """Return the timeline event of a verdict; an `end` of None leaves the span open."""
     began = Timestamp(verdict.since, wall_of(verdict.since))
     ended = None if end is None else Timestamp(end, wall_of(end))
     # Two verdicts of a kind differ in their titles; the first of them names the span.

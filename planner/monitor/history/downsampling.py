@@ -45,14 +45,14 @@ class MinMaxPyramid:
         for step in reversed(range(_STEPS)):
             size = BLOCK_SIZE ** (step + 1)
             if narrowest >= _MIN_BLOCKS_PER_COLUMN * size:
-                self._build(values, step)
+                self._add_complete_blocks(values, step)
                 return self._extremes_from_blocks(values, cuts, stop, step)
         return cuts, np.minimum.reduceat(values[:stop], cuts), np.maximum.reduceat(values[:stop], cuts)
 
-    def _build(self, values: Floats, step: int) -> None:
+    def _add_complete_blocks(self, values: Floats, step: int) -> None:
         """Add the blocks that have become complete."""
         if step:
-            self._build(values, step - 1)
+            self._add_complete_blocks(values, step - 1)
         size = BLOCK_SIZE ** (step + 1)
         built, whole = self._built[step], len(values) // size
         if whole == built:
@@ -135,12 +135,12 @@ class ColumnCache:
             self._width, self._stop = width, stop
             self._cuts, self._low, self._high = self._compute_columns(times, values, first, stop)
         elif stop > self._stop:
-            self._extend(times, values, first, stop)
+            self._add_readings(times, values, first, stop)
         # From the column of the first reading to the column of the last.
         view = slice(int(self._cuts.searchsorted(first, side="right")) - 1, int(self._cuts.searchsorted(stop)))
         return PlotColumns(times[self._cuts[view]], self._low[view], self._high[view])
 
-    def _extend(self, times: Floats, values: Floats, first: int, stop: int) -> None:
+    def _add_readings(self, times: Floats, values: Floats, first: int, stop: int) -> None:
         """Add new readings; when a new column begins, drop the columns before `first`."""
         last, new_values = int(self._cuts[-1]), values[self._stop : stop]
         self._stop = stop

@@ -128,6 +128,7 @@ class Series:
         return PlotColumns(times[view], values, values)
 
     def _note_interval_until(self, time: float) -> None:
+        """Record the interval from the last reading to `time`, as a gap if readings are missing in between."""
         step = time - self._last
         if self._is_interrupted or self._interval.is_late(step):
             self._gaps.append(Gap(float(self._last), time))
@@ -140,6 +141,7 @@ class Series:
         return after is not None and after.began < time < after.ended
 
     def _has_ended(self, time: float) -> bool:
+        """Return whether the series has no value at `time`: a later time, after an interruption or a long pause."""
         pause = time - self._last
         return pause > 0 and (self._is_interrupted or self._interval.is_late(pause))
 

@@ -76,7 +76,7 @@ class HostReadings(NamedTuple):
 
 
 class HostReader:
-    """Reads the host's usage; fractions and rates are since the previous reading."""
+    """Reader of the host's usage, with fractions and rates since the previous reading."""
 
     def __init__(self) -> None:
         self._rates = CounterRates()

@@ -188,5 +188,5 @@ class EventDetector:
             elif before != device.state:
                 yield self._instant_event(_STATE_EVENTS[device.state], device.uuid, device.name)
 
-    def _instant_event(self, kind: EventKind, uuid: str, what: str = "", number: int | None = None) -> Event:
-        return Event(kind, self._now, self._now, uuid, what, number)
+    def _instant_event(self, kind: EventKind, uuid: str, subject: str = "", number: int | None = None) -> Event:
+        return Event(kind, self._now, self._now, uuid, subject, number)

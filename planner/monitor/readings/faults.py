@@ -179,7 +179,7 @@ class ActiveFaults:
         self._faults[fault.key] = Fault(fault.kind, since, fault.uuid, fault.detail)
 
     def clear(self, *kinds: FaultKind, uuid: str | None = None) -> None:
-        """Remove faults of these kinds: those of one card, or (None) those that concern all cards."""
+        """Remove the faults of these kinds from one card; without `uuid`, remove faults that concern all cards."""
         for kind in kinds:
             self._faults.pop((kind, uuid), None)
 

@@ -16,7 +16,7 @@ from planner.monitor.readings.sample import CardProcess, HostProcess, Readings, 
 
 
 class PendingCall(NamedTuple):
-    """The driver call in progress, its subject (empty: none), and its start by the monotonic clock."""
+    """A driver call in progress, its card (`subject`, or empty), and its start by the monotonic clock."""
 
     call: str
     subject: str

@@ -119,12 +119,12 @@ def table_rows(recording: MonitorRecording) -> Iterator[Row]:
             devices = {device.uuid: device for device in update.devices}
             continue
         if update.host:
-            yield _row(update, recording.start, _HOST, None, update.host)
+            yield _table_row(update, recording.start, _HOST, None, update.host)
         for uuid, readings in update.devices.items():
-            yield _row(update, recording.start, uuid, devices.get(uuid), readings)
+            yield _table_row(update, recording.start, uuid, devices.get(uuid), readings)
 
 
-def _row(sample: Sample, start: float, owner: str, device: Device | None, readings: Readings) -> Row:
+def _table_row(sample: Sample, start: float, owner: str, device: Device | None, readings: Readings) -> Row:
     return Row(
         _utc_time(sample.wall_seconds),
         round(sample.monotonic_seconds - start, 6),

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, NamedTuple
 from planner.units import KIB, MIB
 
 MAX_LINE_BYTES: Final = 8 * MIB
-"""Longest valid line; a sample of a thousand cards is shorter."""
+"""Maximum length of a valid line in bytes; a sample of a thousand cards is shorter."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 # Start of every member that this program writes: gzip, deflate, no name, no time.
 _MAGIC: Final = b"\x1f\x8b\x08" + bytes(5)

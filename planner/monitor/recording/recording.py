@@ -106,6 +106,7 @@ class MonitorRecording:
             yield from _updates(read_lines(stream, self._member_offset_before(since)))
 
     def _member_offset_before(self, since: float | None) -> int:
+        """Return the offset of the last gzip member that begins no later than `since`, 0 by default."""
         offset = 0
         for start_offset, first in self._members:
             if since is None or first > since:
@@ -131,6 +132,7 @@ class _RecordingIndex:
         self._latest_sample_line = b""
 
     def scan(self, stream: BinaryIO) -> None:
+        """Index the whole recording file in `stream`."""
         for item in read_lines(stream):
             if isinstance(item, bytes):
                 self._note_line(item)

@@ -18,7 +18,7 @@ from planner.monitor.readings.sample import Readings, Sample
 from planner.monitor.readings.wire import BadLineError, Message, inventory_line, read_line, sample_line
 
 MAX_CARDS_PER_MACHINE: Final = 1024
-"""Most cards of one machine; a line with more is not valid."""
+"""Maximum number of cards in one machine; a line with more cards is not valid."""
 _CARD_METRIC_NAMES: Final = frozenset(BY_NAME)
 _HOST_METRIC_NAMES: Final = frozenset(HOST_BY_NAME)
 # Far above any time or reading, but sums of such numbers are still finite.
@@ -148,7 +148,7 @@ Record = RecordingHeader | RecordedMark | RecordedPlan | RecordingEnd | Timestam
 """Content of a line. A `Timestamp` dates the inventories after it, which have no time."""
 
 SAMPLE_START: Final = b'{"sample"'
-"""Start of every line that holds a sample."""
+"""First bytes of every line that holds a sample."""
 _NOTE_TYPES: Final[dict[str, type[RecordingHeader] | type[RecordedMark] | type[RecordingEnd] | type[Timestamp]]] = {
     "recording": RecordingHeader,
     "mark": RecordedMark,

@@ -181,7 +181,7 @@ class NvmlSession:
             self._nvml.call("nvmlShutdown", "")
 
     def read(self, now: float, wall: float, *, slow: bool, budget_seconds: float) -> dict[str, dict[str, Reading]]:
-        """Return the readings of every responding card.
+        """Return the readings of every responding card, by UUID and quantity.
 
         `slow` also reads slow quantities: from at least one card, from further cards within `budget_seconds`, and
         from the remaining cards at the next call.

@@ -161,26 +161,27 @@ class CardWatch:
         if self._is_released:
             return SweepResult({})
         if self._session is None:
-            self._open(now, wall)
+            self._open_session(now, wall)
         session = self._session
         if session is None:
             return SweepResult({})
         if slow and self._should_reopen(session, now):
             self.close()
-            self._open(now, wall)
+            self._open_session(now, wall)
             session = self._session
             if session is None:
                 return SweepResult({})
         try:
-            return self._read(session, now, wall, slow=slow, processes=processes, budget_seconds=budget_seconds)
+            return self._read_cards(session, now, wall, slow=slow, processes=processes, budget_seconds=budget_seconds)
         except SessionOverError as error:
             self._reset_at, self._reset_by = now, str(error)
             self.close()
             return SweepResult({})
 
-    def _read(
+    def _read_cards(
         self, session: NvmlSession, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float
     ) -> SweepResult:
+        """Read all cards and, if `processes`, their processes in an open session."""
         devices = session.read(now, wall, slow=slow, budget_seconds=budget_seconds)
         card_processes = session.read_processes(wall) if processes else None
         if processes:
@@ -197,8 +198,8 @@ class CardWatch:
             self.faults.note(Fault(FaultKind.ASLEEP, wall, detail="released so that it can sleep"))
         return result
 
-    def _open(self, now: float, wall: float) -> None:
-        if now < self._next_try or not self._may_open(now, wall):
+    def _open_session(self, now: float, wall: float) -> None:
+        if now < self._next_try or not self._may_open_session(now, wall):
             return
         try:
             self.nvml = self.nvml or Nvml()
@@ -218,9 +219,9 @@ class CardWatch:
             self._next_try = now + self._retry.next_seconds()
             self.faults.note(Fault(FaultKind.DRIVER_ERROR, wall, detail=str(error)))
             return
-        self._note_opened(session, now, wall)
+        self._note_session_opened(session, now, wall)
 
-    def _may_open(self, now: float, wall: float) -> bool:
+    def _may_open_session(self, now: float, wall: float) -> bool:
         asleep = self._sleep.asleep()
         for place in asleep if not self._devices else ():
             uuid = f"pci-{place}"
@@ -233,7 +234,8 @@ class CardWatch:
             self._next_try = now + _SLEEP_CHECK_SECONDS
         return may_open
 
-    def _note_opened(self, session: NvmlSession, now: float, wall: float) -> None:
+    def _note_session_opened(self, session: NvmlSession, now: float, wall: float) -> None:
+        """Take over a session that was just opened, and clear the faults that prevented opening it."""
         self._session, self._versions = session, session.versions
         self._retry.reset()
         self.faults.clear(*_OPENING_FAULTS, FaultKind.ASLEEP)
@@ -292,6 +294,7 @@ class CardWatch:
             self._look_again.reset()
 
     def _should_reopen(self, session: NvmlSession, now: float) -> bool:
+        """Return whether to reopen the NVML session, to search for lost cards or because the list of cards changed."""
         return (self._next_search is not None and now >= self._next_search) or session.has_changed()
 
     def _note_implausible_values(self, result: SweepResult, wall: float) -> None:
@@ -317,5 +320,6 @@ class CardWatch:
 
 
 def _is_idle(result: SweepResult) -> bool:
+    """Return whether no card has processes or utilization."""
     busy = (readings.get("utilization_fraction") for readings in result.devices.values())
     return not result.processes and not any(reading is not None and reading.value for reading in busy)

@@ -51,17 +51,20 @@ def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Invento
 
 
 def _is_card_of_placeholder(placeholder: Device, device: Device) -> bool:
+    """Return whether `device` is the card that a placeholder stands for, by PCI address or driver index."""
     if placeholder.uuid.startswith("pci-"):
         return is_same_pci_address(device.pci_bus_id, placeholder.pci_bus_id)
     return placeholder.uuid == f"index-{device.index}"
 
 
 def _identified_device(device: Device, known_by_address: Mapping[str, Device]) -> Device:
+    """Return the known card at the address of a placeholder, with the placeholder's state; else `device`."""
     known = known_by_address.get(device.uuid)
     return device if known is None else replace(known, state=device.state)
 
 
 def _fault_of_identified_device(fault: Fault, known_by_address: Mapping[str, Device]) -> Fault:
+    """Return the fault of a placeholder as a fault of the known card at that address; else `fault`."""
     known = known_by_address.get(fault.uuid or "")
     return fault if known is None else replace(fault, uuid=known.uuid)
 

@@ -128,13 +128,13 @@ class Supervisor:
         now = monotonic()
         dues = [now + _MAX_CHECK_SECONDS]
         if self._child is not None:
-            dues.append(self._due_seconds())
+            dues.append(self._deadline_seconds())
         if self._restart_at is not None:
             dues.append(self._restart_at)
         return max(0.0, min(dues) - now)
 
-    def _due_seconds(self) -> float:
-        """Return the monotonic time at which a silent sampler must be asked or killed."""
+    def _deadline_seconds(self) -> float:
+        """Return the monotonic time at which a silent sampler must be asked what it is doing, or killed after that."""
         timeouts = self._timeouts
         if self._asked_at is None:
             return self._heard_at + self._settings.fast_seconds + timeouts.quiet
@@ -195,12 +195,12 @@ class Supervisor:
 
     def _check_timeouts(self) -> None:
         now = monotonic()
-        self._reap_stuck()
+        self._reap_stuck_samplers()
         if self._restart_at is not None and now >= self._restart_at:
             self._restart_at = None
             self._start_child(self._retry.next_seconds())
             self._report_inventory()
-        if self._child is None or now < self._due_seconds():
+        if self._child is None or now < self._deadline_seconds():
             return
         if self._asked_at is None:
             self._asked_at = now
@@ -234,7 +234,7 @@ class Supervisor:
             # The sampler fails at start, so the pause is before its start, not before opening the driver.
             self._restart_at = monotonic() + self._retry.next_seconds()
 
-    def _reap_stuck(self) -> None:
+    def _reap_stuck_samplers(self) -> None:
         if self._stuck is not None and self._stuck.reap():
             self._stuck = None
             self._faults.clear(FaultKind.STUCK)

@@ -160,11 +160,11 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANG
         offered.extend(sharing_changes(plan, workload, search.architecture, domain))
         savings = sorted(_saving_advice(search, offered), key=lambda advice: -advice.saved_bytes)
         return _first_with_sharing(savings, savings)
-    candidate = find_changes(search, offered, plan_sequences(plan, workload, search.architecture, domain))
-    pieces = [_build_advice(search.start, changed) for changed in candidate if _improves_fit(search.start, changed)]
+    candidates = find_changes(search, offered, plan_sequences(plan, workload, search.architecture, domain))
+    pieces = [_build_advice(search.start, changed) for changed in candidates if _improves_fit(search.start, changed)]
     pieces.extend(_hardware_advice(plan, catalog))
     if all(advice.cost == "hardware" for advice in pieces):
-        pieces.extend(_nearest_advice(search.start, candidate))
+        pieces.extend(_nearest_advice(search.start, candidates))
     return _best_advice(pieces)
 
 
@@ -191,10 +191,10 @@ def _improves_fit(start: ChangedPlan, candidate: ChangedPlan) -> bool:
     return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
 
 
-def _nearest_advice(start: ChangedPlan, candidate: Iterable[ChangedPlan]) -> Iterator[Advice]:
+def _nearest_advice(start: ChangedPlan, candidates: Iterable[ChangedPlan]) -> Iterator[Advice]:
     """Yield the candidates that come nearest to fitting, each with a different combination of levers."""
     seen: list[frozenset[str]] = []
-    for changed in sorted(candidate, key=lambda changed: (changed.used_bytes, len(changed.changes))):
+    for changed in sorted(candidates, key=lambda changed: (changed.used_bytes, len(changed.changes))):
         levers = frozenset(change.lever for change in changed.changes)
         if changed.fit.likely or changed.used_bytes >= start.used_bytes:
             continue

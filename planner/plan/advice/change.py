@@ -7,8 +7,8 @@ from planner.hardware.gpu import Gpu, computes_bf16
 from planner.workload.workload import Workload
 
 Cost = Literal["none", "time", "less", "much-time", "hardware"]
-"""none; time: slower; less: less work is done than requested; much-time: several times slower, since parts are not on
-the card; hardware: other or more cards."""
+"""Cost of a change: none; time (slower); less (less work is done than requested); much-time (several times slower,
+since parts of the model are not on the card); or hardware (other or more cards)."""
 Risk = Literal["none", "small", "real"]
 """Risk to the quality of the trained model or of the outputs, from none to real."""
 

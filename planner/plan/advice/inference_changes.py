@@ -5,14 +5,16 @@ from typing import Final
 
 from planner.plan.advice.change import PlanChange, quantization_change
 
-_HALF: Final = "half of fp32's bits; checkpoints are trained and published in 16 bits"
-_LLM_INT8: Final = "Dettmers et al. 2022, arXiv 2208.07339; Hugging Face blog, bitsandbytes: BLOOM 15 to 23 % slower"
+_HALF: Final = "16 bits are half of fp32's bits; checkpoints are trained and published in 16 bits"
+_LLM_INT8: Final = (
+    "Dettmers et al. 2022, arXiv 2208.07339; Hugging Face blog, bitsandbytes: BLOOM is 15 to 23 % slower in INT8"
+)
 _NF4: Final = "Dettmers et al. 2023, arXiv 2305.14314: NF4 loses little quality compared with 16 bits"
 _AWQ: Final = "Lin et al. 2024, arXiv 2306.00978: 4-bit weights lose little quality compared with 16 bits"
-_LAST_LOGITS: Final = "Hugging Face transformers, logits_to_keep: generating reads the logits of the last token only"
+_LAST_LOGITS: Final = "Hugging Face transformers, logits_to_keep: generation reads the logits of the last token only"
 
 TEXT_GENERATION_ONLY: Final[Mapping[str, tuple[object, ...]]] = {"task": ("inference",), "diffusion.guidance": (None,)}
-"""Excludes diffusion pipelines, which have a filled-in guidance and changes of their own."""
+"""Condition that excludes diffusion pipelines, which have a filled-in guidance and changes of their own."""
 _SIXTEEN: Final = ("bf16", "fp16")
 PLAIN_FORMATS: Final = ("fp32", *_SIXTEEN)
 

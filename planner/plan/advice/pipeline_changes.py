@@ -14,7 +14,7 @@ _VAE: Final = "Hugging Face Diffusers, Reduce memory usage: enable_vae_slicing a
 _NF4: Final = "Hugging Face blog, Exploring Quantization Backends in Diffusers: FLUX.1-dev in NF4 by bitsandbytes"
 _INT8: Final = "Hugging Face blog, Exploring Quantization Backends in Diffusers: FLUX.1-dev in 8 bits by bitsandbytes"
 _ANY_PIPELINE: Final[Mapping[str, tuple[object, ...]]] = {"diffusion.guidance": (True, False)}
-"""Matches all diffusion pipelines, since only diffusion workloads have a filled-in guidance."""
+"""Condition that matches all diffusion pipelines: only diffusion workloads have a filled-in guidance."""
 _PLAIN: Final = ("fp32", "bf16", "fp16")
 _STEP_PIXELS: Final = 64
 _MIN_PIXELS: Final = 256

@@ -108,10 +108,10 @@ def find_changes(
     return tuple(evaluated)
 
 
-def _nearest_not_fitting(candidate: Iterable[ChangedPlan]) -> list[ChangedPlan]:
+def _nearest_not_fitting(candidates: Iterable[ChangedPlan]) -> list[ChangedPlan]:
     """Return the sets of changes that do not fit yet, the nearest to fitting first."""
     return sorted(
-        (changed for changed in candidate if not meets(changed.fit, "fits")), key=lambda changed: changed.used_bytes
+        (changed for changed in candidates if not meets(changed.fit, "fits")), key=lambda changed: changed.used_bytes
     )[:_BEAM]
 
 

@@ -4,20 +4,28 @@ from typing import Final
 
 from planner.plan.advice.change import PlanChange
 
-_LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the plain operators"
-_CHECKPOINTING: Final = "Chen et al. 2016, arXiv 1604.06174: one more forward pass, a third of a step's operations"
-_SELECTIVE: Final = "Korthikanti et al. 2022, arXiv 2205.05198: attention alone costs at most 2.7 % more operations"
-_EIGHT_BIT: Final = "Dettmers et al. 2022, arXiv 2110.02861: 8-bit states match 32-bit ones, and are no slower"
-_PAGED: Final = "Dettmers et al. 2023, arXiv 2305.14314: states move to host memory when the card's memory is full"
-_ADAFACTOR: Final = "Shazeer and Stern 2018, arXiv 1804.04235: sums of rows and columns stand for second moments"
-_LION: Final = "Chen et al. 2023, arXiv 2302.06675: one moment; needs another learning rate"
-_GALORE: Final = "Zhao et al. 2024, arXiv 2403.03507: moments of gradients projected to a low rank"
+_LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: Liger kernels are exact, and faster than the plain operators"
+_CHECKPOINTING: Final = (
+    "Chen et al. 2016, arXiv 1604.06174: recomputation adds a forward pass, a third of a step's operations"
+)
+_SELECTIVE: Final = (
+    "Korthikanti et al. 2022, arXiv 2205.05198: recomputing attention alone adds at most 2.7 % operations"
+)
+_EIGHT_BIT: Final = (
+    "Dettmers et al. 2022, arXiv 2110.02861: 8-bit optimizer states match 32-bit states, and are no slower"
+)
+_PAGED: Final = (
+    "Dettmers et al. 2023, arXiv 2305.14314: paged states move to host memory when the card's memory is full"
+)
+_ADAFACTOR: Final = "Shazeer and Stern 2018, arXiv 1804.04235: Adafactor replaces second moments by row and column sums"
+_LION: Final = "Chen et al. 2023, arXiv 2302.06675: Lion has one moment, and needs another learning rate"
+_GALORE: Final = "Zhao et al. 2024, arXiv 2403.03507: GaLore keeps moments of gradients projected to a low rank"
 _ADAPTIVE: Final = "Zhang et al. 2020, arXiv 1912.03194: SGD falls behind Adam on attention models"
-_PURE_BF16: Final = "Zamirai et al. 2020, arXiv 2010.06192: updates rounded to bf16 get lost"
+_PURE_BF16: Final = "Zamirai et al. 2020, arXiv 2010.06192: small updates are lost if parameters are in bf16"
 _AUTOCAST: Final = "Micikevicius et al. 2018, arXiv 1710.03740: mixed precision matches fp32"
 _CHUNKED: Final = "torchtune CEWithChunkedOutputLoss: the same loss, for a part of the tokens at a time"
 _LORA: Final = "Biderman et al. 2024, arXiv 2405.09673: LoRA learns less than full training, and forgets less"
-_QLORA: Final = "Dettmers et al. 2023, arXiv 2305.14314: adapters on NF4 match those on 16 bits"
+_QLORA: Final = "Dettmers et al. 2023, arXiv 2305.14314: adapters on NF4 weights match adapters on 16-bit weights"
 _QLORA_TIME: Final = "Lightning AI, Insights from hundreds of experiments: QLoRA takes 39 % longer than LoRA"
 
 _ADAMW_32: Final = ("adamw", "adamw-32bit-bnb", "paged-adamw-32bit")
@@ -111,7 +119,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
         name="plain SGD",
         lever="optimizer",
-        sentence="Store no moments.",
+        sentence="Update parameters with the gradients alone, and store no moments.",
         source=_ADAPTIVE,
         settings={"optimizer": "sgd"},
         applies={"optimizer": ("sgd-momentum",)},
@@ -223,7 +231,9 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
 )
 
 
-_ZERO: Final = "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-1 and 2 send as much as replicas, ZeRO-3 50 % more"
+_ZERO: Final = (
+    "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-1 and ZeRO-2 send as much as data parallelism, ZeRO-3 50 % more"
+)
 _OFFLOAD: Final = "Ren et al. 2021, arXiv 2101.06840: ZeRO-Offload"
 _INFINITY: Final = "Rajbhandari et al. 2021, arXiv 2104.07857: ZeRO-Infinity"
 
@@ -274,7 +284,7 @@ SHARING_CHANGES: Final[tuple[PlanChange, ...]] = (
         cost="much-time",
         slower_by_about=None,
         costs="the CPU runs the optimizer step",
-        needs="DeepSpeed, and RAM for the states",
+        needs="DeepSpeed, and RAM for the optimizer states",
         keeps="the mathematics",
     ),
     PlanChange(
@@ -287,7 +297,7 @@ SHARING_CHANGES: Final[tuple[PlanChange, ...]] = (
         cost="much-time",
         slower_by_about=None,
         costs="every layer is copied over the bus in each pass",
-        needs="DeepSpeed or FSDP, and RAM for both",
+        needs="DeepSpeed or FSDP, and RAM for parameters and optimizer states",
         keeps="the mathematics",
     ),
 )

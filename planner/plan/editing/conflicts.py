@@ -51,17 +51,17 @@ def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog)
 
 def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
     """Return the edited plan, with fields that conflict with the edits adjusted."""
-    own = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
+    plan_edits = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
     edited = {name.removeprefix(WORKLOAD): value for name, value in edits.items() if name.startswith(WORKLOAD)}
-    context = {"count": own.get("count", plan.count), "model": _edited_architecture(plan, own, catalog)}
-    draft = WorkloadDraft(plan.workload, edited, context, plan_fields=own.keys())
+    context = {"count": plan_edits.get("count", plan.count), "model": _edited_architecture(plan, plan_edits, catalog)}
+    draft = WorkloadDraft(plan.workload, edited, context, plan_fields=plan_edits.keys())
     _check_draft(draft)
-    if plan.workload.gpus and own.keys() & {"gpu", "count"} and "gpus" not in edited:
+    if plan.workload.gpus and plan_edits.keys() & {"gpu", "count"} and "gpus" not in edited:
         draft.adjust_field("gpus", ())
-        own = {"gpu": plan.workload.gpus[0].id, "count": plan.count} | own
+        plan_edits = {"gpu": plan.workload.gpus[0].id, "count": plan.count} | plan_edits
     _apply_rules(draft)
     while True:
-        changed = _build_plan(plan, own, draft)
+        changed = _build_plan(plan, plan_edits, draft)
         try:
             evaluate(changed, catalog)
         except SpecError as error:
@@ -78,10 +78,12 @@ def _apply_rules(draft: WorkloadDraft) -> None:
         rounds += 1
 
 
-def _edited_architecture(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architecture | None:
+def _edited_architecture(plan: Plan, plan_edits: Mapping[str, object], catalog: Catalog) -> Architecture | None:
     """Return the edited plan's architecture, or None for a traced module or an unreadable model."""
     try:
-        return architecture_of(plan.evolve(**{name: own[name] for name in ("model",) if name in own}), catalog)
+        return architecture_of(
+            plan.evolve(**{name: plan_edits[name] for name in ("model",) if name in plan_edits}), catalog
+        )
     except (PlannerError, ValidationError):
         return None
 
@@ -94,10 +96,10 @@ def _check_draft(draft: WorkloadDraft) -> None:
         raise _spec_error(error) from None
 
 
-def _build_plan(plan: Plan, own: Mapping[str, object], draft: WorkloadDraft) -> Plan:
-    """Return `plan` with the edited fields in `own` and the workload in `draft`."""
+def _build_plan(plan: Plan, plan_edits: Mapping[str, object], draft: WorkloadDraft) -> Plan:
+    """Return `plan` with the edited fields in `plan_edits` and the workload in `draft`."""
     try:
-        return plan.evolve(**own, workload=draft.build())
+        return plan.evolve(**plan_edits, workload=draft.build())
     except ValidationError as error:
         raise _spec_error(error) from None
 

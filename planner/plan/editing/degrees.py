@@ -30,7 +30,7 @@ def _divisors(count: int) -> Iterator[int]:
 
 
 def _valid_values(plan: Plan, name: str, candidates: Iterator[int], catalog: Catalog) -> list[int]:
-    """Return those of `candidates` that the plan accepts as the value of the field `name`."""
+    """Return the values in `candidates` that the plan accepts for the field `name`."""
     possible_values: list[int] = []
     for number in candidates:
         try:

@@ -40,7 +40,7 @@ class WorkloadDraft:
 
     @property
     def adjustments(self) -> tuple[str, ...]:
-        """Return the names of the adjusted fields: those not edited whose value differs from before the edit."""
+        """Return the names of the adjusted fields: fields that were not edited, but differ from before the edit."""
         return tuple(
             name for name in self._adjusted if self.value(name) != self._before.get(name, self._default_value(name))
         )

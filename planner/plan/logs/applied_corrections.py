@@ -5,7 +5,7 @@ from planner.plan.evaluate import Evaluation
 
 
 def correction_key(evaluation: Evaluation) -> tuple[str, str, str, str] | None:
-    """Return the runs that a correction is for, as (engine, task, card, kind of model); None without a card."""
+    """Return the kind of run that corrections apply to, as (engine, task, card, kind of model); None without a card."""
     if evaluation.plan.gpu is None or evaluation.architecture is None:
         return None
     workload = evaluation.workload
@@ -13,7 +13,7 @@ def correction_key(evaluation: Evaluation) -> tuple[str, str, str, str] | None:
 
 
 def applied_corrections(evaluation: Evaluation) -> tuple[Correction, ...]:
-    """Return those corrections of the plan that its memory estimate includes."""
+    """Return the plan's corrections that apply to its kind of run, and that its memory estimate includes."""
     key = correction_key(evaluation)
     return tuple(correction for correction in evaluation.plan.corrections if correction.key == key)
 

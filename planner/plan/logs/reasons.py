@@ -97,7 +97,7 @@ def _explain_agreement_or_mismatch(case: _ExplainedRow) -> str | None:
 def _explain_lower_bound(case: _ExplainedRow) -> str:
     """Explain a measurement that is only a lower bound on the memory used."""
     more = case.actual.low - (case.predicted or 0)
-    usage = "The run used at least this much at that moment"
+    usage = "The run used at least this much memory at that moment"
     if case.actual.sense == "at-least":
         requested = case.name == "allocated"
         usage = f"The run {'used or requested' if requested else 'used'} at least this much when it failed"
@@ -139,7 +139,7 @@ def _explain_cache_pool(case: _ExplainedRow) -> str | None:
 
 
 def _explain_engine_share(_case: _ExplainedRow) -> str:
-    """Explain the part of vLLM's share of the card that the other rows leave."""
+    """Explain the rest of vLLM's share of the card memory, which the other rows do not include."""
     return "The rest of vLLM's share of the card: it depends on that share, on other processes and on the terms above."
 
 
@@ -156,8 +156,12 @@ def _explain_cache_format(case: _ExplainedRow) -> str | None:
     if _explain_cache_length(case) or case.predicted is None:
         return None
     if abs(case.ratio - 0.5) <= _SIMILARITY / 2:
-        return "Half of the plan's, which suggests an 8-bit cache."
-    return "Twice the plan's, which suggests a cache in a wider format." if abs(case.ratio - 2) <= _SIMILARITY else None
+        return "The log's cache is half the size of the plan's, which suggests an 8-bit cache."
+    return (
+        "The log's cache is twice the size of the plan's, which suggests a cache in a wider format."
+        if abs(case.ratio - 2) <= _SIMILARITY
+        else None
+    )
 
 
 def _explain_profiled_batch(case: _ExplainedRow) -> str | None:

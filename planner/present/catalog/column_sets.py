@@ -24,7 +24,7 @@ COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "what they are": ("name", "part", "vendor", "segment", "architecture", "compute_capability", "year", "certainty"),
 }
-"""Column keys by the name of the set; every set starts with the name, so that the first column never changes."""
+"""Column keys of each predefined set, by set name; every set starts with `name`, so that the first column stays."""
 SORT_TITLES: Final[dict[str, str]] = {
     "job_time": "My job takes, hours per run, else seconds per token",
     "job_cost": "My job costs, USD",

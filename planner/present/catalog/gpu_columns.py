@@ -33,7 +33,7 @@ DatedPrice = tuple[float, tuple["PricePoint", ...]]
 """A price in US dollars, and the price points that it is derived from."""
 _NOT_RUN: Final = "–"
 _PRICE_WIDTH: Final = 15
-_DENSE: Final = "Dense, without sparsity; the details name the accumulation format"
+_DENSE: Final = "Dense rate, without sparsity; the details name the accumulation format"
 
 
 def lower_is_better(key: str) -> bool | None:
@@ -128,8 +128,8 @@ def _purchase_price_column(kind: "BoughtKind", title: str) -> Column[GpuRow]:
     return _dated_price_column(kind, title, median_price, price_tooltip)
 
 
-def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, per: str) -> Column[Row]:
-    """Return the column of the lowest hourly rent; `nothing` is the tooltip without an offer, `per` the unit."""
+def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], no_offer: str, unit: str) -> Column[Row]:
+    """Return the column of the lowest hourly rent; `no_offer` is the tooltip without an offer."""
 
     def lowest_rent(row: Row) -> DatedPrice | None:
         spread = on_demand(row)
@@ -138,10 +138,10 @@ def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, 
     def rent_tooltip(row: Row) -> str:
         spread = on_demand(row)
         if spread is None:
-            return nothing
+            return no_offer
         low = spread.low
         where = ", ".join(part for part in (low.seller, low.region, fmt.date(low.price_date, "")) if part)
-        return f"Cheapest: {where}\n{price_range_text(spread, per)}\n{low.source}"
+        return f"Cheapest: {where}\n{price_range_text(spread, unit)}\n{low.source}"
 
     return _dated_price_column("rent", "Rent", lowest_rent, rent_tooltip, unit="USD/h")
 
@@ -227,7 +227,7 @@ def _no_job_reason(row: GpuRow) -> str:
     """Return why the plan's job has neither a time nor a cost on this card."""
     if row.verdict == "does-not-fit":
         return no_fit_sentence()
-    return row.reason or "Not known: a rate that is needed for it is not published, or it is still being computed."
+    return row.reason or "Not known: a rate needed for the time is not published, or the time is still being computed."
 
 
 def _device_usable_bytes(row: GpuRow) -> int | None:
@@ -316,7 +316,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda job: job.usd_per_million_tokens,
         lambda job: fmt.money(job.usd_per_million_tokens, _NOT_RUN),
         lambda job: job.cost_origin,
-        about="Cost of a million tokens of the plan's job on this card, at the same offer",
+        about="Cost of a million tokens of the plan's job on this card, at the cheapest comparable offer",
         width=12,
         shown=False,
     ),
@@ -365,7 +365,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         about="Memory bandwidth, which limits the speed of token generation",
         lower_is_better=False,
     ),
-    _rate_column("fp32", about="On shader cores, which limit the speed without matrix units"),
+    _rate_column("fp32", about="Rate on shader cores, which limit the speed of work without matrix units"),
     _rate_column("bf16"),
     _rate_column("fp16", shown=False),
     _rate_column("fp8"),
@@ -384,9 +384,9 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "purchase_price_usd",
         show=fmt.money,
         unknown=fmt.UNKNOWN,
-        no_source="You have not entered what you paid for one.",
+        no_source="You have not entered the price that you paid for this card.",
         shown=False,
-        about="What you entered as the price that you paid for one",
+        about="Price that you paid for one card, as you entered it",
     ),
     *map(_derived_column, DERIVED_FIGURES.values()),
     text_column("part", "Part", lambda row: product_kind(row.gpu), shown=False, width=26),
@@ -405,7 +405,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: fmt.yes_no(row.gpu.mig),
         shown=False,
         width=9,
-        about="Whether it supports Multi-Instance GPU: instances with memory of their own",
+        about="Whether the card supports Multi-Instance GPU: instances with memory of their own",
     ),
     text_column(
         "ecc",
@@ -413,7 +413,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: fmt.yes_no(row.gpu.ecc),
         shown=False,
         width=9,
-        about="Whether its memory has error correction",
+        about="Whether the card's memory has error correction (ECC)",
     ),
     text_column("form_factor", "Form factor", lambda row: row.gpu.form_factor, shown=False, width=16),
     number_column(
@@ -431,7 +431,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: CERTAINTY_TITLES[row.gpu.provenance.certainty],
         shown=False,
         width=22,
-        about="How well its figures are confirmed by sources",
+        about="How well sources confirm the card's figures",
     ),
 )
 _BY_KEY: Final = {column.key: column for column in GPU_COLUMNS}

@@ -266,7 +266,7 @@ def _seller_text(point: PricePoint) -> str:
 
 
 def _doubts_text(points: Iterable[PricePoint]) -> str:
-    """Return the first remark on each price as text."""
+    """Return the first doubt about each price as text."""
     return "; ".join(dict.fromkeys(point.remarks[0] for point in points if point.remarks))
 
 

@@ -54,7 +54,7 @@ def _needed_memory_figure(placement: Placement | None) -> ComparedFigure:
 def _time_figure_reader(
     read: Callable[[TimeResult, float], tuple[str, float | None]],
 ) -> Callable[[Placement | None], ComparedFigure]:
-    """Return a reader of a time figure; `read` gives its text and value from the time and its seconds."""
+    """Return a reader of a time figure; `read` returns its text and value from a time result and its seconds."""
 
     def time_figure(placement: Placement | None) -> ComparedFigure:
         if placement is None or placement.evaluation is None:

@@ -234,7 +234,7 @@ def system_fields(row: SystemRow) -> dict[str, object]:
 
 
 def _source_fields(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[str]) -> dict[str, object]:
-    """Return the fields on sources: the record's own, those of single figures, and notes."""
+    """Return the fields on sources: source of the record, sources of single figures, and notes."""
     others = "; ".join(f"{field}: {_provenance_line(provenance)}" for field, provenance in other.items())
     texts = (main.source, main.basis, main.certainty, main.as_of, others, "; ".join(notes))
     return dict(zip(_SOURCES, texts, strict=True))

@@ -36,7 +36,7 @@ def _accelerator_source_reader(field: str) -> Callable[[SystemRow], str]:
     return lambda row: "" if row.gpu is None else provenance_text(row.gpu.provenance_of(field))
 
 
-def _memory_each_tooltip(row: SystemRow) -> str:
+def _accelerator_memory_tooltip(row: SystemRow) -> str:
     exact = "" if row.memory_bytes_each is None else fmt.exact_bytes(row.memory_bytes_each)
     return "\n".join(part for part in (exact, _accelerator_source_reader("memory_bytes")(row)) if part)
 
@@ -89,7 +89,11 @@ def _per_power_column(figure: PerPowerFigure) -> Column[SystemRow]:
 
 
 _RENT: Final[Column[SystemRow]] = replace(
-    rent_column(lambda row: row.on_demand, "The catalog has no offer with this many in one machine.", " per hour"),
+    rent_column(
+        lambda row: row.on_demand,
+        "The catalog has no rental offer for a machine with this many accelerators.",
+        " per hour",
+    ),
     shown=True,
 )
 SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
@@ -160,7 +164,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         per_unit=GIB,
         unknown=fmt.UNKNOWN,
         shown=False,
-        tooltip=_memory_each_tooltip,
+        tooltip=_accelerator_memory_tooltip,
     ),
     number_column(
         "link",

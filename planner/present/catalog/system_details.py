@@ -54,6 +54,7 @@ def _power_figure_details(steps: Iterable[PowerFigure], circuit: Circuit) -> tup
 
 
 def _amount_text(step: PowerFigure) -> str:
+    """Return the value of a power figure with its unit."""
     return fmt.quantity(step.value, step.unit) if step.unit else fmt.plain(step.value or 0)
 
 
@@ -82,7 +83,9 @@ def _accelerator_details(row: SystemRow) -> tuple[Detail, ...]:
         field_detail(system, "topology", "Topology", system.topology or fmt.UNKNOWN),
         *_link_details(row),
         field_detail(system, "performance_label", "Performance as sold", system.performance_label or fmt.NOT_PUBLISHED),
-        field_detail(system, "performance_basis", "Basis of that figure", system.performance_basis or fmt.UNKNOWN),
+        field_detail(
+            system, "performance_basis", "Basis of the performance as sold", system.performance_basis or fmt.UNKNOWN
+        ),
     )
 
 

@@ -48,12 +48,12 @@ class SystemRow(EquippedSystem):
 
     @property
     def reason(self) -> str:
-        """Return why there is no memory verdict; empty if there is one."""
+        """Return why the system has no memory verdict; empty if it has one."""
         return self.unsupported or ("" if self.fit is None else self.fit.reason)
 
     @property
     def on_demand(self) -> "PriceSpread | None":
-        """Return the on-demand rental prices of the whole system per hour."""
+        """Return the on-demand rental prices of the whole system per hour; None without an offer."""
         return None if self.rented is None else self.rented.get("on-demand")
 
 

@@ -28,12 +28,12 @@ class VersusRow(NamedTuple):
 
     @property
     def difference_bytes(self) -> int | None:
-        """Return how many bytes more this plan needs than the other; None if one of them lacks the phase."""
+        """Return how many bytes more this plan needs than the other plan; None if either plan lacks the phase."""
         return None if self.bytes is None or self.other_bytes is None else self.bytes - self.other_bytes
 
     @property
     def gib_texts(self) -> tuple[str, str, str]:
-        """Return this plan's size, the other's and the difference in GiB: `20.81`, `15.40`, `+5.41`."""
+        """Return this plan's size, the other plan's size and their difference in GiB: `20.81`, `15.40`, `+5.41`."""
         return _gib_text(self.bytes), _gib_text(self.other_bytes), _signed_gib_text(self.difference_bytes)
 
 
@@ -103,6 +103,7 @@ def _setting_difference_texts(comparison: PlanComparison, hardware: HardwareCata
 
 
 def _versus_rows(comparison: PlanComparison, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
+    """Return the rows of a comparison of two plans: memory terms, the total, and phases."""
     order, phases = tuple(TERM_TITLES), tuple(PHASE_TITLES)
     terms = sorted(
         (term for term in comparison.terms if term.bytes or term.other_bytes), key=lambda one: order.index(one.name)

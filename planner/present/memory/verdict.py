@@ -199,7 +199,7 @@ def _requirement_sentence(memory: MemoryResult, card: str | None, smallest: tupl
 
 
 def _capacity_phrase(memory: MemoryResult) -> str:
-    """Return the card's usable memory, and how much of it other programs use."""
+    """Return the card's usable memory, and how much memory other programs use."""
     other = memory.other_processes_bytes
     held = f", {fmt.size(other)} of it used by other programs" if other else ""
     return f"{_without_total_unit(fmt.size(memory.capacity_bytes), memory)} usable{held}"
@@ -213,5 +213,5 @@ def _odds_phrase(memory: MemoryResult) -> str:
 
 
 def _margin_phrase(memory: MemoryResult) -> str:
-    """Return the free or missing memory as the end of a sentence."""
+    """Return the free or missing memory as a phrase that ends a sentence."""
     return f", {margin_text(memory.free_bytes or 0)}"

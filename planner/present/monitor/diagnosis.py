@@ -37,10 +37,10 @@ _DERIVED: Final = {
     "slowed_by_card": "Throttled by the hardware",
     "held_by_power_limit": "At the power limit under load",
     "held_memory_bytes": "Memory used by processes",
-    "busiest_process_cores": "Busiest process, in cores",
-    "is_in_use": "Programs that use it",
-    "peer_distance": "Distance of its utilization histogram from the busiest card's",
-    "peer_lag": "Behind the busiest card by",
+    "busiest_process_cores": "CPU cores used by the busiest process",
+    "is_in_use": "Programs that use the card",
+    "peer_distance": "Distance between the card's utilization histogram and the busiest card's",
+    "peer_lag": "Utilization behind the busiest card's by",
 }
 _STATISTICS: Final = {
     "mean": "on average",

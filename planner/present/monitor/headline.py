@@ -63,6 +63,7 @@ def cards_headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -
 
 
 def _attention_rank(verdict: Verdict) -> int:
+    """Return how much attention a verdict needs: a problem, room for improvement, nothing to do, or good use."""
     if verdict.severity in ("error", "warning"):
         return _ATTENTION
     if verdict.severity == "good":
@@ -196,6 +197,7 @@ def used_memory_exact_text(row: CardReadings) -> str:
 
 
 def _bar_fraction(reading: Reading) -> float | None:
+    """Return the reading as the fraction of a bar, from 0 to 1; None if it is missing or implausible."""
     return None if reading.value is None or reading.is_implausible else min(max(reading.value, 0.0), 1.0)
 
 
@@ -204,6 +206,7 @@ def _rounded_text(value: float | None, unit: str) -> str:
 
 
 def _card_tone(row: CardReadings) -> Tone:
+    """Return the tone (color) of a card's line: lost, slowed down, idle, or normal."""
     if row.device.state != "running":
         return "bad" if row.device.state == "lost" else "muted"
     use, bits = row.value("utilization_fraction"), row.value("clock_reasons")

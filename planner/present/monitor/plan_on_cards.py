@@ -27,7 +27,7 @@ from planner.present.names import term_in_sentence
 
 
 def measured_sentence(check: PredictionCheck) -> str:
-    """Return `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly the device context and the allocator.`.
+    """Return a check as a sentence: `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly the device context.`.
 
     If several processes compute on the card, the sentence names the measured process.
     """
@@ -52,6 +52,7 @@ def largest_batch_sentence(plan: Plan, solved: tuple[SolveResult, SolveResult] |
 
 
 def _measured_place_phrase(check: PredictionCheck) -> str:
+    """Return where the memory was measured: on the whole card, or in which of several processes."""
     measured = check.measured
     if check.basis == "card":
         return " on the whole card"
@@ -66,6 +67,7 @@ def _difference_text(fraction: float) -> str:
 
 
 def _reason_phrase(check: PredictionCheck) -> str:
+    """Return the likeliest reason for a difference between prediction and measurement, as the end of a sentence."""
     if check.reason == "before-peak":
         return "; below the estimate's range, so the peak may not have been reached yet"
     if check.reason == "other-processes":

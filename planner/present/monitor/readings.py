@@ -146,6 +146,7 @@ def driver_line(latest: Latest) -> str:
 
 
 def _traffic_text(name: str, first: float | None, second: float | None) -> str:
+    """Return two rates in bytes per second as text, such as `disks 12.0 / 3.4 MB/s`; empty if one is unknown."""
     if first is None or second is None:
         return ""
     return f"{name} {first / 1e6:.1f} / {second / 1e6:.1f}{fmt.THIN}MB/s"

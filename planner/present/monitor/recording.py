@@ -88,7 +88,7 @@ def summary_lines(recording: MonitorRecording, summary: RecordingSummary) -> tup
 
 
 def gap_sentence(summary: RecordingSummary, seconds: float) -> str:
-    """Return a sentence on the gaps that an estimated energy leaves out, empty if they are negligible.
+    """Return a sentence on the gaps that the estimated energy leaves out, empty if the gaps are negligible.
 
     An energy counter includes gaps between readings, an integral of power readings does not.
     """

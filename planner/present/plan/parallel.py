@@ -45,14 +45,14 @@ class DeviceRow(NamedTuple):
         return self.share.total_bytes / self.share.capacity_bytes if self.share.capacity_bytes else None
 
 
-def sharing_phrase(workload: Workload) -> str:
+def parallelism_phrase(workload: Workload) -> str:
     """Return the parallelism as a phrase, `FSDP, tensor 4, pipeline 2`; empty if each card holds the whole model."""
     return ", ".join(_parallelism_parts(workload))
 
 
-def sharing_summary(workload: Workload, count: int) -> str:
+def parallelism_summary(workload: Workload, count: int) -> str:
     """Return the parallelism over `count` cards: `FSDP over 8`, `DDP over 2`, or `independent replicas`."""
-    phrase = sharing_phrase(workload)
+    phrase = parallelism_phrase(workload)
     if phrase:
         return f"{phrase} over {fmt.integer(count)}"
     return f"DDP over {fmt.integer(count)}" if isinstance(workload, Training) else "independent replicas"

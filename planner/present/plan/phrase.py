@@ -8,7 +8,7 @@ from planner.plan.logs.applied_corrections import applied_corrections
 from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, memory_view
-from planner.present.plan.parallel import cards_phrase, chosen_sharing_sentences, device_rows, sharing_phrase
+from planner.present.plan.parallel import cards_phrase, chosen_sharing_sentences, device_rows, parallelism_phrase
 from planner.present.plan.workload import workload_phrase
 from planner.trace.request import Input, TensorInput, TraceRequest
 
@@ -75,7 +75,7 @@ def hardware_phrase(evaluation: Evaluation, catalog: Catalog) -> str:
     plan = evaluation.plan
     name = evaluation.gpu.name if evaluation.gpu else None
     cards = cards_phrase(plan.workload, plan.count, name, catalog.hardware)
-    sharing = "" if evaluation.traced else sharing_phrase(evaluation.workload)
+    sharing = "" if evaluation.traced else parallelism_phrase(evaluation.workload)
     if sharing and not cards:
         cards = fmt.plural(plan.count, "card")
     return ", ".join(part for part in (cards, sharing) if part)

@@ -22,8 +22,8 @@ _OPEN: Final = "default"
 
 def setting_title(name: str) -> str:
     """Return the title of a field of the plan or its workload: `Micro-batch size`."""
-    found = find_field(name)
-    return found.title if found else _OF_PLAN.get(name, name)
+    field = find_field(name)
+    return field.title if field else _OF_PLAN.get(name, name)
 
 
 def setting_text(name: str, value: FieldValue, hardware: HardwareCatalog) -> str:
@@ -32,9 +32,9 @@ def setting_text(name: str, value: FieldValue, hardware: HardwareCatalog) -> str
         return _card_names_text(value, hardware) if value else "none"
     if isinstance(value, bool):
         return fmt.yes_no(value)
-    found = [fields[name] for task in TASKS if name in (fields := fields_of(task))]
-    words = (field_value_text(field, value) for field in found if value in field.choices(None))
-    return next(words, None) or field_value_text(found[0] if found else None, value)
+    declared = [fields[name] for task in TASKS if name in (fields := fields_of(task))]
+    words = (field_value_text(field, value) for field in declared if value in field.choices(None))
+    return next(words, None) or field_value_text(declared[0] if declared else None, value)
 
 
 def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> str:
@@ -45,9 +45,9 @@ def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> st
     return f"Also changed: {', '.join(changes)}."
 
 
-def field_value_text(field: WorkloadField | None, value: FieldValue, situation: FieldContext | None = None) -> str:
+def field_value_text(field: WorkloadField | None, value: FieldValue, context: FieldContext | None = None) -> str:
     """Return a value of `field` as text; for some choices the text depends on the rest of the workload."""
-    if field is not None and field.kind == "choice" and value in (choices := field.choices(situation)):
+    if field is not None and field.kind == "choice" and value in (choices := field.choices(context)):
         return choices[value]
     if value is None or value in ("", ()):
         return (field.option.placeholder if field else "") or _OPEN
@@ -60,29 +60,29 @@ def field_value_text(field: WorkloadField | None, value: FieldValue, situation: 
     return str(value)
 
 
-def offered_choices(field: WorkloadField, situation: FieldContext, value: FieldValue) -> Mapping[Any, str]:
+def offered_choices(field: WorkloadField, context: FieldContext, value: FieldValue) -> Mapping[Any, str]:
     """Return the choices for `field` that suit the rest of the workload, and always the current `value`."""
-    read = field_reader(situation.workload, count=situation.count, model=situation.architecture)
-    known = field.choices(situation) or {stop: field_value_text(field, stop) for stop in field.option.stops}
-    offered = {one: words for one, words in known.items() if is_offered(field.name, one, read, situation.workload.task)}
-    usual = {None: default_text(field, read(field.name) if value is None else None, situation)}
-    found = {**(usual if field.is_optional else {}), **offered}
-    return found if value in found else {**found, value: field_value_text(field, value, situation)}
+    read = field_reader(context.workload, count=context.count, model=context.architecture)
+    known = field.choices(context) or {stop: field_value_text(field, stop) for stop in field.option.stops}
+    offered = {one: words for one, words in known.items() if is_offered(field.name, one, read, context.workload.task)}
+    default = {None: default_text(field, read(field.name) if value is None else None, context)}
+    choices = {**(default if field.is_optional else {}), **offered}
+    return choices if value in choices else {**choices, value: field_value_text(field, value, context)}
 
 
-def default_text(field: WorkloadField, used: FieldValue, situation: FieldContext) -> str:
-    """Return the title of a field's default, with the value that it stands for: `Default (NF4)`."""
-    if used is None:
+def default_text(field: WorkloadField, effective_value: FieldValue, context: FieldContext) -> str:
+    """Return the title of a field's default, with the value that takes effect: `Default (NF4)`."""
+    if effective_value is None:
         return "Default"
-    words, _, _ = field_value_text(field, used, situation).partition(" (")
+    words, _, _ = field_value_text(field, effective_value, context).partition(" (")
     return f"Default ({title_in_sentence(words)})"
 
 
-def settings_summary(fields: Iterable[WorkloadField], situation: FieldContext) -> str:
+def settings_summary(fields: Iterable[WorkloadField], context: FieldContext) -> str:
     """Return the summary of a collapsed section's fields: `BF16 autocast, weights in FP32`."""
-    read = field_reader(situation.workload)
-    said = (_brief_text(field, read(field.name), situation) for field in fields)
-    return ", ".join(words for words in said if words)
+    read = field_reader(context.workload)
+    parts = (_summary_part_text(field, read(field.name), context) for field in fields)
+    return ", ".join(words for words in parts if words)
 
 
 def title_in_sentence(title: str) -> str:
@@ -91,15 +91,15 @@ def title_in_sentence(title: str) -> str:
     return f"{title[:1].lower()}{title[1:]}" if first[1:].islower() else title
 
 
-def _brief_text(field: WorkloadField, value: FieldValue, situation: FieldContext) -> str:
-    """Return a field's part of the summary: choices and lists always, other values only if not the default."""
+def _summary_part_text(field: WorkloadField, value: FieldValue, context: FieldContext) -> str:
+    """Return a field's part of a section summary; empty for a number or switch that has its default value."""
     brief, title = field.option.brief, title_in_sentence(field.title)
     always = field.option.choices is not None or (brief and field.kind == "list")
     if value is None or (value == field.default and not always):
         return ""
     if callable(brief):
         return brief(value)
-    words = field_value_text(field, value, situation).partition(" (")[0]
+    words = field_value_text(field, value, context).partition(" (")[0]
     if field.option.choices is None and isinstance(value, bool):
         return title if value else f"no {title}"
     if not brief:

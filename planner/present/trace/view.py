@@ -295,7 +295,7 @@ class TimelinePoint(NamedTuple):
 
 
 def timeline_series(timeline: Timeline) -> tuple[TimelineSeries, ...]:
-    """Return the categories that are not empty, in stacking order: long-lived ones at the bottom."""
+    """Return the categories that are not empty, in stacking order, with long-lived categories at the bottom."""
     return tuple(
         TimelineSeries(series.category, CATEGORY_TITLES[series.category], TERM_OF[series.category], series.bytes)
         for series in sorted(timeline.series, key=lambda series: CATEGORIES.index(series.category))

@@ -31,7 +31,7 @@ class MemoryBlock:
         self.mapped = mapped
         self.allocated = False
         self.freed_at_search = 0
-        """Value of the pool's `searches` when the block became free, from which its age follows."""
+        """Number of searches in the pool when the block became free; the searches since then are the block's age."""
         self.previous: MemoryBlock | None = None
         self.next: MemoryBlock | None = None
 
@@ -52,7 +52,7 @@ class MemoryBlock:
         return front
 
     def absorb(self, neighbor: "MemoryBlock | None") -> None:
-        """Merge with `neighbor` unless it is allocated or the mapping states differ."""
+        """Merge this block with `neighbor`, unless `neighbor` is allocated or only one of the two is mapped."""
         if neighbor is None or neighbor.allocated or neighbor.mapped != self.mapped:
             return
         neighbor.pool.discard(neighbor)
@@ -126,7 +126,7 @@ class BlockPool:
 
 
 def _growable_size_bytes(block: MemoryBlock) -> int:
-    """Return the size in bytes to which the block can grow: its own, with the unmapped block after it."""
+    """Return the size in bytes to which the block can grow: the block with the unmapped block after it."""
     following = block.next
     return block.size if following is None or following.mapped else block.size + following.size
 

@@ -33,7 +33,7 @@ class FailedAllocation:
 
 @dataclass(frozen=True, slots=True)
 class AllocatorReplay:
-    """Reserved and allocated memory in a replay; if memory runs out, of the part before `out_of_memory`.
+    """Peak reserved and allocated memory of a replay; if memory runs out, up to the failed allocation `out_of_memory`.
 
     `time`, `allocated_bytes`, `largest_free_block_bytes` and `segments` apply when `reserved_bytes`
     (`torch.cuda.max_memory_reserved`) was first reached; a time is `None` if nothing was ever allocated. Each mapped
@@ -125,8 +125,8 @@ def _ordered_events(allocations: Allocations) -> list[tuple[int, int, bool]]:
 
 
 _CAPACITY_PRECISION: Final = 0.02
-"""Relative precision of the minimum capacity: each bisection step replays the whole run, and a verdict within this
-margin is tight."""
+"""Precision of the search for the minimum capacity, as a fraction of the reserved bytes: each bisection step replays
+the whole run, and a verdict within this margin counts as tight."""
 
 
 def minimum_capacity_bytes(

@@ -26,7 +26,7 @@ class LiveMemory(NamedTuple):
     origins: tuple[int | None, ...]
 
     def peak_index_between(self, start: int, end: int) -> int:
-        """Return the index of the most live bytes among the events from `start` up to, but excluding, `end`.
+        """Return the index of the event with the most live bytes, from event `start` up to, but excluding, event `end`.
 
         The earliest of equal events; the event before the range if the range has none.
         """
@@ -36,7 +36,7 @@ class LiveMemory(NamedTuple):
         return max(range(first, last), key=self.totals.__getitem__)
 
     def peak_index(self) -> int:
-        """Return the index of the most live bytes over the whole run."""
+        """Return the index of the event with the most live bytes in the whole run."""
         return max(range(len(self.totals)), key=self.totals.__getitem__)
 
 
@@ -70,13 +70,13 @@ def alive_at(allocations: Allocations, time: int) -> list[int]:
     ]
 
 
-def span_at(spans: tuple[RecordedPhase, ...], time: int) -> RecordedPhase:
+def phase_at(spans: tuple[RecordedPhase, ...], time: int) -> RecordedPhase:
     """Return the phase at `time`: the one that began last, or the first phase before any has begun."""
     return spans[max(bisect_right(spans, time, key=lambda span: span.start) - 1, 0)]
 
 
 class AllocationOrigin(NamedTuple):
-    """Operator, module and source line of an allocation; unknown ones are empty."""
+    """Operator, module and source line of an allocation; unknown parts are empty."""
 
     operator: str = ""
     module: str = ""
@@ -112,7 +112,7 @@ def peak_moment(recording: TraceRecording, live: LiveMemory) -> PeakMoment:
     """Return the earliest moment with the most live bytes, and the groups of allocations alive then."""
     index = live.peak_index()
     time = live.times[index]
-    span = span_at(recording.spans, time)
+    span = phase_at(recording.spans, time)
     origin = allocation_origin(recording, live.origins[index])
     return PeakMoment(
         bytes=live.totals[index],

@@ -137,11 +137,7 @@ def _category_term(name: TermName, shares: list[CategoryShare], source: str) -> 
         name,
         sum(share.bytes for share in shares),
         "sum of n traced allocations",
-        (
-            traced_symbol(
-                "n", sum(share.count for share in shares), "allocations alive at the highest point of the phase"
-            ),
-        ),
+        (traced_symbol("n", sum(share.count for share in shares), "allocations alive at the peak of the phase"),),
         source,
         parts=tuple(
             TermPart(

@@ -47,7 +47,7 @@ def recording_digest(recording: TraceRecording) -> str:
 
 
 def traced_phases(recording: TraceRecording, live: LiveMemory) -> tuple[TracedPhase, ...]:
-    """Return the phases of `recording` in order, each at its highest live memory over all steps."""
+    """Return the phases of `recording` in order, each at its peak live memory over all steps."""
     highest: dict[PhaseName, tuple[int, RecordedPhase]] = {}
     for span in recording.spans:
         index = live.peak_index_between(span.start, span.end)
@@ -58,7 +58,7 @@ def traced_phases(recording: TraceRecording, live: LiveMemory) -> tuple[TracedPh
 
 
 def merge_differences(differences: tuple[TraceDifference, ...]) -> tuple[TraceDifference, ...]:
-    """Return differences of the same name merged into one, with summed bytes; its place is empty if theirs differ."""
+    """Return one difference per name, with the bytes summed; its `place` is empty if the merged places differ."""
     merged: dict[str, TraceDifference] = {}
     for difference in differences:
         previous = merged.get(difference.name)

@@ -15,7 +15,7 @@ from planner.trace.analysis.live_memory import (
     live_memory,
     module_shares,
     peak_moment,
-    span_at,
+    phase_at,
 )
 from planner.trace.analysis.memory import allocator_capacity_bytes, traced_memory
 from planner.trace.analysis.summary import facts_of
@@ -53,7 +53,7 @@ def replay_reservation(
 def _out_of_memory_event(recording: TraceRecording, failed_allocation: FailedAllocation) -> OutOfMemory:
     """Return the failed allocation with its step and origin."""
     span, origin = (
-        span_at(recording.spans, failed_allocation.time),
+        phase_at(recording.spans, failed_allocation.time),
         allocation_origin(recording, failed_allocation.index),
     )
     return OutOfMemory(
@@ -88,7 +88,7 @@ def downsampled_timeline(recording: TraceRecording, live: LiveMemory) -> Timelin
 
 
 def _interval_peak_indices(live: LiveMemory) -> list[int]:
-    """Return the index of the most live bytes in each of up to 800 intervals of equal length."""
+    """Return the index of the event with the most live bytes in each of up to 800 intervals of equal length."""
     count = len(live.times)
     interval_length = max(ceil_div(count - 1, _MAX_POINTS), 1)
     return [

@@ -108,7 +108,7 @@ def _is_planner_or_frozen_frame(frame: FrameSummary) -> bool:
 
 
 MAX_LINE_BYTES: Final = 1 << 30
-"""Length limit of a message in bytes: a recording with a million allocations takes a twentieth of it."""
+"""Maximum length of a message in bytes, 20 times that of a recording with a million allocations."""
 
 CHANNEL_LOST: Final = 74
 """Exit code of a worker that cannot send messages: an input or output error (EX_IOERR)."""

@@ -126,11 +126,11 @@ def _limit_memory(memory_bytes: int | None) -> None:
 
 def _load_record() -> RecordFunction:
     """Import PyTorch and return the function that records a trace."""
-    from planner.trace.worker.job import record
+    from planner.trace.worker.job import record_trace
 
     # This logger prints kernel exceptions in full, which are reported anyway.
     logging.getLogger("torch._subclasses.fake_tensor").disabled = True
-    return record
+    return record_trace
 
 
 if __name__ == "__main__":

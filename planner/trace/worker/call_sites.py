@@ -50,7 +50,7 @@ class CallSites:
         self._forward_places: dict[int, tuple[int, int]] = {}
         self._code_kinds: dict[CodeType, _CodeKind] = {}
         self.is_distributed = False
-        """Whether PyTorch's code for several ranks called the last operator whose line was looked up."""
+        """Whether PyTorch's distributed code called the operator whose line was looked up last."""
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -138,7 +138,7 @@ class CallSites:
 
 
 def _code_kind(file: str) -> _CodeKind:
-    """Return whether a file is the user's code, PyTorch's, or PyTorch's code for several ranks."""
+    """Return whether a file is the user's code, PyTorch's code, or PyTorch's distributed code."""
     if file.startswith(_DISTRIBUTED_FOLDERS):
         return "ranks"
     return "torch" if file.startswith(_TORCH_AND_WORKER) else "user"

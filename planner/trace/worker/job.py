@@ -16,7 +16,7 @@ from planner.memory.result import PhaseName
 from planner.trace.facts import Category, TraceDifference
 from planner.trace.recording import Environment, ModuleInfo, TraceRecording
 from planner.trace.request import TraceRequest
-from planner.trace.worker.building.build import BuiltRun, build
+from planner.trace.worker.building.build import BuiltRun, build_run
 from planner.trace.worker.building.distribution import DistributeModule, fake_ranks
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.cpu.kernels import cpu_differences, hidden_bytes
@@ -32,7 +32,7 @@ _TESTED_VERSIONS: Final = ((2, 6), (2, 14))
 """Tested versions of PyTorch: from the first version up to, but excluding, the second."""
 
 
-def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
+def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
     """Trace the run in `request` on fake tensors, and return its recording.
 
     Raises:
@@ -54,7 +54,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
         for context in (ledger, call_sites, operators, eager_behavior()):
             stack.enter_context(context)
         ledger.observe_use_counts()
-        built = build(request, watcher)
+        built = build_run(request, watcher)
         if distribute is not None:
             _distribute_modules(built, distribute, watcher)
         if request.parallel.strategy == "fsdp":

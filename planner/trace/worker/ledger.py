@@ -262,7 +262,7 @@ class AllocationLedger(FakeTensorMode):
         )
 
     def _final_categories(self) -> Iterable[int]:
-        """Yield the category of each allocation; unlabeled ones are activations if they outlive their phase."""
+        """Yield the category of each allocation; an unlabeled allocation is an activation if it outlives its phase."""
         activation, temporary = _CATEGORY_NUMBERS["activations"], _CATEGORY_NUMBERS["temporaries"]
         spans = iter(self.spans())
         span = next(spans, None)

@@ -108,7 +108,7 @@ def run_own_steps(
         TraceError: If the step takes other arguments.
     """
     if built.step is None:
-        raise TraceError("load", "there is no step")
+        raise TraceError("load", "the target has no step function")
     arguments = [built.returned_modules, built.inputs]
     if _argument_count(built.step) == 3:
         arguments.append(_make_optimizers(built, request))
@@ -132,7 +132,9 @@ def _argument_count(step: Any) -> int:
             continue
         return count
     raise TraceError(
-        "load", f"the step takes {signature}", "It must take (modules, inputs) or (modules, inputs, optimizers)."
+        "load",
+        f"the step function takes {signature}",
+        "It must take (modules, inputs) or (modules, inputs, optimizers).",
     )
 
 

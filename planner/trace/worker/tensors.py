@@ -38,14 +38,14 @@ def _contained_values(value: Any) -> list[Any]:
     return list(getattr(value, "__dict__", {}).values())
 
 
-def map_tensors(value: Any, change: Any) -> Any:
-    """Return `value` with `change(tensor)` in place of each tensor in its tuples, lists and dictionaries."""
+def map_tensors(value: Any, transform: Any) -> Any:
+    """Return `value` with `transform(tensor)` in place of each tensor in its tuples, lists and dictionaries."""
     if isinstance(value, torch.Tensor):
-        return change(value)
+        return transform(value)
     if isinstance(value, dict):
-        return {name: map_tensors(inner, change) for name, inner in value.items()}
+        return {name: map_tensors(inner, transform) for name, inner in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(map_tensors(inner, change) for inner in value))
+        return type(value)(*(map_tensors(inner, transform) for inner in value))
     if isinstance(value, list | tuple):
-        return type(value)(map_tensors(inner, change) for inner in value)
+        return type(value)(map_tensors(inner, transform) for inner in value)
     return value

@@ -21,8 +21,8 @@ _NEUTRAL: Final = split_keys(
 _OTHERS: Final = {
     "downcast_bf16": "TPU number formats",
     "fp8_config": "FP8 compute",
-    "dynamo_config": "a compiled model",
-    "dynamo_backend": "a compiled model",
+    "dynamo_config": "compilation of the model",
+    "dynamo_backend": "compilation of the model",
 }
 _COMPUTE: Final = {"no": "fp32", "bf16": "amp-bf16", "fp16": "amp-fp16"}
 _PARALLEL: Final = {"tp_size": "tensor", "cp_size": "context", "sp_size": "context"}
@@ -48,6 +48,7 @@ def read_accelerate(reader: ConfigReader) -> None:
 
 
 def _read_precision(reader: ConfigReader) -> None:
+    """Read the mixed precision of an accelerate configuration."""
     # YAML takes a bare `no` for false.
     name = reader.raw("mixed_precision")
     word = "no" if name is False else name
@@ -79,6 +80,7 @@ def _read_sections(reader: ConfigReader, kind: str) -> None:
 
 
 def _read_deepspeed(section: ConfigReader) -> None:
+    """Read the DeepSpeed section of an accelerate configuration."""
     file = section.section("deepspeed_config_file") if isinstance(section.raw("deepspeed_config_file"), dict) else None
     if file is not None:
         read_engine(file)
@@ -98,6 +100,7 @@ def _read_deepspeed(section: ConfigReader) -> None:
 
 
 def _read_parallelism(section: ConfigReader) -> None:
+    """Read the parallelism section of an accelerate configuration."""
     for key, name in _PARALLEL.items():
         size = section.integer(key)
         if size is not None and size > 1:
@@ -106,7 +109,7 @@ def _read_parallelism(section: ConfigReader) -> None:
     if shards is not None and shards > 1 and (copies or 1) == 1:
         section.set("dp_shard_size", "parallel.zero", 3)
     elif shards is not None and shards > 1:
-        section.ignore_unestimated("dp_shard_size", "states sharded within groups of cards")
+        section.ignore_unestimated("dp_shard_size", "training states sharded within groups of cards")
     section.ignore_rest(
         split_keys(
             """
@@ -118,6 +121,7 @@ def _read_parallelism(section: ConfigReader) -> None:
 
 
 def _read_megatron(section: ConfigReader) -> None:
+    """Read the Megatron-LM section of an accelerate configuration."""
     for key, name in _MEGATRON.items():
         size = section.integer(key)
         if size is not None:

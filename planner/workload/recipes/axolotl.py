@@ -53,6 +53,7 @@ def read_axolotl(reader: ConfigReader) -> None:
 
 
 def _read_method(reader: ConfigReader) -> None:
+    """Read the training method from axolotl's `adapter` key, and the quantization of the base model."""
     adapter = reader.string("adapter")
     if adapter not in (None, "lora", "qlora"):
         reader.fail("adapter", "is not estimated", "Only the adapters lora and qlora are supported.")
@@ -90,6 +91,7 @@ def _read_nf4(reader: ConfigReader) -> None:
 
 
 def _read_lora(reader: ConfigReader) -> None:
+    """Read the settings of LoRA adapters in an axolotl file."""
     rank = reader.integer("lora_r", high=65_536)
     # PEFT's own rank where axolotl hands none on.
     reader.set_or_default("lora_r", "lora.rank", rank, default=8)
@@ -105,6 +107,7 @@ def _read_lora(reader: ConfigReader) -> None:
 
 
 def _read_precision(reader: ConfigReader) -> None:
+    """Read the compute precision and the weight format in an axolotl file."""
     reader.raw("tf32")
     bf16, plain = reader.raw("bf16"), reader.field("method") == "qlora" or reader.field("weights") is not None
     if reader.flag("fp16") and bf16 in (None, False, AUTO):
@@ -136,6 +139,7 @@ def _read_precision(reader: ConfigReader) -> None:
 
 
 def _read_checkpointing(reader: ConfigReader) -> None:
+    """Read activation checkpointing in an axolotl file."""
     value = reader.raw("gradient_checkpointing")
     if value in ("offload", "offload_disk"):
         reader.set("gradient_checkpointing", "activation_checkpointing", "full")
@@ -149,12 +153,14 @@ def _read_checkpointing(reader: ConfigReader) -> None:
 
 
 def _read_attention(reader: ConfigReader) -> None:
+    """Read the attention implementation in an axolotl file."""
     read_attention(reader, "attn_implementation")
     for key, attention in _ATTENTION_FLAGS.items():
         reader.set_if_enabled(key, "attention", attention)
 
 
 def _read_loss(reader: ConfigReader) -> None:
+    """Read how an axolotl file computes the loss: by Liger, by cut cross-entropy, or from full logits."""
     plugins = reader.strings("plugins") or ()
     liger, cut = (any(plugin.endswith(name) for plugin in plugins) for name in (_LIGER, _CUT))
     if liger:
@@ -190,6 +196,7 @@ def _read_trainable(reader: ConfigReader) -> None:
 
 
 def _read_cards(reader: ConfigReader) -> None:
+    """Read DeepSpeed, FSDP and the number of cards in an axolotl file."""
     read_embedded_deepspeed(reader)
     read_fsdp_option(reader, reader.strings("fsdp") or ())
     section = reader.section("fsdp_config", PREFIX)

@@ -57,6 +57,7 @@ class RecipeBuilder:
         )
 
     def _build_workload(self, fields: dict[str, object], source: str) -> Training:
+        """Return the workload with `fields`, without fields that validation rejects."""
         try:
             return Training.model_validate(fields)
         except ValidationError:
@@ -233,7 +234,7 @@ class ConfigReader:
         self._builder.ignored.append(IgnoredKey(key=self._prefix + key, reason=reason))
 
     def ignore_all(self, keys: Iterable[str], reason: str) -> None:
-        """Record that those of `keys` that the file has set no workload field, with the reason."""
+        """Record for each of `keys` in the file that it sets no workload field, with the reason."""
         for key in keys:
             if self.has(key):
                 self.ignore(key, reason)
@@ -271,13 +272,14 @@ class ConfigReader:
                 self.ignore(key, self._ignore_reason(key, neutral, others or {}))
 
     def _ignore_reason(self, key: str, neutral: Collection[str], others: Mapping[str, str]) -> str:
+        """Return the reason why a key that was not read is ignored."""
         value = self._config[key]
         if key in neutral:
             return NEUTRAL
         if value is None:
             return "empty"
         if value == AUTO and (key in self._read_keys or key in others):
-            return "auto: determined by another part of the run"
+            return "auto: the value is determined by another part of the run"
         if key in others:
             return "switched off" if value in _OFF else f"{NOT_ESTIMATED}: {others[key]}"
         if key in self._read_keys:
@@ -298,6 +300,7 @@ class ConfigReader:
         return self._builder.finish(kind, self._source)
 
     def _config_value(self, key: str) -> object:
+        """Return the value of `key`, with `auto` as None."""
         value = self.raw(key)
         return None if value == AUTO else value
 
@@ -311,6 +314,7 @@ def _parse_number(text: str) -> float | None:
 
 
 def _format_value(value: object) -> str:
+    """Return a training file's value as short printable text."""
     if isinstance(value, bool) or value is None:
         text = {True: "true", False: "false", None: "nothing"}[value]
     elif isinstance(value, list | tuple):

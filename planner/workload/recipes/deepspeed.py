@@ -36,7 +36,7 @@ _OTHERS: Final = {
     "pipeline": "stages of DeepSpeed's own pipelines",
     "tensor_parallel": "DeepSpeed's own tensor parallelism",
     "amp": "NVIDIA Apex",
-    "compile": "a compiled model",
+    "compile": "compilation of the model",
     "fp8": "FP8 compute",
     "torch_autocast": "autocast inside DeepSpeed",
     "hybrid_engine": "generation during training",
@@ -65,7 +65,7 @@ _ZERO_OTHERS: Final = {
     "zero_quantized_weights": "quantized communication of parameters",
     "zero_quantized_nontrainable_weights": "quantized communication of parameters",
     "zero_quantized_gradients": "quantized communication of gradients",
-    "mics_shard_size": "states sharded within groups of cards",
+    "mics_shard_size": "training states sharded within groups of cards",
     "leaf_module": "modules whose parameters are gathered together",
 }
 _PRECISION_NEUTRAL: Final = split_keys(
@@ -128,7 +128,7 @@ def read_offload(reader: ConfigReader, optimizer: tuple[str, str | None], parame
         offload = "nvme" if "nvme" in devices.values() else "parameters" if parameters[0] in devices else "optimizer"
         reader.set(key, "parallel.offload", offload)
         if offload == "nvme" and device != "nvme":
-            reader.ignore_unestimated(key, "states in RAM and on NVMe; all states count as on NVMe")
+            reader.ignore_unestimated(key, "training states in RAM and on NVMe; all of them count as on NVMe")
 
 
 def _read_cards(reader: ConfigReader, micro: int | None, steps: int | None) -> None:
@@ -139,7 +139,7 @@ def _read_cards(reader: ConfigReader, micro: int | None, steps: int | None) -> N
     if each and total % each == 0:
         reader.set_gpu_count("train_batch_size", total // each)
     else:
-        reader.ignore("train_batch_size", "the micro-batch size and the accumulation steps apply instead")
+        reader.ignore("train_batch_size", "the micro-batch size and the accumulation steps apply instead of this key")
 
 
 def _read_precision(reader: ConfigReader) -> None:
@@ -154,6 +154,7 @@ def _read_precision(reader: ConfigReader) -> None:
 
 
 def _read_optimizer(reader: ConfigReader) -> None:
+    """Read the optimizer section of a DeepSpeed file."""
     section = reader.section("optimizer")
     if section is None:
         return
@@ -166,6 +167,7 @@ def _read_optimizer(reader: ConfigReader) -> None:
 
 
 def _read_zero(zero: ConfigReader) -> None:
+    """Read the ZeRO stage and the offload of training states in a DeepSpeed file."""
     stage = zero.integer("stage", low=0, high=3)
     zero.set_or_default("stage", "parallel.zero", stage, default=0)
     devices: list[tuple[str, str | None]] = []
@@ -174,7 +176,7 @@ def _read_zero(zero: ConfigReader) -> None:
         device = None if section is None else section.string("device")
         devices.append((key, device))
         if section is not None:
-            section.ignore_rest(_OFFLOAD_NEUTRAL, {"ratio": "partial offload of states"})
+            section.ignore_rest(_OFFLOAD_NEUTRAL, {"ratio": "partial offload of training states"})
     if devices[0][1] is None and not zero.has("offload_optimizer") and zero.flag("cpu_offload"):
         devices[0] = ("cpu_offload", "cpu")
     read_offload(zero, devices[0], devices[1])

@@ -73,6 +73,7 @@ def read_strategy(section: ConfigReader, key: str, written: str) -> None:
 
 
 def _read_reshard(section: ConfigReader) -> None:
+    """Read whether FSDP frees gathered parameters after the forward pass, or a strategy under the same key."""
     value = section.raw("reshard_after_forward")
     if isinstance(value, str) and value.lower() in _STRATEGIES:
         read_strategy(section, "reshard_after_forward", value)

@@ -38,6 +38,7 @@ def read_llama_factory(reader: ConfigReader) -> None:
 
 
 def _read_method(reader: ConfigReader) -> None:
+    """Read the training method, full or LoRA, and the quantization of the base model."""
     kind = reader.string("finetuning_type")
     if kind not in (None, "lora", "full"):
         reader.fail("finetuning_type", "is not estimated", "Only lora and full are supported.")
@@ -56,6 +57,7 @@ def _read_method(reader: ConfigReader) -> None:
 
 
 def _read_quantisation(reader: ConfigReader, bits: int) -> None:
+    """Read the format of a base model that bitsandbytes quantizes to `bits` bits."""
     library = reader.string("quantization_method")
     if library not in (None, "bnb", "bitsandbytes"):
         reader.fail("quantization_method", "is not estimated", "Only 4 and 8 bits of bitsandbytes are supported.")
@@ -71,6 +73,7 @@ def _read_quantisation(reader: ConfigReader, bits: int) -> None:
 
 
 def _read_lora(reader: ConfigReader) -> None:
+    """Read the rank, targets and further settings of LoRA adapters."""
     reader.set_or_default("lora_rank", "lora.rank", reader.integer("lora_rank", high=65_536), default=8)
     reader.set_or_default("lora_dropout", "lora.dropout", reader.number("lora_dropout", high=0.999), default=0.0)
     targets = reader.strings("lora_target")
@@ -87,12 +90,13 @@ def _read_precision(reader: ConfigReader) -> None:
         reader.set("pure_bf16", "compute", "bf16")
         if reader.field("method") == "lora":
             reader.set("pure_bf16", "lora.adapter_dtype", "bf16")
-        reader.ignore_all(("bf16", "fp16"), "pure_bf16 applies instead")
+        reader.ignore_all(("bf16", "fp16"), "pure_bf16 applies instead of this key")
         return
     read_precision(reader)
 
 
 def _read_steps(reader: ConfigReader) -> None:
+    """Read the Trainer's keys on batch, optimizer, checkpointing and parallelism, with LLaMA-Factory's defaults."""
     off = reader.flag("disable_gradient_checkpointing")
     if off is not None:
         reader.record_read("disable_gradient_checkpointing", "activation_checkpointing")
@@ -102,6 +106,7 @@ def _read_steps(reader: ConfigReader) -> None:
 
 
 def _read_kernels(reader: ConfigReader) -> None:
+    """Read the attention implementation and the use of Liger kernels."""
     name = reader.raw("flash_attn")
     if isinstance(name, str) and name in _ATTENTION:
         reader.set("flash_attn", "attention", _ATTENTION[name])

@@ -39,7 +39,7 @@ def read_training_arguments(reader: ConfigReader) -> None:
 
 
 def read_trl(reader: ConfigReader) -> None:
-    """Read TRL's command-line arguments: the Trainer's, and those for supervised fine-tuning and the model."""
+    """Read TRL's command-line arguments: the Trainer's, and arguments for supervised fine-tuning and the model."""
     reader.read_model("model_name_or_path")
     _read_trl_method(reader)
     _read_trl_precision(reader)
@@ -82,6 +82,7 @@ def read_precision(reader: ConfigReader) -> None:
 
 
 def _read_checkpointing(reader: ConfigReader, default: bool) -> None:
+    """Read activation checkpointing, or assume the program's `default`."""
     key = "activation_checkpointing" if reader.has("activation_checkpointing") else "gradient_checkpointing"
     enabled = reader.flag(key)
     if enabled is not None:
@@ -91,6 +92,7 @@ def _read_checkpointing(reader: ConfigReader, default: bool) -> None:
 
 
 def _read_parallelism(reader: ConfigReader) -> None:
+    """Read DeepSpeed and FSDP from the Trainer's arguments."""
     read_embedded_deepspeed(reader)
     if isinstance(reader.raw("fsdp"), bool):
         words: tuple[str, ...] = ("full_shard",) if reader.flag("fsdp") else ()
@@ -105,6 +107,7 @@ def _read_parallelism(reader: ConfigReader) -> None:
 
 
 def _read_trl_method(reader: ConfigReader) -> None:
+    """Read the training method and the adapter settings from TRL's arguments."""
     if not reader.flag("use_peft"):
         reader.set_or_default("use_peft", "method", "full" if reader.has("use_peft") else None, default="full")
         reader.ignore_all(_LORA_KEYS, WITHOUT_ADAPTER)
@@ -126,6 +129,7 @@ def _read_trl_method(reader: ConfigReader) -> None:
 
 
 def _read_nf4(reader: ConfigReader) -> None:
+    """Read whether NF4 weights are double-quantized, from TRL's arguments."""
     nested = bool(reader.flag("use_bnb_nested_quant"))
     key = "use_bnb_nested_quant" if reader.has("use_bnb_nested_quant") else "load_in_4bit"
     reader.set(key, "weights", "nf4-dq" if nested else "nf4")

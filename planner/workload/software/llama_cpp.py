@@ -14,17 +14,27 @@ class LlamaCppSettings(EngineSettings):
 
     n_batch: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Logical batch size", description="llama.cpp: tokens in one logical batch"),
+        Field(
+            ge=1,
+            le=1_000_000,
+            title="Logical batch size",
+            description="llama.cpp: maximum number of tokens in one logical batch",
+        ),
         Presentation(default="2,048", explanation="Tokens that are submitted to the model in one call."),
     ] = None
     n_ubatch: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Physical batch size", description="llama.cpp: tokens in one physical batch"),
+        Field(
+            ge=1,
+            le=1_000_000,
+            title="Physical batch size",
+            description="llama.cpp: maximum number of tokens in one physical batch",
+        ),
         Presentation(default="512", explanation="The compute buffer grows with the physical batch size."),
     ] = None
     slots: Annotated[
         int | None,
-        Field(ge=1, le=256, title="Slots", description="llama.cpp: concurrent sequences of llama-server"),
+        Field(ge=1, le=256, title="Slots", description="llama.cpp: number of concurrent sequences of llama-server"),
         Presentation(default="4, or the batch if that is more"),
     ] = None
     kv_unified: Annotated[
@@ -62,6 +72,6 @@ LLAMA_CPP: Final = Software(
         ignored_fields=("prompt_length", "prompt_logits", "compute"),
         quantised_cache_attention=("flash", "sdpa"),
         working_memory="llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer per device.",
-        outside_memory="This includes memory of other processes on the card.",
+        outside_memory="The figure includes memory of other processes on the card.",
     ),
 )

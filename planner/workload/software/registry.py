@@ -62,18 +62,20 @@ def setting_names() -> tuple[str, ...]:
 
 
 def settings_for(name: str, settings: EngineSettings) -> EngineSettings:
-    """Return `settings` as settings of the program `name`; explicitly set ones of another program stay unchanged."""
+    """Return `settings` as settings of the program `name`; explicit settings of another program stay unchanged."""
     own = serving_support(name).settings
     return settings if type(settings) is own or settings.explicit_names() else own()
 
 
 def _known_trainer(name: str) -> str:
+    """Return `name` if it is a training program; reject any other name."""
     if name not in TRAINERS:
         raise unknown_name_error(TRAINERS)
     return name
 
 
 def _known_server(name: str) -> str:
+    """Return `name` if it is an inference program; reject any other name."""
     if name not in SERVERS:
         raise unknown_name_error(SERVERS)
     return name

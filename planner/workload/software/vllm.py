@@ -16,10 +16,10 @@ class VllmSettings(EngineSettings):
 
     version: Annotated[
         VllmVersion | None,
-        Field(title="Version", description="vLLM: 0.33, 0.19 (to 0.17) or 0.11"),
+        Field(title="Version", description="vLLM: version 0.33, 0.19 (also for 0.18 and 0.17) or 0.11"),
         Presentation(
             default="0.33",
-            explanation="Versions reserve different amounts of memory.",
+            explanation="Versions of vLLM reserve different amounts of memory.",
             choices={version: f"vLLM {version}" for version in get_args(VllmVersion)},
         ),
     ] = None
@@ -40,13 +40,13 @@ class VllmSettings(EngineSettings):
         Field(gt=0, le=1, title="Memory utilization", description="vLLM: fraction of GPU memory that vLLM uses"),
         Presentation(
             default="0.92",
-            explanation="The part of it not taken by weights and activations holds the KV cache.",
+            explanation="The KV cache fills what weights and activations leave of this memory.",
             stops=(0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.95, 0.98),
         ),
     ] = None
     block_size: Annotated[
         int | None,
-        Field(ge=1, le=4096, title="Block size", description="vLLM: tokens per KV-cache block"),
+        Field(ge=1, le=4096, title="Block size", description="vLLM: number of tokens per KV-cache block"),
         Presentation(default="16", explanation="The KV cache is allocated in blocks of this many tokens."),
     ] = None
     enforce_eager: Annotated[

@@ -12,7 +12,7 @@ from planner.gui.workspace import Workspace
 from planner.trace.child.messages import TraceProgress
 from planner.trace.facts import CATEGORIES
 from planner.trace.recording import Allocations, Environment, ModuleInfo, RecordedPhase, TraceRecording
-from planner.trace.request import Input, Target, TensorInput, TraceRequest, request_batch
+from planner.trace.request import Input, Target, TensorInput, TraceRequest, requested_batch_size
 from planner.units import MIB
 
 NET = '''
@@ -51,7 +51,7 @@ def recording(asked: TraceRequest) -> TraceRecording:
     spans = [RecordedPhase(name="load", step=0, start=0, end=1)]
     time = 1
     for step in range(2):
-        activations = (request_batch(asked) or 1) * 50 * MIB
+        activations = (requested_batch_size(asked) or 1) * 50 * MIB
         rows.append((activations, time, time + 2, "activations"))
         rows.append((100 * MIB, time + 1, time + 3, "gradients"))
         spans.append(RecordedPhase(name="forward", step=step, start=time, end=time + 1))

@@ -65,7 +65,9 @@ def test_rents_are_for_the_whole_machine_and_have_a_month():
     assert COLUMNS["rent"].tooltip(known).startswith("Cheapest: ")
     assert system_price_fields(rents)["gb300-nvl72"] == {}
     assert COLUMNS["rent"].text(unknown) == UNKNOWN
-    assert COLUMNS["rent"].tooltip(unknown) == "The catalog has no offer with this many in one machine."
+    assert (
+        COLUMNS["rent"].tooltip(unknown) == "The catalog has no rental offer for a machine with this many accelerators."
+    )
     told, none = system_fields(known), system_fields(unknown)
     assert (told["rent_usd_per_hour"], none["rent_usd_per_hour"], none["rent_source"]) == (low, None, None)
     assert told["memory_bytes_each"] == 80 * GIB

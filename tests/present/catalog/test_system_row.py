@@ -55,7 +55,7 @@ def test_totals_have_a_formula_and_the_source_of_one_accelerator(by_id):
     assert plain(found["Total bandwidth"].text) == "26.8 TB/s"
     assert plain(found["Total bandwidth"].origin).startswith("derived: 8 × 3,350 GB/s (H100 SXM5 80 GB)\n")
     assert found["Total bandwidth"].mark == "ƒ"
-    assert found["Basis of that figure"].text.startswith("FP8 tensor, SPARSE")
+    assert found["Basis of the performance as sold"].text.startswith("FP8 tensor, SPARSE")
 
 
 def test_unknown_totals_have_a_reason(by_id):

@@ -53,7 +53,7 @@ def test_the_details_of_a_card_that_waits_for_data():
 def test_unpublished_thresholds_are_named_heuristics():
     found = diagnosis_view(diagnose(a_history(), UUID))
     assert (found.tone, found.sentence) == ("ok", "Steadily used. Utilization is steadily above 70 %.")
-    assert f"Utilization: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: at AWS" in found.details
+    assert f"Utilization: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: utilization of 70 % (AWS" in found.details
 
 
 def test_a_lost_card_has_advice_without_evidence():
@@ -80,7 +80,12 @@ def test_a_verdict_without_evidence_is_short():
         ("memory_long_seconds", "last", 600.0, f"Observed time: 600{T}s now"),
         ("use_fraction", "swings", 4.0, "Utilization: 4 drops from over 70 to under 30 %"),
         ("host.io_wait_fraction", "median", 0.3, f"Waiting for disks: 30{T}% as the median"),
-        ("peer_distance", "last", 0.75, "Distance of its utilization histogram from the busiest card's: 0.75 now"),
+        (
+            "peer_distance",
+            "last",
+            0.75,
+            "Distance between the card's utilization histogram and the busiest card's: 0.75 now",
+        ),
         ("pcie_width", "last", 16.0, "PCIe lanes: 16 now"),
     ],
 )

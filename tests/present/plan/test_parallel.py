@@ -11,8 +11,8 @@ from planner.present.plan.parallel import (
     chosen_sharing_phrase,
     chosen_sharing_sentences,
     device_rows,
-    sharing_phrase,
-    sharing_summary,
+    parallelism_phrase,
+    parallelism_summary,
 )
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
@@ -40,8 +40,8 @@ from planner.workload.workload import Inference, Training
     ],
 )
 def test_parallelism_is_a_phrase(workload, phrase, summary):
-    assert sharing_phrase(workload) == phrase
-    assert sharing_summary(workload, 8) == summary
+    assert parallelism_phrase(workload) == phrase
+    assert parallelism_summary(workload, 8) == summary
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_choice_is_told_with_its_reason_and_what_replicas_need(catalog, gpu,
 
 
 def test_sequence_parallelism_needs_several_cards():
-    assert sharing_phrase(Training(parallel=Parallel(sequence=True))) == ""
+    assert parallelism_phrase(Training(parallel=Parallel(sequence=True))) == ""
 
 
 def test_cards_are_counted_by_kind(catalog):
@@ -144,4 +144,4 @@ def test_unknown_memory_is_shown_as_unknown(catalog):
     ],
 )
 def test_the_summary_states_the_parallelism_and_the_number_of_cards(workload, words):
-    assert sharing_summary(workload, 8) == words
+    assert parallelism_summary(workload, 8) == words

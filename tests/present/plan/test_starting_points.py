@@ -10,7 +10,7 @@ def test_the_summary_lists_the_keys_read_assumed_and_ignored():
     recipe = read_recipe({"base_model": "x", "learning_rate": 1, "torch_compile": True, "zzz": [1]}, "")
     said = " ".join(recipe_summary(recipe, "a.yml"))
     assert "Read from a.yml (axolotl): base_model x." in said
-    assert "Not counted: torch_compile (not estimated: a compiled model), zzz (unknown)." in said
+    assert "Not counted: torch_compile (not estimated: compilation of the model), zzz (unknown)." in said
     assert "Ignored: 1 key without effect on memory." in said
     details = recipe_details(recipe, "a.yml")
     assert "    base_model: x → Model" in details

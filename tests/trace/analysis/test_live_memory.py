@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from recordings import Recorder, any_recordings, two_steps
 
-from planner.trace.analysis.live_memory import AllocationOrigin, alive_at, allocation_origin, live_memory, span_at
+from planner.trace.analysis.live_memory import AllocationOrigin, alive_at, allocation_origin, live_memory, phase_at
 from planner.trace.analysis.trace_result import downsampled_timeline
 from planner.trace.facts import CATEGORIES
 from planner.trace.recording import TraceRecording
@@ -59,7 +59,7 @@ def test_a_run_without_allocations_has_no_live_memory():
 
 @pytest.mark.parametrize(("time", "name"), [(-1, "load"), (0, "load"), (3, "forward"), (5, "loss"), (10_000, "step")])
 def test_a_time_belongs_to_the_phase_that_began_last(time, name):
-    assert span_at(two_steps().spans[:5], time).name == name
+    assert phase_at(two_steps().spans[:5], time).name == name
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from watched import Heard, file_target, heard_run
 
 from planner.errors import TraceError
 from planner.trace.request import Argument, TraceLora, TraceRequest
-from planner.trace.worker.building.build import build
+from planner.trace.worker.building.build import build_run
 from planner.trace.worker.building.checkpointing import repeating_blocks
 from planner.trace.worker.building.lora import LoraLinear
 from planner.trace.worker.losses import LossFunction
@@ -249,7 +249,7 @@ def test_a_new_adapter_has_no_effect_and_keeps_the_base_format():
 
 
 def test_every_linear_layer_has_an_adapter_by_default(tmp_path):
-    net = build(request(tmp_path, "net", lora=TraceLora()), Heard()).module
+    net = build_run(request(tmp_path, "net", lora=TraceLora()), Heard()).module
     assert sum(isinstance(module, LoraLinear) for module in net.modules()) == 3
 
 
@@ -258,7 +258,7 @@ def test_checkpointed_blocks_have_the_same_gradients(tmp_path):
     for checkpointing in ("none", "full"):
         torch.manual_seed(0)
         asked = request(tmp_path, "net", checkpointing=checkpointing)
-        built = build(asked, heard := Heard())
+        built = build_run(asked, heard := Heard())
         built.module(*built.forward_call.args).sum().backward()
         gradients.append([p.grad for p in built.module.parameters()])
     assert "on 2 repeating modules" in " ".join(heard.notes)
@@ -266,9 +266,9 @@ def test_checkpointed_blocks_have_the_same_gradients(tmp_path):
 
 
 def test_a_modules_own_checkpointing_is_preferred(tmp_path):
-    assert build(request(tmp_path, "offers", checkpointing="full"), Heard()).module.on
+    assert build_run(request(tmp_path, "offers", checkpointing="full"), Heard()).module.on
     with pytest.raises(TraceError, match="Linear supports no activation checkpointing"):
-        build(request(tmp_path, "plain", checkpointing="full"), Heard())
+        build_run(request(tmp_path, "plain", checkpointing="full"), Heard())
 
 
 def test_repeating_blocks_are_found_at_any_depth():
@@ -296,5 +296,5 @@ def test_the_users_step_may_run_inference(tmp_path):
     asked = request(tmp_path, "plain", task="inference")
     heard = heard_run(asked.evolve(step=function(tmp_path, "sampling"), steps=1))
     assert [name for name, _ in heard.phases] == ["load", "forward", *["forward", "loss"] * 3]
-    with pytest.raises(TraceError, match=r"must take|the step takes \(modules\)"):
+    with pytest.raises(TraceError, match=r"must take|the step function takes \(modules\)"):
         heard_run(asked.evolve(step=function(tmp_path, "odd_step")))

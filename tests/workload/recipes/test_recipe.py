@@ -7,7 +7,7 @@ from planner.workload.training import Training
 def test_unsupported_and_unknown_keys_are_not_estimated() -> None:
     ignored = (
         IgnoredKey(key="seed", reason=NEUTRAL),
-        IgnoredKey(key="torch_compile", reason="not estimated: a compiled model"),
+        IgnoredKey(key="torch_compile", reason="not estimated: compilation of the model"),
         IgnoredKey(key="hello", reason="unknown"),
     )
     recipe = Recipe(format="trl", workload=Training(), ignored=ignored)

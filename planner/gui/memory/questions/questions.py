@@ -22,7 +22,7 @@ from planner.memory.software import serving_memory
 from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.plan.parallel import sharing_summary
+from planner.present.plan.parallel import parallelism_summary
 from planner.present.plan.settings import offered_choices, settings_summary, title_in_sentence
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, fields_of
@@ -173,7 +173,7 @@ def _section_summary(group: Group, fields: Sequence[WorkloadField], situation: F
         return settings_summary(fields, situation)
     if situation.chosen_sharing:
         return f"chosen: {situation.chosen_sharing}"
-    return sharing_summary(situation.workload, situation.count)
+    return parallelism_summary(situation.workload, situation.count)
 
 
 def _workload_in_use(evaluation: Evaluation) -> Workload:

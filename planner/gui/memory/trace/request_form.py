@@ -25,10 +25,10 @@ from planner.trace.request import (
     Argument,
     TraceParallel,
     TraceRequest,
-    has_sequence,
-    request_batch,
-    request_sequence_length,
-    with_batch,
+    has_sequence_length,
+    requested_batch_size,
+    requested_sequence_length,
+    with_batch_size,
     with_sequence_length,
 )
 from planner.workload.presentation import doubling
@@ -288,7 +288,7 @@ class RequestForm(QWidget):
         self._add_field(form, "task", "I want &to", RadioField(theme, TASKS))
         batch = NumberField(1, 1_000_000, placeholder=_FROM_INPUTS, stops=_BATCH_SIZES)
         hint = "Samples per forward pass."
-        self._add_field(form, "batch", "B&atch", batch, hint, get=request_batch, set_value=_with_batch_value)
+        self._add_field(form, "batch", "B&atch", batch, hint, get=requested_batch_size, set_value=_with_batch_value)
         length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_SEQUENCE_LENGTHS)
         hint = "Tokens per sequence; for inference, tokens in the prompt."
         self._add_field(
@@ -297,8 +297,8 @@ class RequestForm(QWidget):
             "Sequence &length",
             length,
             hint,
-            has_sequence,
-            request_sequence_length,
+            has_sequence_length,
+            requested_sequence_length,
             _with_sequence_length_value,
         )
         hint = "Tokens generated one by one with the KV cache."
@@ -389,7 +389,7 @@ def _attribute_setter(name: str) -> SetRequestValue:
 
 
 def _with_batch_value(request: TraceRequest, value: object) -> TraceRequest:
-    return with_batch(request, value if isinstance(value, int) else None)
+    return with_batch_size(request, value if isinstance(value, int) else None)
 
 
 def _with_sequence_length_value(request: TraceRequest, value: object) -> TraceRequest:

@@ -180,6 +180,7 @@ class _LogTable:
         return at is not None or row[0].lower() in ("id", "idx", "yyyymmdd", "hh:mm:ss") or row[0].startswith("# ")
 
     def _row_readings(self, row: list[str]) -> Iterator[CardLogLine]:
+        """Yield the card readings in a row; a row that does not fit the header counts as unreadable."""
         header = self._header
         if header is None or len(row) != len(header.names):
             self.bad_lines += 1
@@ -198,6 +199,7 @@ class _LogTable:
             self.bad_lines += 1
 
     def _row_time(self, header: LogHeader, row: list[str]) -> datetime | None:
+        """Return the time in a row of the log, or the time stated above the row if the log has no time column."""
         indices = header.time_indices()
         return parse_time(" ".join(row[index] for index in indices), self._day) if indices else self._at
 
@@ -216,6 +218,7 @@ def _split_cells(line: str, separator: str) -> list[str]:
 
 
 def _cell_text(header: LogHeader, row: list[str], names: frozenset[str]) -> str | None:
+    """Return the text in a row's first column with a name in `names`; None if blank or a marker such as `[N/A]`."""
     index = header.first_index(names)
     text = "" if index is None else row[index].strip()
     return None if not text or text.startswith("[") else text

@@ -72,6 +72,7 @@ def _unnamed_card_key(line: CardLogLine, lines_by_card: dict[str, CardLogLine]) 
 
 
 def _without_facts(readings: Mapping[str, Reading]) -> dict[str, Reading]:
+    """Return the readings without a card's fixed properties."""
     return {name: reading for name, reading in readings.items() if name not in _FACTS}
 
 
@@ -114,6 +115,7 @@ class _LogClock:
         self._step = DEFAULT_INTERVAL_SECONDS
 
     def timestamp(self, at: datetime | None) -> Timestamp:
+        """Return the timestamp for a time in the log, later than all before; None is a default interval later."""
         if at is None:
             seconds = 0.0 if self._last is None else self._last + DEFAULT_INTERVAL_SECONDS
             self._last = seconds

@@ -9,11 +9,11 @@ from planner.plan.advice.inference_changes import PLAIN_FORMATS
 from planner.workload.software.llama_cpp import LLAMA_CPP, LlamaCppSettings
 from planner.workload.workload import Inference
 
-_GGUF: Final = "llama.cpp tools/quantize/README.md: about 4.9 bits per weight"
-_Q8_CACHE: Final = "ikawrakow/ik_llama.cpp#173: q8_0 is nearly lossless"
-_Q4_CACHE: Final = "lmstudio-ai/lmstudio-bug-tracker#1740: users report worse answers with q4_0"
-_OFFLOAD: Final = "llama.cpp --n-gpu-layers: the other layers stay in RAM and run on the CPU"
-_PIECES: Final = "llama.cpp --ubatch-size: the prompt is processed that many tokens at a time"
+_GGUF: Final = "llama.cpp tools/quantize/README.md: Q4_K_M has about 4.9 bits per weight"
+_Q8_CACHE: Final = "ikawrakow/ik_llama.cpp#173: a KV cache in q8_0 is nearly lossless"
+_Q4_CACHE: Final = "lmstudio-ai/lmstudio-bug-tracker#1740: users report worse answers with a KV cache in q4_0"
+_OFFLOAD: Final = "llama.cpp --n-gpu-layers: number of layers on the card; the others stay in RAM and run on the CPU"
+_PIECES: Final = "llama.cpp --ubatch-size: number of prompt tokens that are processed at a time"
 _TOKENS: Final = 512  # llama.cpp's default: a lower limit is always a change
 
 CHANGES: Final[tuple[PlanChange, ...]] = (

@@ -8,9 +8,11 @@ from planner.workload.software.liger import LIGER
 from planner.workload.software.llama_cpp import LLAMA_CPP
 from planner.workload.software.transformers import TRANSFORMERS
 
-_GGUF: Final = "llama.cpp tools/quantize/README.md: about 4.9 bits per weight"
-_FP8_CACHE: Final = "vLLM, Quantized KV Cache: fp8 has room for about twice as many tokens, and is no faster by itself"
-_LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the plain operators"
+_GGUF: Final = "llama.cpp tools/quantize/README.md: Q4_K_M has about 4.9 bits per weight"
+_FP8_CACHE: Final = (
+    "vLLM, Quantized KV Cache: an fp8 cache holds about twice as many tokens, and is no faster by itself"
+)
+_LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: Liger kernels are exact, and faster than the plain operators"
 
 CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(

@@ -9,10 +9,12 @@ from planner.plan.advice.inference_changes import PLAIN_FORMATS
 from planner.workload.software.vllm import VLLM, VllmSettings
 from planner.workload.workload import Inference
 
-_FP8_CACHE: Final = "vLLM, Quantized KV Cache: fp8 has room for about twice as many tokens, and is no faster by itself"
+_FP8_CACHE: Final = (
+    "vLLM, Quantized KV Cache: an fp8 cache holds about twice as many tokens, and is no faster by itself"
+)
 _GRAPHS: Final = "vLLM, enforce_eager: no CUDA graphs, which save the launches of small kernels"
 _PIECES: Final = "vLLM --max-num-batched-tokens: longer prompts are processed in several steps"
-_SEQUENCES: Final = "vLLM --max-num-seqs: its warm-up computes logits for that many sequences"
+_SEQUENCES: Final = "vLLM --max-num-seqs: number of sequences for which the warm-up computes logits"
 # The smallest limits that vLLM sets by default: a lower limit is always a change.
 _TOKENS: Final = 2_048
 _AT_ONCE: Final = 256

@@ -62,7 +62,7 @@ class BuiltRun:
         return inputs.ForwardCall.from_inputs(self.inputs)
 
 
-def build(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
+def build_run(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
     """Build the modules and inputs of `request`, and report their storages to `watcher`.
 
     Raises:
@@ -144,7 +144,7 @@ def _freeze_parameters(modules: Mapping[str, nn.Module], patterns: tuple[str, ..
 
 
 def _run_inputs(built: BuiltRun, target_output: TargetOutput, request: TraceRequest, watcher: RunObserver) -> Any:
-    """Return the run's inputs: the user's, the target's own, or those derived from the network."""
+    """Return the run's inputs: from the request, from the target, or derived from the network."""
     if request.inputs:
         run_inputs = inputs.inputs_from_shapes(request.inputs, built.modules)
     elif target_output.inputs is not None:

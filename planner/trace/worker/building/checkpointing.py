@@ -16,7 +16,7 @@ _aten = torch.ops.aten
 
 
 def enable_checkpointing(module: nn.Module, *, selective: bool = False) -> str:
-    """Enable activation checkpointing in `module`, and return how, as the end of a sentence.
+    """Enable activation checkpointing in `module`, and return the method used, as the end of a sentence.
 
     With `selective`, outputs of matrix products and attention are saved, except those of every second `mm`.
 
@@ -83,11 +83,12 @@ def repeating_blocks(module: nn.Module) -> list[nn.Module]:
 
 
 def _repeated_children(children: list[nn.Module]) -> list[nn.Module]:
-    """Return those of `children` that share their class with another."""
+    """Return the modules in `children` whose class occurs more than once among them."""
     classes = [type(child) for child in children]
     return [child for child in children if any(child.children()) and classes.count(type(child)) > 1]
 
 
 def _checkpoint_forward(block: Any, arguments: dict[str, Any]) -> None:
+    """Make the forward pass of `block` recompute its activations, with `arguments` of torch.utils.checkpoint."""
     # The method is replaced, not the module wrapped, so that paths and the module's own hooks stay as they are.
     block.forward = partial(checkpoint, block.forward, **arguments)

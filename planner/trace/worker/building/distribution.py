@@ -116,7 +116,7 @@ def _sharded_module(module: nn.Module, parallel: TraceParallel, mesh: DeviceMesh
 
 
 def _sharded_units(module: nn.Module, names: tuple[str, ...]) -> list[nn.Module]:
-    """Return the modules that are sharded individually: those of the classes `names`, or repeating blocks."""
+    """Return the modules that are sharded individually: modules of the classes `names`, or repeating blocks."""
     if not names:
         return repeating_blocks(module)
     units = [inner for inner in module.modules() if type(inner).__name__ in names and inner is not module]

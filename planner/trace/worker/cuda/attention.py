@@ -165,6 +165,7 @@ _CAN_USE: Final[dict[Backend, Callable[[AttentionCall, Capability], bool]]] = {
 
 
 def _has_four_dimensions(call: AttentionCall) -> bool:
+    """Return whether queries, keys and values have batch, head, sequence and width dimensions."""
     return call.query.dim() == call.key.dim() == call.value.dim() == 4
 
 
@@ -185,10 +186,12 @@ def _heads_match(call: AttentionCall, grouped: bool, same_key_and_value: bool = 
 
 
 def _is_not_empty(call: AttentionCall) -> bool:
+    """Return whether the call has at least one query and one key."""
     return call.query.shape[-2] > 0 and call.key.shape[-2] > 0
 
 
 def _last_stride_is_one(call: AttentionCall) -> bool:
+    """Return whether queries, keys, values and mask are contiguous in their last dimension."""
     tensors = (call.query, call.key, call.value)
     return all(tensor.stride(-1) == 1 for tensor in tensors) and _mask_stride_is_one(call)
 

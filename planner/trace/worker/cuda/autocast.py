@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 
-from planner.trace.worker.cuda.dispatch import Kernel, operator_exists, overload, patched_attributes, replaced_kernels
+from planner.trace.worker.cuda.dispatch import (
+    Kernel,
+    aten_overload,
+    operator_exists,
+    patched_attributes,
+    replaced_kernels,
+)
 from planner.trace.worker.cuda.rnn import autocast_kernels
 from planner.trace.worker.tensors import map_tensors, tensors_in
 
@@ -122,7 +128,10 @@ def _autocast_kernels(cast_cache: _WeightCastCache) -> dict[str, Kernel]:
         return tensor.to(dtype) if _is_castable(tensor) else tensor
 
     listed_kernels = {
-        name: policy(overload(name)) for names, policy in policies for name in names.split() if operator_exists(name)
+        name: policy(aten_overload(name))
+        for names, policy in policies
+        for name in names.split()
+        if operator_exists(name)
     }
     rnn_kernels = {
         name: _without_autocast(kernel) for name, kernel in autocast_kernels(tensor_to_lower_precision).items()

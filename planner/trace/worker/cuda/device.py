@@ -12,14 +12,14 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.optim import optimizer
 from torch.utils import _foreach_utils
 
-from planner.trace.worker.cuda.dispatch import Kernel, overload, patched_attributes
+from planner.trace.worker.cuda.dispatch import Kernel, aten_overload, patched_attributes
 
 _CPU: Final = torch.device("cpu")
 
 
 def device_move_kernels() -> dict[str, Kernel]:
     """Return kernels for moves between devices, which leave tensors on the CPU."""
-    return {name: _move_kernel(overload(name)) for name in ("to.device", "to.dtype_layout")}
+    return {name: _move_kernel(aten_overload(name)) for name in ("to.device", "to.dtype_layout")}
 
 
 def _move_kernel(operator: Any) -> Kernel:

@@ -16,7 +16,7 @@ _library: Final[Any] = torch.library
 _COMPOSITE: Final = DispatchKey.CompositeImplicitAutograd
 
 
-def overload(name: str) -> Any:
+def aten_overload(name: str) -> Any:
     """Return the ATen operator overload `name`, such as `softmax.int`."""
     packet, _, overload_name = name.partition(".")
     return getattr(getattr(torch.ops.aten, packet), overload_name or "default")
@@ -47,7 +47,7 @@ def replaced_kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[N
 @contextlib.contextmanager
 def replaced_compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
     """Replace, within the context, how composite operators are built from others, with and without gradients."""
-    replaced = {overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
+    replaced = {aten_overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
     with replaced_kernels("AutogradCPU", replacements):
         try:
             for operator, kernel in replaced.items():
@@ -64,7 +64,7 @@ def replaced_compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
 def replaced_fake_results(replacements: Mapping[str, Kernel]) -> Iterator[None]:
     """Replace fake-tensor implementations within the context; replacements take the mode, operator and arguments."""
     implementations = fake_impls.op_implementations_dict
-    replaced = {overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
+    replaced = {aten_overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
     previous = {operator: implementations[operator] for operator in replaced if operator in implementations}
     FakeTensorMode.cache_clear()
     implementations.update(replaced)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from planner.trace.worker.cuda import rnn as cuda_rnn
 from planner.trace.worker.cuda.attention import Capability
-from planner.trace.worker.cuda.dispatch import operator_exists, overload
+from planner.trace.worker.cuda.dispatch import aten_overload, operator_exists
 from planner.units import ceil_div, round_up
 
 Arguments = tuple[Any, ...]
@@ -278,7 +278,7 @@ def _size_bytes(tensor: Tensor) -> int:
 
 
 _FORMULAS: Final[dict[Any, BytesFormula]] = {
-    overload(name): formula
+    aten_overload(name): formula
     for name, formula in {
         "_scaled_dot_product_flash_attention_backward": _flash_backward_bytes,
         "_scaled_dot_product_efficient_attention": _efficient_bytes,

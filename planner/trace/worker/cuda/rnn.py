@@ -14,7 +14,7 @@ RESERVE_SOURCE: Final = (
     "864,000,000 as a GRU, which is 5 and 6 values for each unit and step, and one between layers"
 )
 WORKSPACE_SOURCE: Final = (
-    "fitted to pytorch/pytorch#2895, where the workspace is the matrices of weights and a multiple of a step's units"
+    "fitted to pytorch/pytorch#2895: the workspace holds the weight matrices and a multiple of the units of one step"
 )
 
 _aten: Final = torch.ops.aten
@@ -203,7 +203,7 @@ def _saved_bytes(call: RnnCall, values_per_layer: int, values_between_layers: in
 
 
 def workspace_bytes(call: RnnCall, times: int = 1) -> int:
-    """Return the size in bytes of cuDNN's workspace: the weight matrices, and some values per unit of a step.
+    """Return the size in bytes of cuDNN's workspace: the weight matrices, and values per unit of one step.
 
     **Formula**: (w + `times` × (3 g − 1) × layers × directions × batch × width) × itemsize with g gates. **Source**:
     `WORKSPACE_SOURCE`. **Assumes** a batch of 100 there, which is not stated; if it were 50, `times` would be 2.

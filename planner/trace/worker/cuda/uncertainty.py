@@ -9,7 +9,7 @@ from torch import Tensor
 
 from planner.trace.facts import TraceDifference
 from planner.trace.worker.cuda import rnn as cuda_rnn
-from planner.trace.worker.cuda.dispatch import operator_exists, overload
+from planner.trace.worker.cuda.dispatch import aten_overload, operator_exists
 from planner.trace.worker.cuda.kernels import flash_backward_bytes
 from planner.units import ceil_div, round_up
 
@@ -22,7 +22,7 @@ _MAX_UNSPLIT_ROWS: Final = 64 * 1024
 
 
 class UncertaintyBounds:
-    """Collector of differences by name: the largest within a kernel, or the sum of memory that outlives its kernel."""
+    """Collector of trace differences by name: the largest for memory within a kernel, else the sum over all kernels."""
 
     def __init__(self) -> None:
         self._largest: dict[str, TraceDifference] = {}
@@ -91,8 +91,8 @@ def _flash_difference(args: Arguments, _result: Any) -> TraceDifference | None:
         name="partial sums of flash attention",
         explanation="with few queries, keys are split over as many blocks as the card has multiprocessors for; no "
         "split is assumed",
-        source="PyTorch's flash_api.cpp, set_params_splitkv: at most 128 parts; not split from 0.8 × 2 × the number of "
-        f"multiprocessors on, which is at most {_MAX_SPLIT_BLOCKS} for 200 of them",
+        source="PyTorch's flash_api.cpp, set_params_splitkv: at most 128 parts; keys are not split from 0.8 × 2 × the "
+        f"number of multiprocessors on, which is {_MAX_SPLIT_BLOCKS} for a card with 200 multiprocessors",
         high_bytes=splits * batch * heads * rows * (wide + 1) * 4,
     )
 
@@ -155,7 +155,7 @@ _RESERVE_NAME: Final = "cuDNN's reserve of recurrent networks"
 _SIZE_FIELDS: Final = ("bytes", "low_bytes", "high_bytes")
 _RNN_OPERATOR: Final = torch.ops.aten._cudnn_rnn.default
 _DIFFERENCE_OF: Final[dict[Any, DifferenceFunction]] = {
-    overload(name): bound
+    aten_overload(name): bound
     for name, bound in {
         "convolution": _convolution_difference,
         "convolution_backward": _convolution_backward_difference,

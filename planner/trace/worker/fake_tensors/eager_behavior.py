@@ -45,7 +45,7 @@ def _linear_without_mode(
 
 
 def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
-    """Set `old.data` to `new`, as for the conversion of a parameter.
+    """Set `old.data` to `new`, as `Module.to` does to convert a parameter.
 
     **Source**: `Module._apply` sets `data` of plain parameters; fake ones it swaps, which fails if they are weakly
     referenced, as the fake tensors' own bookkeeping does.
@@ -54,7 +54,7 @@ def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
 
 
 def _deep_copy(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
-    """Copy a tensor with its gradient, as for repeated layers and averages of weights.
+    """Return a copy of a tensor with its gradient, for `copy.deepcopy` of repeated layers or averaged weights.
 
     **Source**: `Parameter.__deepcopy__`. The method of fake tensors copies their mode too, so copies
     belong to another run.
@@ -103,7 +103,7 @@ def _correct_layer_norm_storage(args: tuple[Any, ...], result: tuple[torch.Tenso
 
 
 def _correct_rnn_workspace(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
-    """Resize the workspace, which is empty under the rule for fake tensors."""
+    """Resize a recurrent layer's workspace, which PyTorch's rule for fake tensors leaves empty."""
     if torch.is_grad_enabled():
         result[3].untyped_storage().resize_(rnn_workspace_bytes(args[0], args[10]))
 
@@ -122,7 +122,7 @@ _WRAPPER_PATHS: Final = (
     str(Path(__file__).parent.parent),
     *(str(Path(torch.__file__).parent / folder) for folder in ("_compile", "_dynamo")),
 )
-"""Source paths of functions between the engine and a mode: our own modes, and PyTorch's wrappers."""
+"""Source paths of functions between the autograd engine and a dispatch mode: this package, and PyTorch's wrappers."""
 
 
 class GradientAccumulation:
@@ -138,7 +138,7 @@ class GradientAccumulation:
         self._unshared_use_counts: tuple[int, int] | None = None
 
     def observe_use_counts(self) -> None:
-        """Observe the use count of a gradient that only autograd refers to, under the active modes."""
+        """Measure the use count of a gradient that only autograd refers to, under the active dispatch modes."""
         with torch.enable_grad():
             leaf = torch.empty(0, requires_grad=True)
             (leaf.sin() * leaf.cos()).backward(torch.empty(0))

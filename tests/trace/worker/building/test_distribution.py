@@ -11,7 +11,7 @@ from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import CATEGORIES
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Input, Target, TensorInput, TraceParallel, TraceRequest
-from planner.trace.worker.job import record
+from planner.trace.worker.job import record_trace
 
 FILE = """
 import torch
@@ -53,7 +53,7 @@ def request_of(tmp_path: Path):
 
 
 def traced(request: TraceRequest) -> TraceRecording:
-    return record(request, lambda *_: None)
+    return record_trace(request, lambda *_: None)
 
 
 def most(recording: TraceRecording, category: str) -> int:

@@ -8,7 +8,7 @@ from watched import Heard, file_target
 
 from planner.errors import TraceError
 from planner.trace.request import Argument, Input, ListInput, PlainInput, Target, TensorInput, TraceRequest
-from planner.trace.worker.building.build import build
+from planner.trace.worker.building.build import build_run
 from planner.trace.worker.building.targets import load_function, load_target
 
 NET = """
@@ -147,7 +147,7 @@ def test_a_loss_or_step_must_be_a_function(tmp_path):
 
 
 def built(tmp_path, name, **changes):
-    return build(
+    return build_run(
         TraceRequest(target=file_target(tmp_path, NET, name, "built_nets.py"), device="cpu", **changes), Heard()
     )
 
@@ -181,7 +181,7 @@ def test_integers_stay_below_the_size_of_the_first_embedding():
         inputs=(Input(value=TensorInput(shape=(9_000,), dtype="int64")),),
         device="cpu",
     )
-    assert int(build(request, Heard()).forward_call.args[0].max()) == 299
+    assert int(build_run(request, Heard()).forward_call.args[0].max()) == 299
 
 
 def test_the_targets_own_inputs_are_resized_to_another_batch(tmp_path):
@@ -212,7 +212,7 @@ def test_parameters_are_frozen_by_pattern_or_module(tmp_path):
 
 def test_built_modules_and_inputs_are_reported(tmp_path):
     heard = Heard()
-    build(TraceRequest(target=file_target(tmp_path, NET, "pair", "told_nets.py"), device="cpu"), heard)
+    build_run(TraceRequest(target=file_target(tmp_path, NET, "pair", "told_nets.py"), device="cpu"), heard)
     assert heard.phases == [("load", 0)]
     assert heard.bytes == {"parameters": 80, "buffers": 0, "inputs": 32}
     assert list(heard.named) == [""]

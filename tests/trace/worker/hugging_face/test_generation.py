@@ -10,7 +10,7 @@ from watched import Heard, config_target, file_target, heard_run
 
 from planner.errors import TraceError
 from planner.trace.request import Input, Target, TensorInput, TraceLora, TraceRequest
-from planner.trace.worker.building.build import build
+from planner.trace.worker.building.build import build_run
 from planner.trace.worker.hugging_face.networks import hide_fake_tensors
 
 SMALL = {
@@ -65,7 +65,7 @@ def request(family, **changes):
     ],
 )
 def test_a_configuration_means_a_class_and_its_inputs(family, kind, shapes):
-    built = build(request(family, task="training", sequence_length=5), Heard())
+    built = build_run(request(family, task="training", sequence_length=5), Heard())
     assert type(built.module).__name__ == kind
     assert {name: getattr(value, "shape", None) for name, value in built.inputs.items()} == shapes
     assert built.module.training
@@ -83,7 +83,7 @@ def test_a_configuration_means_a_class_and_its_inputs(family, kind, shapes):
 )
 def test_the_class_that_a_configuration_names_is_taken(kind, labels):
     asked = request("llama", task="training", sequence_length=5, fields={"architectures": [kind]})
-    built = build(asked, Heard())
+    built = build_run(asked, Heard())
     assert type(built.module).__name__ == kind
     assert {name: value.shape for name, value in built.inputs.items() if name != "input_ids"} == labels
 
@@ -100,7 +100,7 @@ def test_the_class_that_a_configuration_names_is_taken(kind, labels):
     ],
 )
 def test_the_usual_length_is_that_of_workloads_or_the_most_that_the_network_takes(family, changes, length):
-    assert build(request(family, **changes), Heard()).inputs["input_ids"].shape == (2, length)
+    assert build_run(request(family, **changes), Heard()).inputs["input_ids"].shape == (2, length)
 
 
 WAVES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
@@ -121,18 +121,18 @@ RESNET = {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]}
 def test_sound_and_images_of_no_stated_size_have_a_usual_one(family, fields, shapes):
     heard = Heard()
     asked = TraceRequest(target=config_target(family, **fields), batch=2, device="cpu")
-    assert {name: value.shape for name, value in build(asked, heard).inputs.items()} == shapes
+    assert {name: value.shape for name, value in build_run(asked, heard).inputs.items()} == shapes
     assert any("--input" in note for note in heard.notes)
 
 
 def test_a_network_with_learned_positions_takes_no_more_tokens():
     with pytest.raises(TraceError, match="learned positions for 32 tokens, not 40"):
-        build(request("bert", sequence_length=40), Heard())
+        build_run(request("bert", sequence_length=40), Heard())
 
 
 def test_roberta_counts_positions_after_padding():
     target = config_target("roberta", **SMALL)
-    assert build(TraceRequest(target=target, device="cpu"), Heard()).inputs["input_ids"].shape == (1, 31)
+    assert build_run(TraceRequest(target=target, device="cpu"), Heard()).inputs["input_ids"].shape == (1, 31)
 
 
 def test_a_prompt_is_read_and_tokens_are_answered_with_the_cache():
@@ -174,18 +174,18 @@ def test_a_causal_network_of_a_file_answers_if_tokens_are_asked(tmp_path):
 )
 def test_parameters_are_as_asked_else_as_configured_but_fp32_under_autocast(changes, dtype):
     asked = request("llama", sequence_length=5, fields={"dtype": "bfloat16"}, **changes)
-    assert build(asked, Heard()).module.dtype is dtype
+    assert build_run(asked, Heard()).module.dtype is dtype
 
 
 def test_attention_is_as_asked_or_as_the_network_has_it():
-    assert build(request("llama", attention="eager"), Heard()).module.config._attn_implementation == "eager"
+    assert build_run(request("llama", attention="eager"), Heard()).module.config._attn_implementation == "eager"
     heard = Heard()
-    build(TraceRequest(target=config_target("funnel", **FUNNEL), device="cpu"), heard)
+    build_run(TraceRequest(target=config_target("funnel", **FUNNEL), device="cpu"), heard)
     assert any("no sdpa attention" in note for note in heard.notes)
 
 
 def test_adapters_leave_the_output_head_alone():
-    net = build(request("llama", task="training", sequence_length=5, lora=TraceLora(rank=2)), Heard()).module
+    net = build_run(request("llama", task="training", sequence_length=5, lora=TraceLora(rank=2)), Heard()).module
     assert not hasattr(net.lm_head, "lora_A")
     assert net.model.layers[0].self_attn.q_proj.lora_A.weight.shape == (2, 16)
 
@@ -193,7 +193,7 @@ def test_adapters_leave_the_output_head_alone():
 def test_adapters_go_on_the_linear_layers_of_gpt2_too():
     sizes = {"n_layer": 1, "n_embd": 16, "n_head": 2, "vocab_size": 50}
     asked = TraceRequest(target=config_target("gpt2", **sizes), task="training", lora=TraceLora(rank=2), device="cpu")
-    net = build(asked.evolve(sequence_length=4), Heard()).module
+    net = build_run(asked.evolve(sequence_length=4), Heard()).module
     assert net.transformer.h[0].attn.c_attn.lora_B.weight.shape == (48, 2)
 
 
@@ -207,7 +207,7 @@ def test_checkpointing_is_switched_on_without_a_warning():
 def test_a_network_without_checkpointing_says_so():
     asked = TraceRequest(target=config_target("funnel", **FUNNEL), task="training", checkpointing="full", device="cpu")
     with pytest.raises(TraceError, match="does not support"):
-        build(asked, Heard())
+        build_run(asked, Heard())
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_network_without_checkpointing_says_so():
 def test_configurations_that_mean_no_network_are_refused(config, reason):
     target = Target(kind="config", place="a-model", config=config)
     with pytest.raises(TraceError, match=reason):
-        build(TraceRequest(target=target, device="cpu"), Heard())
+        build_run(TraceRequest(target=target, device="cpu"), Heard())
 
 
 def test_transformers_sees_no_difference_in_a_trace_and_sees_it_again_afterwards():
