@@ -215,6 +215,7 @@ def _tokenize(text: str) -> list[_Token]:
 
 
 def _after_space(text: str, position: int) -> int:
+    """Return the index of the next character after `position` that is not white space."""
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
@@ -316,12 +317,13 @@ class _Parser(Generic[AnyRecord]):
         if self._next_token.kind != "word" or name in _KEYWORDS:
             raise self._expected_error("a field", hint=f"Fields: {' '.join(known)}.")
         if name not in known:
-            raise self._expected_error("a field", hint=self._schema.missing(name))
+            raise self._expected_error("a field", hint=self._schema.unknown_field_hint(name))
         self._next += 1
         self.fields.add(name)
         return known[name]
 
     def _parse_values(self, field: QueryField[AnyRecord]) -> frozenset[Value]:
+        """Consume a list of values in parentheses and return them."""
         if not self._take_text("("):
             raise self._expected_error("( and a list of values")
         values = {self._parse_value(field)}
@@ -332,6 +334,7 @@ class _Parser(Generic[AnyRecord]):
         return frozenset(values)
 
     def _parse_text(self, field: QueryField[AnyRecord]) -> str:
+        """Consume a text in quotes and return it in lower case."""
         if field.kind not in ("text", "version"):
             raise self._expected_error(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}", hint=_LOOKS_FOR_TEXT)
         self._next += 1
@@ -342,6 +345,7 @@ class _Parser(Generic[AnyRecord]):
         return text
 
     def _parse_value(self, field: QueryField[AnyRecord]) -> Value:
+        """Consume a value of the type of `field` and return it."""
         token = self._next_token
         value = _token_value(field, token)
         if value is None or value in (inf, -inf):

@@ -138,6 +138,7 @@ def find_by_name(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
 
 
 def _contains_digits(gpu: Gpu, digits: list[str]) -> bool:
+    """Return whether a name of `gpu` contains all the numbers in `digits`."""
     written = " ".join((gpu.id, gpu.name, gpu.memory_label, *gpu.aliases))
     return all(run in written for run in digits)
 
@@ -193,6 +194,7 @@ def _split_brand_words(text: str) -> tuple[Words, Words]:
 
 
 def _name_words(text: str) -> Words:
+    """Return the set of normalized words in a name."""
     plain = _TRADEMARK.sub(" ", text.lower())
     for written, meant in _SPELLINGS.items():
         plain = plain.replace(written, meant)

@@ -42,8 +42,9 @@ class CardChange(Spec):
 
     @model_validator(mode="after")
     def _require_change(self) -> Self:
+        """Refuse a change without price, power limit and note."""
         if self.purchase_price_usd is None and self.power_limit_watts is None and self.note is None:
-            raise ValueError("is empty: set purchase_price_usd, power_limit_watts or note")
+            raise ValueError("the change is empty: set purchase_price_usd, power_limit_watts or note")
         return self
 
 
@@ -100,8 +101,8 @@ class OwnHardware(Spec):
         """Return a copy with the custom cards, without the changes to bundled cards."""
         return OwnHardware(cards=self.cards)
 
-    def names(self, gpu_id: str) -> bool:
-        """Return whether the user added or changed the card with this id."""
+    def contains(self, gpu_id: str) -> bool:
+        """Return whether the user added or changed the card with the id `gpu_id`."""
         return any(card.id == gpu_id for card in self.cards) or any(each.gpu == gpu_id for each in self.changes)
 
 
@@ -199,6 +200,7 @@ def _user_figure_notes(fields: Iterable[str], day: str) -> tuple[FigureNote, ...
 
 
 def _change_notes(gpu: Gpu, change: CardChange, *, is_effective: bool) -> Iterable[str]:
+    """Yield sentences on the user's changes to a card, for display."""
     if change.power_limit_watts is not None:
         limit = f"{change.power_limit_watts:,.0f} W"
         full = "" if gpu.board_power_watts is None else f" of {gpu.board_power_watts:,.0f} W"
@@ -228,6 +230,7 @@ def first_problem(hardware: HardwareCatalog, added: OwnHardware) -> OwnProblem |
 
 
 def _name_conflict(hardware: HardwareCatalog, card: Gpu) -> OwnProblem | None:
+    """Return the problem that an id, name or alias of `card` is already taken by another card, or None."""
     for field, text in _identifying_fields(card):
         other = next((gpu for gpu in find_by_name(hardware, text) if gpu.id != card.id), None)
         if other is not None:
@@ -249,6 +252,7 @@ def _name_conflict_hint(card: Gpu, field: str) -> str:
 
 
 def _power_limit_problem(hardware: HardwareCatalog, change: CardChange) -> OwnProblem | None:
+    """Return the problem that a power limit is above the board power, or None."""
     gpu = next((gpu for gpu in hardware.gpus if gpu.id == change.gpu), None)
     limit = change.power_limit_watts
     if gpu is None or limit is None or not is_above_board_power(gpu, limit):

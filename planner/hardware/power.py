@@ -251,12 +251,12 @@ _TITLES: Final = (
     *WALL_TITLES,
     ("slots", "Slots", ""),
 )
-_BOARD_POWER: Final = "board power, or the power limit if set"
+_BOARD_POWER: Final = "board power of the cards, or their power limit if set"
 _EXCURSION_SOURCE: Final = "PCIe CEM 5.0: a card may draw three times its power for 100 µs"
 _SUPPLY_SOURCE: Final = "ATX 3: a supply delivers its rating for hours and twice its rating for 100 µs"
-_SERVER_SUPPLIES: Final = "a server's own supplies"
+_SERVER_SUPPLIES: Final = "the server's own power supplies"
 _RATING_SOURCE: Final = "80 PLUS: minimum efficiency at half and at full load"
-_FORM: Final = "form factors of the cards; unknown for modules on a baseboard"
+_FORM: Final = "form factors of the cards; slot counts of modules on a baseboard are unknown"
 
 
 def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
@@ -287,11 +287,13 @@ def _cards_watts(build: Build) -> float | None:
 
 
 def _total_slots(build: Build) -> int | None:
+    """Return the number of slots that all cards of a build occupy, or None if unknown."""
     wide = [(_slot_count(each.gpu), each.count) for each in build.cards]
     return None if any(slots is None for slots, _ in wide) else sum((slots or 0) * count for slots, count in wide)
 
 
 def _slot_count(gpu: Gpu) -> int | None:
+    """Return the number of slots that a card occupies, or None if its form factor does not determine it."""
     form = (gpu.form_factor or "").removeprefix("PCIe ").capitalize()
     return next((slots for name, slots in _SLOTS.items() if form.startswith(name)), None)
 

@@ -44,7 +44,7 @@ class CatalogQuery(Spec):
         for key in keys:
             word = key.removeprefix("-")
             if word not in cls.words.fields:
-                hint = f"{cls.words.missing(word)} A leading - sorts descending."
+                hint = f"{cls.words.unknown_field_hint(word)} A leading - sorts descending."
                 raise SpecError("sort", f"there is no field {word!r}", hint=hint)
         return keys
 
@@ -122,6 +122,7 @@ def used_fields(query: CatalogQuery) -> frozenset[str]:
 
 
 def _query_context(query: CatalogQuery, fits: PlanOutcomes | None, prices: Prices | None) -> QueryContext:
+    """Return the data that `query` needs beyond the records; missing plan results or prices are an error."""
     used = used_fields(query)
     if fits is None and (words := used.intersection(query.words.plan_fields)):
         raise SpecError(min(words), "needs a model", hint=f"Name a model, or remove `{min(words)}`.")
@@ -152,6 +153,7 @@ def _facet_tests(query: CatalogQuery) -> dict[str, _Test]:
 
 
 def _membership_test(values: frozenset[str | None], read: Callable[[Any], str | None]) -> _Test:
+    """Return a test that the value read from a record is one of `values`."""
     return lambda record: read(record) in values
 
 
@@ -164,6 +166,8 @@ def _records_with_words(records: Iterable[AnyRecord], text: str) -> list[AnyReco
 
 
 def _range_test(read: Callable[[Gpu], int | None], low: int | None, high: int | None) -> _Test:
+    """Return a test that the number read from a card lies from `low` to `high`; None is no limit."""
+
     def test(gpu: Gpu) -> bool:
         value = read(gpu)
         return value is not None and (low is None or value >= low) and (high is None or value <= high)

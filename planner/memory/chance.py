@@ -51,7 +51,7 @@ class Margin(NamedTuple):
 
 
 def memory_margin(need: ByteInterval, usable: ByteInterval) -> Margin:
-    """Return what remains of `usable` bytes after `need`; worst case: highest need, lowest usable memory."""
+    """Return the free memory that `need` leaves of `usable` bytes; worst case: highest need, lowest usable memory."""
     return Margin(usable.low - need.high, usable.bytes - need.bytes, usable.high - need.low)
 
 
@@ -80,5 +80,5 @@ def probability_of_fit(margin: Margin, capacity_bytes: int) -> float:
 
 
 def _tail_width_bytes(capacity_bytes: int) -> float:
-    """Return the bytes over which the probability falls by a factor e beyond the bounds: 5 % of the card's memory."""
+    """Return the bytes (5 % of the card's memory) over which the fit probability beyond the bounds falls by a factor e."""
     return _TAIL_SHARE * max(capacity_bytes, 1)

@@ -102,6 +102,7 @@ def _bytes_by_layer(architecture: Architecture, stack: Stack, file_type: str) ->
 
 
 def _tensor_size_bytes(tensor: Tensor, type_name: str) -> int:
+    """Return the bytes of `tensor` in the block type `type_name`, all copies together."""
     return gguf_type(type_name).tensor_bytes(tensor.shape) * tensor.copies
 
 

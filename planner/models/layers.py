@@ -63,7 +63,9 @@ class Attention(Spec):
     heads: int = Field(ge=1)
     kv_heads: int = Field(ge=1)
     head_dim: int = Field(ge=1)
-    window: int | None = Field(default=None, ge=1, description="window of a sliding-window or chunked layer in tokens")
+    window: int | None = Field(
+        default=None, ge=1, description="attention window in tokens, for sliding-window or chunked attention"
+    )
     qk_norm: Literal["none", "head", "all", "bare"] = Field(
         default="none", description="norm of queries and keys: per head, over all heads together, or without weights"
     )
@@ -80,7 +82,7 @@ class Attention(Spec):
     heads_first: bool = Field(
         default=False,
         description="whether queries, and flash attention's output, are laid out head by head, so that the output is "
-        "copied: if only a share of each head is rotated, and in Whisper",
+        "copied, as with partial rotary embeddings and in Whisper",
     )
     grouping: Grouping = Field(
         default="native",
@@ -149,9 +151,9 @@ class StateMixer(Spec):
     recurrent_state_elements: int = Field(
         ge=0, description="elements of the recurrent state per layer and sequence, kept in fp32 by most engines"
     )
-    inner_dim: int = Field(ge=1, description="width of the expanded stream, on which activations depend")
+    inner_dim: int = Field(ge=1, description="width of the mixer's expanded stream, which determines activation memory")
     conv_kernel: int = Field(
-        default=0, ge=0, description="kernel size of the convolution, if its state holds that many inputs"
+        default=0, ge=0, description="kernel size of the convolution if its state holds as many inputs, else 0"
     )
 
     @property
@@ -175,7 +177,7 @@ class Mlp(Spec):
     intermediate: int = Field(ge=1)
     gated: bool
     activation: Activation = "silu"
-    fused_gate_up: bool = Field(default=False, description="whether gate and up are one projection")
+    fused_gate_up: bool = Field(default=False, description="whether gate and up projection are fused into one")
     dropout: float = Field(default=0.0, ge=0, lt=1, description="dropout of the activated inner width in training (T5)")
 
 
@@ -265,7 +267,7 @@ class Stack(Spec):
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
     first_place: int = Field(default=0, ge=0, description="number of layers before this part of a larger stack")
     whole_depth: int | None = Field(
-        default=None, ge=1, description="number of layers of the larger stack, if this is a part"
+        default=None, ge=1, description="number of layers in the larger stack of which this stack is a part"
     )
 
     @cached_property
@@ -297,5 +299,5 @@ class StoredTensors(Spec):
 
     format: str = Field(min_length=1, description="name of the format in the file: BF16, F8_E4M3, Q4_K")
     place: Literal["embedding", "layers", "output", "other"]
-    elements: int = Field(ge=0, description="number of elements in the file; packed formats count words")
+    elements: int = Field(ge=0, description="number of elements in the file; in packed formats, of packed words")
     bytes: int = Field(ge=0)

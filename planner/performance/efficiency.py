@@ -243,7 +243,7 @@ _SIMILAR_FAMILY: Final[Mapping[MatrixFamily, MatrixFamily]] = {
     "Ada": "Ampere GDDR",
     "Blackwell GDDR": "Ada",
 }
-"""Substitute for a family without measurements: another family that halves the same rate."""
+"""Substitute for a family without measurements: another family whose matrix units also run at half rate."""
 
 
 def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBits) -> float:
@@ -262,7 +262,7 @@ def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBi
 
 
 def attention_share(classes: EfficiencyClasses, family: Family) -> float:
-    """Return the share of the 16-bit rate that fused attention reaches on cards of `family`; unmeasured: the median."""
+    """Return the share of the 16-bit rate that fused attention reaches on `family`; the median of all if unmeasured."""
     found = classes.attention.get(family)
     return _median_share(list(classes.attention.values())) if found is None else found
 

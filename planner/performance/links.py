@@ -150,6 +150,7 @@ def default_link(gpu: Gpu) -> CardLink:
 def _links_within_node(
     gpu: Gpu, kind: CardLink
 ) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:
+    """Return link name, all-reduce and all-gather bandwidth on 2, 4 and 8 cards, and their source."""
     if kind == "pcie":
         return _pcie_links(gpu)
     text = gpu.interconnect or ""
@@ -177,6 +178,7 @@ def _one_way_bytes_per_s(text: str) -> float | None:
 
 
 def _pcie_links(gpu: Gpu) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:
+    """Return PCIe name, all-reduce and all-gather bandwidth on 2, 4 and 8 cards, and their source."""
     generation, lanes = _pcie_generation_and_lanes(gpu)
     name = f"PCIe {generation}"
     table = _ALL_REDUCE_BYTES_PER_S.get(name)
@@ -204,6 +206,7 @@ def host_bytes_per_s(gpu: Gpu) -> float:
 
 
 def _network_port_bytes_per_s(gpu: Gpu, node: int) -> float:
+    """Return the bandwidth of a card's network port in nodes of `node` cards, in bytes per second."""
     stacked = (gpu.memory_type or "").startswith("HBM")
     port = next((speed for name, speed in _PORT_BYTES_PER_S if gpu.architecture == name), None)
     return port if port is not None and stacked else _WORKSTATION_PORT_BYTES_PER_S / min(node, _NODE_CARDS)

@@ -52,11 +52,11 @@ _CEILINGS: Final[dict[tuple[Family, str], float]] = {
     ("Apple", "16"): 0.75,
 }
 _HALVED_RATE_RATIO: Final = 3.0
-"""Threshold of the int8 rate relative to the 16-bit rate, above which the 16-bit rate is halved: 2 is typical, 4
-halved."""
+"""Ratio of int8 to 16-bit rate above which a card halves its 16-bit rate: the ratio is 2 on full-rate cards, 4 on
+halved ones."""
 _HALVED_CEILING: Final = 0.85
-"""Share of a halved 16-bit rate that products reach, more than of a full one: pytorch/torchtune@bd2a0fc has 0.84 to
-0.90 on RTX 4090."""
+"""Share of a halved 16-bit rate that large matrix products reach, which is more than the share of a full rate:
+0.84 to 0.90 on RTX 4090 (pytorch/torchtune@bd2a0fc)."""
 _USUAL_CEILING: Final = 0.55
 
 

@@ -151,6 +151,7 @@ def _elements_per_s(gpu: Gpu) -> float | None:
 
 
 def _call_seconds(gpu: Gpu) -> float:
+    """Return the seconds in which the host of `gpu` launches one operator."""
     return _OLDER_CALL_SECONDS if gpu.architecture in OLDER_HOSTS else _CALL_SECONDS
 
 
@@ -168,5 +169,6 @@ def memory_passes(gpu: Gpu, kind: Kind, *, compiled: bool) -> float:
 
 
 def _dense_rate(gpu: Gpu, precision: Precision) -> float | None:
+    """Return the dense rate that applies to `precision` in operations per second, or None if unknown."""
     found = next((rate for rate in map(gpu.rate, _RATES[precision]) if rate is not None), None)
     return found.ops_per_s / gpu.device_count if found else None

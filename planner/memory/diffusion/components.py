@@ -48,6 +48,7 @@ def _components_in_formats(
 
 
 def _stored_component(component: Component, format_name: str, compute: str) -> StoredComponent:
+    """Return `component` stored in the number format `format_name`, with its size in bytes."""
     if format_name == AS_STORED:
         stored = sum(part.bytes for part in component.stored)
         return StoredComponent(component, stored, _largest_module_bytes(component, compute), format_name)
@@ -99,9 +100,9 @@ def _resident_components(
 
 @lru_cache(maxsize=256)
 def pipeline_weights_term(
-    components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload, more: int = 0
+    components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload, extra_bytes: int = 0
 ) -> Term:
-    """Return the memory of the parameters on the card while `running` runs; `more` are extra fp32 decoder bytes."""
+    """Return the memory of parameters on the card while `running` runs; `extra_bytes` are of an fp32 image decoder."""
     on_card = _resident_components(components, running, offload)
     parts = [
         TermPart(
@@ -114,9 +115,11 @@ def pipeline_weights_term(
         )
         for stored, count in on_card
     ]
-    if more:
-        parts.append(TermPart("decoder in FP32", more, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae"))
-    total = sum(count for _, count in on_card) + more
+    if extra_bytes:
+        parts.append(
+            TermPart("decoder in FP32", extra_bytes, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae")
+        )
+    total = sum(count for _, count in on_card) + extra_bytes
     parameters = sum(stored.component.parameters for stored, _ in on_card)
     return term(
         "weights",
@@ -132,4 +135,5 @@ def pipeline_weights_term(
 
 
 def _format_title(format_name: str) -> str:
+    """Return the number format's title for users."""
     return "their files" if format_name == AS_STORED else SCHEMES[format_name].title

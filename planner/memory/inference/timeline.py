@@ -177,9 +177,9 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     return PhaseSnapshots(tuple(snapshots), dynamic=dynamic, notes=(_GROWING,) if grows else ())
 
 
-def _alive_terms(fixed: list[Term], *more: Term | DeferredTerm | None) -> list[Term | DeferredTerm]:
-    """Return `fixed` and those of `more` that are not None."""
-    return [*fixed, *(item for item in more if item is not None and item.bytes)]
+def _alive_terms(always_alive: list[Term], *optional_terms: Term | DeferredTerm | None) -> list[Term | DeferredTerm]:
+    """Return the terms `always_alive`, and those of `optional_terms` that are not None."""
+    return [*always_alive, *(item for item in optional_terms if item is not None and item.bytes)]
 
 
 def _decode_copies_term(

@@ -145,6 +145,7 @@ def _device_breakdown_amounts(
 
 
 def _whole_mib_amount(number: str) -> PrintedAmount:
+    """Return the size of a printed whole number of MiB, uncertain by its rounding."""
     return truncated_amount(number, MIB)
 
 

@@ -89,7 +89,7 @@ class FsdpShares(NamedTuple):
 
 
 class FreedActivations(NamedTuple):
-    """Activation bytes freed by the backward pass: `layer` per layer, and `behind` before the last layer.
+    """Activation bytes that the backward pass frees: per layer, and `behind` the layers before it reaches the last one.
 
     `norm` is the memory of a layer's first norm, which comes last, in addition to all gradients of that layer.
     """
@@ -348,20 +348,20 @@ def _parameter_and_gradient_bytes(step: Snapshot) -> tuple[int, int]:
 def _unit_bytes(counts: ShardedCounts, adapts: bool, held: int, gradients: int) -> FsdpUnitBytes:
     """Return the bytes of FSDP's units: parameters and gradients of the largest layer and of the edges."""
 
-    def bytes_of_elements(count: int, whole: int) -> int:
+    def proportional_bytes(count: int, whole: int) -> int:
         return ceil_div(whole * count, counts.total)
 
     if adapts:
         each = ceil_div(gradients, counts.layers)
         return FsdpUnitBytes(
-            bytes_of_elements(counts.layer, held), bytes_of_elements(counts.edges, held), each, 0, each, 0
+            proportional_bytes(counts.layer, held), proportional_bytes(counts.edges, held), each, 0, each, 0
         )
     # Gradients have the shapes of their parameters; only what is gathered and what is reduced is filled up.
     return FsdpUnitBytes(
-        bytes_of_elements(counts.layer, held),
-        bytes_of_elements(counts.edges, held),
-        bytes_of_elements(counts.own_layer, gradients),
-        bytes_of_elements(counts.own_edges, gradients),
-        bytes_of_elements(counts.layer, gradients),
-        bytes_of_elements(counts.edges, gradients),
+        proportional_bytes(counts.layer, held),
+        proportional_bytes(counts.edges, held),
+        proportional_bytes(counts.own_layer, gradients),
+        proportional_bytes(counts.own_edges, gradients),
+        proportional_bytes(counts.layer, gradients),
+        proportional_bytes(counts.edges, gradients),
     )

@@ -225,6 +225,7 @@ def _key_value_width(architecture: Architecture) -> int:
 
 
 def _buffer_part(name: str, size: int, formula: str, source: str) -> TermPart:
+    """Return a communication buffer of `size` bytes as part of a memory term."""
     return TermPart(name=name, bytes=size, formula=formula, source=source)
 
 

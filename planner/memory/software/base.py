@@ -69,7 +69,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
 
     @abstractmethod
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the number of cards of each communication group that a card belongs to, by group name."""
+        """Return the number of cards in each communication group (NCCL communicator) of a card, by group name."""
 
     def communicators(self, workload: WorkloadT) -> tuple[TermPart, ...]:
         """Return each card's memory of NCCL communicators for `workload`, outside PyTorch's allocator.

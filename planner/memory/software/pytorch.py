@@ -114,7 +114,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         return stage_layers(architecture.depth, workload.parallel.pipeline)
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the cards per communication group: gradients, partial sums, sequence parts, experts."""
+        """Return the number of cards per communication group: gradients, partial sums, sequence parts, experts."""
         return {
             "data": parallel.state_shards,
             "tensor": parallel.tensor,

@@ -83,6 +83,7 @@ def _chunked_loss_memory(head: OutputHead, input_bytes: int, trained_head_elemen
     formula = "C × V × 2 × w + T × h × r" + (" + V × h × w" if added else "")
 
     def write_term() -> Term:
+        """Return the loss term with its formula written out."""
         return term("logits", usual, formula, symbols, _SOURCE, certainty="assumed", low_bytes=least, high_bytes=most)
 
     return LossMemory(

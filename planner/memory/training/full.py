@@ -48,7 +48,7 @@ def whole_setup(
     casts: AutocastCopies,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
-    """Return the memory inputs of a step that trains all parameters, from activations, losses and casts."""
+    """Return the memory inputs of a step that trains all parameters, given its activations, losses and casts."""
     network = _network_parameters(architecture, workload.weights or "fp32", precision)
     head, in_a_layer = network.head, saved.point.gradients
     return TrainingSetup(

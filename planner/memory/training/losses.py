@@ -82,6 +82,7 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
     per_forward, per_backward = loss_bytes_per_logit(architecture, precision)
 
     def deferred_term(per_logit: int) -> DeferredTerm:
+        """Return the logits term at `per_logit` bytes per logit, whose formula is written on demand."""
         size_bytes = logits_bytes(architecture, head.outputs, per_logit)
         write = partial(logits_term, architecture, head.outputs, per_logit, precision)
         return DeferredTerm("logits", size_bytes, size_bytes, size_bytes, write)

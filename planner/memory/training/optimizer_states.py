@@ -90,10 +90,12 @@ def _has_8_bit_state(tensor: Tensor) -> bool:
 
 
 def _is_matrix(tensor: Tensor) -> bool:
+    """Return whether `tensor` has two dimensions or more."""
     return len(tensor.shape) > 1
 
 
 def _is_vector(tensor: Tensor) -> bool:
+    """Return whether `tensor` has at most one dimension."""
     return len(tensor.shape) < 2
 
 

@@ -78,7 +78,7 @@ def _soap_workspace_term(trained: Trained, workings: StepWorkspace, _size: int) 
     """Return the memory of SOAP's largest workspace, for a step that recomputes its bases."""
     usual, anew = (max(held) for held in zip(*(soap_step_bytes(tensor) for tensor, _ in trained), strict=True))
     sides = library_symbol(
-        "m, n", "sides", "of the tensor that needs most workspace; n is the longer side, at most 10,000"
+        "m, n", "sides", "sides of the tensor that needs most workspace; n is the longer one, at most 10,000"
     )
     return term("temporaries", anew, workings.formula, (sides,), workings.source, certainty="assumed", low_bytes=usual)
 

@@ -229,6 +229,7 @@ def _activation_parts(
 
 
 def _activation_part(name: str, size_bytes: int, formula: str) -> TermPart:
+    """Return one kind of saved activations as a part of the memory term."""
     return TermPart(name=name, bytes=size_bytes, formula=formula, source=_SOURCE)
 
 

@@ -23,7 +23,7 @@ class LossEstimator(Protocol):
 
 
 class AutocastCopies(NamedTuple):
-    """Autocast's copies of weights alive at four moments: end of forward, loss, last layer, first layer."""
+    """Memory of autocast's weight copies at four moments: end of forward, loss, last layer, first layer."""
 
     forward: tuple[Term, ...]
     loss: tuple[Term, ...]
@@ -32,7 +32,7 @@ class AutocastCopies(NamedTuple):
 
 
 class GradientCounts(NamedTuple):
-    """Parameters that have gradients when the backward pass leaves the head, runs the last or first layer, ends.
+    """Number of parameters with gradients after the head, in the last layer, in the first layer, and at the end.
 
     `decoder` are those in the first layer of a decoder that has an encoder before it.
     """

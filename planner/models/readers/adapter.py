@@ -107,6 +107,7 @@ def _read_layer_numbers(fields: ConfigFields) -> tuple[int, ...]:
 
 
 def _read_tensors(weights: Path) -> tuple[FileTensor, ...] | None:
+    """Return the adapter tensors in the safetensors file `weights`, or None without such a file."""
     if not os.path.lexists(weights):
         return None
     with open_local(weights) as file:

@@ -37,7 +37,7 @@ def unrotated_attention(_: ConfigFields, layers: int) -> tuple[LayerAttention, .
 
 
 def same_window_pattern(default: int | None = None) -> AttentionPattern:
-    """Return the pattern in which every layer has the window `sliding_window`, or full attention if that is `null`."""
+    """Return the pattern with the window `sliding_window` in all layers, or full attention if that field is `null`."""
 
     def pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
         return (LayerAttention(_window_tokens(fields, default)),) * layers

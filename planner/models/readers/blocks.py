@@ -257,7 +257,7 @@ def mlp_block(fields: ConfigFields, sizes: StackSizes, style: MlpStyle) -> FeedF
 
 
 ExtraTensors = Callable[[ConfigFields, StackSizes], Tensors]
-"""Function that returns tensors of a family which its style does not declare."""
+"""Function that returns a model family's extra tensors, which its style does not declare."""
 
 
 def no_tensors(_: ConfigFields, __: StackSizes) -> Tensors:

@@ -206,7 +206,7 @@ def group_layers(kinds: Iterable[LayerKind], make: Callable[[LayerKind], Layer])
 
 
 def repeat_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
-    """Return a group of `count` identical layers."""
+    """Return `count` identical layers as a single layer group."""
     return (LayerGroup(layer=layer, count=count, places=tuple(range(count))),)
 
 

@@ -75,6 +75,7 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
 
 
 def _parameter_bytes_symbol(size: int) -> Symbol:
+    """Return the formula symbol for the bytes of an unquantized parameter."""
     return format_symbol("w", size, "bytes per unquantized parameter")
 
 
@@ -155,6 +156,7 @@ def _deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...])
     """Return the memory of logits, whose formula is written on demand."""
 
     def write_term() -> Term:
+        """Return the logits term with its formula written out."""
         return measured_term("logits", size_bytes, formula, symbols, _SOURCE)
 
     return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write_term)
@@ -239,7 +241,7 @@ def _step_outputs(step: _LitGptStep) -> StepOutputs:
 
 
 def _all_parameters(architecture: Architecture) -> Trained:
-    """Return all parameters as trained tensors, with a separate head where the model ties it."""
+    """Return all parameters as trained tensors, with a separate head even where the model ties it to the embedding."""
     own = tuple((tensor.evolve(copies=1), count) for tensor, count in placed_tensors(architecture))
     if not architecture.tied_head:
         return own
@@ -248,6 +250,7 @@ def _all_parameters(architecture: Architecture) -> Trained:
 
 
 def _head_matrix_elements(architecture: Architecture) -> int:
+    """Return the number of elements in the output head's matrix."""
     return output_width(architecture) * architecture.hidden
 
 
@@ -259,7 +262,7 @@ def _largest_matrix_elements(architecture: Architecture) -> int:
 
 
 def _live_gradients(step: _LitGptStep, trained: Trained) -> GradientCounts:
-    """Return the parameters with gradients in each phase; embedding and first block get theirs last."""
+    """Return the numbers of parameters with gradients in each phase; embedding and first block get theirs last."""
     every = parameter_count(trained)
     if step.settings.parts is not None:
         head = parameter_count(tuple(item for item in trained if item[0].name.startswith("head.")))

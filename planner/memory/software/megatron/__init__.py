@@ -99,6 +99,7 @@ def _loss_memory(architecture: Architecture, workload: Training, size: int) -> L
     outputs, width = workload.micro_batch * tokens, output_width(architecture)
 
     def deferred_logits(per_logit: int) -> DeferredTerm:
+        """Return the logits term at `per_logit` bytes per logit, whose formula is written on demand."""
         count = outputs * width * per_logit
         return DeferredTerm(
             "logits",
@@ -113,6 +114,7 @@ def _loss_memory(architecture: Architecture, workload: Training, size: int) -> L
 
 
 def _written_logits_term(outputs: int, width: int, per_logit: int) -> Term:
+    """Return the memory of the logits at `per_logit` bytes per logit, with its formula written out."""
     return measured_term(
         "logits",
         outputs * width * per_logit,

@@ -18,12 +18,13 @@ from planner.workload.software.vllm import VLLM, VllmSettings
 from planner.workload.workload import Inference
 
 _COUNTS_GRAPHS: Final = "0.33"
-"""Version that subtracts CUDA graphs from the cache's memory; before 0.21 they took memory beyond vLLM's share."""
+"""First vLLM version that subtracts CUDA graphs from the cache's memory; before 0.21 graphs took memory beyond vLLM's
+share."""
 _OUTSIDE_PYTORCH: Final = 143 * MIB
 """Bytes outside PyTorch that start-up subtracts from the cache: 0.13 to 0.16 GiB in five logs (0.11 on H100)."""
 _AT_ONCE: Final = "sequences served at once, at most max_num_seqs"
 _VOCABULARY: Final = 64
-"""Number of which vLLM pads the vocabulary to a multiple (`DEFAULT_VOCAB_PADDING_SIZE`)."""
+"""Multiple to which vLLM pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
 _PLUGINS: Final = {
     "Google": "TPUs run vLLM through a plugin of its own, whose memory this estimate does not describe",
     "AWS": "Trainium runs vLLM through a plugin of its own, whose memory this estimate does not describe",

@@ -222,7 +222,7 @@ def _router_saved_bytes(block: Moe, hidden: int, settings: LayerSettings, reader
     return copied + STATISTIC * block.experts
 
 
-def last_projection_input(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
+def last_projection_input_bytes(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
     """Return the bytes per element that the feed-forward block's last projection saves of its input."""
     readers = count_readers(tuning, projection_indices(layer, hidden).forward_out)
     return saved_input(settings, readers, settings.formats.projected).total
@@ -312,7 +312,7 @@ def _stream_norm_bytes(
     before = layer.norm_count - behind
     own = before * norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
     own += behind * norm_saved_bytes(layer.norm, hidden, settings.formats.projected, settings, trained=trained)
-    if layer.parallel and layer.norm.native and not _casts_to_norm(settings):
+    if layer.parallel and layer.norm.native and not _casts_stream_for_norms(settings):
         own -= (layer.norm_count - 1) * settings.formats.stream * hidden
     if tuning.reached or not before:
         return own
@@ -324,7 +324,7 @@ def _stream_norm_bytes(
     return own - norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=False)
 
 
-def _casts_to_norm(settings: LayerSettings) -> bool:
+def _casts_stream_for_norms(settings: LayerSettings) -> bool:
     """Return whether autocast makes a separate fp32 copy of the residual stream for each fused norm."""
     return settings.formats.autocast and settings.formats.stream < 4
 

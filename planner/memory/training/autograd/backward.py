@@ -6,7 +6,7 @@ from typing import Final
 from planner.memory.kernels import AttentionKind, attention_kernel, needs_explicit_mask, softmax_bytes
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.layer import (
-    feed_forward_norm_saved,
+    feed_forward_norm_and_readers_bytes,
     freed_bytes_before_experts,
     mixer_output_width,
     norm_bytes_behind_blocks,
@@ -90,7 +90,9 @@ def _score_gradient_bytes(
 
 def _freed_before_attention(layer: Layer, hidden: int, ledger: SavedPerToken, precision: Precision) -> int:
     """Return the saved bytes per token that are freed before the backward pass reaches attention."""
-    norms = feed_forward_norm_saved(layer, hidden, precision) + norm_bytes_behind_blocks(layer, hidden, precision)
+    norms = feed_forward_norm_and_readers_bytes(layer, hidden, precision) + norm_bytes_behind_blocks(
+        layer, hidden, precision
+    )
     return ledger.feed_forward + norms + precision.compute_bytes * mixer_output_width(layer.mixer)
 
 

@@ -207,7 +207,7 @@ def norm_bytes_behind_blocks(layer: Layer, hidden: int, precision: Precision) ->
     return _norm_count_behind_blocks(layer) * _grouped_norm_bytes(layer.norm, hidden, precision.compute_bytes)
 
 
-def feed_forward_norm_saved(layer: Layer, hidden: int, precision: Precision) -> int:
+def feed_forward_norm_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
     """Return the bytes per token saved by the norm before the feed-forward block and its reading projections."""
     if layer.parallel or layer.norm_count < 2:
         return 0

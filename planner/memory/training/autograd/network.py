@@ -44,7 +44,7 @@ def saved_by_network(
     # The encoder runs before it: its layers, their saved activations, and the gradient of its output.
     encoder, decoder = saved_by_stacks(stacks[:-1], precision.parameter_bytes), architecture.main
     output = sequences * source * decoder.hidden * precision.residual_bytes
-    shared = shared_scores(decoder, sequences, tokens, source, precision, attention, checkpointed)
+    shared = shared_score_bytes(decoder, sequences, tokens, source, precision, attention, checkpointed)
     return saved._replace(
         kept=encoder.kept + saved.kept,
         first=encoder.first or saved.first,
@@ -70,7 +70,7 @@ def _saved_by_stack(
     before, behind = (total_tokens * kept // shards for kept in _bytes_outside_layers(stack, architecture, precision))
     kept = SavedBytes(
         norms=before + behind,
-        scores=shared_scores(stack, sequences, tokens, encoder_tokens, precision, attention, checkpointed),
+        scores=shared_score_bytes(stack, sequences, tokens, encoder_tokens, precision, attention, checkpointed),
         dropout=total_tokens * MASK * stack.hidden // shards if stack.embedding_dropout else 0,
     )
     first, largest = before, 0
@@ -102,7 +102,7 @@ def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
     return tuple(stack for stack in architecture.stacks if stack.name not in ("vision", "audio"))
 
 
-def shared_scores(
+def shared_score_bytes(
     stack: Stack,
     sequences: int,
     tokens: int,

@@ -77,6 +77,7 @@ def _merge_by_side_ratio(name: str, *, of_tower: bool = False) -> Merge:
 
 
 def _patches_per_stated_token(fields: ConfigFields, _: ConfigFields, tower: Stack) -> int:
+    """Return patches per prompt token: the tower's patches divided by `mm_tokens_per_image` of the configuration."""
     return max(1, (tower.positions or 1) // fields.integer("mm_tokens_per_image", default=_GEMMA3_TOKENS))
 
 
@@ -103,7 +104,7 @@ class CompositeFamily(NamedTuple):
         default = text_fields.flag("tie_word_embeddings", default=self.tied)
         tied = fields.flag("tie_word_embeddings", default=default)
         text = read_fields(text_fields.with_changes({"tie_word_embeddings": tied}))
-        vision_fields = component_fields(fields, "vision_config", self.vision, names_class=self.states_vision)
+        vision_fields = component_fields(fields, "vision_config", self.vision, states_class=self.states_vision)
         tower = vision_tower(vision_fields)
         projector = self.projector(fields, vision_fields, tower, text.hidden)
         return text.evolve(
@@ -121,7 +122,7 @@ class CompositeFamily(NamedTuple):
     def _text_fields(self, fields: ConfigFields) -> ConfigFields:
         if self.flat and not fields.has("text_config") and fields.has("hidden_size"):
             return fields.with_defaults(config_defaults(self.text)).with_changes({"model_type": self.text})
-        return component_fields(fields, "text_config", self.text, names_class=self.states_text)
+        return component_fields(fields, "text_config", self.text, states_class=self.states_text)
 
 
 def _llava_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
