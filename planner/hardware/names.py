@@ -155,11 +155,13 @@ def _similar_names_hint(catalog: HardwareCatalog, text: str, matches: tuple[Gpu,
 
 
 def _names_with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
+    """Return the ids of accelerators whose names contain all model words in `text`."""
     core, _ = _split_brand_words(text)
     return tuple(dict.fromkeys(name.gpu.id for name in _all_names(catalog) if core and core <= name.core))
 
 
 def _names_spelled_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
+    """Return the ids of accelerators with a name spelled similarly to `text`."""
     from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
 
     spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
@@ -170,10 +172,12 @@ def _names_spelled_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]
 # Splitting all names takes tens of milliseconds, and a refresh of prices resolves thousands of cards.
 @lru_cache(maxsize=4)
 def _all_names(catalog: HardwareCatalog) -> tuple[_SplitName, ...]:
+    """Return all spellings of all accelerators' names."""
     return tuple(name for gpu in catalog.gpus for name in _names_of(gpu))
 
 
 def _names_of(gpu: Gpu) -> tuple[_SplitName, ...]:
+    """Return all spellings of an accelerator's name, with and without its memory size."""
     parts = [_split_brand_words(text) for text in (gpu.id, gpu.name, *gpu.aliases)]
     brands = frozenset({gpu.vendor.lower()}).union(*(brands for _, brands in parts))
     if gpu.vendor == "NVIDIA" and gpu.segment == "datacenter":

@@ -44,7 +44,7 @@ class CardChange(Spec):
     def _require_change(self) -> Self:
         """Refuse a change without price, power limit and note."""
         if self.purchase_price_usd is None and self.power_limit_watts is None and self.note is None:
-            raise ValueError("the change is empty: set purchase_price_usd, power_limit_watts or note")
+            raise ValueError("is empty: set purchase_price_usd, power_limit_watts or note")
         return self
 
 
@@ -165,6 +165,7 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
 
 
 def _memory_size_fields(memory_bytes: int) -> dict[str, object]:
+    """Return the fields of a card's record that follow from its memory size."""
     measured = ("usable_memory_bytes", "usable_memory_high_bytes", "smi_memory_bytes")
     return {"memory_label": f"{memory_bytes / GIB:g} GB", **dict.fromkeys(measured)}
 
@@ -195,6 +196,7 @@ def is_above_board_power(gpu: Gpu, limit_watts: float) -> bool:
 
 
 def _user_figure_notes(fields: Iterable[str], day: str) -> tuple[FigureNote, ...]:
+    """Return the provenance notes that mark `fields` as entered by the user on `day`."""
     source = Provenance.own(OWN_FIGURE, day)
     return tuple(FigureNote(field=field, provenance=source) for field in fields)
 
@@ -240,6 +242,7 @@ def _name_conflict(hardware: HardwareCatalog, card: Gpu) -> OwnProblem | None:
 
 
 def _identifying_fields(card: Gpu) -> Iterator[tuple[str, str]]:
+    """Yield the fields that identify a card (id, name, aliases), each with its value."""
     yield "id", card.id
     yield "name", card.name
     yield from ((f"aliases.{place}", alias) for place, alias in enumerate(card.aliases))

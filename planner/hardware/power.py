@@ -207,7 +207,9 @@ def machine_figures(system: System, circuit: Circuit) -> tuple[PowerFigure, ...]
     watts = system.max_power_watts
     if watts is None:
         return ()
-    return wall_figures(circuit, watts, "maximum input power", system.provenance_of("max_power_watts").source)
+    return wall_figures(
+        circuit, watts, "maximum input power of the system", system.provenance_of("max_power_watts").source
+    )
 
 
 def wall_watts(build: Build) -> float | None:
@@ -260,6 +262,7 @@ _FORM: Final = "form factors of the cards; slot counts of modules on a baseboard
 
 
 def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
+    """Yield the power figures from the cards to the wall, each with its formula in numbers and its source."""
     host, slots = build.host_watts, _total_slots(build)
     load, share = wall_draw + host, efficiency(build, wall_draw)
     wall = load / share
@@ -282,6 +285,7 @@ def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
 
 
 def _cards_watts(build: Build) -> float | None:
+    """Return the maximum power of all cards in a build in watts, or None if one is unknown."""
     watts = [(each.watts_each, each.count) for each in build.cards]
     return None if any(each is None for each, _ in watts) else sum((each or 0.0) * count for each, count in watts)
 

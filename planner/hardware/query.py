@@ -140,6 +140,7 @@ def _passing_records(records: Iterable[AnyRecord], tests: Sequence[_Test]) -> li
 
 
 def _common_tests(query: CatalogQuery, context: QueryContext) -> list[_Test]:
+    """Return the tests of a query's ranges and expression, which apply to all facets."""
     tests = query.range_tests()
     if query.where.strip():
         passes = parse_expression(query.where, query.words).test
@@ -148,6 +149,7 @@ def _common_tests(query: CatalogQuery, context: QueryContext) -> list[_Test]:
 
 
 def _facet_tests(query: CatalogQuery) -> dict[str, _Test]:
+    """Return the test of each facet with selected values, by facet name."""
     chosen = {name: (frozenset(getattr(query, each.chosen)), each.read) for name, each in query.words.facets.items()}
     return {name: _membership_test(values, read) for name, (values, read) in chosen.items() if values}
 
@@ -168,11 +170,11 @@ def _records_with_words(records: Iterable[AnyRecord], text: str) -> list[AnyReco
 def _range_test(read: Callable[[Gpu], int | None], low: int | None, high: int | None) -> _Test:
     """Return a test that the number read from a card lies from `low` to `high`; None is no limit."""
 
-    def test(gpu: Gpu) -> bool:
+    def is_in_range(gpu: Gpu) -> bool:
         value = read(gpu)
         return value is not None and (low is None or value >= low) and (high is None or value <= high)
 
-    return test
+    return is_in_range
 
 
 def _sorted_records(

@@ -80,5 +80,5 @@ def probability_of_fit(margin: Margin, capacity_bytes: int) -> float:
 
 
 def _tail_width_bytes(capacity_bytes: int) -> float:
-    """Return the bytes (5 % of the card's memory) over which the fit probability beyond the bounds falls by a factor e."""
+    """Return the bytes (5 % of the card's memory) in which fit probability beyond the bounds falls by a factor e."""
     return _TAIL_SHARE * max(capacity_bytes, 1)

@@ -40,6 +40,7 @@ def scale_to_measured(
 
 
 def _time_ratio(counterpart: TimeResult, measured: MeasuredSpeed) -> float:
+    """Return the measured time relative to the estimated time of `counterpart`."""
     if measured.unit == "seconds/step":
         return measured.value / (counterpart.seconds or measured.value)
     rate = counterpart.tokens_per_second if measured.unit == "tokens/s" else counterpart.samples_per_second

@@ -94,6 +94,7 @@ def step_time(
 
 
 def _result_kind(step: TracedStep) -> Literal["step", "service"]:
+    """Return `step` for training and `service` for inference."""
     return "step" if step.task == "training" else "service"
 
 

@@ -71,7 +71,7 @@ def test_a_token_visits_some_experts_only() -> None:
 
 def test_cards_that_share_experts_compute_more_tokens_with_fewer() -> None:
     mixtral = other("mixtral", MIXTRAL)
-    shared = forward_work(tensor_share(mixtral, 1, experts=4), 1, LENGTH)
+    shared = forward_work(tensor_share(mixtral, 1, expert_cards=4), 1, LENGTH)
     assert {product.rows for product in shared.products if product.expert} == {LENGTH * 2 / 2}
     assert shared.layer_flops == pytest.approx(forward_work(mixtral, 1, LENGTH).layer_flops)
 

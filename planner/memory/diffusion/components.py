@@ -117,7 +117,9 @@ def pipeline_weights_term(
     ]
     if extra_bytes:
         parts.append(
-            TermPart("decoder in FP32", extra_bytes, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae")
+            TermPart(
+                "image decoder in FP32", extra_bytes, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae"
+            )
         )
     total = sum(count for _, count in on_card) + extra_bytes
     parameters = sum(stored.component.parameters for stored, _ in on_card)

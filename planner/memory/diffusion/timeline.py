@@ -217,7 +217,7 @@ def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, size: int, workload
     images = 1 if settings.vae_slicing else run.images
     low, likely, high = (images * decoder_elements(decoder, height, width, copies) * size for copies in range(3))
     symbols = (
-        workload_symbol("B", images, "images decoded at once"),
+        workload_symbol("B", images, "number of images decoded at once"),
         workload_symbol("n", height * width * decoder.scale**2, "pixels of an image, or of a tile with tiled decoding"),
         model_symbol(
             "c", round(likely / (images * height * width * decoder.scale**2 * size)), "live channels per pixel"
@@ -255,7 +255,7 @@ def _buffers_term(run: DiffusionRun, network: Network) -> Term:
         elements * run.size,
         "(E + L + p) × w",
         (
-            model_symbol("E", text, "elements of the encoded prompts"),
+            model_symbol("E", text, "elements of the prompt embeddings"),
             model_symbol("L", latents, "elements of the latent images"),
             model_symbol("p", images, "elements of the decoded images"),
             library_symbol("w", run.size, "bytes per element"),

@@ -194,7 +194,7 @@ def _decode_copies_term(
         "B × n × k × w",
         (
             workload_symbol("B", batch, "sequences"),
-            workload_symbol("n", copied.tokens, "tokens cached by that layer"),
+            workload_symbol("n", copied.tokens, "tokens cached by the layer that copies most"),
             model_symbol("k", copied.elements, "copied elements per token: appended keys, repeated or expanded heads"),
             format_symbol("w", size, "bytes per element"),
         ),
@@ -219,7 +219,7 @@ def _scratch_term(
     )
 
 
-def _logits_term(architecture: Architecture, outputs: int, precision: Precision, every: bool) -> Term:
+def _logits_term(architecture: Architecture, outputs: int, precision: Precision, for_all_tokens: bool) -> Term:
     width = output_width(architecture)
     per_logit = precision.compute_bytes + (4 if precision.compute_bytes < 4 else 0)
     return term(

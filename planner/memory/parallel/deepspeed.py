@@ -160,7 +160,7 @@ def _bucket_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
 def _unsharded_parameter_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
     """Return name and bytes of stage 3's buffers with unsharded parameters and gradients in `phase`."""
     size = zero.size
-    parts = [("tensors too small to shard", zero.small * size)]
+    parts = [("parameters in tensors too small to shard", zero.small * size)]
     if phase != "step":
         live = min(max(MAX_LIVE, zero.counts.layer) + PREFETCH, zero.counts.total)
         parts.append(("parameters gathered or prefetched", live * size))

@@ -162,10 +162,10 @@ def _layer_backward_snapshots(
     of_head = _gradient_bytes(head)
     in_layer = min(max(_gradient_bytes(last) - of_head, 0), units.layer_gradients)
     edges = (_edges_buffer(sharding), ("gradients of the head, not reduced yet", of_head))
-    partly = ("gradients of the layer, not reduced yet", in_layer)
-    wholly = ("gradients of the layer, not reduced yet", units.layer_gradients)
+    partly = ("gradients of the running layer, not reduced yet", in_layer)
+    wholly = ("gradients of the running layer, not reduced yet", units.layer_gradients)
     reducing = ("gradients of the previous layer, being reduced", units.layer_reduced)
-    here = () if sharding.keeps_units else (_gather_buffer(sharding, "unsharded parameters of the layer"),)
+    here = () if sharding.keeps_units else (_gather_buffer(sharding, "unsharded parameters of the running layer"),)
     ahead = () if sharding.keeps_units else (_gather_buffer(sharding, "prefetched parameters of the next layer"),)
     whole = _kept_layer_buffers(sharding, depth)
     in_head, in_last, in_first = _short_lived_terms(head), _short_lived_terms(last), _short_lived_terms(first)
@@ -349,6 +349,7 @@ def _unit_bytes(counts: ShardedCounts, adapts: bool, held: int, gradients: int) 
     """Return the bytes of FSDP's units: parameters and gradients of the largest layer and of the edges."""
 
     def proportional_bytes(count: int, whole: int) -> int:
+        """Return the bytes of `count` elements if all elements together take `whole` bytes."""
         return ceil_div(whole * count, counts.total)
 
     if adapts:

@@ -199,7 +199,9 @@ def _transfer_buffer_parts(architecture: Architecture, workload: Training, own: 
     parts = []
     if parallel.sequence and parallel.tensor > 1:
         parts.append(
-            _buffer_part("tokens gathered for a block", stream, f"{tokens:,} × {hidden:,} × w", _SEQUENCE_SOURCE)
+            _buffer_part(
+                "tokens gathered from all cards for a block", stream, f"{tokens:,} × {hidden:,} × w", _SEQUENCE_SOURCE
+            )
         )
     if parallel.context > 1:
         width = _key_value_width(architecture)

@@ -66,7 +66,7 @@ def fp8_cast_terms(architecture: Architecture, workload: Training, *, backward: 
         workload_symbol("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
         model_symbol("i", read, "input width of the layer with the largest casts"),
         model_symbol("o", made, "output width of the layer with the largest casts"),
-        library_symbol("G", 2 * backward, "number of casts of the output's gradient"),
+        library_symbol("G", 2 * backward, "number of simultaneous casts of the output's gradient"),
     )
     held = term(
         "temporaries",

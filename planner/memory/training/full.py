@@ -152,7 +152,7 @@ def tied_gradient_terms(architecture: Architecture, precision: Precision) -> tup
                 "gradients: that of the embedding, and its sum with the head's gradient unless added in place",
             ),
             model_symbol("V × h", elements, "elements of the token embedding"),
-            format_symbol("w", precision.parameter_bytes, "bytes per gradient"),
+            format_symbol("w", precision.parameter_bytes, "bytes per gradient element"),
         ),
         "torch/csrc/autograd/input_buffer.cpp: the embedding's dense gradient is added to the tied head's, in place "
         "where that is a tensor of its own to which nothing else refers",

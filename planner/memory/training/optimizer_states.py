@@ -206,7 +206,7 @@ _SYMBOLS: Final[dict[StateQuantity, Callable[[Trained, int], Symbol]]] = {
     "quantised": _total_symbol(
         "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", is_selected=_has_8_bit_state
     ),
-    "scale-block": lambda _trained, _: library_symbol("B", _BLOCK, "elements that share one fp32 scale"),
+    "scale-block": lambda _trained, _: library_symbol("B", _BLOCK, "number of elements that share one fp32 scale"),
     "inner-matrices": _total_symbol(
         "M", "parameters of matrices updated by this optimizer", is_selected=is_inner_matrix
     ),
@@ -216,8 +216,10 @@ _SYMBOLS: Final[dict[StateQuantity, Callable[[Trained, int], Symbol]]] = {
     "projected": _total_symbol(
         "m", f"elements of gradients projected to rank {GALORE_RANK} at most", "projected", is_inner_matrix
     ),
-    "rows-and-columns": _total_symbol("S", "rows and columns of all matrices", "row-or-column", _is_matrix),
-    "vectors": _total_symbol("v", "elements of vectors", is_selected=_is_vector),
+    "rows-and-columns": _total_symbol(
+        "S", "rows plus columns, summed over all trained matrices", "row-or-column", _is_matrix
+    ),
+    "vectors": _total_symbol("v", "elements of all trained vectors", is_selected=_is_vector),
     "matrix-count": _total_symbol("G_m", "trained matrices", "tensor", _is_matrix),
     "vector-count": _total_symbol("G_v", "trained vectors", "tensor", _is_vector),
     "squares": _total_symbol("D", "Σ d² of the sides that have a preconditioner", "square"),

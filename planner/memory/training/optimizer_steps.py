@@ -43,7 +43,7 @@ def _all_copies_term(trained: Trained, workings: StepWorkspace, size: int) -> Te
     parameters = parameter_count(trained)
     symbols = (
         model_symbol("P_t", parameters, "trained parameters"),
-        format_symbol("w", size, "bytes per element, as the parameters"),
+        format_symbol("w", size, "bytes per element, in the parameters' format"),
     )
     held = workings.copies * parameters * size
     return measured_term("temporaries", held, workings.formula, symbols, workings.source)
@@ -63,9 +63,9 @@ def _largest_workspace_term(trained: Trained, workings: StepWorkspace, size: int
 
     most = max([tensor for tensor, _ in trained], key=tensor_workspace_bytes)
     elements = model_symbol("n", most.size, "elements of the tensor that needs most workspace")
-    shown = (format_symbol("w", size, "bytes per element, as the parameters"), elements)
+    shown = (format_symbol("w", size, "bytes per element, in the parameters' format"), elements)
     if in_fp32:
-        shown = (elements, library_symbol("c", copies, "fp32 copies of that tensor"))
+        shown = (elements, library_symbol("c", copies, "number of fp32 copies of the tensor"))
     return measured_term("temporaries", tensor_workspace_bytes(most), workings.formula, shown, workings.source)
 
 
@@ -97,8 +97,8 @@ def _shampoo_workspace_term(trained: Trained, workings: StepWorkspace, size: int
         workings.formula,
         (
             model_symbol("P_t", parameters, "trained parameters"),
-            format_symbol("w", size, "bytes per element, as the parameters"),
-            model_symbol("d", widest, "side of the widest block"),
+            format_symbol("w", size, "bytes per element, in the parameters' format"),
+            model_symbol("d", widest, "side of the widest preconditioner block"),
         ),
         workings.source,
         certainty="assumed",

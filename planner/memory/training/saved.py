@@ -213,7 +213,7 @@ def _activation_parts(
 ) -> list[tuple[str, TermPart]]:
     """Return the kinds of activations that make up `alive_bytes`, each with its symbol."""
     if alive_bytes < saved.total:
-        return [("O", _activation_part("one layer and its gradients", alive_bytes, f"{alive_bytes:,}"))]
+        return [("O", _activation_part("activations and gradients of one layer", alive_bytes, f"{alive_bytes:,}"))]
     parts = []
     for symbol, kind, name in _KINDS:
         if count := getattr(saved.kept, kind):
@@ -223,7 +223,9 @@ def _activation_parts(
             parts.append((symbol, _activation_part(title, count, _per_token_formula(count, tokens, layers))))
     extra = alive_bytes - saved.total
     if extra:
-        name = "one recomputed layer with its gradients" if saved.recomputed else "gradients of the last layer"
+        name = (
+            "activations and gradients of one recomputed layer" if saved.recomputed else "gradients of the last layer"
+        )
         parts.append(("G", _activation_part(name, extra, _per_token_formula(extra, tokens, []))))
     return parts
 

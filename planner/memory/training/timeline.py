@@ -189,7 +189,7 @@ def gradients_term(trainable: int, gradient_bytes: int) -> Term:
         "P_t × w",
         (
             model_symbol("P_t", trainable, "trained parameters"),
-            format_symbol("w", gradient_bytes, "bytes per gradient, as the parameters"),
+            format_symbol("w", gradient_bytes, "bytes per gradient element, in the parameters' format"),
         ),
         "torch.autograd: .grad has the dtype of its parameter",
     )

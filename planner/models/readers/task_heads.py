@@ -47,9 +47,9 @@ def task_head(fields: ConfigFields, heads: TaskHeads, default: str) -> TaskHead:
     return heads[found]
 
 
-def biased_linear(name: str, width: int, into: int | None = None) -> Tensors:
+def biased_linear(name: str, width: int, in_features: int | None = None) -> Tensors:
     """Return the tensors of a projection with bias, square by default."""
-    return linear(name, width, width if into is None else into, bias=True)
+    return linear(name, width, width if in_features is None else in_features, bias=True)
 
 
 def masked_head(

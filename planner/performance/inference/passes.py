@@ -146,6 +146,7 @@ def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: Pas
 
 
 def _attention_seconds(machine: CardSpeed, load: PassLoad, cards: int) -> float:
+    """Return the seconds of attention over a prompt, split over `cards` tensor-parallel cards."""
     if machine.unfused:
         return load.scores * machine.score_bytes / (machine.bytes_per_s * cards)
     return load.attention_flops / (machine.attention_ops_per_s * cards)

@@ -101,7 +101,8 @@ def work_of(architecture: Architecture, weights: str, number: int = -1, *, every
     return PassWork(
         layers=stack.layer_count,
         hidden=stack.hidden,
-        parameters=_product_elements(dense) + sum(_active_parameters(group, every_expert) for group in stack.groups),
+        parameters=_product_elements(dense)
+        + sum(_active_expert_parameters(group, every_expert) for group in stack.groups),
         head_parameters=sum(tensor.parameters for tensor in head if len(tensor.shape) > 1),
         fixed_bytes=_stored_bytes(architecture, weights, [*dense, *after]),
         experts=tuple(_expert_groups(architecture, weights, stack, every_expert)),
@@ -122,10 +123,12 @@ def _head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
 
 
 def _product_elements(tensors: Iterable[tuple[Tensor, int]]) -> int:
+    """Return the elements of all weights that matrix products read."""
     return sum(tensor.size * count for tensor, count in tensors if tensor.role in _PRODUCTS)
 
 
-def _active_parameters(group: LayerGroup, every_expert: bool) -> float:
+def _active_expert_parameters(group: LayerGroup, every_expert: bool) -> float:
+    """Return the routed-expert parameters that one token uses in all layers of `group`."""
     moe = group.layer.feed_forward
     if not isinstance(moe, Moe):
         return 0.0
@@ -133,10 +136,12 @@ def _active_parameters(group: LayerGroup, every_expert: bool) -> float:
 
 
 def _expert_visits(moe: Moe, every_expert: bool) -> int:
+    """Return the experts that compute each token: `top_k`, or all if `every_expert` allows it and the model's code does so."""
     return moe.visits if every_expert else moe.top_k
 
 
 def _routed_parameters(layer: Layer) -> int:
+    """Return the number of parameters of a layer's routed experts."""
     return sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert")
 
 

@@ -69,7 +69,9 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
         _QUANTISED_SOURCE,
         parts=(
             TermPart(name="linear layers", bytes=stored, formula="Q × q / 8", source=SCHEMES[scheme_name].source),
-            TermPart(name="embedding and norms", bytes=kept, formula="(P − Q) × w", source=_QUANTISED_SOURCE),
+            TermPart(
+                name="unquantized embedding and norms", bytes=kept, formula="(P − Q) × w", source=_QUANTISED_SOURCE
+            ),
         ),
     )
 
@@ -140,7 +142,7 @@ def litgpt_loss_memory(outputs: StepOutputs) -> LossMemory:
     converted = size if size < _FP32 else 0
     symbols = (
         workload_symbol("T", outputs.tokens, "tokens"),
-        model_symbol("V", outputs.width, "width of the vocabulary"),
+        model_symbol("V", outputs.width, "logits per token: the vocabulary size"),
         library_symbol("w", converted, "bytes per logit before the cast to fp32"),
         library_symbol("C", part, "tokens per chunk"),
         library_symbol("s", copied, "bytes per logit in the copy without the last position"),
@@ -352,7 +354,7 @@ def _dequantized_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
         "n × (2 + w)",
         (
             model_symbol("n", elements, "elements of the largest multiplied matrix"),
-            format_symbol("w", size, "bytes per element of the other factor"),
+            format_symbol("w", size, "bytes per element of the copy, in the format of the other factor"),
         ),
         _DEQUANTISED,
     )

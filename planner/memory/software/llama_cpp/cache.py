@@ -141,7 +141,7 @@ def _state_term(setup: LlamaCppSetup, elements: int) -> Term:
         setup.slots * elements * _STATE_BYTES,
         "S × e × 4",
         (
-            workload_symbol("S", setup.slots, "slots, each with its own state"),
+            workload_symbol("S", setup.slots, "number of slots, each with its own state"),
             model_symbol("e", elements, "state elements of all layers on the card"),
         ),
         _STATE_SOURCE,

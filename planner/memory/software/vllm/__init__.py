@@ -22,7 +22,7 @@ _COUNTS_GRAPHS: Final = "0.33"
 share."""
 _OUTSIDE_PYTORCH: Final = 143 * MIB
 """Bytes outside PyTorch that start-up subtracts from the cache: 0.13 to 0.16 GiB in five logs (0.11 on H100)."""
-_AT_ONCE: Final = "sequences served at once, at most max_num_seqs"
+_AT_ONCE: Final = "number of concurrent sequences, at most max_num_seqs"
 _VOCABULARY: Final = 64
 """Multiple to which vLLM pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
 _PLUGINS: Final = {

@@ -74,7 +74,7 @@ def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
         (
             library_symbol("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
             model_symbol("a", per_token, "live numbers per token in the widest layer"),
-            library_symbol("w", setup.element, "bytes per number"),
+            library_symbol("w", setup.element, "bytes per element"),
         ),
         _FORWARD_SOURCE,
         certainty="assumed",
@@ -94,7 +94,7 @@ def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
             library_symbol("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
             library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
             model_symbol("h", architecture.hidden, "width of the residual stream"),
-            library_symbol("w", setup.element, "bytes per number"),
+            library_symbol("w", setup.element, "bytes per element"),
         ),
         _FORWARD_SOURCE,
         certainty="measured",
@@ -118,7 +118,7 @@ def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
         "n × V × k",
         (
             library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
-            model_symbol("V", width, "width of the output"),
+            model_symbol("V", width, "output width: logits per token"),
             library_symbol("k", per_logit, f"bytes per logit that the sampler of vLLM {setup.version} holds"),
         ),
         sampler.source,
@@ -139,7 +139,7 @@ def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
         "n × 4 × (V + V / 32) + G" if tables else "G",
         (
             library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
-            model_symbol("V", width, "width of the output"),
+            model_symbol("V", width, "output width: logits per token"),
             library_symbol("G", expected, "bytes of CUDA graphs"),
         ),
         f"{_TABLES_SOURCE}; {_GRAPHS_SOURCE}",

@@ -134,6 +134,7 @@ class EncoderFamily(NamedTuple):
 
 
 def _position_rows(fields: ConfigFields) -> int:
+    """Return the number of rows in the position embedding."""
     return fields.integer("max_position_embeddings", default=_MAX_POSITIONS)
 
 
@@ -249,6 +250,7 @@ def _deberta_embedding_tables(fields: ConfigFields, sizes: StackSizes) -> Tensor
 
 
 def _relative_position_rows(fields: ConfigFields) -> int:
+    """Return the number of rows in DeBERTa's table of relative positions."""
     buckets = fields.integer("position_buckets", default=-1, low=-1)
     if buckets > 0:
         return buckets

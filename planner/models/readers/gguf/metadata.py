@@ -146,4 +146,5 @@ class GgufMetadata:
         raise ModelFileError(self._place, f"{quoted_text(self._key(name))} {reason}", _HINT)
 
     def _key(self, name: str) -> str:
+        """Return the metadata key of the value `name`, with the architecture's prefix."""
         return name if name.startswith("general.") else f"{self.architecture}.{name}"

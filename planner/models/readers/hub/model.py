@@ -143,6 +143,7 @@ def _check_size(file: RemoteFile, limit: int) -> None:
 
 
 def _config_file(hub: HubSession, repository: Repository) -> RemoteFile:
+    """Return the remote config.json; a missing file is an error."""
     try:
         file = RemoteFile(hub, repository, _CONFIG)
     except HubError as error:

@@ -336,13 +336,13 @@ def _qwen_patch_tensors(fields: ConfigFields, sizes: StackSizes, *, bias: bool) 
     return conv("patch_embed.proj", sizes.hidden, channels, frames, side, side, bias=bias)
 
 
-def _qwen_merger_tensors(fields: ConfigFields, hidden: int, out: int, norm: Norm) -> Tensors:
+def _qwen_merger_tensors(fields: ConfigFields, hidden: int, out_features: int, norm: Norm) -> Tensors:
     """Return the tensors of Qwen's MLP that merges a square of patches into one token."""
     wide = hidden * fields.integer("spatial_merge_size", default=2) ** 2
     return (
         *norm_tensors("merger.ln_q", hidden, norm),
         *linear("merger.mlp.0", wide, wide, bias=True),
-        *linear("merger.mlp.2", out, wide, bias=True),
+        *linear("merger.mlp.2", out_features, wide, bias=True),
     )
 
 
