@@ -119,7 +119,7 @@ def all_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
 
 
 def _joined_test(tests: list[Test[AnyRecord]], *, decisive: bool) -> Test[AnyRecord]:
-    """Return a test that combines `tests`: `decisive` if any of them yields it, else None if any is unknown."""
+    """Return a test that combines `tests`: `decisive` if a test yields `decisive`, else None if a test is unknown."""
     if len(tests) == 1:
         return tests[0]
 
@@ -333,7 +333,7 @@ class _Parser(Generic[AnyRecord]):
         return known[name]
 
     def _parse_values(self, field: QueryField[AnyRecord]) -> frozenset[Value]:
-        """Consume a list of values in parentheses and return them."""
+        """Consume a list of values in parentheses and return the values."""
         if not self._take_text("("):
             raise self._expected_error("( and a list of values")
         values = {self._parse_value(field)}

@@ -94,7 +94,7 @@ def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
 
 
 def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
-    """Return the systems named `text`, else those named so apart from the memory size, else those that contain it.
+    """Return the systems named `text`, else those named so without memory size, else those whose name contains `text`.
 
     "DGX A100" returns both memory sizes and not the DGX Station; "DGX Station" returns all DGX Stations.
     """
@@ -112,7 +112,7 @@ def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
 
 
 def find_gpu_candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
-    """Return the accelerators whose name is `text` plus configuration words: "A100" returns all A100s.
+    """Return the accelerators with the name `text` plus configuration words: "A100" returns all A100s.
 
     Laptop parts and other models of the same number ("Ti", "SUPER") match only if `text` contains these words.
     """

@@ -76,7 +76,7 @@ class OwnHardware(Spec):
         return self
 
     def merged_with(self, newer: "OwnHardware") -> "OwnHardware":
-        """Return this hardware merged with `newer`, which takes precedence for cards and changes in both."""
+        """Return this hardware merged with `newer`, which wins where both have the same card or change."""
         cards = {card.id: card for card in (*self.cards, *newer.cards)}
         changes = {change.gpu: change for change in (*self.changes, *newer.changes)}
         return OwnHardware(cards=tuple(cards.values()), changes=tuple(changes.values()))
@@ -93,7 +93,7 @@ class OwnHardware(Spec):
         return next((change for change in self.changes if change.gpu == gpu_id), None)
 
     def with_change_replaced(self, gpu_id: str, change: CardChange | None) -> "OwnHardware":
-        """Return a copy in which `change` replaces the changes to the card `gpu_id`; None removes them."""
+        """Return a copy with `change` as the only change to the card `gpu_id`, or without changes to it for None."""
         others = tuple(each for each in self.changes if each.gpu != gpu_id)
         return OwnHardware(cards=self.cards, changes=others if change is None else (*others, change))
 

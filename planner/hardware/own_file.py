@@ -94,7 +94,7 @@ def _whole_file_content(content: object, today: date | None) -> object:
 
 
 def _with_user_figures_marked(content: object) -> object:
-    """Return the file content with the user's figures marked as `yours`; older files mark them as `measured`."""
+    """Return the file content with the user's figures marked `yours`; older files have the mark `measured`."""
     if isinstance(content, list):
         return [_with_user_figures_marked(each) for each in content]
     if not isinstance(content, dict):

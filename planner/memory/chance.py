@@ -35,7 +35,7 @@ _TAIL_SHARE: Final = 0.05
 
 
 class ByteInterval(NamedTuple):
-    """An uncertain size in bytes: 5 % of cases are below `low`, half are below `bytes`, 5 % are above `high`."""
+    """An uncertain size in bytes: 5 % of cases lie below `low`, half below `bytes`, and 5 % above `high`."""
 
     low: int
     bytes: int

@@ -42,7 +42,7 @@ class TermCorrection(Spec):
 
 
 class Correction(Spec):
-    """Corrections derived from one log, valid for one model type, task, program and card; plans store them."""
+    """Corrections of memory terms derived from one log, valid for one model type, task, program and card."""
 
     terms: tuple[TermCorrection, ...]
     gpu: str = Field(description="id of the card in the catalog")
@@ -72,7 +72,7 @@ class Correction(Spec):
 def applicable_corrections(
     corrections: tuple[Correction, ...], workload: Training | Inference, model_type: str, gpu: str | None
 ) -> tuple[Correction, ...]:
-    """Return those of `corrections` that were measured on `gpu` with this model type, program and task.
+    """Return the `corrections` that were measured on `gpu` with this model type, program and task.
 
     `workload` has its defaults filled in.
     """
@@ -158,7 +158,7 @@ def _change_text(item: TermCorrection) -> str:
 
 
 def _corrected_terms(terms: Iterable[Term | DeferredTerm], correction: Correction) -> Iterable[Term | DeferredTerm]:
-    """Yield `terms` with the bytes of `correction` added to those that it names."""
+    """Yield `terms`, with the correction's bytes added to the terms that `correction` names."""
     for item in terms:
         together = sum(change.correction_bytes(item.bytes) for change in correction.terms if change.term == item.name)
         added = max(together, -item.bytes)

@@ -13,7 +13,7 @@ _PASSES: Final = ("forward", "loss", "backward")
 
 
 class DeferredTerm(NamedTuple):
-    """A memory term whose formula is written on demand, since only the terms at the peak are shown."""
+    """A memory term with a formula that is written on demand, since only the terms at the peak are shown."""
 
     name: TermName
     bytes: int
@@ -95,7 +95,7 @@ class PeakNeed(NamedTuple):
 
 
 class PhaseSnapshots(NamedTuple):
-    """The snapshots of a run on one card in order of time, with facts that apply to all of them.
+    """The snapshots of a run on one card in order of time, with facts about the whole run.
 
     `dynamic` are the bytes allocated and freed in each step, `threads` the threads that launch matrix products,
     `host_bytes` the offloaded bytes, `pool` the cache with which an engine fills the card, `notes` the assumptions.

@@ -79,12 +79,12 @@ def _cast_parameters_in_layer(layer: Layer, roles: tuple[Role, ...]) -> int:
 
 
 def _cast_parameters(tensors: tuple[Tensor, ...], roles: tuple[Role, ...]) -> int:
-    """Return the parameters of those `tensors` whose role autocast casts."""
+    """Return the number of parameters in `tensors` with a role that autocast casts."""
     return sum(tensor.parameters for tensor in tensors if tensor.role in roles)
 
 
 def _token_embedding_parameters(architecture: Architecture) -> int:
-    """Return the parameters of the largest embedding table."""
+    """Return the number of parameters in the largest embedding table."""
     tables = (tensor for stack in architecture.stacks for tensor in stack.before if tensor.role == "embedding")
     return max((tensor.size for tensor in tables), default=0)
 
@@ -209,7 +209,7 @@ def _quantized_weights_term(architecture: Architecture, scheme: Scheme, kept_byt
 
 
 def _gguf_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
-    """Return the memory of weights as a GGUF file."""
+    """Return the memory of the weights stored as a GGUF file."""
     total = parameter_counts(architecture).total
     stored = file_bytes(architecture, scheme.name)
     return term(

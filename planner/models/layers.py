@@ -17,7 +17,7 @@ LossInput = Literal["fp32-copy", "logits", "biased-logits"]
 
 
 class Tensor(Spec):
-    """A parameter tensor, or several equal tensors such as those of experts."""
+    """A parameter tensor, or several equal parameter tensors such as one per expert."""
 
     name: str = Field(description="name in the checkpoint without the layer's prefix, such as self_attn.q_proj.weight")
     shape: tuple[int, ...]

@@ -60,7 +60,7 @@ def deferred_kv_cache_term(
     *,
     prefilling: bool = False,
 ) -> DeferredTerm | None:
-    """Return the same as `kv_cache_term`, but as a deferred term whose formula is written on demand."""
+    """Return the KV cache memory as `kv_cache_term` does, but as a deferred term that is written out on demand."""
     kinds = _equal_caches(architecture, tokens, encoder_tokens, prefilling=prefilling)
     if not kinds:
         return None

@@ -20,7 +20,7 @@ _HELD_SOURCE = "transformers 5.23 LlavaModel.forward and similar models: referen
 
 
 class VisionTerms(NamedTuple):
-    """Memory of a prompt's images: while the vision tower encodes them, and as encoded tokens afterwards."""
+    """Memory terms of a prompt's images: during encoding by the vision tower, and of the encoded image tokens."""
 
     tower: Term
     embedded: Term
@@ -161,7 +161,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
         ),
     ]
     if cached is not None:
-        step = _logits_term(architecture, batch, precision, every=False)
+        step = _logits_term(architecture, batch, precision, for_all_tokens=False)
         copies = _decode_copies_term(architecture, batch, context, precision, workload.attention)
         grown = _alive_terms(fixed, cached, copies, step)
         snapshots += [

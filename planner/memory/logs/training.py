@@ -72,7 +72,7 @@ def _torchtune_amount(counted: str, amount: PrintedAmount, line: LogLine) -> Log
 
 
 def _trainer_peak_amount(metrics: dict[str, tuple[PrintedAmount, LogLine]]) -> Iterator[LoggedAmount]:
-    """Yield the training peak from the Trainer's metrics: start, lasting growth, and peak above both."""
+    """Yield the training peak from the Trainer's metrics: memory before training, growth, and peak above both."""
     if all(name in metrics for name in _NEEDED):
         parts = [amount for name, (amount, _) in metrics.items() if name != "init_mem_gpu_peaked_delta"]
         total = PrintedAmount(*(sum(part) for part in zip(*parts, strict=True)))

@@ -89,7 +89,7 @@ class FsdpShares(NamedTuple):
 
 
 class FreedActivations(NamedTuple):
-    """Activation bytes that the backward pass frees: per layer, and `behind` the layers before it reaches the last one.
+    """Activation bytes that the backward pass frees: in each layer, and after the layers before reaching the last one.
 
     `norm` is the memory of a layer's first norm, which comes last, in addition to all gradients of that layer.
     """
@@ -251,7 +251,7 @@ def _gather_buffer(sharding: FsdpShares, name: str) -> Buffer:
 
 
 def _kept_layer_buffers(sharding: FsdpShares, layers: int) -> tuple[Buffer, ...]:
-    """Return name and bytes of `layers` layers that stay unsharded after their forward pass, if FSDP keeps them."""
+    """Return name and bytes of `layers` layers that FSDP keeps unsharded after the forward pass; empty if none."""
     if not sharding.keeps_units:
         return ()
     return (("layers that stay unsharded until their backward pass", layers * sharding.units.layer),)

@@ -35,7 +35,7 @@ class LoadedCards(NamedTuple):
     extra: ExtraMicroBatches = NO_EXTRA
 
     def need(self) -> PeakNeed:
-        """Return the peak memory that each of the cards needs, without the framework's overhead."""
+        """Return the peak memory need of one of these cards, without the framework's overhead."""
         return self.timeline.need(self.extra.bytes)
 
     def timeline_with_all_micro_batches(self) -> PhaseSnapshots:

@@ -62,7 +62,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
     def split_layers(
         self, architecture: Architecture, workload: WorkloadT, free_bytes: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
-        """Return the number of layers of each pipeline stage where the workload does not set them.
+        """Return the number of layers of each pipeline stage, by default for workloads that do not set the numbers.
 
         `free_bytes` is the free memory of each card, given if known and unequal.
         """

@@ -76,7 +76,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         return full_loss_memory(architecture, head, precision)
 
     def fused_loss_memory(self, head: OutputHead, input_bytes: int, trained_head_elements: int) -> LossMemory:
-        """Return the memory of a loss computed together with the head, `trained_head_elements` of which train."""
+        """Return the memory of a loss fused with a head of which `trained_head_elements` elements are trained."""
         return fused_linear_loss_memory(head, input_bytes, trained_head_elements)
 
     def layer_settings(self, workload: Training) -> LayerSettings:

@@ -59,7 +59,7 @@ def saved_outputs(
 
     **Formula**: w × (the widths of all products with a bias, and of the first, third, … without one) + w · q + 4 · a of
     fused attention; of eager attention w · a for each pair of positions; where every expert computes every token, the
-    batched products, too. An adapter adds two products behind that of its layer.
+    batched products, too. An adapter adds two products after that of its layer.
 
     **Source**: `OPERATORS`; `torch._functorch.partitioners.get_default_op_list().compute_intensive_ops`.
 
@@ -84,7 +84,7 @@ def without_core_attention(ledger: SavedPerToken, layer: Layer, settings: LayerS
     """Return `ledger`, the saved activations of a layer, without what Megatron recomputes in attention.
 
     **Source**: `CORE_ATTENTION`: queries, keys and values are the inputs of what is recomputed, and
-    attention's output is that of the projection behind it.
+    attention's output is that of the projection after it.
     """
     statistics = 0
     for mixer in (layer.mixer, layer.cross_attention):

@@ -40,7 +40,7 @@ def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Trainin
 
 
 def _remaining_casts(architecture: Architecture) -> AutocastCopies:
-    """Return autocast's copies that remain with fp8: those of head, routers and convolutions."""
+    """Return autocast's copies that remain with fp8: the copies of head, routers and convolutions."""
     beside, size = parameter_counts(architecture, in_fp8=True).cast, ELEMENT_BYTES["bf16"]
     behind = cast_terms(beside + head_matrix_elements(architecture), size)
     return AutocastCopies(behind, behind, cast_terms(beside, size), cast_terms(beside, size))

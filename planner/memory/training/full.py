@@ -119,7 +119,7 @@ def _decoder_gradient_count(architecture: Architecture) -> int:
 def _live_casts(
     counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
 ) -> AutocastCopies:
-    """Return autocast's live copies: all, or with checkpoints those of the head and of the recomputed layer."""
+    """Return autocast's live copies: all copies, or with checkpoints only those of head and recomputed layer."""
     if not precision.autocast:
         return AutocastCopies((), (), (), ())
     size = precision.compute_bytes

@@ -129,7 +129,7 @@ def soap_square_elements(tensor: Tensor) -> int:
 
 
 def soap_sides(tensor: Tensor) -> list[int]:
-    """Return the sides of `tensor` that SOAP preconditions, those up to 10,000 elements."""
+    """Return the sides of `tensor` that SOAP preconditions: sides of up to 10,000 elements."""
     return [side for side in tensor.shape if side <= _LARGEST_SOAP_SIDE] if len(tensor.shape) > 1 else []
 
 

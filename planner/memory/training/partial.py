@@ -162,7 +162,7 @@ def _gradient_count_before_first_layer(architecture: Architecture, tuning: Tunin
 
 
 class _AutocastElements(NamedTuple):
-    """Number of elements that autocast casts: in all layers, in the largest layer, behind the layers, in the head."""
+    """Number of elements that autocast casts: in all layers, in the largest layer, after the layers, in the head."""
 
     layers: int
     one_layer: int
@@ -234,7 +234,7 @@ def _autocast_parameters_in_layer(tuned: TunedLayers) -> int:
 
 
 def _unreached_projections(tuned: TunedLayers) -> tuple[int, ...]:
-    """Return the indices of projections whose input needs no gradient, in the first trained layer."""
+    """Return the indices of the first trained layer's projections whose input needs no gradient."""
     sites = projection_indices(tuned.layer, tuned.stack.hidden)
     mixer = (*sites.mixer_in, *sites.inner, *sites.mixer_out)
     if tuned.layer.parallel:
@@ -269,7 +269,7 @@ def _optional_dora_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term,
 
 
 def _partial_training_notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `notes`, and one more if routed experts get no adapters."""
+    """Return `notes`, plus a note if routed experts get no adapters."""
     experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
     if not (experts and workload.adapts):
         return notes

@@ -42,7 +42,7 @@ class _TrainingStep(NamedTuple):
         )
 
     def gradient_terms(self, parameters: int) -> list[Term]:
-        """Return the gradients of `parameters` parameters, empty if accumulated gradients include them."""
+        """Return the memory of `parameters` gradients as a term; empty if accumulated gradients include it."""
         return [] if self.accumulates else [gradients_term(parameters, self.setup.gradient_bytes)]
 
 

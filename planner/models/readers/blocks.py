@@ -66,7 +66,7 @@ def read_equal_head_sizes(
     heads: tuple[str, ...] = ("num_attention_heads",),
     layers: tuple[str, ...] = ("num_hidden_layers",),
 ) -> StackSizes:
-    """Read the dimensions of a stack with multi-head attention, whose heads divide the hidden width evenly.
+    """Read the dimensions of a stack with multi-head attention, where heads × head dimension is the hidden width.
 
     Raises:
         ModelFileError: If a field is missing or out of bounds, or the heads do not divide the hidden width.

@@ -18,7 +18,7 @@ _FOLDER: Final = "config-defaults"
 
 
 class ConfigDefaults(Spec):
-    """Defaults of one transformers configuration class, except those that readers know or derive."""
+    """Defaults of one transformers configuration class, without defaults that readers know or derive themselves."""
 
     id: str = Field(description="`model_type` of the configuration class")
     aliases: tuple[str, ...] = Field(default=(), description="`model_type` of further classes with the same defaults")

@@ -136,7 +136,7 @@ def _active_expert_parameters(group: LayerGroup, every_expert: bool) -> float:
 
 
 def _expert_visits(moe: Moe, every_expert: bool) -> int:
-    """Return the experts that compute each token: `top_k`, or all if `every_expert` allows it and the model's code does so."""
+    """Return the experts that compute each token: `top_k`, or all if the engine and the model's code compute all."""
     return moe.visits if every_expert else moe.top_k
 
 

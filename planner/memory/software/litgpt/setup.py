@@ -282,7 +282,7 @@ def _saved_activations(step: _LitGptStep) -> SavedActivations:
         (count, saved_by_block(layer, architecture.hidden, settings, reached))
         for layer, reached, count in _block_layers(step)
     )
-    behind = tokens * _bytes_behind_layers(step)
+    behind = tokens * _bytes_after_layers(step)
     blocks = [group.layer.feed_forward for group in architecture.main.groups]
     flight = max(_gradient_bytes_in_flight(block, settings) for block in blocks if isinstance(block, Mlp))
     flight += 2 * settings.stream * architecture.hidden
@@ -313,7 +313,7 @@ def _gradient_bytes_in_flight(block: Mlp, settings: BlockSettings) -> int:
     return settings.computed * block.intermediate * (3 if block.gated else 2)
 
 
-def _bytes_behind_layers(step: _LitGptStep) -> int:
+def _bytes_after_layers(step: _LitGptStep) -> int:
     """Return the bytes saved per token by the last norm, and by the head if trained or adapted."""
     settings, hidden = step.settings, step.architecture.hidden
     norm = litgpt_norm_bytes(step.architecture.main.groups[0].layer.norm, hidden, settings)

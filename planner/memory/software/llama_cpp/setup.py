@@ -25,7 +25,7 @@ _MICRO_BATCH: Final = 512
 
 
 class LlamaCppSetup(NamedTuple):
-    """Resolved settings of llama.cpp, such as slots and cells; `cells` is per cache, of which there are `streams`."""
+    """Resolved settings of llama.cpp, such as slots; there are `streams` caches with `cells` cells each."""
 
     slots: int
     streams: int

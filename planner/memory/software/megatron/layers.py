@@ -53,7 +53,7 @@ def saved_by_megatron(
     With full checkpointing each layer saves its input only; with selective checkpointing the scores of attention are
     recomputed, one layer at a time.
 
-    **Formula**: Σ over layers of the ledger; behind them the last norm's input and output.
+    **Formula**: Σ over layers of the ledger; after the layers the last norm's input and output.
     """
     layers = _equal_layers(architecture, length, precision, attention)
     edges = _edge_bytes(architecture, sequences, length, precision)

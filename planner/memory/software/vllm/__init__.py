@@ -102,7 +102,7 @@ class Vllm(ServingMemory):
         return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
 
     def vocabulary_multiple(self, tensor: int) -> int:
-        """Return the multiple to which each of `tensor` cards rounds up its vocabulary rows: 64 / tensor, or 1."""
+        """Return the multiple to which each tensor-parallel card rounds up its vocabulary rows: 64 / `tensor`, or 1."""
         return 1 if _VOCABULARY % tensor else _VOCABULARY // tensor
 
     def split_layers(
@@ -128,7 +128,7 @@ SERVING: Final = Vllm()
 
 
 def even_layers(layers: int, stages: int) -> tuple[int, ...]:
-    """Return the number of layers on each of `stages` pipeline stages, as even as vLLM splits `layers`.
+    """Return the number of layers on each of `stages` pipeline stages, split as evenly as vLLM does.
 
     **Formula**: as even as possible; the remainder goes to the stages before the last, from the back.
 
@@ -150,7 +150,7 @@ def _cuda_reasons(workload: Inference, gpu: Gpu) -> tuple[str, ...]:
 
 
 def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Term | None:
-    """Return the memory of `count` cache pages for each of `sequences` sequences, None without pages."""
+    """Return the memory of `count` cache pages per sequence for `sequences` sequences, None without pages."""
     if not count:
         return None
     return term(

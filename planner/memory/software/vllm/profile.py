@@ -127,7 +127,7 @@ def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
 
 
 def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
-    """Return the memory of the sampler's penalty tables (0.33) and the CUDA graphs, None without both."""
+    """Return the memory of the sampler's penalty tables (0.33) and CUDA graphs, None if there are neither."""
     width = output_width(architecture)
     tables = setup.sequences * _FLOAT * (width + ceil_div(width, _INT32_BITS)) if setup.version == "0.33" else 0
     expected, least, most = _GRAPHS if setup.graphs else (0, 0, 0)

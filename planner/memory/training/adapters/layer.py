@@ -232,7 +232,7 @@ def last_projection_input_bytes(layer: Layer, hidden: int, settings: LayerSettin
 def saved_by_tuned_layer(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, masked: bool = False
 ) -> SavedPerToken:
-    """Return the activation bytes saved by one `layer` with `settings`, of which `tuning` is trained.
+    """Return the activation bytes saved by one `layer` that is trained as `tuning` states.
 
     **Formula** (bf16, RMSNorm, gated MLP, flash; LoRA on all linears, fp32 adapters, autocast): 18h + 6q + 4kv + 8i +
     4a + 8 + 7 · 2r bytes per token: norms 2 · (4h + 4), copies 5 · 2h + 2q + 2i, attention 4q + 4kv + 4a, feed-forward
@@ -256,7 +256,7 @@ def saved_by_tuned_layer(
 
 
 def adapter_bytes(settings: LayerSettings, layer: Layer, tuning: LayerTuning) -> int:
-    """Return the bytes per token that adapters save besides their input: A's output; with DoRA also both results.
+    """Return the bytes per token that adapters save besides their input: output of A; with DoRA also both products.
 
     **Formula**: r for each adapted layer; DoRA out · (projected + result of B) more, since their magnitudes are
     trained. **Source**: `peft.tuners.lora.dora.DoraLinearLayer.forward`.

@@ -160,7 +160,7 @@ def saved_by_tuned_network(
     length: int,
     checkpoints: Checkpoints,
 ) -> SavedActivations:
-    """Return the activations saved by a forward pass if only the tensors in `tuning` are trained."""
+    """Return the activations saved by a forward pass of a network whose trained tensors are those in `tuning`."""
     stacks: list[SavedByStack] = []
     tokens = 0
     for stack in trained_stacks(architecture):
@@ -207,7 +207,7 @@ def _saved_outside_layers(
     checkpointed, starts = checkpoints.kind != "none", tuning.starts_before
     norm = _edge_norm_bytes(stack, settings, trained=tuning.whole)
     before = norm * sum([1 for tensor in stack.before if is_norm(tensor, stack.hidden)]) if starts else 0
-    behind = every * _bytes_behind_layers(architecture, stack, tuning, settings) // shards
+    behind = every * _bytes_after_layers(architecture, stack, tuning, settings) // shards
     kept = SavedBytes(
         norms=every * before // shards + behind,
         scores=shared_score_bytes(
@@ -284,14 +284,14 @@ def _kept_embedding_copies(stack: Stack) -> int:
 
 
 def _edge_norm_bytes(stack: Stack, settings: LayerSettings, *, trained: bool) -> int:
-    """Return the bytes per token saved by a norm before or behind the layers."""
+    """Return the bytes per token saved by a norm before or after the layers."""
     return norm_saved_bytes(
         stack.groups[0].layer.norm, stack.hidden, settings.formats.stream, settings, trained=trained
     )
 
 
-def _bytes_behind_layers(architecture: Architecture, stack: Stack, tuning: Tuning, settings: LayerSettings) -> int:
-    """Return the bytes per token saved behind the last layer: norms, tuned projections, input of the head."""
+def _bytes_after_layers(architecture: Architecture, stack: Stack, tuning: Tuning, settings: LayerSettings) -> int:
+    """Return the bytes per token saved after the last layer: norms, tuned projections, input of the head."""
     formats = settings.formats
     head = ReaderCounts(trained=1) if tuning.head == "trained" else ReaderCounts(frozen=1)
     statuses = dict(tuning.behind)

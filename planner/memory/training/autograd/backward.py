@@ -9,7 +9,7 @@ from planner.memory.training.autograd.layer import (
     feed_forward_norm_and_readers_bytes,
     freed_bytes_before_experts,
     mixer_output_width,
-    norm_bytes_behind_blocks,
+    norm_bytes_after_blocks,
     saved_by_layer,
 )
 from planner.memory.training.saved import BackwardPoint, SavedPerToken
@@ -40,7 +40,7 @@ def backward_points(
     **Formula**: in the feed-forward block w · n · i + r · h: the gradients of its n branches (two where a gate or
     an activation computed step by step creates them) and of its last projection; before that, where experts'
     outputs are weighted, 3 · k · h · w for what k experts put out; in the scores of attention 3 · a · s · f, with f
-    bytes of the softmax, less everything behind attention, which is freed by then. Once a checkpointed layer has been
+    bytes of the softmax, less everything after attention, which is freed by then. Once a checkpointed layer has been
     computed again, its output and that of its last block, the stream beside it and the gradient: 3 · r · h + w · h.
 
     **Source**: torch/csrc/autograd/FunctionsManual.cpp; aten/src/ATen/native/cuda/SoftMax.cu
@@ -90,7 +90,7 @@ def _score_gradient_bytes(
 
 def _freed_before_attention(layer: Layer, hidden: int, ledger: SavedPerToken, precision: Precision) -> int:
     """Return the saved bytes per token that are freed before the backward pass reaches attention."""
-    norms = feed_forward_norm_and_readers_bytes(layer, hidden, precision) + norm_bytes_behind_blocks(
+    norms = feed_forward_norm_and_readers_bytes(layer, hidden, precision) + norm_bytes_after_blocks(
         layer, hidden, precision
     )
     return ledger.feed_forward + norms + precision.compute_bytes * mixer_output_width(layer.mixer)

@@ -127,13 +127,13 @@ def shared_score_bytes(
 
 @lru_cache(maxsize=512)
 def _bytes_outside_layers(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
-    """Return the bytes per token saved before the layers, and behind them.
+    """Return the bytes per token that a stack saves before its layers, and after its layers.
 
     The first norms' output is counted with the layer that reads it.
     """
     own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
     before = sum(own for tensor in stack.before if is_norm(tensor, stack.hidden))
-    return before + _stem_bytes(stack, precision), _bytes_behind_layers(stack, architecture, precision, own)
+    return before + _stem_bytes(stack, precision), _bytes_after_layers(stack, architecture, precision, own)
 
 
 def _stem_bytes(stack: Stack, precision: Precision) -> int:
@@ -160,10 +160,10 @@ def first_checkpoint_bytes(stack: Stack, precision: Precision) -> int:
     return 0 if kept else precision.residual_bytes * stack.hidden
 
 
-def _bytes_behind_layers(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
-    """Return the bytes per token saved behind the last layer: norms, projections, input of the head.
+def _bytes_after_layers(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
+    """Return the bytes per token saved after the last layer: norms, projections, input of the head.
 
-    A projection's output is saved for its activation, its input unless a norm behind the layers saves it as its
+    A projection's output is saved for its activation, its input unless a norm after the layers saves it as its
     output. An encoder's output is also the model's own and stays in the stream's format.
     """
     is_output = architecture.kind == "encoder-decoder" and stack is not architecture.main
