@@ -4,6 +4,7 @@ from functools import partial
 from typing import Final
 
 from planner.cost.energy import Region
+from planner.cost.estimate import CostEstimate
 from planner.cost.figure import Figure
 from planner.cost.terms import CostTerms
 from planner.gui.cost.questions import YES_OR_NO, MoneyQuestions
@@ -51,14 +52,18 @@ class BuyQuestions(MoneyQuestions):
         self._set_default("buy.tariff_usd_per_kwh", None if tariff is None else tariff.value)
         super().refresh()
 
-    def show_card_price(self, usd: float | None) -> None:
-        """Show the catalog's price of a card as the placeholder of the empty field."""
-        self._set_default("buy.card_price_usd", usd)
+    def show_prices(self, estimate: CostEstimate | None) -> None:
+        """Show the assumed prices of a card and of a server as the placeholders of the empty fields."""
+        own = estimate.result.own if estimate else None
+        bought = {} if own is None else {term.name: term.usd for term in own.upfront}
+        for path, name in (("buy.card_price_usd", "cards"), ("buy.server_price_usd", "servers")):
+            count = _piece_count(estimate, name)
+            self._set_default(path, bought[name] / count if name in bought and count else None, "not used")
 
-    def _set_default(self, path: str, value: float | None) -> None:
+    def _set_default(self, path: str, value: float | None, without_value: str = fmt.UNKNOWN) -> None:
         field = self.field(path)
         if isinstance(field, DecimalField):
-            field.set_placeholder("unknown" if value is None else fmt.plain(value))
+            field.set_placeholder(without_value if value is None else fmt.plain(value))
 
     def _ask_location_figure(
         self, form: LabelledForm, name: str, label: str, ends: tuple[float, float], hint: str, scale: float = 1.0
@@ -73,9 +78,9 @@ class BuyQuestions(MoneyQuestions):
         hint = "Their price is not counted again: what remains is their electricity."
         self.ask_choice(form, "buy.owned", "I own the cards", YES_OR_NO, hint)
         hint = "Your price of one card."
-        self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "catalog price")
+        self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "from the catalog")
         hint = "Price of a server with its cards; replaces the price of the cards."
-        self.ask_number(form, "buy.server_price_usd", "Server price, $", (0.01, 1e8), hint, "unknown")
+        self.ask_number(form, "buy.server_price_usd", "Server price, $", (0.01, 1e8), hint, "from the catalog")
         self.add_section("Owning", form, _location_summary, opened=True)
 
     def _add_infrastructure(self, form: LabelledForm) -> None:
@@ -148,6 +153,12 @@ def _tariffs_text(region: Region) -> str:
         f"{region.carbon_grams_per_kwh.value:,.0f} g CO₂ per kWh" if region.carbon_grams_per_kwh else "",
     )
     return ", ".join(filter(None, parts)) or fmt.UNKNOWN
+
+
+def _piece_count(estimate: CostEstimate | None, name: str) -> int | None:
+    """Return the number of cards or servers that are bought, or None if it is unknown."""
+    machines = estimate.result.machines if estimate else None
+    return None if machines is None else machines.cards if name == "cards" else machines.owned
 
 
 def _location_summary(terms: CostTerms) -> str:

@@ -109,7 +109,7 @@ class CostTab(QuestionTab):
         self.answer.show_view(decision_view(self.cost, evaluation, self.workspace.catalog, self._today()))
         if self.cost.estimate is None:
             self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
-        self.controls.buy.show_card_price(_card_price(estimate))
+        self.controls.buy.show_prices(estimate)
         self._show_pinned(evaluation)
         self._show_advice(evaluation)
         self._show_evidence(None if self.cost.blocked else estimate)
@@ -166,7 +166,7 @@ class CostTab(QuestionTab):
     def _show_advice(self, evaluation: Evaluation) -> None:
         """Show what would make a plan fit that does not, instead of what it would cost."""
         blocked = self.cost.blocked
-        helps = blocked is not None and blocked.code != "speed-unknown"
+        helps = blocked is not None and blocked.code == "does-not-fit"
         self.advice.setVisible(helps)
         if helps:
             self.advice.set_evaluation(evaluation)
@@ -292,10 +292,3 @@ class CostTab(QuestionTab):
         below = QWidget()
         in_row((self.swings, 1), (self.figures, 1), owner=below, spacing=space.large)
         return below
-
-
-def _card_price(estimate: CostEstimate | None) -> float | None:
-    """Return the assumed price of one card, or None if cards are not bought one by one."""
-    own = estimate.result.own if estimate else None
-    cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
-    return cards / own.count if own and cards else None
