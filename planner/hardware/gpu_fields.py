@@ -61,7 +61,7 @@ _TOKENS: Final = "cost per million tokens of the plan's job, to compare cards th
 GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
     field.name: field
     for field in (
-        _OF.text("name", "Name", "as sold", lambda gpu: gpu.name),
+        _OF.text("name", "Name", "product name as sold", lambda gpu: gpu.name),
         _OF.text("vendor", "Vendor", _VENDORS, lambda gpu: gpu.vendor),
         _OF.text("segment", "Segment", _SEGMENTS, lambda gpu: gpu.segment),
         _OF.text(
@@ -87,7 +87,7 @@ GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
         _OF.number("fp16_dense", "FP16", "TFLOPS", "dense FP16 rate", _rate_reader("fp16"), TERA),
         _OF.number("fp8_dense", "FP8", "TFLOPS", "dense FP8 rate", _rate_reader("fp8"), TERA),
         _OF.number("int8_dense", "INT8", "TOPS", "dense INT8 rate", _rate_reader("int8"), TERA),
-        _OF.number("power", "Power", "W", "board power", lambda gpu: gpu.board_power_watts),
+        _OF.number("power", "Power", "W", "board power of the card", lambda gpu: gpu.board_power_watts),
         _OF.number("price", "Launch price", "USD", "list price at launch", lambda gpu: gpu.launch_price_usd),
         QueryField("compute_capability", "Capability", "", _CAPABILITY, "version", _compute_capability),
         *(_OF.price(word, title, said) for word, (title, said) in PRICE_FIELDS.items()),

@@ -32,7 +32,7 @@ def _bandwidth_gb_per_s(machine: EquippedSystem) -> float | None:
 SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
     field.name: field
     for field in (
-        _OF.text("name", "Name", "as sold", lambda machine: machine.system.name),
+        _OF.text("name", "Name", "product name as sold", lambda machine: machine.system.name),
         _OF.text(
             "vendor",
             "Vendor",

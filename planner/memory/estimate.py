@@ -275,7 +275,7 @@ def fits_on(
 
 
 def _expected_need_bytes(cards_and_need: tuple[LoadedCards, PeakNeed]) -> int:
-    """Return the expected peak need in bytes from a pair of cards and need."""
+    """Return the expected peak memory need in bytes from a pair of cards and their need."""
     return cards_and_need[1].held.bytes
 
 

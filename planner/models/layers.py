@@ -73,7 +73,9 @@ class Attention(Spec):
         default=False, description="whether one projection's output is split into views for q, k and v"
     )
     rotary: bool = True
-    dropout: float = Field(default=0.0, ge=0, lt=1, description="dropout of the attention probabilities in training")
+    dropout: float = Field(
+        default=0.0, ge=0, lt=1, description="dropout probability of the attention weights in training"
+    )
     kv_shared: bool = Field(
         default=False,
         description="whether the layer reuses an earlier layer's keys and values, without a KV cache of its own",
@@ -178,7 +180,9 @@ class Mlp(Spec):
     gated: bool
     activation: Activation = "silu"
     fused_gate_up: bool = Field(default=False, description="whether gate and up projection are fused into one")
-    dropout: float = Field(default=0.0, ge=0, lt=1, description="dropout of the activated inner width in training (T5)")
+    dropout: float = Field(
+        default=0.0, ge=0, lt=1, description="dropout probability of the feed-forward activations in training (T5)"
+    )
 
 
 class Moe(Spec):
@@ -223,7 +227,9 @@ class Layer(Spec):
         default=False,
         description="whether norms follow the blocks, which read the residual stream directly (BERT, OLMo 2)",
     )
-    hidden_dropout: float = Field(default=0.0, ge=0, lt=1, description="dropout of each block's output in training")
+    hidden_dropout: float = Field(
+        default=0.0, ge=0, lt=1, description="dropout probability of each block's output in training"
+    )
     scaled: bool = Field(
         default=False, description="whether each block's output is multiplied by a learned vector (DINOv2, BEiT)"
     )

@@ -1,4 +1,4 @@
-"""Time of a network from counts of operations, output elements of products, and operator launches.
+"""Time of a network from counts of operations, output elements of matrix products, and operator launches.
 
 These counts exist for convolutional networks and any other traced module.
 """
@@ -96,7 +96,7 @@ class OperationCounts(NamedTuple):
     trains: bool = False
 
     def training_step_counts(self) -> "OperationCounts":
-        """Return the counts of a whole training step from those of a forward pass."""
+        """Return the counts of a training step, derived from these counts of a forward pass."""
         return self._replace(flops=_BACKWARD * self.flops, elements=_BACKWARD * self.elements, trains=True)
 
 

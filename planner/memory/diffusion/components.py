@@ -129,7 +129,9 @@ def pipeline_weights_term(
         "Σ P × w",
         (
             model_symbol("P", parameters, "parameters of the components on the card"),
-            format_symbol("w", round(total / max(parameters, 1), 4), "average bytes on the card per parameter"),
+            format_symbol(
+                "w", round(total / max(parameters, 1), 4), "average number of bytes per parameter on the card"
+            ),
         ),
         _SOURCE if offload == "none" else f"{_SOURCE}; {_OFFLOADED}",
         parts=tuple(parts),

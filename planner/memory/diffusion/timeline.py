@@ -90,7 +90,7 @@ def diffusion_timeline(architecture: Architecture, workload: Inference) -> Phase
 def _component_snapshot(
     stored: StoredComponent, components: tuple[StoredComponent, ...], run: DiffusionRun, workload: Inference
 ) -> Snapshot:
-    """Return the moment when one component of the pipeline runs."""
+    """Return the memory snapshot while one component of the pipeline runs."""
     more = upcast_bytes(stored, workload)
     weights = pipeline_weights_term(components, stored, workload.diffusion.offload, more)
     network = stored.component.network

@@ -15,7 +15,7 @@ from planner.models.architecture import Architecture
 from planner.models.images import embeds_images, image_elements, image_patches, image_tokens
 from planner.workload.workload import Inference
 
-_TOWER_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
+_TOWER_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
 _HELD_SOURCE = "transformers 5.23 LlavaModel.forward and similar models: references to image_features and inputs_embeds"
 
 
@@ -107,7 +107,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
     )
 
 
-_SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
+_SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
 _MANY_TOKENS = 256
 _GROWING = (
     "Each new token reallocates every layer's KV cache, a little larger: PyTorch's allocator keeps freed caches until "

@@ -128,7 +128,7 @@ def fsdp_snapshots(
 
 
 def _last_layer_forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
-    """Return the moment when the forward pass has just gathered the last layer's parameters."""
+    """Return the memory snapshot when the forward pass has just gathered the last layer's parameters."""
     held = [item for item in _short_lived_terms(snapshot) if item.name != "logits"]
     gathered = (
         _gather_buffer(sharding, "unsharded parameters of the last layer"),
@@ -140,7 +140,7 @@ def _last_layer_forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Sn
 
 
 def _forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
-    """Return a moment of the forward pass or the loss under FSDP."""
+    """Return a memory snapshot of the forward pass or the loss under FSDP."""
     head_gradient_bytes = _gradient_bytes(snapshot)
     # The backward pass gathers the last layer again as it starts, unless it was not freed.
     is_gathered = snapshot.name == "forward" or not sharding.keeps_units
@@ -157,7 +157,7 @@ def _forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
 def _layer_backward_snapshots(
     head: Snapshot, last: Snapshot, first: Snapshot, sharding: FsdpShares, freed: FreedActivations
 ) -> Iterator[Snapshot]:
-    """Yield the moments of the backward pass at the head, in the last layers and in the first layers."""
+    """Yield the memory snapshots of the backward pass at the head, in the last layers and in the first layers."""
     units, depth = sharding.units, sharding.counts.layers
     of_head = _gradient_bytes(head)
     in_layer = min(max(_gradient_bytes(last) - of_head, 0), units.layer_gradients)
@@ -202,7 +202,7 @@ def _terms_with_more_activations(short_lived: list[AnyTerm], more: int) -> list[
 
 
 def _edge_backward_snapshots(end: Snapshot, sharding: FsdpShares) -> Iterator[Snapshot]:
-    """Yield the last moments of the backward pass, in which gradients of embedding and head are reduced."""
+    """Yield the backward pass's last snapshots, in which gradients of embedding and head are reduced."""
     units, depth = sharding.units, sharding.counts.layers
     gradients = ("gradients of embeddings and head, not reduced yet", units.edge_gradients)
     reducing = ("gradients of the first layer, being reduced", units.layer_reduced)
@@ -223,7 +223,7 @@ def _sharded_snapshot(
     parts: tuple[Buffer, ...],
     where: str = "",
 ) -> Snapshot:
-    """Return a moment of the backward pass with the gradients of `reduced` layers and the buffers `parts`."""
+    """Return a backward-pass snapshot with the gradients of `reduced` layers and the buffers `parts`."""
     held = [
         *sharding.persistent,
         *sharding.layer_gradient_terms(reduced),
@@ -234,7 +234,7 @@ def _sharded_snapshot(
 
 
 def _step_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
-    """Return the moment of the optimizer step under FSDP."""
+    """Return the memory snapshot of the optimizer step under FSDP."""
     others = [item for item in _short_lived_terms(snapshot) if item.name != "communication"]
     held = [*sharding.persistent, *sharding.all_gradient_terms(), *others, sharding.communication()]
     return Snapshot("step", held, snapshot.explanation)

@@ -68,7 +68,7 @@ def saved_outputs(
     """
     if isinstance(layer.mixer, StateMixer) or isinstance(layer.second_mixer, StateMixer):
         reason = "selective activation checkpointing of state-space layers cannot be estimated"
-        raise SpecError("activation_checkpointing", reason, "Choose full or none.")
+        raise SpecError("activation_checkpointing", reason, "Choose full or no activation checkpointing.")
     size = settings.formats.computed
     per_token = size * _saved_product_width(layer, tuning, settings) + _expert_output_bytes(
         layer.feed_forward, hidden, size

@@ -76,7 +76,7 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
 
 
 def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
-    """Return the moments at the end of the forward pass and at the loss, with all activations saved."""
+    """Return the memory snapshots at the end of the forward pass and at the loss, with all activations saved."""
     setup, losses = step.setup, step.losses
     kept: list[Term | DeferredTerm] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
     gradients = step.gradient_terms(losses.head_gradient) if losses.head_gradient else []
@@ -98,7 +98,7 @@ def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
 
 
 def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
-    """Return the moments of the backward pass from head to embedding, as gradients replace activations."""
+    """Return the memory snapshots of the backward pass from head to embedding, as gradients replace activations."""
     setup, saved, losses = step.setup, step.setup.saved, step.losses
     gradients = setup.gradients
     snapshots = [
@@ -160,7 +160,7 @@ def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
 
 
 def _optimizer_step_snapshots(step: _TrainingStep, all_gradients: Term) -> list[Snapshot]:
-    """Return the moment of gradient clipping, if enabled, and that of the optimizer's update."""
+    """Return the memory snapshots of gradient clipping, if enabled, and of the optimizer's update."""
     workload, setup = step.workload, step.setup
     alive: list[Term] = [*step.persistent, *([] if step.accumulates else [all_gradients])]
     beside = step_term(setup.trained, workload.optimizer, workload.optimizer_step or "fused", setup.state_bytes)

@@ -58,7 +58,7 @@ def _computation_terms(step: TrainingStep) -> Iterator[TimeTerm]:
     backward_cost = workload_symbol(
         "w",
         1 + step.batch.weight_gradient_share,
-        "cost of the backward pass in forward passes: gradients of inputs, and of trained weights",
+        "cost of the backward pass in units of the forward pass: gradients of inputs and of trained weights",
     )
     yield _products_term(step, micro_batches, backward_cost)
     yield _attention_term(step, micro_batches)
@@ -124,7 +124,7 @@ def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
             ),
             model_symbol("K", batch.kept_bytes, "bytes saved by the forward pass"),
             library_symbol("p", passes.moves_per_byte, "number of times that each saved byte is moved"),
-            workload_symbol("C", batch.cast_bytes, "bytes of weights cast for the pass"),
+            workload_symbol("C", batch.cast_bytes, "bytes of weights that autocast casts for one pass"),
             *_memory_symbols(rates),
         ),
         _ELEMENTS + CLASSES_SOURCE,

@@ -26,11 +26,11 @@ _AT_ONCE: Final = "number of concurrent sequences, at most max_num_seqs"
 _VOCABULARY: Final = 64
 """Multiple to which vLLM pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
 _PLUGINS: Final = {
-    "Google": "TPUs run vLLM through a plugin of its own, whose memory this estimate does not describe",
-    "AWS": "Trainium runs vLLM through a plugin of its own, whose memory this estimate does not describe",
+    "Google": "TPUs run vLLM through a separate plugin, whose memory use this estimate does not describe",
+    "AWS": "Trainium runs vLLM through a separate plugin, whose memory use this estimate does not describe",
     "Apple": "Apple GPUs run vLLM through the plugin vllm-metal, whose memory this estimate does not describe",
 }
-_GAUDI: Final = "Gaudi runs vLLM through a plugin of its own, whose memory this estimate does not describe"
+_GAUDI: Final = "Gaudi runs vLLM through a separate plugin, whose memory use this estimate does not describe"
 _ROCM_FAMILIES: Final = ("CDNA2", "CDNA3", "CDNA4", "CDNA5", "RDNA3", "RDNA4")
 _LEAST_CAPABILITY: Final = {"0.33": 7.5, "0.19": 7.0, "0.11": 7.0}
 _BFLOAT16_CAPABILITY: Final = 8.0
@@ -43,7 +43,7 @@ class Vllm(ServingMemory):
         "vLLM splits the layers evenly, regardless of the cards' memory (override with VLLM_PP_LAYER_PARTITION)."
     )
     communicator_bytes = int((2.07 - 0.25) * GIB), int((2.13 - 0.25) * GIB)
-    communicator_source = "llm-d-planner logs of vLLM on H100: 0.25 GiB beside PyTorch on 1 card, 2.07 on 2, 2.13 on 4"
+    communicator_source = "llm-d-planner logs of vLLM on H100: outside PyTorch 0.25 GiB on 1 card, 2.07 GiB on 2 cards, 2.13 GiB on 4 cards"
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of `workload` (defaults filled in) on a card of `card_class`.

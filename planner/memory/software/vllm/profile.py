@@ -43,7 +43,7 @@ _SAMPLERS: Final[dict[VllmVersion, _SamplerBytes]] = {
         "8, and cub's second buffers 12",
     ),
 }
-_FORWARD_SOURCE: Final = "vLLM 0.33 model_executor: tensors alive at once in a layer, the widest block deciding"
+_FORWARD_SOURCE: Final = "vLLM 0.33 model_executor: tensors alive at once in a layer, in its widest block"
 _TABLES_SOURCE: Final = (
     "vLLM 0.33 v1/worker/gpu/sample/penalties.py: counts (int32) and a mask of one bit for each token of the vocabulary"
 )

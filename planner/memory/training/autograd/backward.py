@@ -66,7 +66,7 @@ def backward_points(
 
 
 def _feed_forward_point(size_bytes: int, block: Mlp | Moe | None, gradients: int) -> BackwardPoint:
-    """Return a moment of the backward pass with the parameters that have gradients by then."""
+    """Return a peak candidate of the backward pass: `size_bytes`, and the parameters with gradients by then."""
     return BackwardPoint(size_bytes, gradients, 0 if isinstance(block, Moe) else gradients)
 
 

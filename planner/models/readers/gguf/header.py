@@ -32,7 +32,7 @@ class HeaderCursor:
 
     @property
     def position(self) -> int:
-        """Return the position in the file in bytes."""
+        """Return the cursor's offset in the file in bytes."""
         return self._at
 
     @property

@@ -130,7 +130,7 @@ class RemoteFile:
 
     @property
     def place(self) -> str:
-        """Return the names of model and file, for messages."""
+        """Return the model's and the file's name, for messages."""
         return f"{self._repository.title}: {self._file}"
 
     @property
