@@ -209,20 +209,22 @@ def _diffusion_transformer_term(network: DiffusionTransformer, run: DiffusionRun
     return _activations_term(ByteRange(whole, whole, whole), formula, tuple(symbols), _BLOCK_SOURCE)
 
 
-def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, size: int, workload: Inference) -> Term:
+def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, element_bytes: int, workload: Inference) -> Term:
     settings = workload.diffusion
     side = decoder.sample_size // decoder.scale
     tiled = settings.vae_tiling and max(run.height, run.width) > side
     height, width = (min(run.height, side), min(run.width, side)) if tiled else (run.height, run.width)
     images = 1 if settings.vae_slicing else run.images
-    low, likely, high = (images * decoder_elements(decoder, height, width, copies) * size for copies in range(3))
+    low, likely, high = (
+        images * decoder_elements(decoder, height, width, copies) * element_bytes for copies in range(3)
+    )
     symbols = (
         workload_symbol("B", images, "number of images decoded at once"),
         workload_symbol("n", height * width * decoder.scale**2, "pixels of an image, or of a tile with tiled decoding"),
         model_symbol(
-            "c", round(likely / (images * height * width * decoder.scale**2 * size)), "live channels per pixel"
+            "c", round(likely / (images * height * width * decoder.scale**2 * element_bytes)), "live channels per pixel"
         ),
-        library_symbol("w", size, "bytes per element"),
+        library_symbol("w", element_bytes, "bytes per element"),
     )
     return _activations_term(
         ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}"

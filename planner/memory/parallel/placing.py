@@ -94,7 +94,7 @@ def layers_by_free_memory(
     program: SoftwareMemory[Any],
     cards: tuple[CardGroup, ...],
     pipeline_cards: list[CardGroup],
-    size: int,
+    cards_per_stage: int,
 ) -> tuple[int, ...]:
     """Return the number of layers of each stage, set by the free memory of unequal cards; empty for equal cards.
 
@@ -106,7 +106,7 @@ def layers_by_free_memory(
     from planner.memory.parallel.ranks import layers_of_stages  # most commands are about one card
 
     free = [max(own.usable.bytes - workload.other_processes_bytes, 1) if own.usable else 1 for own in pipeline_cards]
-    least = tuple(min(free[start : start + size]) for start in range(0, len(free), size))
+    least = tuple(min(free[start : start + cards_per_stage]) for start in range(0, len(free), cards_per_stage))
     return layers_of_stages(architecture, workload, program, least)
 
 

@@ -68,7 +68,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
         """
 
     @abstractmethod
-    def groups(self, parallel: Parallel) -> dict[str, int]:
+    def communication_group_sizes(self, parallel: Parallel) -> dict[str, int]:
         """Return the number of cards in each communication group (NCCL communicator) of a card, by group name."""
 
     def communicators(self, workload: WorkloadT) -> tuple[TermPart, ...]:
@@ -82,7 +82,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
         """
         of_two, of_more = self.communicator_bytes
         communicator_parts = []
-        for name, size in self.groups(workload.parallel).items():
+        for name, size in self.communication_group_sizes(workload.parallel).items():
             if size > 1:
                 held, title = (of_two if size == 2 else of_more), f"NCCL communicator, {size:,} cards ({name})"
                 communicator_parts.append(
@@ -98,7 +98,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
 class ServingMemory(SoftwareMemory[Inference]):
     """Memory behavior of a program that serves requests."""
 
-    def groups(self, parallel: Parallel) -> dict[str, int]:
+    def communication_group_sizes(self, parallel: Parallel) -> dict[str, int]:
         """Return the cards of each communication group within one replica; serving replicas do not communicate."""
         return {"tensor": parallel.tensor, "expert": parallel.expert, "context": parallel.context}
 

@@ -49,13 +49,13 @@ class TrainingMemory(SoftwareMemory[Training]):
         """
         if workload.compute == "fp8":
             return with_fp8(self.setup(architecture, as_sixteen_bit_workload(workload)), architecture, workload)
-        notes = self.differences(architecture)
+        notes = self.differences_from_transformers(architecture)
         if self._trains_all_by_pytorch(workload):
             return full_setup(architecture, workload, self.loss_memory, notes)
         settings, checkpoints = self.layer_settings(workload), self.checkpoints(workload)
         return partial_setup(architecture, workload, settings, checkpoints, self.loss_memory, notes)
 
-    def differences(self, _architecture: Architecture) -> tuple[str, ...]:
+    def differences_from_transformers(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return notes on how the program's memory use differs from transformers, one sentence each."""
         return ()
 
@@ -113,7 +113,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         """Return the number of layers of each stage, as even as possible regardless of the cards' memory."""
         return stage_layers(architecture.depth, workload.parallel.pipeline)
 
-    def groups(self, parallel: Parallel) -> dict[str, int]:
+    def communication_group_sizes(self, parallel: Parallel) -> dict[str, int]:
         """Return the number of cards per communication group: gradients, partial sums, sequence parts, experts."""
         return {
             "data": parallel.state_shards,

@@ -32,7 +32,7 @@ class Unsloth(TrainingMemory):
 
     fused = FusedKernels(norms=True, gates=True, adapters=True)
 
-    def differences(self, _architecture: Architecture) -> tuple[str, ...]:
+    def differences_from_transformers(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return notes on how Unsloth's memory use differs from transformers."""
         return (
             "Modeled on Unsloth 2026.8.19 with unsloth_zoo ce232d6: norms and gates like Liger's, adapters that save "

@@ -128,14 +128,14 @@ def _matrices_in_order(layer: Layer, tuning: LayerTuning) -> list[tuple[Tensor, 
     return found
 
 
-def _expert_output_bytes(block: object, hidden: int, size: int) -> int:
+def _expert_output_bytes(block: object, hidden: int, element_bytes: int) -> int:
     """Return the bytes per token saved by experts: routed indices and weights, outputs of batched products."""
     if not isinstance(block, Moe):
         return 0
     chosen = (STATISTIC + INDEX) * block.top_k
     if not block.every_expert:
         return chosen
-    return chosen + size * block.visits * (block.intermediate * (2 if block.gated else 1) + hidden)
+    return chosen + element_bytes * block.visits * (block.intermediate * (2 if block.gated else 1) + hidden)
 
 
 def _attention_output_bytes(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> tuple[int, int]:

@@ -69,9 +69,14 @@ def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int)
     )
 
 
-def _state_bytes(state: OptimizerState, tensor: Tensor, size: int) -> int:
+def _state_bytes(state: OptimizerState, tensor: Tensor, parameter_bytes: int) -> int:
     """Return the bytes of one optimizer state for `tensor`."""
-    return sum([count * _UNITS[unit](tensor, size) * (each or size) for count, unit, each in state.amounts])
+    return sum(
+        [
+            count * _UNITS[unit](tensor, parameter_bytes) * (each or parameter_bytes)
+            for count, unit, each in state.amounts
+        ]
+    )
 
 
 def parameter_count(trained: Trained) -> int:
@@ -104,13 +109,13 @@ def _rows_and_columns(tensor: Tensor) -> int:
     return prod(tensor.shape[:-2]) * (tensor.shape[-2] + tensor.shape[-1])
 
 
-def galore_projection_elements(tensor: Tensor, size: int) -> int:
+def galore_projection_elements(tensor: Tensor, parameter_bytes: int) -> int:
     """Return the number of elements that GaLore's projection matrix for `tensor` keeps alive.
 
     In fp32 the projection is a view into the singular vectors, which keeps all of them.
     """
     smaller = min(tensor.shape)
-    return smaller * smaller if size == 4 else smaller * galore_rank(tensor)
+    return smaller * smaller if parameter_bytes == 4 else smaller * galore_rank(tensor)
 
 
 def galore_rank(tensor: Tensor) -> int:
@@ -118,7 +123,7 @@ def galore_rank(tensor: Tensor) -> int:
     return min(GALORE_RANK, *tensor.shape)
 
 
-def projected_gradient_elements(tensor: Tensor, _size: int) -> int:
+def projected_gradient_elements(tensor: Tensor, _parameter_bytes: int) -> int:
     """Return the number of elements of a gradient after GaLore's projection."""
     return max(tensor.shape) * galore_rank(tensor)
 

@@ -72,8 +72,8 @@ def dora_workspace_terms(adapted: tuple[Tensor, ...], read_bytes: int, input_byt
 
 
 @lru_cache(maxsize=256)
-def dequantized_projection_terms(architecture: Architecture, size: int, source: str) -> tuple[Term, ...]:
-    """Return the memory of the largest quantized projection, dequantized to `size` bytes per element.
+def dequantized_projection_terms(architecture: Architecture, element_bytes: int, source: str) -> tuple[Term, ...]:
+    """Return the memory of the largest quantized projection, dequantized to `element_bytes` bytes per element.
 
     **Formula**: out · in · w.
     """
@@ -88,11 +88,11 @@ def dequantized_projection_terms(architecture: Architecture, size: int, source: 
         return ()
     largest = measured_term(
         "temporaries",
-        max(matrices) * size,
+        max(matrices) * element_bytes,
         "n × w",
         (
             model_symbol("n", max(matrices), "elements of the largest projection"),
-            format_symbol("w", size, "bytes per element once dequantized"),
+            format_symbol("w", element_bytes, "bytes per element once dequantized"),
         ),
         source,
     )

@@ -279,7 +279,7 @@ class LayerStyle(NamedTuple):
     dropout: DropoutSource = 0.0
     cross: AttentionStyle | None = None
 
-    def layer(
+    def build_layer(
         self,
         fields: ConfigFields,
         sizes: StackSizes,

@@ -76,9 +76,9 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
     )
 
 
-def _parameter_bytes_symbol(size: int) -> Symbol:
+def _parameter_bytes_symbol(parameter_bytes: int) -> Symbol:
     """Return the formula symbol for the bytes of an unquantized parameter."""
-    return format_symbol("w", size, "bytes per unquantized parameter")
+    return format_symbol("w", parameter_bytes, "bytes per unquantized parameter")
 
 
 def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> tuple[int, int]:

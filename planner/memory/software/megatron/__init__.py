@@ -93,7 +93,7 @@ class Megatron(TrainingMemory):
 TRAINING: Final = Megatron()
 
 
-def _loss_memory(architecture: Architecture, workload: Training, size: int) -> LossMemory:
+def _loss_memory(architecture: Architecture, workload: Training, element_bytes: int) -> LossMemory:
     """Return the memory of the logits at the loss: an fp32 copy that becomes the gradient, then its 16-bit cast."""
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
     outputs, width = workload.micro_batch * tokens, output_width(architecture)
@@ -109,8 +109,8 @@ def _loss_memory(architecture: Architecture, workload: Training, size: int) -> L
             partial(_written_logits_term, outputs, width, per_logit),
         )
 
-    both = deferred_logits(size + _FP32)
-    return LossMemory(both, both, deferred_logits(size), deferred_logits(0), _LOSS)
+    both = deferred_logits(element_bytes + _FP32)
+    return LossMemory(both, both, deferred_logits(element_bytes), deferred_logits(0), _LOSS)
 
 
 def _written_logits_term(outputs: int, width: int, per_logit: int) -> Term:

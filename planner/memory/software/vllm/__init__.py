@@ -43,7 +43,9 @@ class Vllm(ServingMemory):
         "vLLM splits the layers evenly, regardless of the cards' memory (override with VLLM_PP_LAYER_PARTITION)."
     )
     communicator_bytes = int((2.07 - 0.25) * GIB), int((2.13 - 0.25) * GIB)
-    communicator_source = "llm-d-planner logs of vLLM on H100: outside PyTorch 0.25 GiB on 1 card, 2.07 GiB on 2 cards, 2.13 GiB on 4 cards"
+    communicator_source = (
+        "llm-d-planner logs of vLLM on H100: outside PyTorch 0.25 GiB on 1 card, 2.07 GiB on 2 cards and 2.13 GiB on 4"
+    )
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of `workload` (defaults filled in) on a card of `card_class`.

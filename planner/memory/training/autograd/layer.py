@@ -296,14 +296,14 @@ def position_bias_bytes(mixer: object, precision: Precision, kind: AttentionKind
     return mixer.heads * precision.compute_bytes
 
 
-def _grouped_norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
+def _grouped_norm_bytes(norm: Norm, width: int, element_bytes: int, groups: int = 1) -> int:
     """Return the bytes per token saved by a norm of `groups` vectors with `width` elements in total."""
     if norm.native:
-        read = 4 if norm.upcast else size
+        read = 4 if norm.upcast else element_bytes
         return read * width + STATISTIC * groups * (2 if norm.kind == "layer" else 1)
     centred = 4 if norm.kind == "layer" else 0
-    scaled = size if norm.keeps_input and size < 4 else 0
-    return (4 + centred + scaled + (4 if norm.fp32_product else size)) * width + STATISTIC * groups
+    scaled = element_bytes if norm.keeps_input and element_bytes < 4 else 0
+    return (4 + centred + scaled + (4 if norm.fp32_product else element_bytes)) * width + STATISTIC * groups
 
 
 def _qk_norm_bytes(norm: Norm, mixer: Attention, precision: Precision) -> int:

@@ -20,7 +20,7 @@ def _text_tower(fields: ConfigFields, style: LayerStyle, after: Tensors = ()) ->
     return Stack(
         name="encoder",
         hidden=sizes.hidden,
-        groups=repeat_layer(style.layer(fields, sizes), sizes.layers),
+        groups=repeat_layer(style.build_layer(fields, sizes), sizes.layers),
         before=(
             *embedding("embeddings.token_embedding", fields.integer("vocab_size"), sizes.hidden),
             *embedding("embeddings.position_embedding", rows, sizes.hidden),
