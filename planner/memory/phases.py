@@ -55,7 +55,7 @@ class Snapshot:
 
 
 class PagePool(NamedTuple):
-    """A paged KV cache that fills the memory that remains of the engine's share of the card.
+    """A paged KV cache that takes the rest of the engine's share of the card's memory.
 
     `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`; `other_bytes` is all memory
     other than the cache.

@@ -235,8 +235,8 @@ ISOLATED_MATRIX_SHARES: Final[Mapping[tuple[MatrixFamily, InputBits], float]] = 
 achievable matmul FLOPS; the median of several cards) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000,
 NVFP4)."""
 TRAINING_FRACTION: Final = 0.75
-"""Rate of matrix products in training relative to their rate in isolation: 0.60 to 0.95 on cards with measurements of
-both rates in 16 and 8 bits."""
+"""Rate of matrix products in training relative to their rate in isolation: the ratio is 0.60 to 0.95 on cards on which
+both rates were measured in 16 and 8 bits."""
 _SIMILAR_FAMILY: Final[Mapping[MatrixFamily, MatrixFamily]] = {
     "Turing half rate": "Ampere GDDR",
     "Ampere GDDR": "Ada",

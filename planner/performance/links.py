@@ -39,13 +39,14 @@ _PCIE_SHARES: Final = (0.63, 0.41, 0.40)
 _COPY_SHARE: Final = 0.8
 """Share of the PCIe bandwidth that copies from and to pinned memory reach (NVIDIA bandwidthTest: 25 of 31.5 GB/s)."""
 _HOP_SECONDS: Final = {"nvlink": 3e-6, "xgmi": 3e-6, "nvlink-pair": 5e-6, "pcie": 10e-6}
-"""Latency per hop of a ring in seconds: small messages on 2 to 8 cards take 5 to 26 µs over NVLink, 70 or more over
-PCIe."""
+"""Latency per hop of a ring in seconds: small messages on 2 to 8 cards take 5 to 26 µs over NVLink, and 70 µs or more
+over PCIe."""
 _NETWORK_HOP_SECONDS: Final = 10e-6
 """Latency from one node to another in seconds (aiconfigurator 095f58a, point to point)."""
 NETWORK_SHARE: Final = 0.6
-"""Assumed share of the network bandwidth that collectives reach: 0.90 in Calculon's model (caa4b11), but 92 GB/s of all
-ports of a node with 4 GiB messages in ml-engineering 744d01e, and 17.5 over two DGX A100 in Vidur 7d47513."""
+"""Assumed share of the network bandwidth that collectives reach: 0.90 in Calculon's model (caa4b11), but measured are
+92 GB/s over all ports of a node with 4 GiB messages (ml-engineering 744d01e), and 17.5 GB/s over two DGX A100 (Vidur
+7d47513)."""
 _NODE_CARDS: Final = 8
 """Number of cards in a vendor's reference machine (HGX, DGX, OAM baseboards)."""
 _RACK_CARDS: Final = {"gb200-186gb": 72, "gb300-288gb": 72}
@@ -59,7 +60,8 @@ _PORT_BYTES_PER_S: Final = (
     ("Ampere", 25e9),
     ("Volta", 6.25e9),
 )
-"""Network bandwidth per card in vendors' reference machines: 50 Gbit/s in DGX-1, 200 in DGX A100, then 400 and 800."""
+"""Network bandwidth per card in vendors' reference machines: 50 Gbit/s in DGX-1, 200 Gbit/s in DGX A100, later 400 and
+800 Gbit/s."""
 _WORKSTATION_PORT_BYTES_PER_S: Final = 1.25e9
 """Bandwidth of 10 Gbit Ethernet, which the cards of a workstation share."""
 
@@ -82,7 +84,7 @@ class Links(NamedTuple):
     source: str
 
     def bus_bytes_per_s(self, cards: int, *, gathers: bool = False) -> float:
-        """Return the bus bandwidth of a ring collective over `cards`, which fill one node before the next.
+        """Return the bus bandwidth of a ring collective over `cards` cards, which fill one node before the next.
 
         **Formula**: within a node as measured; over several nodes the slower of that and the ports of a node's cards.
 

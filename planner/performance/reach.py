@@ -24,7 +24,8 @@ OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
 _FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
 """Fraction of multiprocessors on cut-down cards; each multiprocessor has a limited number of reads in flight.
 
-**Source**: the H20 has 78 of the 132 of an H100, and reads no faster than that share of an H100 (QwenLM/Qwen3@7a2f61f).
+**Source**: the H20 has 78 of the H100's 132 multiprocessors, and reads no faster than that share of the H100's
+bandwidth (QwenLM/Qwen3@7a2f61f).
 """
 _UNCUT_CARD_BANDWIDTH: Final = 3.35e12
 """Memory bandwidth of the H100 in bytes per second; the H20 is its cut-down version."""
@@ -77,7 +78,7 @@ def memory_class(gpu: Gpu) -> MemoryClass:
 
 
 def kernel_width(weights: str) -> Width:
-    """Return the width class of the kernels that read weights in the format `weights`."""
+    """Return the width class (16, 8 or 4 bits, or 4-bit floats) of kernels that read weights in the format `weights`."""
     if weights == AS_STORED or weights not in SCHEMES:
         return "4"
     scheme = SCHEMES[weights]

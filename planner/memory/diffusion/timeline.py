@@ -28,8 +28,8 @@ from planner.workload.workload import Inference
 _TEXT_SOURCE: Final = "transformers 5.23 modules: the tensors alive at once inside one layer of the encoder"
 _BLOCK_SOURCE: Final = "diffusers 0.40 modules: the tensors that the code still refers to, block by block"
 _LAYOUT_SOURCE: Final = (
-    "cuDNN's tensor-core kernels read channels last, and PyTorch hands it channels first: its workspace holds a copy "
-    "of the input; at least none, at most one of the output too"
+    "cuDNN's tensor-core kernels read channels-last tensors, and PyTorch passes channels-first ones: cuDNN's workspace "
+    "holds a copy of the input; lower bound: no copy; upper bound: also a copy of the output"
 )
 _TOLERANCE: Final = 0.05
 """Tolerance for other library versions, equal to that of formulas checked against traces."""

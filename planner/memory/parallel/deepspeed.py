@@ -41,7 +41,7 @@ _REPLACED: Final[frozenset[TermName]] = frozenset(
 
 
 class ZeroMemory(NamedTuple):
-    """Unsharded memory terms and parameter counts of a network trained under ZeRO at `stage`.
+    """Memory terms and parameter counts of a network before sharding by ZeRO, and the ZeRO `stage`.
 
     `weights` and `gradients` are those of the 16-bit (or fp32) network, `states` the optimizer's states and `master`
     the fp32 parameters, None where the network itself is in fp32; `size` is the bytes of a parameter as computed,

@@ -232,5 +232,5 @@ def _buffer_part(name: str, size: int, formula: str, source: str) -> TermPart:
 
 
 def _without_loss(timeline: PhaseSnapshots) -> PhaseSnapshots:
-    """Return `timeline` without the loss phase, for a pipeline stage that has no head."""
+    """Return `timeline` without the loss phase, for a pipeline stage without an output head."""
     return timeline._replace(snapshots=tuple([snapshot for snapshot in timeline.snapshots if snapshot.name != "loss"]))

@@ -12,7 +12,7 @@ from planner.performance.training.step import OverlappedTransfer, TrainingStep
 
 _PRODUCTS: Final = "Kaplan et al. 2020, arXiv 2001.08361 §2.1; shares of the dense rate: "
 _ATTENTION: Final = "Dao 2023, arXiv 2307.08691 §4.1; shares of the dense rate: "
-_ELEMENTS: Final = "the bytes that operators keep, checked against traces (tests/memory); passes over them: "
+_ELEMENTS: Final = "bytes that operators save, checked against traces (tests/memory); passes over these bytes: "
 _RECOMPUTED: Final = (
     "Korthikanti et al. 2022, arXiv 2205.05198; measured × 1.15 to × 1.27 (torchtitan, torchtune) where a whole pass "
     "more were × 1.33"
@@ -196,7 +196,7 @@ def _dequantization_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
             card_symbol("B", step.rates.bandwidth, "memory bandwidth, bytes/s"),
             library_symbol("δ", DEQUANTISED_SHARE, "share of the memory bandwidth that unpacking reaches"),
         ),
-        "Lightning-AI/litgpt 2685705, tutorials/resource-tables.md: NF4 beside bf16, 3 and 7 and 13 billion parameters",
+        "Lightning-AI/litgpt 2685705, tutorials/resource-tables.md: NF4 compared with bf16 at 3, 7 and 13 billion parameters",
     )
 
 

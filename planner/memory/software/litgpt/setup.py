@@ -100,7 +100,7 @@ CHUNK: Final = 128
 _FP32: Final = 4
 _SOURCE: Final = (
     "lightning/fabric HalfPrecision.convert_output and BitsandbytesPrecision.convert_output: logits become fp32; "
-    "litgpt/utils.py chunked_cross_entropy; the training loop's `logits` still names those of the step before"
+    "litgpt/utils.py chunked_cross_entropy; the training loop's `logits` still refers to those of the previous step"
 )
 _WHOLE_BACKWARD: Final = "the derivative of the loss is complete for all logits before the head's backward pass starts"
 

@@ -86,7 +86,7 @@ def adapter_settings(lora: Lora, formats: Formats) -> AdapterSettings:
 
 
 class SavedInput(NamedTuple):
-    """Bytes per element of one tensor saved for the projections that read it: itself, copies, adapters' copies.
+    """Bytes per element saved of one tensor that projections read: the tensor, its copies, and adapters' copies.
 
     `whole` are those of the tensor itself, without copies.
     """

@@ -120,7 +120,7 @@ _TOWERS: Final = ("vision", "audio")
 
 
 class TunedLayers(NamedTuple):
-    """A number of equal layers that are trained alike and that a gradient reaches."""
+    """A number of equal layers with the same trained tensors, which a gradient reaches."""
 
     stack: Stack
     layer: Layer
@@ -298,7 +298,7 @@ def _tune_stack(
 
 
 def _groups_in_order(stack: Stack, one_by_one: bool) -> Iterator[tuple[LayerGroup, int, int]]:
-    """Yield groups of layers with index and count: each layer alone where its index matters."""
+    """Yield layer groups with index and count; a layer alone where patterns name single layers."""
     if not one_by_one:
         yield from ((group, group.places[0] if group.places else 0, group.count) for group in stack.groups)
         return
