@@ -78,7 +78,7 @@ def memory_class(gpu: Gpu) -> MemoryClass:
 
 
 def kernel_width(weights: str) -> Width:
-    """Return the width class (16, 8 or 4 bits, or 4-bit floats) of kernels that read weights in the format `weights`."""
+    """Return the width class (16, 8 or 4 bits, or 4-bit floats) of kernels that read weights stored as `weights`."""
     if weights == AS_STORED or weights not in SCHEMES:
         return "4"
     scheme = SCHEMES[weights]

@@ -15,7 +15,7 @@ _MATRICES: Final = ("linear",)
 _SOURCE: Final = "every tensor of each component, counted from its configuration"
 _STORED: Final = "the headers of the component's safetensors files"
 _OFFLOADED: Final = (
-    "accelerate cpu_offload_with_hook: each component offloads the previous component when it starts; cpu_offload loads the "
+    "accelerate cpu_offload_with_hook: each component offloads the previous one at its start; cpu_offload loads the "
     "parameters of one module at a time"
 )
 

@@ -98,7 +98,7 @@ def layers_by_device_map(
 
 @lru_cache(maxsize=256)
 def _module_bytes(architecture: Architecture, weights: str) -> tuple[tuple[int, bool], ...]:
-    """Return the size in bytes of each module that is placed as a whole, in order, and whether the module is a layer."""
+    """Return the size in bytes of each module that is placed as a whole, in order, and whether it is a layer."""
     main = architecture.main
     plain = 4 if weights in ("fp32", "F32") else 2
     # Towers are placed first, and schemes quantize only tensors inside the layers.

@@ -14,8 +14,8 @@ _PRODUCTS: Final = "Kaplan et al. 2020, arXiv 2001.08361 §2.1; shares of the de
 _ATTENTION: Final = "Dao 2023, arXiv 2307.08691 §4.1; shares of the dense rate: "
 _ELEMENTS: Final = "bytes that operators save, checked against traces (tests/memory); passes over these bytes: "
 _RECOMPUTED: Final = (
-    "Korthikanti et al. 2022, arXiv 2205.05198; measured × 1.15 to × 1.27 (torchtitan, torchtune) where a whole pass "
-    "more were × 1.33"
+    "Korthikanti et al. 2022, arXiv 2205.05198; measured steps are 1.15 to 1.27 times as long (torchtitan, "
+    "torchtune), and would be 1.33 times as long with a whole additional pass"
 )
 _LOADED: Final = "the loading rate in the plan's settings"
 _BOUNDS: Final[dict[Bound, tuple[TimeTermName, ...]]] = {
@@ -196,7 +196,7 @@ def _dequantization_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
             card_symbol("B", step.rates.bandwidth, "memory bandwidth, bytes/s"),
             library_symbol("δ", DEQUANTISED_SHARE, "share of the memory bandwidth that unpacking reaches"),
         ),
-        "Lightning-AI/litgpt 2685705, tutorials/resource-tables.md: NF4 compared with bf16 at 3, 7 and 13 billion parameters",
+        "Lightning-AI/litgpt 2685705, resource-tables.md: NF4 compared with bf16 at 3, 7 and 13 billion parameters",
     )
 
 
