@@ -101,7 +101,7 @@ def _sums_per_device(buffers: list[LoggedAmount]) -> list[LoggedAmount]:
 
 
 def _sum_of_amounts(first: LoggedAmount, second: LoggedAmount) -> LoggedAmount:
-    """Return the first amount with the bytes of the second added."""
+    """Return the memory amount `first` with the bytes of `second` added."""
     return first.evolve(
         bytes=first.bytes + second.bytes,
         low_bytes=first.low_bytes + second.low_bytes,

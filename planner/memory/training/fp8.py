@@ -82,7 +82,7 @@ def fp8_cast_terms(architecture: Architecture, workload: Training, *, backward: 
 
 @lru_cache(maxsize=256)
 def _linear_shapes(architecture: Architecture) -> frozenset[tuple[int, int]]:
-    """Return the shapes (outputs, inputs) of the linear layers inside the network."""
+    """Return the distinct shapes (outputs, inputs) of the network's linear layers, without the head."""
     groups = (group for stack in architecture.stacks for group in stack.groups)
     return frozenset(
         (tensor.shape[0], tensor.shape[1])

@@ -100,7 +100,7 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
 
 
 def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> LossMemory:
-    """Return the memory of torchtune's loss, computed in `chunks` that save their log-probabilities.
+    """Return the memory of torchtune's loss, computed in `chunks` chunks that each save their log-probabilities.
 
     **Formula**: in c parts T · V · (4 + (w + 4) / c) when the loss is computed, then T · V · (4 + 8 / c), or a part
     later with gradients of the head, of `gradient_bytes` an element.

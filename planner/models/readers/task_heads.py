@@ -87,7 +87,7 @@ class EncoderHeads(NamedTuple):
     pretraining: Callable[[ConfigFields, int, TaskHead], TaskHeads] | None = None
 
     def heads_by_task(self, fields: ConfigFields, hidden: int) -> TaskHeads:
-        """Return the task heads of this family by task."""
+        """Return all task heads of this encoder family, by task."""
         width = fields.integer("embedding_size", default=hidden) if self.narrow else hidden
         pooled = fields.integer(self.pooler_width, default=hidden) if self.pooler_width else hidden
         projection, norm = self.transform

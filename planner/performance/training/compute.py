@@ -40,7 +40,7 @@ _BYTES: Final[dict[InputBits, float]] = {"32": 4, "19": 4, "16": 2, "8": 2, "4":
 
 
 class CardRates(NamedTuple):
-    """Dense rates and bandwidth of a card, and the shares that each kind of work reaches.
+    """Dense rates and memory bandwidth of a card, and the share of them that each kind of work achieves.
 
     `narrow` is the rate of products inside layers, `matrix` that of attention and the head; `memory` what element-wise
     operations reach of `bandwidth`; `source` names the measurements that the shares are fitted to.

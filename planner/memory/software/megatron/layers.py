@@ -85,7 +85,7 @@ def _layer_input_bytes(layers: _EqualLayers, sequences: int, precision: Precisio
 def _equal_layers(
     architecture: Architecture, length: int, precision: Precision, attention: AttentionKind
 ) -> list[_EqualLayers]:
-    """Return the layers of all stacks, grouped by equality, with the activations that each saves."""
+    """Return groups of equal layers in all stacks, each with the activation bytes that one of its layers saves."""
     layer_groups, source = [], 0
     for stack in trained_stacks(architecture):
         tokens = stack_token_count(stack, length)

@@ -155,18 +155,18 @@ def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
 
 @lru_cache(maxsize=256)
 def _widest_layer_elements(architecture: Architecture) -> int:
-    """Return the live elements per token in the widest layer."""
+    """Return the elements per token alive at once in the layer that needs most."""
     return max(_layer_elements(group.layer, architecture.hidden) for group in architecture.main.groups)
 
 
 def _layer_elements(layer: Layer, hidden: int) -> int:
-    """Return the live elements per token in one layer, two hidden widths included."""
+    """Return the elements per token alive at once in one layer, two hidden widths included."""
     mixed = max(_mixer_elements(mixer) for mixer in (layer.mixer, layer.second_mixer))
     return 2 * hidden + max(mixed, _feed_forward_elements(layer.feed_forward, hidden))
 
 
 def _mixer_elements(mixer: object) -> int:
-    """Return the live elements per token in a mixer."""
+    """Return the elements per token alive at once in a mixer such as attention."""
     if isinstance(mixer, Attention):
         return 2 * mixer.q_dim + 2 * mixer.kv_dim
     if isinstance(mixer, LatentAttention):
@@ -177,7 +177,7 @@ def _mixer_elements(mixer: object) -> int:
 
 
 def _feed_forward_elements(block: Mlp | Moe | None, hidden: int) -> int:
-    """Return the live elements per token in a feed-forward block."""
+    """Return the elements per token alive at once in a feed-forward block."""
     if isinstance(block, Moe):
         wide = (2 if block.gated else 1) * block.intermediate
         routed = block.top_k * (max(wide, hidden) + max(block.intermediate, 0)) + hidden + block.experts

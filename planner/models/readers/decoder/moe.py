@@ -172,7 +172,7 @@ def _with_weightless_qk_norm(block: MixerBlock) -> MixerBlock:
 
 
 def _llama4_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
-    """Return Llama 4's attention of every layer; query and key norms without weights go with rotary embedding."""
+    """Return Llama 4's attention of every layer; layers with rotary embedding norm queries and keys without weights."""
     mixers = attention_blocks(fields, sizes, style)
     return transform_blocks(mixers, _with_weightless_qk_norm) if fields.flag("use_qk_norm", default=True) else mixers
 
