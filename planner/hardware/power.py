@@ -108,7 +108,7 @@ def wall_figures(
 
 
 def smallest_circuit(watts: float) -> Circuit:
-    """Return the smallest circuit for a continuous load of `watts`, or the largest one if a single circuit is too small."""
+    """Return the smallest circuit for a continuous load of `watts`, or the largest if a single circuit is too small."""
     by_size = sorted(CIRCUITS.values(), key=lambda circuit: circuit.continuous_watts)
     return next((circuit for circuit in by_size if circuit.continuous_watts >= watts), by_size[-1])
 
