@@ -9,7 +9,7 @@ from typing import TypeVar
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import EquippedSystem, System
-from planner.hardware.usable import UsableMemory, UsableShares, measured_shares, usable_memory
+from planner.hardware.usable import MemoryLosses, UsableMemory, measured_memory_losses, usable_memory
 from planner.records import read_records
 
 _Record = TypeVar("_Record", Gpu, System)
@@ -41,7 +41,7 @@ class HardwareCatalog:
     def usable_memory(self, gpu: Gpu) -> UsableMemory | None:
         """Return the usable memory of one device of `gpu`, or None if it can be neither looked up nor estimated."""
         if gpu not in self._usable_memory_by_gpu:
-            self._usable_memory_by_gpu[gpu] = usable_memory(gpu, self.usable_shares)
+            self._usable_memory_by_gpu[gpu] = usable_memory(gpu, self.memory_losses)
         return self._usable_memory_by_gpu[gpu]
 
     def machine(self, system: System) -> EquippedSystem:
@@ -58,9 +58,9 @@ class HardwareCatalog:
         return tuple(map(self.machine, self.systems))
 
     @cached_property
-    def usable_shares(self) -> UsableShares:
+    def memory_losses(self) -> MemoryLosses:
         """Return the memory losses of measured cards by family, the basis of estimates for unmeasured cards."""
-        return measured_shares(self.gpus)
+        return measured_memory_losses(self.gpus)
 
     @cached_property
     def _usable_memory_by_gpu(self) -> dict[Gpu, UsableMemory | None]:

@@ -103,6 +103,7 @@ class DerivedFigure:
 
 
 def _operand_text(name: str | None, gpu: Gpu, price_usd: float | None, price_name: str) -> tuple[str, str | None]:
+    """Return an operand's name, and its value with unit as text or None if unknown."""
     if name is None:
         return price_name, None if price_usd is None else f"{price_usd:,.0f} USD"
     value = INPUTS[name](gpu)

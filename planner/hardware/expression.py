@@ -30,21 +30,21 @@ def _lowercase_reader(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, Quer
     if field.kind not in ("text", "version"):
         return field.read
 
-    def lowered(record: AnyRecord, context: QueryContext) -> Value:
+    def read_lowercase(record: AnyRecord, context: QueryContext) -> Value:
         value = field.read(record, context)
         return value.lower() if isinstance(value, str) else value
 
-    return lowered
+    return read_lowercase
 
 
 def flag_test(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
     """Return a test that is true for records whose flag `field` is true."""
 
-    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+    def is_true(record: AnyRecord, context: QueryContext) -> bool | None:
         value = field.read(record, context)
         return None if value is None else value is True
 
-    return test
+    return is_true
 
 
 def equality_test(
@@ -53,11 +53,11 @@ def equality_test(
     """Return a test that compares `field` with `wanted_value` by the operator `holds`: equal or not equal."""
     read = _lowercase_reader(field)
 
-    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+    def compares_equal(record: AnyRecord, context: QueryContext) -> bool | None:
         value = read(record, context)
         return None if value is None else holds(value, wanted_value)
 
-    return test
+    return compares_equal
 
 
 def ordering_test(
@@ -69,37 +69,37 @@ def ordering_test(
     """
     read, kind = field.read, type(wanted_value)
 
-    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+    def is_in_order(record: AnyRecord, context: QueryContext) -> bool | None:
         value = read(record, context)
         return holds(value, wanted_value) if value is not None and isinstance(value, str) == (kind is str) else None
 
-    return test
+    return is_in_order
 
 
 def contains_test(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
     """Return a test that the text of `field` contains `part`, ignoring case; `part` is in lower case."""
     read = _lowercase_reader(field)
 
-    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+    def contains_part(record: AnyRecord, context: QueryContext) -> bool | None:
         value = read(record, context)
         return None if value is None else part in (value if isinstance(value, str) else _version_as_text(value))
 
-    return test
+    return contains_part
 
 
 def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRecord]:
     """Return a test that `field` has one of `values`."""
     read = _lowercase_reader(field)
 
-    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+    def has_any_value(record: AnyRecord, context: QueryContext) -> bool | None:
         value = read(record, context)
         return None if value is None else value in values
 
-    return test
+    return has_any_value
 
 
 def negate(test: Test[AnyRecord]) -> Test[AnyRecord]:
-    """Return the negation of a test; unknown stays unknown."""
+    """Return the negation of `test`; an unknown result stays unknown."""
 
     def negated(record: AnyRecord, context: QueryContext) -> bool | None:
         passes = test(record, context)
@@ -119,7 +119,7 @@ def all_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
 
 
 def _joined_test(tests: list[Test[AnyRecord]], *, decisive: bool) -> Test[AnyRecord]:
-    """Return a test that combines `tests`: `decisive` if any of them yields it, else None if any is unknown."""
+    """Return a test that combines `tests`: `decisive` if a test yields `decisive`, else None if a test is unknown."""
     if len(tests) == 1:
         return tests[0]
 
@@ -183,6 +183,8 @@ class Expression(Generic[AnyRecord]):
 
 @dataclass(frozen=True)
 class _Token:
+    """One token of an expression, such as a name, a number or an operator, with its position."""
+
     kind: str
     text: str
     position: int
@@ -215,6 +217,7 @@ def _tokenize(text: str) -> list[_Token]:
 
 
 def _after_space(text: str, position: int) -> int:
+    """Return the index of the next character after `position` that is not white space."""
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
@@ -241,12 +244,14 @@ class _Parser(Generic[AnyRecord]):
         self.fields: set[str] = set()
 
     def parse_disjunction(self) -> Test[AnyRecord]:
+        """Parse conditions joined by `or`."""
         tests = [self._parse_conjunction()]
         while self._take_text("or"):
             tests.append(self._parse_conjunction())
         return any_of(tests)
 
     def expect_end(self) -> None:
+        """Raise an error unless all tokens of the expression were parsed."""
         if self._next_token.kind != "end":
             raise self._expected_error("and, or, or the end")
 
@@ -264,18 +269,21 @@ class _Parser(Generic[AnyRecord]):
         return text
 
     def _expected_error(self, expectation: str, hint: str = "") -> SpecError:
+        """Return the error that the next token is not the expected one, with a hint."""
         found = repr(self._next_token.text) if self._next_token.text else "the end"
         return SpecError(
             "where", f"at position {self._next_token.position + 1}: expected {expectation}, found {found}", hint=hint
         )
 
     def _parse_conjunction(self) -> Test[AnyRecord]:
+        """Parse conditions joined by `and`."""
         tests = [self._parse_term()]
         while self._take_text("and"):
             tests.append(self._parse_term())
         return all_of(tests)
 
     def _parse_term(self) -> Test[AnyRecord]:
+        """Parse one condition, within the limit of nesting."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise SpecError("where", f"nested more than {_DEEPEST} deep")
@@ -284,6 +292,7 @@ class _Parser(Generic[AnyRecord]):
         return test
 
     def _parse_negation_or_group(self) -> Test[AnyRecord]:
+        """Parse `not` and its condition, conditions in parentheses, or a comparison."""
         if self._take_text("not"):
             return negate(self._parse_term())
         if self._take_text("("):
@@ -294,6 +303,7 @@ class _Parser(Generic[AnyRecord]):
         return self._parse_comparison()
 
     def _parse_comparison(self) -> Test[AnyRecord]:
+        """Parse a comparison of a field, or a flag alone."""
         field = self._parse_field()
         if name := self._take_text(*_EQUALITIES):
             return equality_test(field, _EQUALITIES[name], self._parse_value(field))
@@ -312,16 +322,18 @@ class _Parser(Generic[AnyRecord]):
         raise self._expected_error(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
 
     def _parse_field(self) -> QueryField[AnyRecord]:
+        """Parse a field name; an unknown name is an error."""
         name, known = self._next_token.text.lower(), self._schema.fields
         if self._next_token.kind != "word" or name in _KEYWORDS:
             raise self._expected_error("a field", hint=f"Fields: {' '.join(known)}.")
         if name not in known:
-            raise self._expected_error("a field", hint=self._schema.missing(name))
+            raise self._expected_error("a field", hint=self._schema.unknown_field_hint(name))
         self._next += 1
         self.fields.add(name)
         return known[name]
 
     def _parse_values(self, field: QueryField[AnyRecord]) -> frozenset[Value]:
+        """Consume a list of values in parentheses and return the values."""
         if not self._take_text("("):
             raise self._expected_error("( and a list of values")
         values = {self._parse_value(field)}
@@ -332,6 +344,7 @@ class _Parser(Generic[AnyRecord]):
         return frozenset(values)
 
     def _parse_text(self, field: QueryField[AnyRecord]) -> str:
+        """Consume a text in quotes and return it in lower case."""
         if field.kind not in ("text", "version"):
             raise self._expected_error(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}", hint=_LOOKS_FOR_TEXT)
         self._next += 1
@@ -342,6 +355,7 @@ class _Parser(Generic[AnyRecord]):
         return text
 
     def _parse_value(self, field: QueryField[AnyRecord]) -> Value:
+        """Consume a value of the type of `field` and return it."""
         token = self._next_token
         value = _token_value(field, token)
         if value is None or value in (inf, -inf):

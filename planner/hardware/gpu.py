@@ -77,9 +77,11 @@ class Provenance(Spec):
     """The origin of a figure: its basis, certainty, source and date."""
 
     basis: Basis = Field(
-        description="published in a document, derived by a formula, measured on a card, or entered by the user"
+        description="basis of the figure: published in a document, derived by a formula, measured on a card, or yours"
     )
-    certainty: Certainty = Field(description="confirmed: two documents agree; yours: entered by the user")
+    certainty: Certainty = Field(
+        description="certainty of the figure, such as confirmed (two documents agree) or yours (entered by the user)"
+    )
     source: Line = Field(min_length=3)
     as_of: Day = Field(description="day on which the figure was read or entered")
     formula: Line | None = Field(default=None, description="formula of a derived figure")
@@ -123,9 +125,11 @@ class Rate(Spec):
     ops_per_s: float = Field(
         gt=0, le=_MOST_OPS_PER_S, description="rate in FLOP/s, or in integer operations per second for int8"
     )
-    unit: Literal["vector", "tensor"] = Field(description="vector: shader cores; tensor: matrix units")
+    unit: Literal["vector", "tensor"] = Field(
+        description="units that reach the rate: vector for shader cores, tensor for matrix units"
+    )
     accumulate: Literal["fp16", "fp32", "int32"] | None = Field(
-        default=None, description="format of the accumulator; none if the source does not state it"
+        default=None, description="number format of the accumulator; None if the source does not state it"
     )
     provenance: Provenance | None = Field(
         default=None, description="provenance of the rate, if it differs from the record's"
@@ -163,7 +167,7 @@ class Gpu(Spec):
         default=None,
         gt=0,
         le=_MOST_BYTES,
-        description="highest measured total on one device, if several were measured; usable_memory_bytes is the lowest",
+        description="highest total of several measurements on one device; usable_memory_bytes is the lowest",
     )
     smi_memory_bytes: int | None = Field(
         default=None, gt=0, le=_MOST_BYTES, description="total memory of one device in nvidia-smi"

@@ -36,6 +36,7 @@ def _compute_capability(gpu: Gpu, _: QueryContext) -> Value:
 
 
 def _derived_field(figure: DerivedFigure) -> QueryField[Gpu]:
+    """Return the query field of a derived figure."""
     at_launch = ", at launch" if figure.has_price else ""
     return _OF.number(figure.key, figure.title, figure.unit, f"{figure.help}{at_launch}", figure.value)
 
@@ -47,21 +48,28 @@ PRICE_FIELDS: Final = {
 }
 """Query fields of prices that are not part of a card's record, with title and help; price kinds are never mixed."""
 
-_VENDORS: Final = "NVIDIA, AMD, Intel, Apple, Google or AWS"
-_SEGMENTS: Final = "consumer, workstation, datacenter, edge, soc or tpu"
-_CAPABILITY: Final = "NVIDIA compute capability, compared as a version; AMD target such as gfx942"
-_CERTAINTY: Final = "confirmed where two documents agree; single-source, conflicting, preliminary or yours"
-_HOURS: Final = "hours of one run of the plan's job; for services and daily hours, of a month's work"
-_JOB: Final = "cost of one run, or of a month, at the cheapest comparable offer"
-_TOKENS: Final = "cost per million tokens of the job: compares cards that process different amounts a month"
+_VENDORS: Final = "vendor of the card: NVIDIA, AMD, Intel, Apple, Google or AWS"
+_SEGMENTS: Final = "market segment: consumer, workstation, datacenter, edge, soc or tpu"
+_CAPABILITY: Final = "compute capability of NVIDIA cards, compared as a version; target of AMD cards, such as gfx942"
+_CERTAINTY: Final = (
+    "certainty of the figures: confirmed (two documents agree), single-source, conflicting, preliminary or yours"
+)
+_HOURS: Final = "hours for one run of the plan's job; hours per month for services and daily use"
+_JOB: Final = "cost of one run of the plan's job, or of one month, at the cheapest comparable offer"
+_TOKENS: Final = "cost per million tokens of the plan's job, to compare cards that process different amounts per month"
 
 GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
     field.name: field
     for field in (
-        _OF.text("name", "Name", "as sold", lambda gpu: gpu.name),
+        _OF.text("name", "Name", "product name as sold", lambda gpu: gpu.name),
         _OF.text("vendor", "Vendor", _VENDORS, lambda gpu: gpu.vendor),
         _OF.text("segment", "Segment", _SEGMENTS, lambda gpu: gpu.segment),
-        _OF.text("architecture", "Architecture", "such as Ada Lovelace", lambda gpu: gpu.architecture),
+        _OF.text(
+            "architecture",
+            "Architecture",
+            "architecture of the chip, such as Ada Lovelace",
+            lambda gpu: gpu.architecture,
+        ),
         _OF.number("year", "Year", "", "year of release", lambda gpu: gpu.year),
         _OF.number(
             "memory_gib", "Memory", "GiB", "physical memory of the whole card", lambda gpu: gpu.memory_bytes, GIB
@@ -79,14 +87,14 @@ GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
         _OF.number("fp16_dense", "FP16", "TFLOPS", "dense FP16 rate", _rate_reader("fp16"), TERA),
         _OF.number("fp8_dense", "FP8", "TFLOPS", "dense FP8 rate", _rate_reader("fp8"), TERA),
         _OF.number("int8_dense", "INT8", "TOPS", "dense INT8 rate", _rate_reader("int8"), TERA),
-        _OF.number("power", "Power", "W", "board power", lambda gpu: gpu.board_power_watts),
+        _OF.number("power", "Power", "W", "board power of the card", lambda gpu: gpu.board_power_watts),
         _OF.number("price", "Launch price", "USD", "list price at launch", lambda gpu: gpu.launch_price_usd),
         QueryField("compute_capability", "Capability", "", _CAPABILITY, "version", _compute_capability),
         *(_OF.price(word, title, said) for word, (title, said) in PRICE_FIELDS.items()),
         _OF.number("paid", "Paid", "USD", "price that you paid for your own card", lambda gpu: gpu.purchase_price_usd),
         *(_derived_field(figure) for figure in DERIVED_FIGURES.values()),
         _OF.flag("nvlink", "NVLink", "true where NVLink can connect several cards", _has_nvlink),
-        _OF.flag("mig", "MIG", "true where the card can be split into instances", lambda gpu: gpu.mig),
+        _OF.flag("mig", "MIG", "true where the card can be split into MIG instances", lambda gpu: gpu.mig),
         _OF.number("devices", "Devices", "", "number of devices that frameworks see", lambda gpu: gpu.device_count),
         _OF.flag("laptop", "Laptop", "true for laptop GPUs", lambda gpu: gpu.is_laptop),
         _OF.flag(

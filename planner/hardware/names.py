@@ -94,7 +94,7 @@ def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
 
 
 def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
-    """Return the systems named `text`, else those named so apart from the memory size, else those that contain it.
+    """Return the systems named `text`, else those named so without memory size, else those whose name contains `text`.
 
     "DGX A100" returns both memory sizes and not the DGX Station; "DGX Station" returns all DGX Stations.
     """
@@ -112,7 +112,7 @@ def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
 
 
 def find_gpu_candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
-    """Return the accelerators whose name is `text` plus configuration words: "A100" returns all A100s.
+    """Return the accelerators with the name `text` plus configuration words: "A100" returns all A100s.
 
     Laptop parts and other models of the same number ("Ti", "SUPER") match only if `text` contains these words.
     """
@@ -138,6 +138,7 @@ def find_by_name(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
 
 
 def _contains_digits(gpu: Gpu, digits: list[str]) -> bool:
+    """Return whether a name of `gpu` contains all the numbers in `digits`."""
     written = " ".join((gpu.id, gpu.name, gpu.memory_label, *gpu.aliases))
     return all(run in written for run in digits)
 
@@ -154,11 +155,13 @@ def _similar_names_hint(catalog: HardwareCatalog, text: str, matches: tuple[Gpu,
 
 
 def _names_with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
+    """Return the ids of accelerators whose names contain all model words in `text`."""
     core, _ = _split_brand_words(text)
     return tuple(dict.fromkeys(name.gpu.id for name in _all_names(catalog) if core and core <= name.core))
 
 
 def _names_spelled_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
+    """Return the ids of accelerators with a name spelled similarly to `text`."""
     from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
 
     spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
@@ -169,10 +172,12 @@ def _names_spelled_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]
 # Splitting all names takes tens of milliseconds, and a refresh of prices resolves thousands of cards.
 @lru_cache(maxsize=4)
 def _all_names(catalog: HardwareCatalog) -> tuple[_SplitName, ...]:
+    """Return all spellings of all accelerators' names."""
     return tuple(name for gpu in catalog.gpus for name in _names_of(gpu))
 
 
 def _names_of(gpu: Gpu) -> tuple[_SplitName, ...]:
+    """Return all spellings of an accelerator's name, with and without its memory size."""
     parts = [_split_brand_words(text) for text in (gpu.id, gpu.name, *gpu.aliases)]
     brands = frozenset({gpu.vendor.lower()}).union(*(brands for _, brands in parts))
     if gpu.vendor == "NVIDIA" and gpu.segment == "datacenter":
@@ -193,6 +198,7 @@ def _split_brand_words(text: str) -> tuple[Words, Words]:
 
 
 def _name_words(text: str) -> Words:
+    """Return the set of normalized words in a name."""
     plain = _TRADEMARK.sub(" ", text.lower())
     for written, meant in _SPELLINGS.items():
         plain = plain.replace(written, meant)

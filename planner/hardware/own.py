@@ -42,6 +42,7 @@ class CardChange(Spec):
 
     @model_validator(mode="after")
     def _require_change(self) -> Self:
+        """Refuse a change without price, power limit and note."""
         if self.purchase_price_usd is None and self.power_limit_watts is None and self.note is None:
             raise ValueError("is empty: set purchase_price_usd, power_limit_watts or note")
         return self
@@ -75,7 +76,7 @@ class OwnHardware(Spec):
         return self
 
     def merged_with(self, newer: "OwnHardware") -> "OwnHardware":
-        """Return this hardware merged with `newer`, which takes precedence for cards and changes in both."""
+        """Return this hardware merged with `newer`, which wins where both have the same card or change."""
         cards = {card.id: card for card in (*self.cards, *newer.cards)}
         changes = {change.gpu: change for change in (*self.changes, *newer.changes)}
         return OwnHardware(cards=tuple(cards.values()), changes=tuple(changes.values()))
@@ -92,7 +93,7 @@ class OwnHardware(Spec):
         return next((change for change in self.changes if change.gpu == gpu_id), None)
 
     def with_change_replaced(self, gpu_id: str, change: CardChange | None) -> "OwnHardware":
-        """Return a copy in which `change` replaces the changes to the card `gpu_id`; None removes them."""
+        """Return a copy with `change` as the only change to the card `gpu_id`, or without changes to it for None."""
         others = tuple(each for each in self.changes if each.gpu != gpu_id)
         return OwnHardware(cards=self.cards, changes=others if change is None else (*others, change))
 
@@ -100,8 +101,8 @@ class OwnHardware(Spec):
         """Return a copy with the custom cards, without the changes to bundled cards."""
         return OwnHardware(cards=self.cards)
 
-    def names(self, gpu_id: str) -> bool:
-        """Return whether the user added or changed the card with this id."""
+    def contains(self, gpu_id: str) -> bool:
+        """Return whether the user added or changed the card with the id `gpu_id`."""
         return any(card.id == gpu_id for card in self.cards) or any(each.gpu == gpu_id for each in self.changes)
 
 
@@ -164,6 +165,7 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
 
 
 def _memory_size_fields(memory_bytes: int) -> dict[str, object]:
+    """Return the fields of a card's record that follow from its memory size."""
     measured = ("usable_memory_bytes", "usable_memory_high_bytes", "smi_memory_bytes")
     return {"memory_label": f"{memory_bytes / GIB:g} GB", **dict.fromkeys(measured)}
 
@@ -194,11 +196,13 @@ def is_above_board_power(gpu: Gpu, limit_watts: float) -> bool:
 
 
 def _user_figure_notes(fields: Iterable[str], day: str) -> tuple[FigureNote, ...]:
+    """Return the provenance notes that mark `fields` as entered by the user on `day`."""
     source = Provenance.own(OWN_FIGURE, day)
     return tuple(FigureNote(field=field, provenance=source) for field in fields)
 
 
 def _change_notes(gpu: Gpu, change: CardChange, *, is_effective: bool) -> Iterable[str]:
+    """Yield sentences on the user's changes to a card, for display."""
     if change.power_limit_watts is not None:
         limit = f"{change.power_limit_watts:,.0f} W"
         full = "" if gpu.board_power_watts is None else f" of {gpu.board_power_watts:,.0f} W"
@@ -228,6 +232,7 @@ def first_problem(hardware: HardwareCatalog, added: OwnHardware) -> OwnProblem |
 
 
 def _name_conflict(hardware: HardwareCatalog, card: Gpu) -> OwnProblem | None:
+    """Return the problem that an id, name or alias of `card` is already taken by another card, or None."""
     for field, text in _identifying_fields(card):
         other = next((gpu for gpu in find_by_name(hardware, text) if gpu.id != card.id), None)
         if other is not None:
@@ -237,6 +242,7 @@ def _name_conflict(hardware: HardwareCatalog, card: Gpu) -> OwnProblem | None:
 
 
 def _identifying_fields(card: Gpu) -> Iterator[tuple[str, str]]:
+    """Yield the fields that identify a card (id, name, aliases), each with its value."""
     yield "id", card.id
     yield "name", card.name
     yield from ((f"aliases.{place}", alias) for place, alias in enumerate(card.aliases))
@@ -249,6 +255,7 @@ def _name_conflict_hint(card: Gpu, field: str) -> str:
 
 
 def _power_limit_problem(hardware: HardwareCatalog, change: CardChange) -> OwnProblem | None:
+    """Return the problem that a power limit is above the board power, or None."""
     gpu = next((gpu for gpu in hardware.gpus if gpu.id == change.gpu), None)
     limit = change.power_limit_watts
     if gpu is None or limit is None or not is_above_board_power(gpu, limit):

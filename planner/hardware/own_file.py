@@ -30,6 +30,7 @@ _ADDITIONAL_PRINTED_KEYS: Final = frozenset(
 )
 """Keys that `gpus --show --json` prints besides the fields of a card's record; the reader ignores these keys."""
 _USER_SOURCE: Final = "your own word"
+"""Source of a custom card that was imported without a provenance."""
 _YOURS: Final = {"basis": "yours", "certainty": "yours"}
 
 
@@ -72,7 +73,7 @@ def write_own(path: Path, own: OwnHardware) -> None:
 
 
 def own_json(own: OwnHardware) -> str:
-    """Serialize `own` to JSON: the schema version and all fields that differ from their defaults."""
+    """Return the user's hardware `own` as JSON: the schema version and all fields that differ from their defaults."""
     said = own.model_dump(mode="json", exclude_defaults=True)
     return json.dumps({"schema_version": own.schema_version, **said}, indent=2, ensure_ascii=False)
 
@@ -93,7 +94,7 @@ def _whole_file_content(content: object, today: date | None) -> object:
 
 
 def _with_user_figures_marked(content: object) -> object:
-    """Return the file content with the user's figures marked as `yours`; older files mark them as `measured`."""
+    """Return the file content with the user's figures marked `yours`; older files have the mark `measured`."""
     if isinstance(content, list):
         return [_with_user_figures_marked(each) for each in content]
     if not isinstance(content, dict):

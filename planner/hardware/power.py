@@ -108,7 +108,7 @@ def wall_figures(
 
 
 def smallest_circuit(watts: float) -> Circuit:
-    """Return the smallest circuit for a continuous load of `watts`, or the largest if one does not suffice."""
+    """Return the smallest circuit for a continuous load of `watts`, or the largest if a single circuit is too small."""
     by_size = sorted(CIRCUITS.values(), key=lambda circuit: circuit.continuous_watts)
     return next((circuit for circuit in by_size if circuit.continuous_watts >= watts), by_size[-1])
 
@@ -207,7 +207,9 @@ def machine_figures(system: System, circuit: Circuit) -> tuple[PowerFigure, ...]
     watts = system.max_power_watts
     if watts is None:
         return ()
-    return wall_figures(circuit, watts, "maximum input power", system.provenance_of("max_power_watts").source)
+    return wall_figures(
+        circuit, watts, "maximum input power of the system", system.provenance_of("max_power_watts").source
+    )
 
 
 def wall_watts(build: Build) -> float | None:
@@ -251,15 +253,16 @@ _TITLES: Final = (
     *WALL_TITLES,
     ("slots", "Slots", ""),
 )
-_BOARD_POWER: Final = "board power, or the power limit if set"
+_BOARD_POWER: Final = "board power of the cards, or their power limit if set"
 _EXCURSION_SOURCE: Final = "PCIe CEM 5.0: a card may draw three times its power for 100 µs"
 _SUPPLY_SOURCE: Final = "ATX 3: a supply delivers its rating for hours and twice its rating for 100 µs"
-_SERVER_SUPPLIES: Final = "a server's own supplies"
+_SERVER_SUPPLIES: Final = "the server's own power supplies"
 _RATING_SOURCE: Final = "80 PLUS: minimum efficiency at half and at full load"
-_FORM: Final = "form factors of the cards; unknown for modules on a baseboard"
+_FORM: Final = "form factors of the cards; slot counts of modules on a baseboard are unknown"
 
 
 def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
+    """Yield the power figures from the cards to the wall, each with its formula in numbers and its source."""
     host, slots = build.host_watts, _total_slots(build)
     load, share = wall_draw + host, efficiency(build, wall_draw)
     wall = load / share
@@ -282,16 +285,19 @@ def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
 
 
 def _cards_watts(build: Build) -> float | None:
+    """Return the maximum power of all cards in a build in watts, or None if one is unknown."""
     watts = [(each.watts_each, each.count) for each in build.cards]
     return None if any(each is None for each, _ in watts) else sum((each or 0.0) * count for each, count in watts)
 
 
 def _total_slots(build: Build) -> int | None:
+    """Return the number of slots that all cards of a build occupy, or None if unknown."""
     wide = [(_slot_count(each.gpu), each.count) for each in build.cards]
     return None if any(slots is None for slots, _ in wide) else sum((slots or 0) * count for slots, count in wide)
 
 
 def _slot_count(gpu: Gpu) -> int | None:
+    """Return the number of slots that a card occupies, or None if its form factor does not determine it."""
     form = (gpu.form_factor or "").removeprefix("PCIe ").capitalize()
     return next((slots for name, slots in _SLOTS.items() if form.startswith(name)), None)
 

@@ -44,7 +44,7 @@ class CatalogQuery(Spec):
         for key in keys:
             word = key.removeprefix("-")
             if word not in cls.words.fields:
-                hint = f"{cls.words.missing(word)} A leading - sorts descending."
+                hint = f"{cls.words.unknown_field_hint(word)} A leading - sorts descending."
                 raise SpecError("sort", f"there is no field {word!r}", hint=hint)
         return keys
 
@@ -122,6 +122,7 @@ def used_fields(query: CatalogQuery) -> frozenset[str]:
 
 
 def _query_context(query: CatalogQuery, fits: PlanOutcomes | None, prices: Prices | None) -> QueryContext:
+    """Return the data that `query` needs beyond the records; missing plan results or prices are an error."""
     used = used_fields(query)
     if fits is None and (words := used.intersection(query.words.plan_fields)):
         raise SpecError(min(words), "needs a model", hint=f"Name a model, or remove `{min(words)}`.")
@@ -139,6 +140,7 @@ def _passing_records(records: Iterable[AnyRecord], tests: Sequence[_Test]) -> li
 
 
 def _common_tests(query: CatalogQuery, context: QueryContext) -> list[_Test]:
+    """Return the tests of a query's ranges and expression, which apply to all facets."""
     tests = query.range_tests()
     if query.where.strip():
         passes = parse_expression(query.where, query.words).test
@@ -147,11 +149,13 @@ def _common_tests(query: CatalogQuery, context: QueryContext) -> list[_Test]:
 
 
 def _facet_tests(query: CatalogQuery) -> dict[str, _Test]:
+    """Return the test of each facet with selected values, by facet name."""
     chosen = {name: (frozenset(getattr(query, each.chosen)), each.read) for name, each in query.words.facets.items()}
     return {name: _membership_test(values, read) for name, (values, read) in chosen.items() if values}
 
 
 def _membership_test(values: frozenset[str | None], read: Callable[[Any], str | None]) -> _Test:
+    """Return a test that the value read from a record is one of `values`."""
     return lambda record: read(record) in values
 
 
@@ -164,11 +168,13 @@ def _records_with_words(records: Iterable[AnyRecord], text: str) -> list[AnyReco
 
 
 def _range_test(read: Callable[[Gpu], int | None], low: int | None, high: int | None) -> _Test:
-    def test(gpu: Gpu) -> bool:
+    """Return a test that the number read from a card lies from `low` to `high`; None is no limit."""
+
+    def is_in_range(gpu: Gpu) -> bool:
         value = read(gpu)
         return value is not None and (low is None or value >= low) and (high is None or value <= high)
 
-    return test
+    return is_in_range
 
 
 def _sorted_records(

@@ -146,8 +146,8 @@ class QuerySchema(Generic[AnyRecord]):
     plan_fields: tuple[str, ...]
     price_fields: tuple[str, ...]
 
-    def missing(self, word: str) -> str:
-        """Return the hint for the unknown field `word`: similar names, and the list of all fields."""
+    def unknown_field_hint(self, word: str) -> str:
+        """Return the hint for an error about the unknown field `word`: similar field names, and all fields."""
         from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
 
         parts = [name for name in self.fields if word in name.split("_") or name in word.split("_")]

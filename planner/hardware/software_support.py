@@ -113,6 +113,7 @@ def unsupported_formats(facts: Iterable[SoftwareFact]) -> Mapping[str, Mapping[s
 
 
 def _feature_support(gpu: Gpu, feature: Feature, fact: SoftwareFact | None) -> FeatureSupport:
+    """Return the support of `feature` on `gpu` according to `fact`, None where no source states it."""
     if feature == "mig" and gpu.mig is not None:  # a property of the product, not of its chip
         told = gpu.provenance_of("mig")
         return FeatureSupport(feature, "yes" if gpu.mig else "no", source=told.source, as_of=told.as_of)
@@ -125,6 +126,7 @@ def _feature_support(gpu: Gpu, feature: Feature, fact: SoftwareFact | None) -> F
 
 
 def _applies_to(gpu: Gpu, feature: Feature) -> bool:
+    """Return whether `feature` can be asked of a card of this vendor, such as ROCm of AMD cards only."""
     if feature in _ONLY_NVIDIA:
         return gpu.vendor == "NVIDIA"
     return gpu.vendor == "AMD" if feature == "rocm" else True

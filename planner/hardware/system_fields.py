@@ -13,10 +13,12 @@ from planner.units import GB, GIB
 RENT_FIELD: Final = "rent"
 """Query field of the rental price, which is not part of a system's record."""
 _OF: Final = FieldFactory[EquippedSystem]()
-_KINDS: Final = "server, baseboard, rack, workstation, cloud instance, pod slice or pod"
-_TOPOLOGIES: Final = "switch, full mesh, hybrid cube mesh, hypercube, 2D torus or 3D torus"
+_KINDS: Final = "kind of system: server, baseboard, rack, workstation, cloud instance, pod slice or pod"
+_TOPOLOGIES: Final = "topology of the links: switch, full mesh, hybrid cube mesh, hypercube, 2D torus or 3D torus"
 _LINKS: Final = "link bandwidth of each accelerator to the others, both directions together"
-_CERTAINTY: Final = "confirmed where two documents agree; single-source, conflicting or preliminary"
+_CERTAINTY: Final = (
+    "certainty of the figures: confirmed (two documents agree), single-source, conflicting or preliminary"
+)
 
 
 def _rate_reader(dtype: str) -> Callable[[EquippedSystem], float | None]:
@@ -30,8 +32,13 @@ def _bandwidth_gb_per_s(machine: EquippedSystem) -> float | None:
 SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
     field.name: field
     for field in (
-        _OF.text("name", "Name", "as sold", lambda machine: machine.system.name),
-        _OF.text("vendor", "Vendor", "NVIDIA, AMD, Google or AWS", lambda machine: machine.system.vendor),
+        _OF.text("name", "Name", "product name as sold", lambda machine: machine.system.name),
+        _OF.text(
+            "vendor",
+            "Vendor",
+            "vendor of the accelerators: NVIDIA, AMD, Google or AWS",
+            lambda machine: machine.system.vendor,
+        ),
         _OF.text("kind", "Kind", _KINDS, lambda machine: machine.system.kind),
         _OF.text("chip", "Accelerator", "name of the system's accelerator", lambda machine: machine.chip),
         _OF.text(
@@ -82,11 +89,14 @@ SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
             "price",
             "Price",
             "USD",
-            "price of the whole system, of the kind in price_kind",
+            "price of the whole system; the field price_kind states the kind of price",
             lambda machine: machine.system.price_usd,
         ),
         _OF.text(
-            "price_kind", "Kind of price", "list, street, used or estimate", lambda machine: machine.system.price_kind
+            "price_kind",
+            "Kind of price",
+            "kind of the price in the field price: list, street, used or estimate",
+            lambda machine: machine.system.price_kind,
         ),
         _OF.price(RENT_FIELD, "Rent", "lowest on-demand price of the whole system per hour"),
         _OF.flag(

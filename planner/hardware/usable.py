@@ -41,7 +41,7 @@ class FamilySpread:
     count: int
 
 
-class UsableShares(NamedTuple):
+class MemoryLosses(NamedTuple):
     """Memory losses of measured devices, by device family.
 
     `lost_share` is 1 − usable ÷ physical bytes; `smi_gap_bytes` is nvidia-smi's total minus the usable bytes.
@@ -51,7 +51,7 @@ class UsableShares(NamedTuple):
     smi_gap_bytes: Mapping[DeviceFamily, FamilySpread]
 
 
-def measured_shares(records: Iterable[Gpu]) -> UsableShares:
+def measured_memory_losses(records: Iterable[Gpu]) -> MemoryLosses:
     """Return the memory losses of every device family with measured devices in `records`."""
     lost: dict[DeviceFamily, list[float]] = {}
     gaps: dict[DeviceFamily, list[float]] = {}
@@ -63,13 +63,13 @@ def measured_shares(records: Iterable[Gpu]) -> UsableShares:
                 lost.setdefault(family, []).append(1 - gpu.usable_memory_bytes / gpu.device_memory_bytes)
             if gpu.smi_memory_bytes is not None:
                 gaps.setdefault(family, []).append(gpu.smi_memory_bytes - gpu.usable_memory_bytes)
-    return UsableShares(
+    return MemoryLosses(
         lost_share={family: _family_spread(values) for family, values in lost.items()},
         smi_gap_bytes={family: _family_spread(values) for family, values in gaps.items()},
     )
 
 
-def usable_memory(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
+def usable_memory(gpu: Gpu, losses: MemoryLosses) -> UsableMemory | None:
     """Return the usable memory of one device of `gpu`, or None if there is no basis for an estimate.
 
     **Formula** The first that is known of: the measured figure; the platform's default limit for unified memory;
@@ -80,7 +80,7 @@ def usable_memory(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
     """
     if gpu.usable_memory_bytes is not None:
         return _measured_usable_memory(gpu, gpu.usable_memory_bytes)
-    return _unified_memory_limit(gpu) or _estimate_from_smi(gpu, shares) or _estimate_from_physical(gpu, shares)
+    return _unified_memory_limit(gpu) or _estimate_from_smi(gpu, losses) or _estimate_from_physical(gpu, losses)
 
 
 def _measured_usable_memory(gpu: Gpu, usable: int) -> UsableMemory:
@@ -124,8 +124,9 @@ def _unified_memory_limit(gpu: Gpu) -> UsableMemory | None:
     return None
 
 
-def _estimate_from_smi(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
-    found = _nearest_spread(gpu, shares.smi_gap_bytes)
+def _estimate_from_smi(gpu: Gpu, losses: MemoryLosses) -> UsableMemory | None:
+    """Return usable memory estimated as nvidia-smi's total minus the family's gap, or None if unknown."""
+    found = _nearest_spread(gpu, losses.smi_gap_bytes)
     if found is None or gpu.smi_memory_bytes is None:
         return None
     family, gap = found
@@ -139,8 +140,9 @@ def _estimate_from_smi(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
     )
 
 
-def _estimate_from_physical(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
-    found = _nearest_spread(gpu, shares.lost_share)
+def _estimate_from_physical(gpu: Gpu, losses: MemoryLosses) -> UsableMemory | None:
+    """Return usable memory estimated as physical memory minus the family's lost share, or None if unknown."""
+    found = _nearest_spread(gpu, losses.lost_share)
     if found is None or gpu.device_memory_bytes is None:
         return None
     family, lost = found
@@ -148,11 +150,12 @@ def _estimate_from_physical(gpu: Gpu, shares: UsableShares) -> UsableMemory | No
     return _assumed_memory(gpu.device_memory_bytes, lost, gpu.provenance_of("memory_bytes").source, text)
 
 
-def _assumed_memory(memory_bytes: int, lost: FamilySpread, source: str, text: str) -> UsableMemory:
+def _assumed_memory(memory_bytes: int, loss: FamilySpread, source: str, text: str) -> UsableMemory:
+    """Return the usable memory left by the lost share `loss` of `memory_bytes`, with its bounds and source."""
     return UsableMemory(
-        bytes=round(memory_bytes * (1 - lost.middle)),
-        low_bytes=round(memory_bytes * (1 - lost.high)),
-        high_bytes=round(memory_bytes * (1 - lost.low)),
+        bytes=round(memory_bytes * (1 - loss.middle)),
+        low_bytes=round(memory_bytes * (1 - loss.high)),
+        high_bytes=round(memory_bytes * (1 - loss.low)),
         certainty="assumed",
         source=source,
         explanation=f"assumed: {text}",
@@ -173,6 +176,7 @@ def _families(gpu: Gpu) -> tuple[DeviceFamily, ...]:
 
 
 def _memory_kind(gpu: Gpu) -> str:
+    """Return the kind of memory that distinguishes device families: shared memory, HBM or GDDR."""
     if gpu.unified_memory:
         return "shared memory"
     return "HBM" if (gpu.memory_type or "").startswith("HBM") else "GDDR"
@@ -186,11 +190,13 @@ def _nearest_spread(gpu: Gpu, spreads: Mapping[DeviceFamily, FamilySpread]) -> t
 
 
 def _family_spread(values: list[float]) -> FamilySpread:
+    """Return the lowest, median and highest of the measured losses `values`; one value spans from 0 to twice itself."""
     if len(values) == 1:
         return FamilySpread(low=0.0, middle=values[0], high=2 * values[0], count=1)
     return FamilySpread(low=min(values), middle=median(values), high=max(values), count=len(values))
 
 
 def _family_text(family: DeviceFamily, spread: FamilySpread) -> str:
+    """Return the number of measured devices and the name of their family as text."""
     devices = "1 measured device" if spread.count == 1 else f"{spread.count} measured devices"
     return f"{devices} of {' '.join(family)}"

@@ -35,7 +35,7 @@ _TAIL_SHARE: Final = 0.05
 
 
 class ByteInterval(NamedTuple):
-    """An uncertain size in bytes: 5 % of cases are below `low`, half are below `bytes`, 5 % are above `high`."""
+    """An uncertain size in bytes: 5 % of cases lie below `low`, half below `bytes`, and 5 % above `high`."""
 
     low: int
     bytes: int
@@ -51,7 +51,7 @@ class Margin(NamedTuple):
 
 
 def memory_margin(need: ByteInterval, usable: ByteInterval) -> Margin:
-    """Return what remains of `usable` bytes after `need`; worst case: highest need, lowest usable memory."""
+    """Return the free memory that `need` leaves of `usable` bytes; worst case: highest need, lowest usable memory."""
     return Margin(usable.low - need.high, usable.bytes - need.bytes, usable.high - need.low)
 
 
@@ -80,5 +80,5 @@ def probability_of_fit(margin: Margin, capacity_bytes: int) -> float:
 
 
 def _tail_width_bytes(capacity_bytes: int) -> float:
-    """Return the bytes over which the probability falls by a factor e beyond the bounds: 5 % of the card's memory."""
+    """Return the bytes (5 % of the card's memory) in which fit probability beyond the bounds falls by a factor e."""
     return _TAIL_SHARE * max(capacity_bytes, 1)

@@ -42,7 +42,7 @@ class TermCorrection(Spec):
 
 
 class Correction(Spec):
-    """Corrections derived from one log, valid for one model type, task, program and card; plans store them."""
+    """Corrections of memory terms derived from one log, valid for one model type, task, program and card."""
 
     terms: tuple[TermCorrection, ...]
     gpu: str = Field(description="id of the card in the catalog")
@@ -51,7 +51,7 @@ class Correction(Spec):
     task: Literal["training", "inference"]
     log: str = Field(description="format of the log")
     date: str = Field(description="date of the log, as in 2026-10-03")
-    digest: str = Field(description="the first hex digits of the log file's SHA-256")
+    digest: str = Field(description="first hexadecimal digits of the log file's SHA-256")
 
     @property
     def source(self) -> str:
@@ -65,14 +65,14 @@ class Correction(Spec):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Return profile, task, card and model type, the run that the correction is for; a newer one replaces it."""
+        """Return the key of the correction (profile, task, card, model type); a newer one with this key replaces it."""
         return self.profile, self.task, self.gpu, self.model_type
 
 
 def applicable_corrections(
     corrections: tuple[Correction, ...], workload: Training | Inference, model_type: str, gpu: str | None
 ) -> tuple[Correction, ...]:
-    """Return those of `corrections` that were measured on `gpu` with this model type, program and task.
+    """Return the `corrections` that were measured on `gpu` with this model type, program and task.
 
     `workload` has its defaults filled in.
     """
@@ -117,18 +117,18 @@ def corrected_overhead(overhead: FrameworkOverhead, corrections: tuple[Correctio
     return overhead
 
 
-def corrected_term(written: Term, added: int, source: str) -> Term:
-    """Return `written` with `added` bytes as a separate part named "correction by your log"."""
-    if not added:
-        return written
-    parts = written.parts or (
-        TermPart(name="estimated", bytes=written.bytes, formula=written.formula, source=written.source),
+def corrected_term(uncorrected: Term, added_bytes: int, source: str) -> Term:
+    """Return the term `uncorrected` with `added_bytes` as a separate part named "correction by your log"."""
+    if not added_bytes:
+        return uncorrected
+    parts = uncorrected.parts or (
+        TermPart(name="estimated", bytes=uncorrected.bytes, formula=uncorrected.formula, source=uncorrected.source),
     )
-    return written.evolve(
-        bytes=written.bytes + added,
-        low_bytes=max(written.low_bytes + added, 0),
-        high_bytes=written.high_bytes + added,
-        parts=(*parts, TermPart(name="correction by your log", bytes=added, formula=_FORMULA, source=source)),
+    return uncorrected.evolve(
+        bytes=uncorrected.bytes + added_bytes,
+        low_bytes=max(uncorrected.low_bytes + added_bytes, 0),
+        high_bytes=uncorrected.high_bytes + added_bytes,
+        parts=(*parts, TermPart(name="correction by your log", bytes=added_bytes, formula=_FORMULA, source=source)),
     )
 
 
@@ -138,7 +138,7 @@ def correction_sources_text(corrections: Iterable[Correction]) -> str:
 
 
 def unused_correction_note(correction: Correction) -> str:
-    """Return the note that `correction` does not apply to this run, and which run it is for."""
+    """Return the note that `correction` does not apply to this run, with the kind of run that it applies to."""
     return (
         f"The correction from {correction.source} does not apply here: it is for {correction.model_type} in "
         f"{correction.profile} ({correction.task}) on {correction.gpu}."
@@ -158,7 +158,7 @@ def _change_text(item: TermCorrection) -> str:
 
 
 def _corrected_terms(terms: Iterable[Term | DeferredTerm], correction: Correction) -> Iterable[Term | DeferredTerm]:
-    """Yield `terms` with the bytes of `correction` added to those that it names."""
+    """Yield `terms`, with the correction's bytes added to the terms that `correction` names."""
     for item in terms:
         together = sum(change.correction_bytes(item.bytes) for change in correction.terms if change.term == item.name)
         added = max(together, -item.bytes)
@@ -173,11 +173,12 @@ def _corrected_terms(terms: Iterable[Term | DeferredTerm], correction: Correctio
 
 
 def _write_corrected_term(item: DeferredTerm, added: int, source: str) -> Term:
+    """Return the deferred term `item` written out, with `added` bytes as a separate part."""
     return corrected_term(item.write(), added, source)
 
 
 def _terms_missing_in_estimate(terms: Iterable[Term | DeferredTerm], correction: Correction) -> Iterable[Term]:
-    """Yield the correction's terms that no term of the estimate has, as terms of their own."""
+    """Yield the corrected terms that the estimate's `terms` lack, each as a memory term of its own."""
     alive = {item.name for item in terms}
     for change in correction.terms:
         if change.term not in alive and change.term != _OVERHEAD and change.added_bytes > 0:

@@ -91,7 +91,7 @@ def estimate_on(
 
 
 class Estimate(NamedTuple):
-    """Memory of a run on the card with the least free memory, and that card, None where no card is chosen."""
+    """Memory result for the card with the least free memory, and that card, which is None if no card is chosen."""
 
     memory: MemoryResult
     gpu: Gpu | None
@@ -109,7 +109,7 @@ def estimate_resolved(
     )
     fullest_device, least_likely = devices[fullest], min([device.fit for device in devices], key=_fit_sort_key)
     own, loaded, taken = fullest_device.kind.own, fullest_device.loaded, workload.other_processes_bytes
-    timeline = loaded.whole_timeline()
+    timeline = loaded.timeline_with_all_micro_batches()
     written = overhead_term(fullest_device.estimated, timeline.dynamic)
     if own:
         timeline = corrected_timeline(timeline, own)
@@ -188,6 +188,7 @@ def _device_estimates(
 def _card_model_facts(
     resolved: ResolvedWorkload, program: SoftwareMemory[Any], gpu: Gpu | None, corrections: tuple[Correction, ...]
 ) -> _CardModelFacts:
+    """Return corrections, reasons why the workload cannot run, and fixed overhead on the GPU model `gpu`."""
     architecture, workload = resolved
     own = (
         applicable_corrections(corrections, workload, architecture.model_type, gpu.id if gpu else None)
@@ -198,8 +199,11 @@ def _card_model_facts(
 
 
 def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts: _CardModelFacts) -> _DeviceEstimate:
+    """Return the estimate for cards that hold the memory `loaded`: overhead, peak need and verdict."""
     cards, plain = loaded.cards, loaded.timeline
-    need = corrected_timeline(loaded.whole_timeline(), facts.own).need() if facts.own else loaded.need()
+    need = (
+        corrected_timeline(loaded.timeline_with_all_micro_batches(), facts.own).need() if facts.own else loaded.need()
+    )
     estimated = framework_overhead(facts.overhead, plain.dynamic, need.largest, plain.threads)
     overhead = corrected_overhead(estimated, facts.own) if facts.own else estimated
     held = _need_with_overhead(need.held, overhead)
@@ -264,14 +268,14 @@ def fits_on(
             by_class[card_class] = max(placed, key=_expected_need_bytes)
         loaded, plain_need = by_class[card_class]
         kind = _card_model_facts(resolved, program, gpu, corrections)
-        need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else plain_need
+        need = corrected_timeline(loaded.timeline_with_all_micro_batches(), kind.own).need() if kind.own else plain_need
         overhead = framework_overhead(kind.overhead, loaded.timeline.dynamic, need.largest, loaded.timeline.threads)
         held = _need_with_overhead(need.held, corrected_overhead(overhead, kind.own))
         yield judge_bytes(held, usable, filled_workload.other_processes_bytes, kind.unsupported, gpu.id)
 
 
 def _expected_need_bytes(cards_and_need: tuple[LoadedCards, PeakNeed]) -> int:
-    """Return the expected peak need in bytes from a pair of cards and need."""
+    """Return the expected peak memory need in bytes from a pair of cards and their need."""
     return cards_and_need[1].held.bytes
 
 
@@ -296,6 +300,7 @@ def fullest_timeline(
 
 
 def _correction_notes(corrections: tuple[Correction, ...], applied: tuple[Correction, ...]) -> Iterator[str]:
+    """Yield one note for each correction: applied, or not applicable to this run."""
     for correction in corrections:
         yield applied_correction_note(correction) if correction in applied else unused_correction_note(correction)
 
@@ -303,6 +308,7 @@ def _correction_notes(corrections: tuple[Correction, ...], applied: tuple[Correc
 def _estimate_notes(
     architecture: Architecture, workload: Training | Inference, program: SoftwareMemory[Any]
 ) -> tuple[str, ...]:
+    """Return the notes on a workload that do not depend on the card."""
     notes = list(architecture.reader_notes)
     if architecture.kind == "vision-language" and not (isinstance(workload, Inference) and workload.images):
         notes.append(

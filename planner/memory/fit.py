@@ -87,7 +87,7 @@ def device_shares(fit: CardFit, count: int) -> tuple[DeviceShare, ...]:
 
 
 def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: int = 1) -> int | None:
-    """Return how many cards of `available` bytes hold `total` bytes if all shardable terms are sharded.
+    """Return the minimum number of cards of `available` bytes for `total` bytes if all shardable terms are sharded.
 
     Where it is sharded already, `terms` are those of one of `shards`. None if the part that cannot be sharded alone
     exceeds one card.

@@ -102,6 +102,7 @@ def _bytes_by_layer(architecture: Architecture, stack: Stack, file_type: str) ->
 
 
 def _tensor_size_bytes(tensor: Tensor, type_name: str) -> int:
+    """Return the bytes of `tensor` in the block type `type_name`, all copies together."""
     return gguf_type(type_name).tensor_bytes(tensor.shape) * tensor.copies
 
 
@@ -209,7 +210,7 @@ def _attention_output_block_type(architecture: Architecture, file_type: str, bas
 
 
 def _type_that_divides_rows(type_name: str, tensor: Tensor) -> str:
-    """Return the block type, or a smaller one or F16 if the tensor's rows do not divide into its blocks."""
+    """Return `type_name`, or a smaller block type or F16 if the tensor's rows do not divide into its blocks."""
     columns = tensor.shape[-1]
     if columns % gguf_type(type_name).block == 0:
         return type_name

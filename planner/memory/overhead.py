@@ -127,6 +127,7 @@ def write_overhead(overhead: FrameworkOverhead, slack_formula: str, symbols: tup
 
 @lru_cache(maxsize=256)
 def _fixed_symbols(context_bytes: int, workspace_bytes: int) -> tuple[Symbol, ...]:
+    """Return the formula symbols for the bytes of device context and cuBLAS workspaces."""
     return (
         card_symbol("C", context_bytes, "bytes of the device context"),
         library_symbol("W", workspace_bytes, "bytes of the cuBLAS workspaces"),
@@ -135,6 +136,7 @@ def _fixed_symbols(context_bytes: int, workspace_bytes: int) -> tuple[Symbol, ..
 
 @lru_cache(maxsize=256)
 def _fixed_parts(context_bytes: int, workspace_bytes: int) -> tuple[TermPart, ...]:
+    """Return device context and cuBLAS workspaces as parts of the overhead term."""
     return (
         TermPart(name="device context", bytes=context_bytes, formula="C", source=_CONTEXT_SOURCE),
         TermPart(name="cuBLAS workspace", bytes=workspace_bytes, formula="W", source=_WORKSPACE_SOURCE),

@@ -13,7 +13,7 @@ _PASSES: Final = ("forward", "loss", "backward")
 
 
 class DeferredTerm(NamedTuple):
-    """A memory term whose formula is written on demand, since only the terms at the peak are shown."""
+    """A memory term with a formula that is written on demand, since only the terms at the peak are shown."""
 
     name: TermName
     bytes: int
@@ -55,7 +55,7 @@ class Snapshot:
 
 
 class PagePool(NamedTuple):
-    """A paged KV cache that fills the memory that remains of the engine's share of the card.
+    """A paged KV cache that takes the rest of the engine's share of the card's memory.
 
     `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`; `other_bytes` is all memory
     other than the cache.
@@ -95,7 +95,7 @@ class PeakNeed(NamedTuple):
 
 
 class PhaseSnapshots(NamedTuple):
-    """The snapshots of a run on one card in order of time, with facts that apply to all of them.
+    """The snapshots of a run on one card in order of time, with facts about the whole run.
 
     `dynamic` are the bytes allocated and freed in each step, `threads` the threads that launch matrix products,
     `host_bytes` the offloaded bytes, `pool` the cache with which an engine fills the card, `notes` the assumptions.

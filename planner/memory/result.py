@@ -105,7 +105,7 @@ class DeviceShare:
 
 
 class CachePool(Spec):
-    """Capacity of the KV cache with which an engine fills the card, as vLLM logs it: "GPU KV cache size"."""
+    """Capacity of the KV cache that an engine allocates on the card, as vLLM logs it: "GPU KV cache size"."""
 
     bytes: int
     tokens: int

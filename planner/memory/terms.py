@@ -74,7 +74,7 @@ def measured_term(
     source: str,
     parts: tuple[TermPart, ...] = (),
 ) -> Term:
-    """Return a memory term whose formula was checked against traces of whole networks, with bounds seen there."""
+    """Return a memory term with a formula checked against traces of whole networks, and with the bounds seen there."""
     return term(
         name,
         size_bytes,

@@ -79,12 +79,12 @@ def _cast_parameters_in_layer(layer: Layer, roles: tuple[Role, ...]) -> int:
 
 
 def _cast_parameters(tensors: tuple[Tensor, ...], roles: tuple[Role, ...]) -> int:
-    """Return the parameters of those `tensors` whose role autocast casts."""
+    """Return the number of parameters in `tensors` with a role that autocast casts."""
     return sum(tensor.parameters for tensor in tensors if tensor.role in roles)
 
 
 def _token_embedding_parameters(architecture: Architecture) -> int:
-    """Return the parameters of the largest embedding table."""
+    """Return the number of parameters in the largest embedding table."""
     tables = (tensor for stack in architecture.stacks for tensor in stack.before if tensor.role == "embedding")
     return max((tensor.size for tensor in tables), default=0)
 
@@ -161,7 +161,7 @@ def _plain_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
         counts.total * size,
         "P × w",
         (
-            model_symbol("P", counts.total, "parameters, tied ones counted once"),
+            model_symbol("P", counts.total, "number of parameters; tied parameters count once"),
             format_symbol("w", size, f"bytes per parameter in {scheme.title}"),
         ),
         "counted from all tensors of the model",
@@ -191,8 +191,8 @@ def _quantized_weights_term(architecture: Architecture, scheme: Scheme, kept_byt
         stored + kept,
         f"Q × q / 8 + (P − Q) × {kept_bytes}",
         (
-            model_symbol("P", total, "parameters, tied ones counted once"),
-            model_symbol("Q", quantized, "parameters of the projections inside the layers"),
+            model_symbol("P", total, "number of parameters; tied parameters count once"),
+            model_symbol("Q", quantized, "number of quantized parameters: the projections inside the layers"),
             format_symbol("q", bits, f"bits per weight in {scheme.title}, scales included"),
         ),
         scheme.source,
@@ -209,7 +209,7 @@ def _quantized_weights_term(architecture: Architecture, scheme: Scheme, kept_byt
 
 
 def _gguf_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
-    """Return the memory of weights as a GGUF file."""
+    """Return the memory of the weights stored as a GGUF file."""
     total = parameter_counts(architecture).total
     stored = file_bytes(architecture, scheme.name)
     return term(
@@ -217,7 +217,7 @@ def _gguf_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
         stored,
         "P × q / 8",
         (
-            model_symbol("P", total, "parameters, tied ones counted once"),
+            model_symbol("P", total, "number of parameters; tied parameters count once"),
             format_symbol(
                 "q", round(8 * stored / total, 4), f"bits per weight of a {scheme.name} file, tensor by tensor"
             ),

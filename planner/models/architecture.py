@@ -67,9 +67,11 @@ class Architecture(Spec):
 
     model_type: str = Field(description="`model_type` in the Hugging Face configuration")
     kind: ModelKind
-    hidden: int = Field(ge=1, description="width of the main stack")
+    hidden: int = Field(ge=1, description="hidden width of the main stack")
     vocabulary: int | None = Field(
-        default=None, ge=1, description="rows of the token embedding; none for networks without tokens"
+        default=None,
+        ge=1,
+        description="vocabulary size (rows of the token embedding); None for networks without tokens",
     )
     max_context: int | None = Field(
         default=None, ge=1, description="maximum context length in tokens, as the configuration states it"
@@ -90,7 +92,7 @@ class Architecture(Spec):
         default=("linear", "expert"), description="roles of the tensors that the checkpoint stores quantized"
     )
     container: Literal["safetensors", "gguf"] | None = Field(
-        default=None, description="file format from which `stored` was read"
+        default=None, description="file format from which the stored tensor sizes were read"
     )
     stored: tuple[StoredTensors, ...] = Field(
         default=(),
@@ -108,10 +110,10 @@ class Architecture(Spec):
     reader_notes: tuple[str, ...] = Field(default=(), description="notes on what the reader assumed or ignored")
 
     @model_validator(mode="after")
-    def _check_kind(self) -> Self:
+    def _check_stacks_or_components(self) -> Self:
         """Refuse a diffusion pipeline without components, and any other network without stacks."""
         if bool(self.components) != (self.kind == "diffusion") or bool(self.components) == bool(self.stacks):
-            raise ValueError("a diffusion pipeline has components, and every other network has stacks")
+            raise ValueError("a diffusion pipeline needs components, and every other network needs stacks")
         return self
 
     @property
@@ -167,6 +169,7 @@ class Architecture(Spec):
 
 
 def _unselected_parameters(group: LayerGroup) -> int:
+    """Return the number of parameters in the routed experts of `group` that one token does not select."""
     moe = group.layer.feed_forward
     if not isinstance(moe, Moe):
         return 0

@@ -31,7 +31,7 @@ class PublishedSize(Spec):
     value: str
     source: str = Field(min_length=3)
     difference: str | None = Field(
-        default=None, description="reason why the stated number differs from the exact count"
+        default=None, description="reason why the publisher's parameter count differs from the exact count"
     )
 
 
@@ -41,7 +41,7 @@ class ModelRecord(Spec):
     id: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)?$")
     aliases: tuple[str, ...] = ()
     variants: dict[str, str] = Field(
-        default={}, description="checkpoints of the same network in another format, with their weight format"
+        default={}, description="names of checkpoints of the same network in other weight formats, each with its format"
     )
     family: str
     kind: ModelKind
@@ -64,6 +64,7 @@ class ModelRecord(Spec):
     @field_validator("variants")
     @classmethod
     def _check_known_schemes(cls, variants: dict[str, str]) -> dict[str, str]:
+        """Refuse a variant whose weight format is unknown."""
         unknown = sorted(set(variants.values()) - set(SCHEMES))
         if unknown:
             raise ValueError(f"{unknown[0]!r} is not a weight format")
@@ -135,7 +136,7 @@ class ModelCatalog:
 
     @cached_property
     def names_as_written(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the catalog's names by normalized spelling, both with and without the owner."""
+        """Return the names as the catalog writes them, by normalized spelling with and without the owner."""
         found: dict[str, dict[str, None]] = {}
         for name in self._records_by_name:
             for spelling in {normalize_name(name), normalize_name(name.rpartition("/")[2])}:
@@ -180,6 +181,7 @@ def normalize_name(name: str) -> str:
 
 
 def _unknown_model_hint(catalog: ModelCatalog, text: str) -> str:
+    """Return a hint that suggests similar model names or states why the model cannot be built."""
     asked = normalize_name(text)
     for model in catalog.not_built:
         if asked in (normalize_name(model.id), normalize_name(model.id.rpartition("/")[2])):

@@ -34,7 +34,7 @@ class UNet(Spec):
     channels: tuple[int, ...] = Field(min_length=1, description="channels of each level, from the largest feature maps")
     depths: tuple[int, ...] = Field(description="number of transformer blocks after each convolution block, by level")
     mid_depth: int = Field(ge=0, description="number of transformer blocks in the middle block")
-    layers: int = Field(ge=1, description="convolution blocks per level of the down path; the up path has one more")
+    layers: int = Field(ge=1, description="convolution blocks per down-path level; up-path levels have one more")
     latent_channels: int = Field(ge=1)
     text_width: int = Field(ge=1)
     sample_size: int = Field(ge=1, description="image side in latent pixels that the model was trained for")
@@ -62,10 +62,13 @@ class UNet(Spec):
                 yield UNetModule("up", level, width, width)
 
     @staticmethod
-    def _resnet_and_attention(level: int, into: int, out: int, depth: int, skip: int = 0) -> Iterator[UNetModule]:
-        yield UNetModule("resnet", level, into + skip, out, skip=skip)
+    def _resnet_and_attention(
+        level: int, in_channels: int, out_channels: int, depth: int, skip: int = 0
+    ) -> Iterator[UNetModule]:
+        """Yield one convolution block, followed by `depth` transformer blocks if there are any."""
+        yield UNetModule("resnet", level, in_channels + skip, out_channels, skip=skip)
         if depth:
-            yield UNetModule("transformer", level, out, out, depth)
+            yield UNetModule("transformer", level, out_channels, out_channels, depth)
 
 
 class DiffusionTransformer(Spec):
@@ -99,10 +102,12 @@ class ImageDecoder(Spec):
 
     kind: Literal["image-decoder"] = "image-decoder"
     channels: tuple[int, ...] = Field(min_length=1, description="channels of each level, from the full image size")
-    layers: int = Field(ge=1, description="convolution blocks per level of the encoder; the decoder has one more")
+    layers: int = Field(ge=1, description="convolution blocks per encoder level; decoder levels have one more")
     latent_channels: int = Field(ge=1)
     sample_size: int = Field(ge=1, description="side in pixels of the tiles in tiled decoding")
-    upcast: bool = Field(default=False, description="whether fp16 overflows, so that diffusers decodes in fp32")
+    upcast: bool = Field(
+        default=False, description="whether decoding overflows in fp16, so that diffusers decodes in fp32"
+    )
 
     @property
     def scale(self) -> int:

@@ -17,7 +17,7 @@ LossInput = Literal["fp32-copy", "logits", "biased-logits"]
 
 
 class Tensor(Spec):
-    """A parameter tensor, or several equal tensors such as those of experts."""
+    """A parameter tensor, or several equal parameter tensors such as one per expert."""
 
     name: str = Field(description="name in the checkpoint without the layer's prefix, such as self_attn.q_proj.weight")
     shape: tuple[int, ...]
@@ -63,7 +63,9 @@ class Attention(Spec):
     heads: int = Field(ge=1)
     kv_heads: int = Field(ge=1)
     head_dim: int = Field(ge=1)
-    window: int | None = Field(default=None, ge=1, description="window of a sliding-window or chunked layer in tokens")
+    window: int | None = Field(
+        default=None, ge=1, description="attention window in tokens, for sliding-window or chunked attention"
+    )
     qk_norm: Literal["none", "head", "all", "bare"] = Field(
         default="none", description="norm of queries and keys: per head, over all heads together, or without weights"
     )
@@ -71,7 +73,9 @@ class Attention(Spec):
         default=False, description="whether one projection's output is split into views for q, k and v"
     )
     rotary: bool = True
-    dropout: float = Field(default=0.0, ge=0, lt=1, description="dropout of the attention probabilities in training")
+    dropout: float = Field(
+        default=0.0, ge=0, lt=1, description="dropout probability of the attention weights in training"
+    )
     kv_shared: bool = Field(
         default=False,
         description="whether the layer reuses an earlier layer's keys and values, without a KV cache of its own",
@@ -80,7 +84,7 @@ class Attention(Spec):
     heads_first: bool = Field(
         default=False,
         description="whether queries, and flash attention's output, are laid out head by head, so that the output is "
-        "copied: if only a share of each head is rotated, and in Whisper",
+        "copied, as with partial rotary embeddings and in Whisper",
     )
     grouping: Grouping = Field(
         default="native",
@@ -149,9 +153,9 @@ class StateMixer(Spec):
     recurrent_state_elements: int = Field(
         ge=0, description="elements of the recurrent state per layer and sequence, kept in fp32 by most engines"
     )
-    inner_dim: int = Field(ge=1, description="width of the expanded stream, on which activations depend")
+    inner_dim: int = Field(ge=1, description="width of the mixer's expanded stream, which determines activation memory")
     conv_kernel: int = Field(
-        default=0, ge=0, description="kernel size of the convolution, if its state holds that many inputs"
+        default=0, ge=0, description="kernel size of the convolution if its state holds as many inputs, else 0"
     )
 
     @property
@@ -175,8 +179,10 @@ class Mlp(Spec):
     intermediate: int = Field(ge=1)
     gated: bool
     activation: Activation = "silu"
-    fused_gate_up: bool = Field(default=False, description="whether gate and up are one projection")
-    dropout: float = Field(default=0.0, ge=0, lt=1, description="dropout of the activated inner width in training (T5)")
+    fused_gate_up: bool = Field(default=False, description="whether gate and up projection are fused into one")
+    dropout: float = Field(
+        default=0.0, ge=0, lt=1, description="dropout probability of the feed-forward activations in training (T5)"
+    )
 
 
 class Moe(Spec):
@@ -221,7 +227,9 @@ class Layer(Spec):
         default=False,
         description="whether norms follow the blocks, which read the residual stream directly (BERT, OLMo 2)",
     )
-    hidden_dropout: float = Field(default=0.0, ge=0, lt=1, description="dropout of each block's output in training")
+    hidden_dropout: float = Field(
+        default=0.0, ge=0, lt=1, description="dropout probability of each block's output in training"
+    )
     scaled: bool = Field(
         default=False, description="whether each block's output is multiplied by a learned vector (DINOv2, BEiT)"
     )
@@ -265,7 +273,7 @@ class Stack(Spec):
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
     first_place: int = Field(default=0, ge=0, description="number of layers before this part of a larger stack")
     whole_depth: int | None = Field(
-        default=None, ge=1, description="number of layers of the larger stack, if this is a part"
+        default=None, ge=1, description="number of layers in the larger stack of which this stack is a part"
     )
 
     @cached_property
@@ -297,5 +305,5 @@ class StoredTensors(Spec):
 
     format: str = Field(min_length=1, description="name of the format in the file: BF16, F8_E4M3, Q4_K")
     place: Literal["embedding", "layers", "output", "other"]
-    elements: int = Field(ge=0, description="number of elements in the file; packed formats count words")
+    elements: int = Field(ge=0, description="number of elements in the file; in packed formats, of packed words")
     bytes: int = Field(ge=0)

@@ -43,7 +43,7 @@ def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
 
 
 def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, object]]:
-    """Return the name and the raw configuration of the model `text`, which is named as for `load_model`.
+    """Return the name and the raw configuration of the model `text`: a catalog name, path or Hub name.
 
     Its architecture need not be supported by the estimator.
 
@@ -104,6 +104,7 @@ def _find_model(text: str, catalog: ModelCatalog) -> str | Path:
 
 
 def _is_written_as_path(text: str) -> bool:
+    """Return whether `text` is written as a path, not as a model name."""
     return text.endswith((*_FILE_ENDINGS, "/", "\\")) or text.startswith((".", "~")) or Path(text).is_absolute()
 
 

@@ -235,15 +235,15 @@ ISOLATED_MATRIX_SHARES: Final[Mapping[tuple[MatrixFamily, InputBits], float]] = 
 achievable matmul FLOPS; the median of several cards) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000,
 NVFP4)."""
 TRAINING_FRACTION: Final = 0.75
-"""Rate of matrix products in training relative to their rate in isolation: 0.60 to 0.95 on cards with measurements of
-both rates in 16 and 8 bits."""
+"""Rate of matrix products in training relative to their rate in isolation: the ratio is 0.60 to 0.95 on cards on which
+both rates were measured in 16 and 8 bits."""
 _SIMILAR_FAMILY: Final[Mapping[MatrixFamily, MatrixFamily]] = {
     "Turing half rate": "Ampere GDDR",
     "Ampere GDDR": "Ada",
     "Ada": "Ampere GDDR",
     "Blackwell GDDR": "Ada",
 }
-"""Substitute for a family without measurements: another family that halves the same rate."""
+"""Substitute for a family without measurements: another family whose matrix units also run at half rate."""
 
 
 def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBits) -> float:
@@ -262,7 +262,7 @@ def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBi
 
 
 def attention_share(classes: EfficiencyClasses, family: Family) -> float:
-    """Return the share of the 16-bit rate that fused attention reaches on cards of `family`; unmeasured: the median."""
+    """Return the share of the 16-bit rate that fused attention reaches on `family`; the median of all if unmeasured."""
     found = classes.attention.get(family)
     return _median_share(list(classes.attention.values())) if found is None else found
 

@@ -24,7 +24,7 @@ from planner.models.architecture import (
 
 
 class MatrixProduct(NamedTuple):
-    """`number` matrix products of one shape: (`rows` × `inputs`) times (`inputs` × `outputs`)."""
+    """A number of equal matrix products: (`rows` × `inputs`) times (`inputs` × `outputs`), `number` times."""
 
     rows: float
     inputs: int
@@ -37,10 +37,10 @@ class MatrixProduct(NamedTuple):
         """Return the floating-point operations of all products."""
         return 2 * self.rows * self.inputs * self.outputs * self.number
 
-    def moved_bytes(self, size: float) -> float:
-        """Return the bytes of factors and results that all products read and write, with `size` bytes per element."""
+    def moved_bytes(self, element_bytes: float) -> float:
+        """Return the bytes that all products read and write at `element_bytes` bytes per element."""
         read = self.inputs * self.outputs + self.rows * self.inputs
-        return size * self.number * (read + self.rows * self.outputs)
+        return element_bytes * self.number * (read + self.rows * self.outputs)
 
 
 class ForwardWork(NamedTuple):

@@ -39,13 +39,14 @@ _PCIE_SHARES: Final = (0.63, 0.41, 0.40)
 _COPY_SHARE: Final = 0.8
 """Share of the PCIe bandwidth that copies from and to pinned memory reach (NVIDIA bandwidthTest: 25 of 31.5 GB/s)."""
 _HOP_SECONDS: Final = {"nvlink": 3e-6, "xgmi": 3e-6, "nvlink-pair": 5e-6, "pcie": 10e-6}
-"""Latency per hop of a ring in seconds: small messages on 2 to 8 cards take 5 to 26 µs over NVLink, 70 or more over
-PCIe."""
+"""Latency per hop of a ring in seconds: small messages on 2 to 8 cards take 5 to 26 µs over NVLink, and 70 µs or more
+over PCIe."""
 _NETWORK_HOP_SECONDS: Final = 10e-6
 """Latency from one node to another in seconds (aiconfigurator 095f58a, point to point)."""
 NETWORK_SHARE: Final = 0.6
-"""Assumed share of the network bandwidth that collectives reach: 0.90 in Calculon's model (caa4b11), but 92 GB/s of all
-ports of a node with 4 GiB messages in ml-engineering 744d01e, and 17.5 over two DGX A100 in Vidur 7d47513."""
+"""Assumed share of the network bandwidth that collectives reach: 0.90 in Calculon's model (caa4b11), but measured are
+92 GB/s over all ports of a node with 4 GiB messages (ml-engineering 744d01e), and 17.5 GB/s over two DGX A100 (Vidur
+7d47513)."""
 _NODE_CARDS: Final = 8
 """Number of cards in a vendor's reference machine (HGX, DGX, OAM baseboards)."""
 _RACK_CARDS: Final = {"gb200-186gb": 72, "gb300-288gb": 72}
@@ -59,7 +60,8 @@ _PORT_BYTES_PER_S: Final = (
     ("Ampere", 25e9),
     ("Volta", 6.25e9),
 )
-"""Network bandwidth per card in vendors' reference machines: 50 Gbit/s in DGX-1, 200 in DGX A100, then 400 and 800."""
+"""Network bandwidth per card in vendors' reference machines: 50 Gbit/s in DGX-1, 200 Gbit/s in DGX A100, later 400 and
+800 Gbit/s."""
 _WORKSTATION_PORT_BYTES_PER_S: Final = 1.25e9
 """Bandwidth of 10 Gbit Ethernet, which the cards of a workstation share."""
 
@@ -82,7 +84,7 @@ class Links(NamedTuple):
     source: str
 
     def bus_bytes_per_s(self, cards: int, *, gathers: bool = False) -> float:
-        """Return the bus bandwidth of a ring collective over `cards`, which fill one node before the next.
+        """Return the bus bandwidth of a ring collective over `cards` cards, which fill one node before the next.
 
         **Formula**: within a node as measured; over several nodes the slower of that and the ports of a node's cards.
 
@@ -150,6 +152,7 @@ def default_link(gpu: Gpu) -> CardLink:
 def _links_within_node(
     gpu: Gpu, kind: CardLink
 ) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:
+    """Return link name, all-reduce and all-gather bandwidth on 2, 4 and 8 cards, and their source."""
     if kind == "pcie":
         return _pcie_links(gpu)
     text = gpu.interconnect or ""
@@ -177,6 +180,7 @@ def _one_way_bytes_per_s(text: str) -> float | None:
 
 
 def _pcie_links(gpu: Gpu) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:
+    """Return PCIe name, all-reduce and all-gather bandwidth on 2, 4 and 8 cards, and their source."""
     generation, lanes = _pcie_generation_and_lanes(gpu)
     name = f"PCIe {generation}"
     table = _ALL_REDUCE_BYTES_PER_S.get(name)
@@ -204,6 +208,7 @@ def host_bytes_per_s(gpu: Gpu) -> float:
 
 
 def _network_port_bytes_per_s(gpu: Gpu, node: int) -> float:
+    """Return the bandwidth of a card's network port in nodes of `node` cards, in bytes per second."""
     stacked = (gpu.memory_type or "").startswith("HBM")
     port = next((speed for name, speed in _PORT_BYTES_PER_S if gpu.architecture == name), None)
     return port if port is not None and stacked else _WORKSTATION_PORT_BYTES_PER_S / min(node, _NODE_CARDS)

@@ -9,8 +9,8 @@ CALIBRATED_SPREAD: Final = 1.1
 """Spread factor after calibration in the same setup, within which four of five steps lie: per-model calibration leaves
 2 to 5 %, other nodes of the same kind differ by 4 % (MLPerf) to 11 % (community runs)."""
 CARRIED_OVER_SPREAD: Final = 1.15
-"""Spread factor after calibration on another card: the ratio of two cards predicts other models within 4 to 7 % (timm,
-3090 to 5090)."""
+"""Spread factor after calibration on another card: the speed ratio of two cards predicts the speed of other models
+within 4 to 7 % (timm, 3090 to 5090)."""
 _TIMES: Final = ("seconds", "first_token_seconds", "output_token_seconds")
 _RATES: Final = ("tokens_per_second", "samples_per_second", "mfu_fraction")
 
@@ -40,6 +40,7 @@ def scale_to_measured(
 
 
 def _time_ratio(counterpart: TimeResult, measured: MeasuredSpeed) -> float:
+    """Return the measured time relative to the estimated time of `counterpart`."""
     if measured.unit == "seconds/step":
         return measured.value / (counterpart.seconds or measured.value)
     rate = counterpart.tokens_per_second if measured.unit == "tokens/s" else counterpart.samples_per_second
@@ -47,7 +48,7 @@ def _time_ratio(counterpart: TimeResult, measured: MeasuredSpeed) -> float:
 
 
 def _scaled_figures(estimated: TimeResult, names: tuple[str, ...], factor: float, spread: float) -> dict[str, float]:
-    """Return each known figure times `factor`, with its low and high ends where the result has them."""
+    """Return each known figure times `factor`, plus its low and high end where the result has them."""
     found = {}
     for name in names:
         value = getattr(estimated, name)

@@ -24,7 +24,8 @@ OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
 _FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
 """Fraction of multiprocessors on cut-down cards; each multiprocessor has a limited number of reads in flight.
 
-**Source**: the H20 has 78 of the 132 of an H100, and reads no faster than that share of an H100 (QwenLM/Qwen3@7a2f61f).
+**Source**: the H20 has 78 of the H100's 132 multiprocessors, and reads no faster than that share of the H100's
+bandwidth (QwenLM/Qwen3@7a2f61f).
 """
 _UNCUT_CARD_BANDWIDTH: Final = 3.35e12
 """Memory bandwidth of the H100 in bytes per second; the H20 is its cut-down version."""
@@ -52,11 +53,11 @@ _CEILINGS: Final[dict[tuple[Family, str], float]] = {
     ("Apple", "16"): 0.75,
 }
 _HALVED_RATE_RATIO: Final = 3.0
-"""Threshold of the int8 rate relative to the 16-bit rate, above which the 16-bit rate is halved: 2 is typical, 4
-halved."""
+"""Ratio of int8 to 16-bit rate above which a card halves its 16-bit rate: the ratio is 2 on full-rate cards, 4 on
+halved ones."""
 _HALVED_CEILING: Final = 0.85
-"""Share of a halved 16-bit rate that products reach, more than of a full one: pytorch/torchtune@bd2a0fc has 0.84 to
-0.90 on RTX 4090."""
+"""Share of a halved 16-bit rate that large matrix products reach, which is more than the share of a full rate:
+0.84 to 0.90 on RTX 4090 (pytorch/torchtune@bd2a0fc)."""
 _USUAL_CEILING: Final = 0.55
 
 
@@ -77,7 +78,7 @@ def memory_class(gpu: Gpu) -> MemoryClass:
 
 
 def kernel_width(weights: str) -> Width:
-    """Return the width class of the kernels that read weights in the format `weights`."""
+    """Return the width class (16, 8 or 4 bits, or 4-bit floats) of kernels that read weights stored as `weights`."""
     if weights == AS_STORED or weights not in SCHEMES:
         return "4"
     scheme = SCHEMES[weights]

@@ -95,6 +95,7 @@ def step_time(
 
 
 def _result_kind(step: TracedStep) -> Literal["step", "service"]:
+    """Return `step` for training and `service` for inference."""
     return "step" if step.task == "training" else "service"
 
 
@@ -109,7 +110,7 @@ def _device_terms(step: TracedStep, gpu: Gpu, time: ModuleTime) -> list[TimeTerm
             "F ÷ (a × C)",
             (
                 traced_symbol("F", counts.flops, "operations of the step"),
-                library_symbol("a", reach, "share of the dense rate that products reach"),
+                library_symbol("a", reach, "share of the dense rate that matrix products reach"),
                 card_symbol(
                     "C", counts.flops / (reach * time.products), f"dense operations a second in {step.precision}"
                 ),
@@ -127,12 +128,12 @@ def _device_terms(step: TracedStep, gpu: Gpu, time: ModuleTime) -> list[TimeTerm
 
 
 def _elementwise_term(counts: OperationCounts, gpu: Gpu, time: ModuleTime, moved: float) -> TimeTerm:
-    outputs = traced_symbol("n", counts.elements, "output elements of products")
+    outputs = traced_symbol("n", counts.elements, "output elements of matrix products")
     if time.elements_per_s is not None:
         handled = library_symbol("e", time.elements_per_s, "elements per second that the multiprocessors normalise")
         return _term("elementwise", time.memory, "n ÷ e", (outputs, handled), _NORMALISED)
     passed = library_symbol("b", moved, "passes over memory per output element of a product")
-    bandwidth = card_symbol("B", gpu.bandwidth_bytes_per_s or 0.0, "bytes a second of the card's memory")
+    bandwidth = card_symbol("B", gpu.bandwidth_bytes_per_s or 0.0, "memory bandwidth of the card in bytes per second")
     return _term("elementwise", time.memory, "b × n × w ÷ B", (passed, outputs, bandwidth))
 
 
@@ -147,6 +148,7 @@ def _term(
 
 
 def _gradient_exchange_terms(step: TracedStep, links: Links, cards: int, seconds: float) -> list[TimeTerm]:
+    """Return the time term of the gradient exchange between cards; empty on a single card."""
     if step.task != "training" or cards == 1 or not step.gradient_bytes:
         return []
     spent = links.ring_seconds(cards, 2 * (cards - 1) / cards * step.gradient_bytes)
@@ -159,7 +161,7 @@ def _gradient_exchange_terms(step: TracedStep, links: Links, cards: int, seconds
             symbols=(
                 library_symbol("g", cards, "cards"),
                 traced_symbol("G", step.gradient_bytes, "bytes of gradients"),
-                card_symbol("B", links.bus_bytes_per_s(cards), "bytes a second between the cards"),
+                card_symbol("B", links.bus_bytes_per_s(cards), "bandwidth between the cards in bytes per second"),
             ),
             source=links.source,
             certainty="measured",
@@ -197,5 +199,6 @@ def _limiting_resource(terms: list[TimeTerm], time: ModuleTime) -> Bound:
 
 
 def _mfu_fraction(step: TracedStep, gpu: Gpu, seconds: float) -> float | None:
+    """Return the model FLOPs utilization as a fraction, or None if the card's rate is unknown."""
     rate = gpu.rate("fp32" if step.precision == "fp32" else "fp16")
     return step.counts.flops * gpu.device_count / (seconds * rate.ops_per_s) if rate else None

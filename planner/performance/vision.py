@@ -1,4 +1,4 @@
-"""Time of a network from counts of operations, output elements of products, and operator launches.
+"""Time of a network from counts of operations, output elements of matrix products, and operator launches.
 
 These counts exist for convolutional networks and any other traced module.
 """
@@ -96,7 +96,7 @@ class OperationCounts(NamedTuple):
     trains: bool = False
 
     def training_step_counts(self) -> "OperationCounts":
-        """Return the counts of a whole training step from those of a forward pass."""
+        """Return the counts of a training step, derived from these counts of a forward pass."""
         return self._replace(flops=_BACKWARD * self.flops, elements=_BACKWARD * self.elements, trains=True)
 
 
@@ -151,6 +151,7 @@ def _elements_per_s(gpu: Gpu) -> float | None:
 
 
 def _call_seconds(gpu: Gpu) -> float:
+    """Return the seconds in which the host of `gpu` launches one operator."""
     return _OLDER_CALL_SECONDS if gpu.architecture in OLDER_HOSTS else _CALL_SECONDS
 
 
@@ -168,5 +169,6 @@ def memory_passes(gpu: Gpu, kind: Kind, *, compiled: bool) -> float:
 
 
 def _dense_rate(gpu: Gpu, precision: Precision) -> float | None:
+    """Return the dense rate that applies to `precision` in operations per second, or None if unknown."""
     found = next((rate for rate in map(gpu.rate, _RATES[precision]) if rate is not None), None)
     return found.ops_per_s / gpu.device_count if found else None

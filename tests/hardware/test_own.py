@@ -189,9 +189,9 @@ def test_files_join_export_and_lose_a_card(file: Path) -> None:
     write_own(file, combined)
     assert read_own(file) == combined
     assert json.loads(file.read_text(encoding="utf-8"))["schema_version"] == OWN_SCHEMA
-    assert combined.names("rtx-3090")
-    assert combined.names("my-4090-48gb")
-    assert not combined.names("rtx-4090")
+    assert combined.contains("rtx-3090")
+    assert combined.contains("my-4090-48gb")
+    assert not combined.contains("rtx-4090")
     assert combined.without("my-4090-48gb").without("rtx-3090") == OwnHardware(cards=(), changes=())
 
 

@@ -37,5 +37,5 @@ def test_prices_and_verdicts_are_read_by_record_id() -> None:
 
 
 def test_an_unknown_field_suggests_similar_ones() -> None:
-    assert "Did you mean memory_gib" in GPU_QUERY_SCHEMA.missing("memory")
-    assert "Did you mean" not in GPU_QUERY_SCHEMA.missing("zzz")
+    assert "Did you mean memory_gib" in GPU_QUERY_SCHEMA.unknown_field_hint("memory")
+    assert "Did you mean" not in GPU_QUERY_SCHEMA.unknown_field_hint("zzz")

@@ -5,7 +5,7 @@ from each_record import for_each
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.gpu import FigureNote, Gpu, Provenance
-from planner.hardware.usable import measured_shares, usable_memory
+from planner.hardware.usable import measured_memory_losses, usable_memory
 from planner.paths import catalog_dir
 from planner.units import GIB, MIB
 
@@ -24,7 +24,7 @@ def card(number: int, memory_gib: int = 16, usable_gib: float | None = None, smi
 
 
 def test_a_measured_card_says_what_was_measured() -> None:
-    usable = usable_memory(card(1, usable_gib=15.5), measured_shares(()))
+    usable = usable_memory(card(1, usable_gib=15.5), measured_memory_losses(()))
     assert usable is not None
     assert (usable.bytes, usable.low_bytes, usable.high_bytes) == (15.5 * GIB, 15.5 * GIB, 15.5 * GIB)
     assert (usable.certainty, usable.source) == ("measured", "a log")
@@ -33,14 +33,14 @@ def test_a_measured_card_says_what_was_measured() -> None:
 
 def test_several_measurements_give_an_interval_from_the_lowest() -> None:
     gpu = card(1, usable_gib=15.5).evolve(usable_memory_high_bytes=round(15.75 * GIB))
-    usable = usable_memory(gpu, measured_shares(()))
+    usable = usable_memory(gpu, measured_memory_losses(()))
     assert usable is not None
     assert (usable.bytes, usable.low_bytes, usable.high_bytes) == (15.5 * GIB, 15.5 * GIB, 15.75 * GIB)
     assert usable.explanation == "measured: 15.50 GiB, up to 15.75 by driver version"
 
 
 def test_an_unmeasured_card_takes_the_median_loss_of_its_family() -> None:
-    shares = measured_shares([card(1, 16, 15.0), card(2, 16, 15.5), card(3, 32, 31.5)])
+    shares = measured_memory_losses([card(1, 16, 15.0), card(2, 16, 15.5), card(3, 32, 31.5)])
     usable = usable_memory(card(4, 64), shares)
     assert usable is not None
     assert usable.certainty == "assumed"
@@ -50,7 +50,7 @@ def test_an_unmeasured_card_takes_the_median_loss_of_its_family() -> None:
 
 def test_the_total_of_nvidia_smi_counts_more_than_the_physical_bytes() -> None:
     gaps_gib = (1.0, 0.75, 0.5)
-    shares = measured_shares(card(number, 16, 16 - gap, 16 * 1024) for number, gap in enumerate(gaps_gib))
+    shares = measured_memory_losses(card(number, 16, 16 - gap, 16 * 1024) for number, gap in enumerate(gaps_gib))
     usable = usable_memory(card(3, 24, smi_mib=20 * 1024), shares)
     assert usable is not None
     assert (usable.low_bytes, usable.bytes, usable.high_bytes) == (19 * GIB, 19.25 * GIB, 19.5 * GIB)
@@ -58,7 +58,7 @@ def test_the_total_of_nvidia_smi_counts_more_than_the_physical_bytes() -> None:
 
 
 def test_one_measured_device_says_little_about_the_next() -> None:
-    usable = usable_memory(card(2, 16), measured_shares([card(1, 16, 15.0)]))
+    usable = usable_memory(card(2, 16), measured_memory_losses([card(1, 16, 15.0)]))
     assert usable is not None
     assert (usable.low_bytes, usable.bytes, usable.high_bytes) == (14 * GIB, 15 * GIB, 16 * GIB)
     assert "1 measured device of NVIDIA GDDR" in usable.explanation
@@ -66,7 +66,7 @@ def test_one_measured_device_says_little_about_the_next() -> None:
 
 def test_a_family_with_few_devices_asks_the_wider_one() -> None:
     older = [card(number, 16, gib).evolve(architecture="Ampere") for number, gib in ((2, 15.5), (3, 15.75))]
-    usable = usable_memory(card(4, 16), measured_shares([card(1, 16, 15.0), *older]))
+    usable = usable_memory(card(4, 16), measured_memory_losses([card(1, 16, 15.0), *older]))
     assert usable is not None
     assert usable.bytes == 15.5 * GIB
     assert usable.explanation.endswith("3 measured devices of NVIDIA consumer GDDR")
@@ -75,11 +75,11 @@ def test_a_family_with_few_devices_asks_the_wider_one() -> None:
 def test_other_makers_and_other_memory_say_nothing() -> None:
     amd = card(1, 16, 15.0).evolve(vendor="AMD")
     hbm = card(2, 16, 15.0).evolve(memory_type="HBM3")
-    assert usable_memory(card(3, 16), measured_shares([amd, hbm])) is None
+    assert usable_memory(card(3, 16), measured_memory_losses([amd, hbm])) is None
 
 
 def test_without_any_figure_nothing_is_said() -> None:
-    shares = measured_shares([card(1, 16, 15.0), card(2, 16, 15.0).evolve(memory_bytes=None)])
+    shares = measured_memory_losses([card(1, 16, 15.0), card(2, 16, 15.0).evolve(memory_bytes=None)])
     assert usable_memory(card(3).evolve(memory_bytes=None), shares) is None
     assert usable_memory(HARDWARE.gpu("apple-m4").evolve(memory_bytes=None), shares) is None
 
@@ -147,7 +147,7 @@ def test_the_other_measured_cards_foretell_each_measured_one() -> None:
     for gpu in measured:
         notes = tuple(note for note in gpu.figure_notes if not note.field.startswith("usable"))
         bare = gpu.evolve(usable_memory_bytes=None, usable_memory_high_bytes=None, figure_notes=notes)
-        assumed = usable_memory(bare, measured_shares(other for other in measured if other.id != gpu.id))
+        assumed = usable_memory(bare, measured_memory_losses(other for other in measured if other.id != gpu.id))
         if assumed is not None:
             margin = 0.005 * assumed.bytes
             actual = gpu.usable_memory_bytes or 0

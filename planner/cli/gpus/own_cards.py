@@ -142,8 +142,8 @@ def _option_for_field(field: str) -> str:
 def _remove_card(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
     own = read_own(file)
     name = arguments.remove
-    gpu_id = name if own.names(name) else resolve_gpu(with_own_hardware(bundled, own), name).id
-    if not own.names(gpu_id):
+    gpu_id = name if own.contains(name) else resolve_gpu(with_own_hardware(bundled, own), name).id
+    if not own.contains(gpu_id):
         raise SpecError(
             "--remove",
             f"{gpu_id} is neither your own nor changed by you",

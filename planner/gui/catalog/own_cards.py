@@ -265,7 +265,7 @@ class OwnCards:
             return None
         with self._workspace.reporting():
             own = _read_own_hardware()
-            if not own.names(gpu.id):
+            if not own.contains(gpu.id):
                 raise PlannerError(f"You have no values of your own for {gpu.name}.", "There is nothing to delete.")
             return self._ask_deletion(gpu, removal_summary(own, gpu.id))
         return None

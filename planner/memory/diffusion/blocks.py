@@ -7,9 +7,11 @@ from planner.models.diffusion import DiffusionTransformer, ImageDecoder, UNet, U
 from planner.units import ceil_div
 
 _GATED_BLOCK_WIDTHS: Final = 20
-"""Live tensors of a gated block, in layer widths: input, sum, last attention, norm, and 8 + 4 + 4 inside the block."""
+"""Live elements per token of a gated feed-forward block, in units of the layer width: input, sum, attention output and
+norm (1 each), and 8 + 4 + 4 inside the block."""
 _ATTENTION_WIDTHS: Final = 8
-"""Live tensors of attention, in layer widths: norm, queries, keys, values, result, projection, scaled projection."""
+"""Live elements per token of attention, in units of the layer width: norm, queries, keys, values, result, projection,
+scaled projection."""
 
 
 def resnet_elements(input_channels: int, output_channels: int, copies: int) -> int:
@@ -115,14 +117,14 @@ def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int
 _FP32: Final = 4
 
 
-def transformer_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
-    """Return the peak live elements in a pass over `image` and `text` tokens, stored in `size` bytes each.
+def transformer_elements(network: DiffusionTransformer, image_tokens: int, text_tokens: int, element_bytes: int) -> int:
+    """Return the peak live elements in a pass over image and text tokens of `element_bytes` bytes per element.
 
     **Formula** in widths h, with I image tokens, T text tokens, N = I + T and r = i / h: FLUX (6 + r + c)N in blocks
     over one sequence, (5 + c)N + 3T or (5 + 2r)I + 3T in others, where c is the rotation in fp32; SD 3 (4 + 2r)I plus
     the texts, and the attention's whole result in the last block; PixArt (4 + 2r)I + T.
     """
-    return network.hidden * _WIDTHS[network.family](network, image, text, size)
+    return network.hidden * _WIDTHS[network.family](network, image_tokens, text_tokens, element_bytes)
 
 
 def rotation_bytes(network: DiffusionTransformer, tokens: int) -> int:
@@ -130,28 +132,28 @@ def rotation_bytes(network: DiffusionTransformer, tokens: int) -> int:
     return 2 * tokens * network.head_dim * _FP32 if network.family == "flux" else 0
 
 
-def _flux_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
+def _flux_elements(network: DiffusionTransformer, image_tokens: int, text_tokens: int, element_bytes: int) -> int:
     """Return the peak live elements of a FLUX transformer, in units of the hidden width."""
-    both = image + text
+    both = image_tokens + text_tokens
     inner = network.intermediate // network.hidden
     # Queries in fp32, times the cosine; the rotated ones, in fp32 and times the sine, and the sum.
-    rotation = 4 if size == _FP32 else 7
-    joint = max((5 + rotation) * both, (5 + 2 * inner) * image) + 3 * text if network.blocks else 0
+    rotation = 4 if element_bytes == _FP32 else 7
+    joint = max((5 + rotation) * both, (5 + 2 * inner) * image_tokens) + 3 * text_tokens if network.blocks else 0
     single = max(6 + inner + rotation, 6 + 2 * inner) * both if network.single_blocks else 0
     return max(joint, single)
 
 
-def _sd3_elements(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+def _sd3_elements(network: DiffusionTransformer, image_tokens: int, text_tokens: int, _: int) -> int:
     """Return the peak live elements of a Stable Diffusion 3 transformer, in units of the hidden width."""
-    both = image + text
-    inside = (4 + 2 * (network.intermediate // network.hidden)) * image
-    second = 2 * image if network.dual_blocks else 0
-    return max(7 * both + 3 * text, inside + max(second + 3 * text, both + 2 * text))
+    both = image_tokens + text_tokens
+    inside = (4 + 2 * (network.intermediate // network.hidden)) * image_tokens
+    second = 2 * image_tokens if network.dual_blocks else 0
+    return max(7 * both + 3 * text_tokens, inside + max(second + 3 * text_tokens, both + 2 * text_tokens))
 
 
-def _pixart_elements(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+def _pixart_elements(network: DiffusionTransformer, image_tokens: int, text_tokens: int, _: int) -> int:
     """Return the peak live elements of a PixArt transformer, in units of the hidden width."""
-    return (4 + 2 * (network.intermediate // network.hidden)) * image + text
+    return (4 + 2 * (network.intermediate // network.hidden)) * image_tokens + text_tokens
 
 
 _WIDTHS: Final = {"flux": _flux_elements, "sd3": _sd3_elements, "pixart": _pixart_elements}

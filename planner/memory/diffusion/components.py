@@ -15,7 +15,7 @@ _MATRICES: Final = ("linear",)
 _SOURCE: Final = "every tensor of each component, counted from its configuration"
 _STORED: Final = "the headers of the component's safetensors files"
 _OFFLOADED: Final = (
-    "accelerate cpu_offload_with_hook: each component offloads the previous one when it starts; cpu_offload loads the "
+    "accelerate cpu_offload_with_hook: each component offloads the previous one at its start; cpu_offload loads the "
     "parameters of one module at a time"
 )
 
@@ -48,6 +48,7 @@ def _components_in_formats(
 
 
 def _stored_component(component: Component, format_name: str, compute: str) -> StoredComponent:
+    """Return `component` stored in the number format `format_name`, with its size in bytes."""
     if format_name == AS_STORED:
         stored = sum(part.bytes for part in component.stored)
         return StoredComponent(component, stored, _largest_module_bytes(component, compute), format_name)
@@ -99,9 +100,9 @@ def _resident_components(
 
 @lru_cache(maxsize=256)
 def pipeline_weights_term(
-    components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload, more: int = 0
+    components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload, extra_bytes: int = 0
 ) -> Term:
-    """Return the memory of the parameters on the card while `running` runs; `more` are extra fp32 decoder bytes."""
+    """Return the memory of parameters on the card while `running` runs; `extra_bytes` are of an fp32 image decoder."""
     on_card = _resident_components(components, running, offload)
     parts = [
         TermPart(
@@ -114,9 +115,13 @@ def pipeline_weights_term(
         )
         for stored, count in on_card
     ]
-    if more:
-        parts.append(TermPart("decoder in FP32", more, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae"))
-    total = sum(count for _, count in on_card) + more
+    if extra_bytes:
+        parts.append(
+            TermPart(
+                "image decoder in FP32", extra_bytes, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae"
+            )
+        )
+    total = sum(count for _, count in on_card) + extra_bytes
     parameters = sum(stored.component.parameters for stored, _ in on_card)
     return term(
         "weights",
@@ -124,7 +129,9 @@ def pipeline_weights_term(
         "Σ P × w",
         (
             model_symbol("P", parameters, "parameters of the components on the card"),
-            format_symbol("w", round(total / max(parameters, 1), 4), "average bytes on the card per parameter"),
+            format_symbol(
+                "w", round(total / max(parameters, 1), 4), "average number of bytes per parameter on the card"
+            ),
         ),
         _SOURCE if offload == "none" else f"{_SOURCE}; {_OFFLOADED}",
         parts=tuple(parts),
@@ -132,4 +139,5 @@ def pipeline_weights_term(
 
 
 def _format_title(format_name: str) -> str:
+    """Return the number format's title for users."""
     return "their files" if format_name == AS_STORED else SCHEMES[format_name].title

@@ -28,8 +28,8 @@ from planner.workload.workload import Inference
 _TEXT_SOURCE: Final = "transformers 5.23 modules: the tensors alive at once inside one layer of the encoder"
 _BLOCK_SOURCE: Final = "diffusers 0.40 modules: the tensors that the code still refers to, block by block"
 _LAYOUT_SOURCE: Final = (
-    "cuDNN's tensor-core kernels read channels last, and PyTorch hands it channels first: its workspace holds a copy "
-    "of the input; at least none, at most one of the output too"
+    "cuDNN's tensor-core kernels read channels-last tensors, and PyTorch passes channels-first ones: cuDNN's workspace "
+    "holds a copy of the input; lower bound: no copy; upper bound: also a copy of the output"
 )
 _TOLERANCE: Final = 0.05
 """Tolerance for other library versions, equal to that of formulas checked against traces."""
@@ -90,7 +90,7 @@ def diffusion_timeline(architecture: Architecture, workload: Inference) -> Phase
 def _component_snapshot(
     stored: StoredComponent, components: tuple[StoredComponent, ...], run: DiffusionRun, workload: Inference
 ) -> Snapshot:
-    """Return the moment when one component of the pipeline runs."""
+    """Return the memory snapshot while one component of the pipeline runs."""
     more = upcast_bytes(stored, workload)
     weights = pipeline_weights_term(components, stored, workload.diffusion.offload, more)
     network = stored.component.network
@@ -209,20 +209,22 @@ def _diffusion_transformer_term(network: DiffusionTransformer, run: DiffusionRun
     return _activations_term(ByteRange(whole, whole, whole), formula, tuple(symbols), _BLOCK_SOURCE)
 
 
-def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, size: int, workload: Inference) -> Term:
+def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, element_bytes: int, workload: Inference) -> Term:
     settings = workload.diffusion
     side = decoder.sample_size // decoder.scale
     tiled = settings.vae_tiling and max(run.height, run.width) > side
     height, width = (min(run.height, side), min(run.width, side)) if tiled else (run.height, run.width)
     images = 1 if settings.vae_slicing else run.images
-    low, likely, high = (images * decoder_elements(decoder, height, width, copies) * size for copies in range(3))
+    low, likely, high = (
+        images * decoder_elements(decoder, height, width, copies) * element_bytes for copies in range(3)
+    )
     symbols = (
-        workload_symbol("B", images, "images decoded at once"),
+        workload_symbol("B", images, "number of images decoded at once"),
         workload_symbol("n", height * width * decoder.scale**2, "pixels of an image, or of a tile with tiled decoding"),
         model_symbol(
-            "c", round(likely / (images * height * width * decoder.scale**2 * size)), "live channels per pixel"
+            "c", round(likely / (images * height * width * decoder.scale**2 * element_bytes)), "live channels per pixel"
         ),
-        library_symbol("w", size, "bytes per element"),
+        library_symbol("w", element_bytes, "bytes per element"),
     )
     return _activations_term(
         ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}"
@@ -255,7 +257,7 @@ def _buffers_term(run: DiffusionRun, network: Network) -> Term:
         elements * run.size,
         "(E + L + p) × w",
         (
-            model_symbol("E", text, "elements of the encoded prompts"),
+            model_symbol("E", text, "elements of the prompt embeddings"),
             model_symbol("L", latents, "elements of the latent images"),
             model_symbol("p", images, "elements of the decoded images"),
             library_symbol("w", run.size, "bytes per element"),

@@ -60,7 +60,7 @@ def deferred_kv_cache_term(
     *,
     prefilling: bool = False,
 ) -> DeferredTerm | None:
-    """Return the same as `kv_cache_term`, but as a deferred term whose formula is written on demand."""
+    """Return the KV cache memory as `kv_cache_term` does, but as a deferred term that is written out on demand."""
     kinds = _equal_caches(architecture, tokens, encoder_tokens, prefilling=prefilling)
     if not kinds:
         return None
@@ -69,6 +69,7 @@ def deferred_kv_cache_term(
 
 
 def _write_cache_term(kinds: tuple[_EqualCacheLayers, ...], size: int, batch: int, kv_format: str) -> Term:
+    """Return the memory of the KV cache, `size` bytes, with its formula written out."""
     bits = KV_FORMATS[kv_format]
     several = len(kinds) > 1
     marks = [str(number).translate(_SUBSCRIPT) for number in range(1, len(kinds) + 1)] if several else [""]

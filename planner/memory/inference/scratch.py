@@ -159,27 +159,31 @@ def _live_probability_elements(layer: Layer, tokens: int, precision: Precision, 
     return 0
 
 
-def _feed_forward_scratch_bytes(block: Mlp | Moe | None, hidden: int, size: int) -> int:
+def _feed_forward_scratch_bytes(block: Mlp | Moe | None, hidden: int, element_bytes: int) -> int:
     """Return the temporary bytes per token inside a feed-forward block."""
     if block is None:
         return 0
     if isinstance(block, Mlp):
         gated = 4 if block.fused_gate_up else 3
-        return size * block.intermediate * (gated if block.gated else _WIDE_BY_ACTIVATION.get(block.activation, 2))
+        return (
+            element_bytes
+            * block.intermediate
+            * (gated if block.gated else _WIDE_BY_ACTIVATION.get(block.activation, 2))
+        )
     beside = hidden if block.shared_gate else 0
-    routed = block.visits * _expert_scratch_bytes(block, hidden, size) + size * beside
-    return max(routed, size * (3 * block.shared_intermediate + hidden))
+    routed = block.visits * _expert_scratch_bytes(block, hidden, element_bytes) + element_bytes * beside
+    return max(routed, element_bytes * (3 * block.shared_intermediate + hidden))
 
 
-def _expert_scratch_bytes(block: Moe, hidden: int, size: int) -> int:
+def _expert_scratch_bytes(block: Moe, hidden: int, element_bytes: int) -> int:
     """Return the temporary bytes per token of routed experts: inner width, or weighted and reordered outputs.
 
     **Source**: transformers `integrations.moe.grouped_mm_experts_forward`. An fp32 router's weights are in fp32, and so
     is what they are multiplied with.
     """
-    inner = size * (hidden + block.intermediate * (4 if block.gated else 2))
-    weighted = 4 if block.fp32_router else size
-    return max(inner, 2 * hidden * (size + weighted))
+    inner = element_bytes * (hidden + block.intermediate * (4 if block.gated else 2))
+    weighted = 4 if block.fp32_router else element_bytes
+    return max(inner, 2 * hidden * (element_bytes + weighted))
 
 
 def _mixer_scratch_bytes(

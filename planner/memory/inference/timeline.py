@@ -15,12 +15,12 @@ from planner.models.architecture import Architecture
 from planner.models.images import embeds_images, image_elements, image_patches, image_tokens
 from planner.workload.workload import Inference
 
-_TOWER_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
+_TOWER_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
 _HELD_SOURCE = "transformers 5.23 LlavaModel.forward and similar models: references to image_features and inputs_embeds"
 
 
 class VisionTerms(NamedTuple):
-    """Memory of a prompt's images: while the vision tower encodes them, and as encoded tokens afterwards."""
+    """Memory terms of a prompt's images: during encoding by the vision tower, and of the encoded image tokens."""
 
     tower: Term
     embedded: Term
@@ -107,7 +107,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
     )
 
 
-_SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
+_SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
 _MANY_TOKENS = 256
 _GROWING = (
     "Each new token reallocates every layer's KV cache, a little larger: PyTorch's allocator keeps freed caches until "
@@ -161,7 +161,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
         ),
     ]
     if cached is not None:
-        step = _logits_term(architecture, batch, precision, every=False)
+        step = _logits_term(architecture, batch, precision, for_all_tokens=False)
         copies = _decode_copies_term(architecture, batch, context, precision, workload.attention)
         grown = _alive_terms(fixed, cached, copies, step)
         snapshots += [
@@ -177,9 +177,9 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     return PhaseSnapshots(tuple(snapshots), dynamic=dynamic, notes=(_GROWING,) if grows else ())
 
 
-def _alive_terms(fixed: list[Term], *more: Term | DeferredTerm | None) -> list[Term | DeferredTerm]:
-    """Return `fixed` and those of `more` that are not None."""
-    return [*fixed, *(item for item in more if item is not None and item.bytes)]
+def _alive_terms(always_alive: list[Term], *optional_terms: Term | DeferredTerm | None) -> list[Term | DeferredTerm]:
+    """Return the terms `always_alive`, and those of `optional_terms` that are not None."""
+    return [*always_alive, *(item for item in optional_terms if item is not None and item.bytes)]
 
 
 def _decode_copies_term(
@@ -194,7 +194,7 @@ def _decode_copies_term(
         "B × n × k × w",
         (
             workload_symbol("B", batch, "sequences"),
-            workload_symbol("n", copied.tokens, "tokens cached by that layer"),
+            workload_symbol("n", copied.tokens, "tokens cached by the layer that copies most"),
             model_symbol("k", copied.elements, "copied elements per token: appended keys, repeated or expanded heads"),
             format_symbol("w", size, "bytes per element"),
         ),
@@ -219,7 +219,7 @@ def _scratch_term(
     )
 
 
-def _logits_term(architecture: Architecture, outputs: int, precision: Precision, every: bool) -> Term:
+def _logits_term(architecture: Architecture, outputs: int, precision: Precision, for_all_tokens: bool) -> Term:
     width = output_width(architecture)
     per_logit = precision.compute_bytes + (4 if precision.compute_bytes < 4 else 0)
     return term(

@@ -101,7 +101,7 @@ def _sums_per_device(buffers: list[LoggedAmount]) -> list[LoggedAmount]:
 
 
 def _sum_of_amounts(first: LoggedAmount, second: LoggedAmount) -> LoggedAmount:
-    """Return the first amount with the bytes of the second added."""
+    """Return the memory amount `first` with the bytes of `second` added."""
     return first.evolve(
         bytes=first.bytes + second.bytes,
         low_bytes=first.low_bytes + second.low_bytes,
@@ -145,6 +145,7 @@ def _device_breakdown_amounts(
 
 
 def _whole_mib_amount(number: str) -> PrintedAmount:
+    """Return the size of a printed whole number of MiB, uncertain by its rounding."""
     return truncated_amount(number, MIB)
 
 

@@ -156,7 +156,7 @@ def rounded_amount(number: str, factor: int, decimals: int = 0) -> PrintedAmount
 
 
 def truncated_amount(number: str, factor: int, parts: int = 1) -> PrintedAmount:
-    """Return the size of `number` truncated units of `factor` bytes; in a sum each of `parts` numbers was truncated."""
+    """Return the size of `number` units of `factor` bytes, where `number` sums `parts` rounded-down numbers."""
     value = int(number.replace(",", "")) * factor
     return PrintedAmount(value, value, value + parts * (factor - 1))
 

@@ -164,7 +164,7 @@ def _message_amounts(
 
 
 def _process_amounts(message: str, line: LogLine, device: str | None) -> Iterator[LoggedAmount]:
-    """Yield the bytes of processes on the card; containers hide which is "this process": the largest counts."""
+    """Yield the bytes of processes on the card; the largest counts, because containers hide which process is "this"."""
     own = _OWN.search(message)
     others = sorted(
         ((_matched_amount(found, 1), f"process {found[1]}") for found in _OTHERS.finditer(message)), reverse=True

@@ -65,14 +65,14 @@ def _peak_amounts(line: LogLine) -> Iterator[LoggedAmount]:
         yield _torchtune_amount(found[1], rounded_amount(found[2], UNITS["GiB"]), line)
 
 
-def _torchtune_amount(counted: str, amount: PrintedAmount, line: LogLine) -> LoggedAmount:
+def _torchtune_amount(counter_name: str, amount: PrintedAmount, line: LogLine) -> LoggedAmount:
     """Return a peak that torchtune printed, by its name for the counter (allocation, reserved, active)."""
     meaning = "peak of the run up to this line"
-    return logged_amount(_NAMES[counted], amount, meaning, line, counter=_TUNE_COUNTERS.get(counted))
+    return logged_amount(_NAMES[counter_name], amount, meaning, line, counter=_TUNE_COUNTERS.get(counter_name))
 
 
 def _trainer_peak_amount(metrics: dict[str, tuple[PrintedAmount, LogLine]]) -> Iterator[LoggedAmount]:
-    """Yield the training peak from the Trainer's metrics: start, lasting growth, and peak above both."""
+    """Yield the training peak from the Trainer's metrics: memory before training, growth, and peak above both."""
     if all(name in metrics for name in _NEEDED):
         parts = [amount for name, (amount, _) in metrics.items() if name != "init_mem_gpu_peaked_delta"]
         total = PrintedAmount(*(sum(part) for part in zip(*parts, strict=True)))

@@ -41,7 +41,7 @@ _REPLACED: Final[frozenset[TermName]] = frozenset(
 
 
 class ZeroMemory(NamedTuple):
-    """Unsharded memory terms and parameter counts of a network trained under ZeRO at `stage`.
+    """Memory terms and parameter counts of a network before sharding by ZeRO, and the ZeRO `stage`.
 
     `weights` and `gradients` are those of the 16-bit (or fp32) network, `states` the optimizer's states and `master`
     the fp32 parameters, None where the network itself is in fp32; `size` is the bytes of a parameter as computed,
@@ -160,7 +160,7 @@ def _bucket_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
 def _unsharded_parameter_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
     """Return name and bytes of stage 3's buffers with unsharded parameters and gradients in `phase`."""
     size = zero.size
-    parts = [("tensors too small to shard", zero.small * size)]
+    parts = [("parameters in tensors too small to shard", zero.small * size)]
     if phase != "step":
         live = min(max(MAX_LIVE, zero.counts.layer) + PREFETCH, zero.counts.total)
         parts.append(("parameters gathered or prefetched", live * size))

@@ -89,7 +89,7 @@ class FsdpShares(NamedTuple):
 
 
 class FreedActivations(NamedTuple):
-    """Activation bytes freed by the backward pass: `layer` per layer, and `behind` before the last layer.
+    """Activation bytes that the backward pass frees: in each layer, and after the layers before reaching the last one.
 
     `norm` is the memory of a layer's first norm, which comes last, in addition to all gradients of that layer.
     """
@@ -128,7 +128,7 @@ def fsdp_snapshots(
 
 
 def _last_layer_forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
-    """Return the moment when the forward pass has just gathered the last layer's parameters."""
+    """Return the memory snapshot when the forward pass has just gathered the last layer's parameters."""
     held = [item for item in _short_lived_terms(snapshot) if item.name != "logits"]
     gathered = (
         _gather_buffer(sharding, "unsharded parameters of the last layer"),
@@ -140,7 +140,7 @@ def _last_layer_forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Sn
 
 
 def _forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
-    """Return a moment of the forward pass or the loss under FSDP."""
+    """Return a memory snapshot of the forward pass or the loss under FSDP."""
     head_gradient_bytes = _gradient_bytes(snapshot)
     # The backward pass gathers the last layer again as it starts, unless it was not freed.
     is_gathered = snapshot.name == "forward" or not sharding.keeps_units
@@ -157,15 +157,15 @@ def _forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
 def _layer_backward_snapshots(
     head: Snapshot, last: Snapshot, first: Snapshot, sharding: FsdpShares, freed: FreedActivations
 ) -> Iterator[Snapshot]:
-    """Yield the moments of the backward pass at the head, in the last layers and in the first layers."""
+    """Yield the memory snapshots of the backward pass at the head, in the last layers and in the first layers."""
     units, depth = sharding.units, sharding.counts.layers
     of_head = _gradient_bytes(head)
     in_layer = min(max(_gradient_bytes(last) - of_head, 0), units.layer_gradients)
     edges = (_edges_buffer(sharding), ("gradients of the head, not reduced yet", of_head))
-    partly = ("gradients of the layer, not reduced yet", in_layer)
-    wholly = ("gradients of the layer, not reduced yet", units.layer_gradients)
+    partly = ("gradients of the running layer, not reduced yet", in_layer)
+    wholly = ("gradients of the running layer, not reduced yet", units.layer_gradients)
     reducing = ("gradients of the previous layer, being reduced", units.layer_reduced)
-    here = () if sharding.keeps_units else (_gather_buffer(sharding, "unsharded parameters of the layer"),)
+    here = () if sharding.keeps_units else (_gather_buffer(sharding, "unsharded parameters of the running layer"),)
     ahead = () if sharding.keeps_units else (_gather_buffer(sharding, "prefetched parameters of the next layer"),)
     whole = _kept_layer_buffers(sharding, depth)
     in_head, in_last, in_first = _short_lived_terms(head), _short_lived_terms(last), _short_lived_terms(first)
@@ -202,7 +202,7 @@ def _terms_with_more_activations(short_lived: list[AnyTerm], more: int) -> list[
 
 
 def _edge_backward_snapshots(end: Snapshot, sharding: FsdpShares) -> Iterator[Snapshot]:
-    """Yield the last moments of the backward pass, in which gradients of embedding and head are reduced."""
+    """Yield the backward pass's last snapshots, in which gradients of embedding and head are reduced."""
     units, depth = sharding.units, sharding.counts.layers
     gradients = ("gradients of embeddings and head, not reduced yet", units.edge_gradients)
     reducing = ("gradients of the first layer, being reduced", units.layer_reduced)
@@ -223,7 +223,7 @@ def _sharded_snapshot(
     parts: tuple[Buffer, ...],
     where: str = "",
 ) -> Snapshot:
-    """Return a moment of the backward pass with the gradients of `reduced` layers and the buffers `parts`."""
+    """Return a backward-pass snapshot with the gradients of `reduced` layers and the buffers `parts`."""
     held = [
         *sharding.persistent,
         *sharding.layer_gradient_terms(reduced),
@@ -234,7 +234,7 @@ def _sharded_snapshot(
 
 
 def _step_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
-    """Return the moment of the optimizer step under FSDP."""
+    """Return the memory snapshot of the optimizer step under FSDP."""
     others = [item for item in _short_lived_terms(snapshot) if item.name != "communication"]
     held = [*sharding.persistent, *sharding.all_gradient_terms(), *others, sharding.communication()]
     return Snapshot("step", held, snapshot.explanation)
@@ -251,7 +251,7 @@ def _gather_buffer(sharding: FsdpShares, name: str) -> Buffer:
 
 
 def _kept_layer_buffers(sharding: FsdpShares, layers: int) -> tuple[Buffer, ...]:
-    """Return name and bytes of `layers` layers that stay unsharded after their forward pass, if FSDP keeps them."""
+    """Return name and bytes of `layers` layers that FSDP keeps unsharded after the forward pass; empty if none."""
     if not sharding.keeps_units:
         return ()
     return (("layers that stay unsharded until their backward pass", layers * sharding.units.layer),)
@@ -348,20 +348,21 @@ def _parameter_and_gradient_bytes(step: Snapshot) -> tuple[int, int]:
 def _unit_bytes(counts: ShardedCounts, adapts: bool, held: int, gradients: int) -> FsdpUnitBytes:
     """Return the bytes of FSDP's units: parameters and gradients of the largest layer and of the edges."""
 
-    def bytes_of_elements(count: int, whole: int) -> int:
+    def proportional_bytes(count: int, whole: int) -> int:
+        """Return the bytes of `count` elements if all elements together take `whole` bytes."""
         return ceil_div(whole * count, counts.total)
 
     if adapts:
         each = ceil_div(gradients, counts.layers)
         return FsdpUnitBytes(
-            bytes_of_elements(counts.layer, held), bytes_of_elements(counts.edges, held), each, 0, each, 0
+            proportional_bytes(counts.layer, held), proportional_bytes(counts.edges, held), each, 0, each, 0
         )
     # Gradients have the shapes of their parameters; only what is gathered and what is reduced is filled up.
     return FsdpUnitBytes(
-        bytes_of_elements(counts.layer, held),
-        bytes_of_elements(counts.edges, held),
-        bytes_of_elements(counts.own_layer, gradients),
-        bytes_of_elements(counts.own_edges, gradients),
-        bytes_of_elements(counts.layer, gradients),
-        bytes_of_elements(counts.edges, gradients),
+        proportional_bytes(counts.layer, held),
+        proportional_bytes(counts.edges, held),
+        proportional_bytes(counts.own_layer, gradients),
+        proportional_bytes(counts.own_edges, gradients),
+        proportional_bytes(counts.layer, gradients),
+        proportional_bytes(counts.edges, gradients),
     )

@@ -30,17 +30,17 @@ def with_extra_micro_batches(timeline: PhaseSnapshots, extra: ExtraMicroBatches)
     if not extra.bytes:
         return timeline
     batches = "micro-batch" if extra.micro_batches == 1 else "micro-batches"
-    why = f"activations of {extra.micro_batches:g} more {batches} in flight"
+    cause = f"activations of {extra.micro_batches:g} more {batches} in flight"
     return timeline._replace(
-        snapshots=tuple([_with_activations(snapshot, extra.bytes, why) for snapshot in timeline.snapshots])
+        snapshots=tuple([_with_activations(snapshot, extra.bytes, cause) for snapshot in timeline.snapshots])
     )
 
 
-def _with_activations(snapshot: Snapshot, added_bytes: int, why: str) -> Snapshot:
-    """Return `snapshot` with `added_bytes` more activations, explained by `why`."""
+def _with_activations(snapshot: Snapshot, added_bytes: int, cause: str) -> Snapshot:
+    """Return `snapshot` with `added_bytes` more activations, explained by `cause`."""
     if snapshot.activations is None:
         return snapshot
     terms: list[AnyTerm] = [*snapshot.terms]
     place = [item.name for item in terms].index("activations")
-    terms[place] = with_more_bytes(terms[place], added_bytes, why)
+    terms[place] = with_more_bytes(terms[place], added_bytes, cause)
     return Snapshot(snapshot.name, terms, snapshot.explanation)

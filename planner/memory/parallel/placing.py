@@ -35,10 +35,10 @@ class LoadedCards(NamedTuple):
     extra: ExtraMicroBatches = NO_EXTRA
 
     def need(self) -> PeakNeed:
-        """Return the peak memory that each of the cards needs, without the framework's overhead."""
+        """Return the peak memory need of one of these cards, without the framework's overhead."""
         return self.timeline.need(self.extra.bytes)
 
-    def whole_timeline(self) -> PhaseSnapshots:
+    def timeline_with_all_micro_batches(self) -> PhaseSnapshots:
         """Return the timeline of one card with the activations of all micro-batches in flight."""
         return with_extra_micro_batches(self.timeline, self.extra)
 
@@ -61,8 +61,8 @@ def place_workload(
     from planner.memory.parallel.ranks import rank_timelines  # most commands are about one card
 
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
-    in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
-    counts = layers_by_free_memory(architecture, workload, program, cards, in_order, size)
+    pipeline_cards = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
+    counts = layers_by_free_memory(architecture, workload, program, cards, pipeline_cards, size)
     by_class = {
         card_class: rank_timelines(architecture, workload, program, card_class, counts)
         for card_class in {card_class_of(program, own.gpu) for own in cards}
@@ -70,7 +70,9 @@ def place_workload(
     stages = {own.gpu: by_class[card_class_of(program, own.gpu)] for own in cards}
     together = [cards[0]._replace(number=size)]
     for stage in range(workload.parallel.pipeline):
-        for own in _merge_adjacent_groups(in_order[stage * size : (stage + 1) * size]) if in_order else together:
+        for own in (
+            _merge_adjacent_groups(pipeline_cards[stage * size : (stage + 1) * size]) if pipeline_cards else together
+        ):
             rank, timeline, extra = stages[own.gpu][stage]
             yield LoadedCards(own, timeline, stage, rank.stage.layers, extra)
 
@@ -91,20 +93,20 @@ def layers_by_free_memory(
     workload: Training | Inference,
     program: SoftwareMemory[Any],
     cards: tuple[CardGroup, ...],
-    in_order: list[CardGroup],
-    size: int,
+    pipeline_cards: list[CardGroup],
+    cards_per_stage: int,
 ) -> tuple[int, ...]:
     """Return the number of layers of each stage, set by the free memory of unequal cards; empty for equal cards.
 
     The smallest card of a stage decides.
     """
     known = all(own.usable is not None for own in cards)
-    if workload.parallel.pipeline == 1 or not in_order or not known:
+    if workload.parallel.pipeline == 1 or not pipeline_cards or not known:
         return ()
     from planner.memory.parallel.ranks import layers_of_stages  # most commands are about one card
 
-    free = [max(own.usable.bytes - workload.other_processes_bytes, 1) if own.usable else 1 for own in in_order]
-    least = tuple(min(free[start : start + size]) for start in range(0, len(free), size))
+    free = [max(own.usable.bytes - workload.other_processes_bytes, 1) if own.usable else 1 for own in pipeline_cards]
+    least = tuple(min(free[start : start + cards_per_stage]) for start in range(0, len(free), cards_per_stage))
     return layers_of_stages(architecture, workload, program, least)
 
 

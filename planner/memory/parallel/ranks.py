@@ -199,7 +199,9 @@ def _transfer_buffer_parts(architecture: Architecture, workload: Training, own: 
     parts = []
     if parallel.sequence and parallel.tensor > 1:
         parts.append(
-            _buffer_part("tokens gathered for a block", stream, f"{tokens:,} × {hidden:,} × w", _SEQUENCE_SOURCE)
+            _buffer_part(
+                "tokens gathered from all cards for a block", stream, f"{tokens:,} × {hidden:,} × w", _SEQUENCE_SOURCE
+            )
         )
     if parallel.context > 1:
         width = _key_value_width(architecture)
@@ -225,9 +227,10 @@ def _key_value_width(architecture: Architecture) -> int:
 
 
 def _buffer_part(name: str, size: int, formula: str, source: str) -> TermPart:
+    """Return a communication buffer of `size` bytes as part of a memory term."""
     return TermPart(name=name, bytes=size, formula=formula, source=source)
 
 
 def _without_loss(timeline: PhaseSnapshots) -> PhaseSnapshots:
-    """Return `timeline` without the loss phase, for a pipeline stage that has no head."""
+    """Return `timeline` without the loss phase, for a pipeline stage without an output head."""
     return timeline._replace(snapshots=tuple([snapshot for snapshot in timeline.snapshots if snapshot.name != "loss"]))

@@ -91,7 +91,11 @@ class ShardingStrategy:
 
     def stored_memory_summary(self, parallel: Parallel) -> str:
         """Return a text on the gradients, parameters and states that the strategy keeps on each card."""
-        return "gradients once, in buckets" if parallel.gradient_as_bucket_view else "gradients twice, once in buckets"
+        return (
+            "one copy of the gradients, in buckets"
+            if parallel.gradient_as_bucket_view
+            else "two copies of the gradients, one of them in buckets"
+        )
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
         """Return the memory snapshots of one card in the training step `step`."""

@@ -11,7 +11,7 @@ from planner.models.architecture import Architecture, Tensor
 from planner.units import ceil_div
 
 _ROUNDED: Final = 1.2
-"""Largest ratio of a rounded-up share to an even share; above it, experts are divided over fewer cards."""
+"""Maximum ratio of a card's rounded-up share to an even share; above this ratio, fewer cards share the experts."""
 OFFLOADED: Final = "the parameters are offloaded to host memory or to disk"
 """Explanation of a load phase without parameters on the card."""
 

@@ -91,6 +91,7 @@ def _layer_share(layer: Layer, cards: int, expert_cards: int, sequence: bool) ->
 
 
 def _mixer_share(mixer: Mixer | None, cards: int) -> Mixer | None:
+    """Return one card's share of `mixer`: its heads or widths divided by `cards`; None without a mixer."""
     if isinstance(mixer, Attention):
         return mixer.evolve(heads=mixer.heads // cards, kv_heads=max(mixer.kv_heads // cards, 1))
     if isinstance(mixer, LatentAttention):
@@ -105,6 +106,7 @@ def _mixer_share(mixer: Mixer | None, cards: int) -> Mixer | None:
 
 
 def _feed_forward_share(block: Mlp | Moe | None, cards: int, expert_cards: int) -> Mlp | Moe | None:
+    """Return one card's share of a feed-forward block: its width or its experts; None without a block."""
     if isinstance(block, Mlp):
         return block.evolve(intermediate=block.intermediate // cards)
     if isinstance(block, Moe):
@@ -179,6 +181,7 @@ def _divide_vocabulary_rows(tensor: Tensor, vocabulary: int | None, cards: int, 
 
 
 def _vocabulary_rows_per_card(vocabulary: int, cards: int, vocabulary_multiple: int) -> int:
+    """Return the vocabulary rows of one card, rounded up to `vocabulary_multiple`."""
     return ceil_div(vocabulary, vocabulary_multiple * cards) * vocabulary_multiple
 
 

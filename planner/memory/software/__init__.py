@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.memory.software.pytorch import TrainingMemory
 
 _PIPELINES = "diffusers"
-"""Module of the library that runs image pipelines where a workload names transformers."""
+"""Module of the library (diffusers) that runs image pipelines if a workload names transformers."""
 
 
 def memory_of(architecture: Architecture, workload: Training | Inference) -> "SoftwareMemory[Any]":

@@ -62,14 +62,14 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
     def split_layers(
         self, architecture: Architecture, workload: WorkloadT, free_bytes: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
-        """Return the number of layers of each pipeline stage where the workload does not set them.
+        """Return the number of layers of each pipeline stage, by default for workloads that do not set the numbers.
 
         `free_bytes` is the free memory of each card, given if known and unequal.
         """
 
     @abstractmethod
-    def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the number of cards of each communication group that a card belongs to, by group name."""
+    def communication_group_sizes(self, parallel: Parallel) -> dict[str, int]:
+        """Return the number of cards in each communication group (NCCL communicator) of a card, by group name."""
 
     def communicators(self, workload: WorkloadT) -> tuple[TermPart, ...]:
         """Return each card's memory of NCCL communicators for `workload`, outside PyTorch's allocator.
@@ -82,7 +82,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
         """
         of_two, of_more = self.communicator_bytes
         communicator_parts = []
-        for name, size in self.groups(workload.parallel).items():
+        for name, size in self.communication_group_sizes(workload.parallel).items():
             if size > 1:
                 held, title = (of_two if size == 2 else of_more), f"NCCL communicator, {size:,} cards ({name})"
                 communicator_parts.append(
@@ -98,7 +98,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
 class ServingMemory(SoftwareMemory[Inference]):
     """Memory behavior of a program that serves requests."""
 
-    def groups(self, parallel: Parallel) -> dict[str, int]:
+    def communication_group_sizes(self, parallel: Parallel) -> dict[str, int]:
         """Return the cards of each communication group within one replica; serving replicas do not communicate."""
         return {"tensor": parallel.tensor, "expert": parallel.expert, "context": parallel.context}
 

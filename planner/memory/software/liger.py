@@ -30,7 +30,7 @@ class Liger(TrainingMemory):
 
     fused = FusedKernels(norms=True, gates=True)
 
-    def differences(self, architecture: Architecture) -> tuple[str, ...]:
+    def differences_from_transformers(self, architecture: Architecture) -> tuple[str, ...]:
         """Return notes on how Liger differs from transformers, and whether it has no kernels for the model."""
         sentence = (
             "Modeled on Liger-Kernel 0.8.2 with transformers: RMSNorm saves its input and one root per token, SwiGLU "

@@ -49,13 +49,13 @@ class TrainingMemory(SoftwareMemory[Training]):
         """
         if workload.compute == "fp8":
             return with_fp8(self.setup(architecture, as_sixteen_bit_workload(workload)), architecture, workload)
-        notes = self.differences(architecture)
+        notes = self.differences_from_transformers(architecture)
         if self._trains_all_by_pytorch(workload):
             return full_setup(architecture, workload, self.loss_memory, notes)
         settings, checkpoints = self.layer_settings(workload), self.checkpoints(workload)
         return partial_setup(architecture, workload, settings, checkpoints, self.loss_memory, notes)
 
-    def differences(self, _architecture: Architecture) -> tuple[str, ...]:
+    def differences_from_transformers(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return notes on how the program's memory use differs from transformers, one sentence each."""
         return ()
 
@@ -76,7 +76,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         return full_loss_memory(architecture, head, precision)
 
     def fused_loss_memory(self, head: OutputHead, input_bytes: int, trained_head_elements: int) -> LossMemory:
-        """Return the memory of a loss computed together with the head, `trained_head_elements` of which train."""
+        """Return the memory of a loss fused with a head of which `trained_head_elements` elements are trained."""
         return fused_linear_loss_memory(head, input_bytes, trained_head_elements)
 
     def layer_settings(self, workload: Training) -> LayerSettings:
@@ -113,8 +113,8 @@ class TrainingMemory(SoftwareMemory[Training]):
         """Return the number of layers of each stage, as even as possible regardless of the cards' memory."""
         return stage_layers(architecture.depth, workload.parallel.pipeline)
 
-    def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the cards per communication group: gradients, partial sums, sequence parts, experts."""
+    def communication_group_sizes(self, parallel: Parallel) -> dict[str, int]:
+        """Return the number of cards per communication group: gradients, partial sums, sequence parts, experts."""
         return {
             "data": parallel.state_shards,
             "tensor": parallel.tensor,

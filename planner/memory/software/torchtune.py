@@ -9,7 +9,7 @@ from planner.models.architecture import Architecture
 class Torchtune(TrainingMemory):
     """Training with torchtune, which computes its loss in chunks."""
 
-    def differences(self, _architecture: Architecture) -> tuple[str, ...]:
+    def differences_from_transformers(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return notes on how torchtune's memory use differs from transformers."""
         return (
             "Modeled on torchtune 0.7: layers save the same activations as in transformers, and the loss saves "

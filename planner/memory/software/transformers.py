@@ -53,7 +53,10 @@ class Transformers(ServingMemory):
         made = [item for snapshot in last.snapshots if snapshot.name == "prefill" for item in snapshot.terms]
         logits = [item for item in made if item.name == "logits"]
         read = [place for place, snapshot in enumerate(first.snapshots) if snapshot.name == "prefill"][-1]
-        back = [partial_term(item, 4, size + 4 if size < 4 else size, "share of fp32 logits") for item in logits]
+        back = [
+            partial_term(item, 4, size + 4 if size < 4 else size, "one card's share of the fp32 logits")
+            for item in logits
+        ]
         explanation = "the logits are copied back to the first card, which holds the input"
         held = Snapshot("prefill", [*first.snapshots[read].terms, *back], explanation)
         return first._replace(snapshots=(*first.snapshots[: read + 1], held, *first.snapshots[read + 1 :]))
@@ -95,7 +98,7 @@ def layers_by_device_map(
 
 @lru_cache(maxsize=256)
 def _module_bytes(architecture: Architecture, weights: str) -> tuple[tuple[int, bool], ...]:
-    """Return size in bytes, and whether it is a layer, of each module that is placed as a whole, in order."""
+    """Return the size in bytes of each module that is placed as a whole, in order, and whether it is a layer."""
     main = architecture.main
     plain = 4 if weights in ("fp32", "F32") else 2
     # Towers are placed first, and schemes quantize only tensors inside the layers.

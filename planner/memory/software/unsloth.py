@@ -32,7 +32,7 @@ class Unsloth(TrainingMemory):
 
     fused = FusedKernels(norms=True, gates=True, adapters=True)
 
-    def differences(self, _architecture: Architecture) -> tuple[str, ...]:
+    def differences_from_transformers(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return notes on how Unsloth's memory use differs from transformers."""
         return (
             "Modeled on Unsloth 2026.8.19 with unsloth_zoo ce232d6: norms and gates like Liger's, adapters that save "
@@ -83,6 +83,7 @@ def _chunked_loss_memory(head: OutputHead, input_bytes: int, trained_head_elemen
     formula = "C × V × 2 × w + T × h × r" + (" + V × h × w" if added else "")
 
     def write_term() -> Term:
+        """Return the loss term with its formula written out."""
         return term("logits", usual, formula, symbols, _SOURCE, certainty="assumed", low_bytes=least, high_bytes=most)
 
     return LossMemory(

@@ -59,7 +59,7 @@ def saved_outputs(
 
     **Formula**: w × (the widths of all products with a bias, and of the first, third, … without one) + w · q + 4 · a of
     fused attention; of eager attention w · a for each pair of positions; where every expert computes every token, the
-    batched products, too. An adapter adds two products behind that of its layer.
+    batched products, too. An adapter adds two products after that of its layer.
 
     **Source**: `OPERATORS`; `torch._functorch.partitioners.get_default_op_list().compute_intensive_ops`.
 
@@ -68,7 +68,7 @@ def saved_outputs(
     """
     if isinstance(layer.mixer, StateMixer) or isinstance(layer.second_mixer, StateMixer):
         reason = "selective activation checkpointing of state-space layers cannot be estimated"
-        raise SpecError("activation_checkpointing", reason, "Choose full or none.")
+        raise SpecError("activation_checkpointing", reason, "Choose full or no activation checkpointing.")
     size = settings.formats.computed
     per_token = size * _saved_product_width(layer, tuning, settings) + _expert_output_bytes(
         layer.feed_forward, hidden, size
@@ -84,7 +84,7 @@ def without_core_attention(ledger: SavedPerToken, layer: Layer, settings: LayerS
     """Return `ledger`, the saved activations of a layer, without what Megatron recomputes in attention.
 
     **Source**: `CORE_ATTENTION`: queries, keys and values are the inputs of what is recomputed, and
-    attention's output is that of the projection behind it.
+    attention's output is that of the projection after it.
     """
     statistics = 0
     for mixer in (layer.mixer, layer.cross_attention):
@@ -128,14 +128,14 @@ def _matrices_in_order(layer: Layer, tuning: LayerTuning) -> list[tuple[Tensor, 
     return found
 
 
-def _expert_output_bytes(block: object, hidden: int, size: int) -> int:
+def _expert_output_bytes(block: object, hidden: int, element_bytes: int) -> int:
     """Return the bytes per token saved by experts: routed indices and weights, outputs of batched products."""
     if not isinstance(block, Moe):
         return 0
     chosen = (STATISTIC + INDEX) * block.top_k
     if not block.every_expert:
         return chosen
-    return chosen + size * block.visits * (block.intermediate * (2 if block.gated else 1) + hidden)
+    return chosen + element_bytes * block.visits * (block.intermediate * (2 if block.gated else 1) + hidden)
 
 
 def _attention_output_bytes(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> tuple[int, int]:

@@ -40,7 +40,7 @@ def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Trainin
 
 
 def _remaining_casts(architecture: Architecture) -> AutocastCopies:
-    """Return autocast's copies that remain with fp8: those of head, routers and convolutions."""
+    """Return autocast's copies that remain with fp8: the copies of head, routers and convolutions."""
     beside, size = parameter_counts(architecture, in_fp8=True).cast, ELEMENT_BYTES["bf16"]
     behind = cast_terms(beside + head_matrix_elements(architecture), size)
     return AutocastCopies(behind, behind, cast_terms(beside, size), cast_terms(beside, size))
@@ -66,7 +66,7 @@ def fp8_cast_terms(architecture: Architecture, workload: Training, *, backward: 
         workload_symbol("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
         model_symbol("i", read, "input width of the layer with the largest casts"),
         model_symbol("o", made, "output width of the layer with the largest casts"),
-        library_symbol("G", 2 * backward, "number of casts of the output's gradient"),
+        library_symbol("G", 2 * backward, "number of simultaneous casts of the output's gradient"),
     )
     held = term(
         "temporaries",
@@ -82,7 +82,7 @@ def fp8_cast_terms(architecture: Architecture, workload: Training, *, backward: 
 
 @lru_cache(maxsize=256)
 def _linear_shapes(architecture: Architecture) -> frozenset[tuple[int, int]]:
-    """Return the shapes (outputs, inputs) of the linear layers inside the network."""
+    """Return the distinct shapes (outputs, inputs) of the network's linear layers, without the head."""
     groups = (group for stack in architecture.stacks for group in stack.groups)
     return frozenset(
         (tensor.shape[0], tensor.shape[1])

@@ -48,7 +48,7 @@ def whole_setup(
     casts: AutocastCopies,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
-    """Return the memory inputs of a step that trains all parameters, from activations, losses and casts."""
+    """Return the memory inputs of a step that trains all parameters, given its activations, losses and casts."""
     network = _network_parameters(architecture, workload.weights or "fp32", precision)
     head, in_a_layer = network.head, saved.point.gradients
     return TrainingSetup(
@@ -119,7 +119,7 @@ def _decoder_gradient_count(architecture: Architecture) -> int:
 def _live_casts(
     counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
 ) -> AutocastCopies:
-    """Return autocast's live copies: all, or with checkpoints those of the head and of the recomputed layer."""
+    """Return autocast's live copies: all copies, or with checkpoints only those of head and recomputed layer."""
     if not precision.autocast:
         return AutocastCopies((), (), (), ())
     size = precision.compute_bytes
@@ -152,7 +152,7 @@ def tied_gradient_terms(architecture: Architecture, precision: Precision) -> tup
                 "gradients: that of the embedding, and its sum with the head's gradient unless added in place",
             ),
             model_symbol("V × h", elements, "elements of the token embedding"),
-            format_symbol("w", precision.parameter_bytes, "bytes per gradient"),
+            format_symbol("w", precision.parameter_bytes, "bytes per gradient element"),
         ),
         "torch/csrc/autograd/input_buffer.cpp: the embedding's dense gradient is added to the tied head's, in place "
         "where that is a tensor of its own to which nothing else refers",

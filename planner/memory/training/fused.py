@@ -24,7 +24,7 @@ class FusedKernels(NamedTuple):
 
 
 def fused_linear_loss_memory(head: OutputHead, input_bytes: int, trained_head_elements: int) -> LossMemory:
-    """Return the memory of Liger's loss, computed with the head, `trained_head_elements` of which train.
+    """Return the memory of Liger's loss, fused with a head of which `trained_head_elements` elements are trained.
 
     **Formula**: the logits of C tokens and the gradient of the head's input, and of the head itself with it, where it
     is trained V · h · (w + 4) more for that of one part and its fp32 copy.

@@ -82,6 +82,7 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
     per_forward, per_backward = loss_bytes_per_logit(architecture, precision)
 
     def deferred_term(per_logit: int) -> DeferredTerm:
+        """Return the logits term at `per_logit` bytes per logit, whose formula is written on demand."""
         size_bytes = logits_bytes(architecture, head.outputs, per_logit)
         write = partial(logits_term, architecture, head.outputs, per_logit, precision)
         return DeferredTerm("logits", size_bytes, size_bytes, size_bytes, write)
@@ -99,7 +100,7 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
 
 
 def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> LossMemory:
-    """Return the memory of torchtune's loss, computed in `chunks` that save their log-probabilities.
+    """Return the memory of torchtune's loss, computed in `chunks` chunks that each save their log-probabilities.
 
     **Formula**: in c parts T · V · (4 + (w + 4) / c) when the loss is computed, then T · V · (4 + 8 / c), or a part
     later with gradients of the head, of `gradient_bytes` an element.

@@ -69,9 +69,14 @@ def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int)
     )
 
 
-def _state_bytes(state: OptimizerState, tensor: Tensor, size: int) -> int:
+def _state_bytes(state: OptimizerState, tensor: Tensor, parameter_bytes: int) -> int:
     """Return the bytes of one optimizer state for `tensor`."""
-    return sum([count * _UNITS[unit](tensor, size) * (each or size) for count, unit, each in state.amounts])
+    return sum(
+        [
+            count * _UNITS[unit](tensor, parameter_bytes) * (each or parameter_bytes)
+            for count, unit, each in state.amounts
+        ]
+    )
 
 
 def parameter_count(trained: Trained) -> int:
@@ -90,10 +95,12 @@ def _has_8_bit_state(tensor: Tensor) -> bool:
 
 
 def _is_matrix(tensor: Tensor) -> bool:
+    """Return whether `tensor` has two dimensions or more."""
     return len(tensor.shape) > 1
 
 
 def _is_vector(tensor: Tensor) -> bool:
+    """Return whether `tensor` has at most one dimension."""
     return len(tensor.shape) < 2
 
 
@@ -102,13 +109,13 @@ def _rows_and_columns(tensor: Tensor) -> int:
     return prod(tensor.shape[:-2]) * (tensor.shape[-2] + tensor.shape[-1])
 
 
-def galore_projection_elements(tensor: Tensor, size: int) -> int:
+def galore_projection_elements(tensor: Tensor, parameter_bytes: int) -> int:
     """Return the number of elements that GaLore's projection matrix for `tensor` keeps alive.
 
     In fp32 the projection is a view into the singular vectors, which keeps all of them.
     """
     smaller = min(tensor.shape)
-    return smaller * smaller if size == 4 else smaller * galore_rank(tensor)
+    return smaller * smaller if parameter_bytes == 4 else smaller * galore_rank(tensor)
 
 
 def galore_rank(tensor: Tensor) -> int:
@@ -116,7 +123,7 @@ def galore_rank(tensor: Tensor) -> int:
     return min(GALORE_RANK, *tensor.shape)
 
 
-def projected_gradient_elements(tensor: Tensor, _size: int) -> int:
+def projected_gradient_elements(tensor: Tensor, _parameter_bytes: int) -> int:
     """Return the number of elements of a gradient after GaLore's projection."""
     return max(tensor.shape) * galore_rank(tensor)
 
@@ -127,7 +134,7 @@ def soap_square_elements(tensor: Tensor) -> int:
 
 
 def soap_sides(tensor: Tensor) -> list[int]:
-    """Return the sides of `tensor` that SOAP preconditions, those up to 10,000 elements."""
+    """Return the sides of `tensor` that SOAP preconditions: sides of up to 10,000 elements."""
     return [side for side in tensor.shape if side <= _LARGEST_SOAP_SIDE] if len(tensor.shape) > 1 else []
 
 
@@ -204,7 +211,7 @@ _SYMBOLS: Final[dict[StateQuantity, Callable[[Trained, int], Symbol]]] = {
     "quantised": _total_symbol(
         "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", is_selected=_has_8_bit_state
     ),
-    "scale-block": lambda _trained, _: library_symbol("B", _BLOCK, "elements that share one fp32 scale"),
+    "scale-block": lambda _trained, _: library_symbol("B", _BLOCK, "number of elements that share one fp32 scale"),
     "inner-matrices": _total_symbol(
         "M", "parameters of matrices updated by this optimizer", is_selected=is_inner_matrix
     ),
@@ -214,8 +221,10 @@ _SYMBOLS: Final[dict[StateQuantity, Callable[[Trained, int], Symbol]]] = {
     "projected": _total_symbol(
         "m", f"elements of gradients projected to rank {GALORE_RANK} at most", "projected", is_inner_matrix
     ),
-    "rows-and-columns": _total_symbol("S", "rows and columns of all matrices", "row-or-column", _is_matrix),
-    "vectors": _total_symbol("v", "elements of vectors", is_selected=_is_vector),
+    "rows-and-columns": _total_symbol(
+        "S", "rows plus columns, summed over all trained matrices", "row-or-column", _is_matrix
+    ),
+    "vectors": _total_symbol("v", "elements of all trained vectors", is_selected=_is_vector),
     "matrix-count": _total_symbol("G_m", "trained matrices", "tensor", _is_matrix),
     "vector-count": _total_symbol("G_v", "trained vectors", "tensor", _is_vector),
     "squares": _total_symbol("D", "Σ d² of the sides that have a preconditioner", "square"),

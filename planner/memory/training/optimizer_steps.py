@@ -38,52 +38,52 @@ def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, param
     return _TERM_BUILDERS[workings.kind](trained, workings, parameter_bytes) if workings and trained else None
 
 
-def _all_copies_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
+def _all_copies_term(trained: Trained, workings: StepWorkspace, parameter_bytes: int) -> Term:
     """Return the memory of temporary copies of all trained parameters (`foreach` implementation)."""
     parameters = parameter_count(trained)
     symbols = (
         model_symbol("P_t", parameters, "trained parameters"),
-        format_symbol("w", size, "bytes per element, as the parameters"),
+        format_symbol("w", parameter_bytes, "bytes per element, in the parameters' format"),
     )
-    held = workings.copies * parameters * size
+    held = workings.copies * parameters * parameter_bytes
     return measured_term("temporaries", held, workings.formula, symbols, workings.source)
 
 
-def _largest_workspace_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
+def _largest_workspace_term(trained: Trained, workings: StepWorkspace, parameter_bytes: int) -> Term:
     """Return the memory of the largest temporary workspace that any trained tensor needs."""
     in_fp32 = workings.kind == "fp32-copies"
-    copies, width = (_fp32_copy_count(size), _FP32) if in_fp32 else (workings.copies, size)
+    copies, width = (_fp32_copy_count(parameter_bytes), _FP32) if in_fp32 else (workings.copies, parameter_bytes)
     own = _MATRIX_WORKSPACES.get(workings.kind)
 
     def tensor_workspace_bytes(tensor: Tensor) -> int:
         """Return the temporary bytes that the step needs for one tensor."""
         if own is None:
             return copies * tensor.size * width
-        return own(tensor, size) if is_inner_matrix(tensor) else 0
+        return own(tensor, parameter_bytes) if is_inner_matrix(tensor) else 0
 
     most = max([tensor for tensor, _ in trained], key=tensor_workspace_bytes)
     elements = model_symbol("n", most.size, "elements of the tensor that needs most workspace")
-    shown = (format_symbol("w", size, "bytes per element, as the parameters"), elements)
+    shown = (format_symbol("w", parameter_bytes, "bytes per element, in the parameters' format"), elements)
     if in_fp32:
-        shown = (elements, library_symbol("c", copies, "fp32 copies of that tensor"))
+        shown = (elements, library_symbol("c", copies, "number of fp32 copies of the tensor"))
     return measured_term("temporaries", tensor_workspace_bytes(most), workings.formula, shown, workings.source)
 
 
-def _fp32_copy_count(size: int) -> int:
-    """Return the number of fp32 copies that transformers' Adafactor makes of a tensor with `size`-byte elements."""
-    return 2 if size == _FP32 else 4
+def _fp32_copy_count(parameter_bytes: int) -> int:
+    """Return the number of fp32 copies that transformers' Adafactor makes of a tensor, by its bytes per element."""
+    return 2 if parameter_bytes == _FP32 else 4
 
 
-def _soap_workspace_term(trained: Trained, workings: StepWorkspace, _size: int) -> Term:
+def _soap_workspace_term(trained: Trained, workings: StepWorkspace, _parameter_bytes: int) -> Term:
     """Return the memory of SOAP's largest workspace, for a step that recomputes its bases."""
     usual, anew = (max(held) for held in zip(*(soap_step_bytes(tensor) for tensor, _ in trained), strict=True))
     sides = library_symbol(
-        "m, n", "sides", "of the tensor that needs most workspace; n is the longer side, at most 10,000"
+        "m, n", "sides", "sides of the tensor that needs most workspace; n is the longer one, at most 10,000"
     )
     return term("temporaries", anew, workings.formula, (sides,), workings.source, certainty="assumed", low_bytes=usual)
 
 
-def _shampoo_workspace_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
+def _shampoo_workspace_term(trained: Trained, workings: StepWorkspace, parameter_bytes: int) -> Term:
     """Return the memory of Shampoo's workspace: filtered, preconditioned gradients, one eigendecomposition.
 
     **Formula**: 2 · P · w + 7 · d² · 4, d being the widest block.
@@ -93,16 +93,16 @@ def _shampoo_workspace_term(trained: Trained, workings: StepWorkspace, size: int
     parameters, widest = parameter_count(trained), longest_block_side([tensor for tensor, _ in trained])
     return term(
         "temporaries",
-        workings.copies * parameters * size + 7 * widest * widest * _FP32,
+        workings.copies * parameters * parameter_bytes + 7 * widest * widest * _FP32,
         workings.formula,
         (
             model_symbol("P_t", parameters, "trained parameters"),
-            format_symbol("w", size, "bytes per element, as the parameters"),
-            model_symbol("d", widest, "side of the widest block"),
+            format_symbol("w", parameter_bytes, "bytes per element, in the parameters' format"),
+            model_symbol("d", widest, "side of the widest preconditioner block"),
         ),
         workings.source,
         certainty="assumed",
-        low_bytes=parameters * size,
+        low_bytes=parameters * parameter_bytes,
     )
 
 
@@ -122,28 +122,28 @@ def soap_step_bytes(tensor: Tensor) -> tuple[int, int]:
     return _FP32 * usual, _FP32 * max(usual, anew)
 
 
-def _newton_schulz_bytes(tensor: Tensor, size: int) -> int:
+def _newton_schulz_bytes(tensor: Tensor, parameter_bytes: int) -> int:
     """Return the peak bytes of Muon's Newton-Schulz iteration for one matrix.
 
     An update in bf16 is its own first iterate.
     """
     square = min(tensor.shape) ** 2
-    update = tensor.size * size if size != _BF16 else 0
+    update = tensor.size * parameter_bytes if parameter_bytes != _BF16 else 0
     iterate = tensor.size * _BF16
-    held = tensor.size * _BF16 if size == _BF16 else 0
+    held = tensor.size * _BF16 if parameter_bytes == _BF16 else 0
     return update + max(iterate + 3 * square * _BF16, 2 * iterate + held + 2 * square * _BF16)
 
 
-def _galore_workspace_bytes(tensor: Tensor, size: int) -> int:
+def _galore_workspace_bytes(tensor: Tensor, parameter_bytes: int) -> int:
     """Return the peak bytes of GaLore's step for one matrix: decomposition, or update projected back."""
     smaller, larger = min(tensor.shape), max(tensor.shape)
-    copies = tensor.size * _FP32 * (1 if size == _FP32 else 2)
+    copies = tensor.size * _FP32 * (1 if parameter_bytes == _FP32 else 2)
     decomposed = (
         copies
         + _FP32 * (smaller * smaller + larger * smaller)
-        - galore_projection_elements(tensor, size) * (size if size == _FP32 else 0)
+        - galore_projection_elements(tensor, parameter_bytes) * (parameter_bytes if parameter_bytes == _FP32 else 0)
     )
-    projected = 2 * tensor.size * size + 3 * larger * galore_rank(tensor) * size
+    projected = 2 * tensor.size * parameter_bytes + 3 * larger * galore_rank(tensor) * parameter_bytes
     return max(decomposed, projected)
 
 

@@ -72,8 +72,8 @@ def dora_workspace_terms(adapted: tuple[Tensor, ...], read_bytes: int, input_byt
 
 
 @lru_cache(maxsize=256)
-def dequantized_projection_terms(architecture: Architecture, size: int, source: str) -> tuple[Term, ...]:
-    """Return the memory of the largest quantized projection, dequantized to `size` bytes per element.
+def dequantized_projection_terms(architecture: Architecture, element_bytes: int, source: str) -> tuple[Term, ...]:
+    """Return the memory of the largest quantized projection, dequantized to `element_bytes` bytes per element.
 
     **Formula**: out · in · w.
     """
@@ -88,11 +88,11 @@ def dequantized_projection_terms(architecture: Architecture, size: int, source: 
         return ()
     largest = measured_term(
         "temporaries",
-        max(matrices) * size,
+        max(matrices) * element_bytes,
         "n × w",
         (
             model_symbol("n", max(matrices), "elements of the largest projection"),
-            format_symbol("w", size, "bytes per element once dequantized"),
+            format_symbol("w", element_bytes, "bytes per element once dequantized"),
         ),
         source,
     )
@@ -141,7 +141,7 @@ def partial_setup(
         losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
         embedding=tied_gradient_terms(architecture, formats.precision) if tuning.starts_before else None,
         scratch=_dequantized_terms(architecture, formats),
-        scratch_forward=_magnitude_terms(tuning, settings),
+        scratch_forward=_optional_dora_terms(tuning, settings),
         notes=_partial_training_notes(architecture, workload, notes),
     )
 
@@ -161,8 +161,8 @@ def _gradient_count_before_first_layer(architecture: Architecture, tuning: Tunin
     return tuning.trained_parameters - later - parameter_counts(architecture).smallest_layer + saved.point.gradients
 
 
-class _CastElements(NamedTuple):
-    """Number of elements that autocast casts: in all layers, in the largest layer, behind the layers, in the head."""
+class _AutocastElements(NamedTuple):
+    """Number of elements that autocast casts: in all layers, in the largest layer, after the layers, in the head."""
 
     layers: int
     one_layer: int
@@ -178,11 +178,11 @@ def _live_casts(
     saved: SavedActivations,
     checkpoints: Checkpoints,
 ) -> AutocastCopies:
-    """Return autocast's live copies: those of trained weights are cached, the graph holds those of frozen ones."""
+    """Return autocast's live copies: cached for trained weights, held by the autograd graph for frozen weights."""
     formats = settings.formats
     if not formats.autocast:
         return AutocastCopies((), (), (), ())
-    cast = _cast_elements(architecture, tuning, settings)
+    cast = _autocast_elements(architecture, tuning, settings)
     checkpointed = checkpoints.kind != "none"
     size, freed = formats.computed, saved.point.uncast if cast.layers else 0
     cached = cast.adapters + (cast.layers if tuning.whole else 0)
@@ -197,7 +197,7 @@ def _live_casts(
 
 
 @lru_cache(maxsize=256)
-def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSettings) -> _CastElements:
+def _autocast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSettings) -> _AutocastElements:
     """Return the number of elements that autocast casts in each part of the network."""
     formats = settings.formats
     adapters = 0
@@ -205,22 +205,22 @@ def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSe
         adapters = parameter_count(tuple(item for item in tuning.adapters if not item[0].name.endswith(".magnitude")))
     deep = sum(tuned.number for tuned in tuning.layers) or 1
     if formats.parameter != 4:
-        return _CastElements(0, adapters // deep, 0, 0, adapters)
+        return _AutocastElements(0, adapters // deep, 0, 0, adapters)
     head = head_matrix_elements(architecture)
     if formats.base != "plain":
-        return _CastElements(0, adapters // deep, 0, head, adapters)
-    each = [(_layer_cast_elements(tuned), tuned.number) for tuned in tuning.layers]
+        return _AutocastElements(0, adapters // deep, 0, head, adapters)
+    each = [(_autocast_parameters_in_layer(tuned), tuned.number) for tuned in tuning.layers]
     behind = sum(
         tensor.parameters for stack in architecture.stacks for tensor in stack.after if tensor.role in _CAST_ROLES
     )
     most = max((elements for elements, _ in each), default=0)
-    return _CastElements(
+    return _AutocastElements(
         sum(elements * number for elements, number in each), most + adapters // deep, behind, head, adapters
     )
 
 
-def _layer_cast_elements(tuned: TunedLayers) -> int:
-    """Return the parameters of one layer whose cast the backward pass needs."""
+def _autocast_parameters_in_layer(tuned: TunedLayers) -> int:
+    """Return the number of parameters in one layer whose autocast copies the backward pass needs."""
     layer, block = tuned.layer, tuned.layer.feed_forward
     is_reached = tuned.tuning.reached or "trained" in tuned.tuning.statuses
     unreached = () if is_reached else _unreached_projections(tuned)
@@ -234,7 +234,7 @@ def _layer_cast_elements(tuned: TunedLayers) -> int:
 
 
 def _unreached_projections(tuned: TunedLayers) -> tuple[int, ...]:
-    """Return the indices of projections whose input needs no gradient, in the first trained layer."""
+    """Return the indices of the first trained layer's projections whose input needs no gradient."""
     sites = projection_indices(tuned.layer, tuned.stack.hidden)
     mixer = (*sites.mixer_in, *sites.inner, *sites.mixer_out)
     if tuned.layer.parallel:
@@ -254,8 +254,8 @@ def _dequantized_terms(architecture: Architecture, formats: Formats) -> tuple[Te
     return dequantized_projection_terms(architecture, formats.stream, _EIGHT_BIT_SOURCE)
 
 
-def _magnitude_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
-    """Return DoRA's workspace, empty without DoRA."""
+def _optional_dora_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
+    """Return DoRA's workspace as a memory term; empty without DoRA."""
     adapters = settings.adapters
     if adapters is None or not adapters.dora:
         return ()
@@ -269,7 +269,7 @@ def _magnitude_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...
 
 
 def _partial_training_notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `notes`, and one more if routed experts get no adapters."""
+    """Return `notes`, plus a note if routed experts get no adapters."""
     experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
     if not (experts and workload.adapts):
         return notes

@@ -32,7 +32,7 @@ class SavedBytes(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the bytes of all kinds together."""
+        """Return the saved bytes of all kinds of activations together."""
         return sum(self)
 
 
@@ -71,7 +71,7 @@ class SavedPerToken(NamedTuple):
         )
 
     def total(self, sequences: int, tokens: int, encoder_tokens: int = 0) -> int:
-        """Return the bytes saved for `sequences` × `tokens` tokens, all kinds together."""
+        """Return the bytes of all kinds saved for `sequences` sequences of `tokens` tokens."""
         return self.for_batch(sequences, tokens, encoder_tokens).total
 
 
@@ -107,7 +107,7 @@ class SavedActivations(NamedTuple):
     """Activations saved by a whole network, by kind, with the bytes of its largest layer.
 
     `point` is the peak of the backward pass through a layer. `first` is saved before
-    the layers and with their input, `behind` behind them and is freed before the last of them. `layers` lists
+    the layers and with their input, `behind` after them and is freed before the last of them. `layers` lists
     how many layers save what per token, for the formulas; `depth` is their number, checkpointed or not. `recomputed`
     is how much more the largest layer holds once recomputed. With an encoder before the decoder, `entry` is
     the bytes of the encoder's largest layer, and `between` all bytes alive at the decoder's first layer.
@@ -148,7 +148,7 @@ class SavedActivations(NamedTuple):
 def saved_by_stacks(stacks: Sequence[SavedByStack], gradient_bytes: int) -> SavedActivations:
     """Return the activations of all `stacks` together; a gradient has `gradient_bytes` per parameter.
 
-    The largest layer of all decides; what is saved behind the last stack is freed first.
+    The largest layer of all decides; what is saved after the last stack is freed first.
     """
     points = [point for stack in stacks for point in stack.points] or [BackwardPoint(0)]
     return SavedActivations(
@@ -213,7 +213,7 @@ def _activation_parts(
 ) -> list[tuple[str, TermPart]]:
     """Return the kinds of activations that make up `alive_bytes`, each with its symbol."""
     if alive_bytes < saved.total:
-        return [("O", _activation_part("one layer and its gradients", alive_bytes, f"{alive_bytes:,}"))]
+        return [("O", _activation_part("activations and gradients of one layer", alive_bytes, f"{alive_bytes:,}"))]
     parts = []
     for symbol, kind, name in _KINDS:
         if count := getattr(saved.kept, kind):
@@ -223,12 +223,15 @@ def _activation_parts(
             parts.append((symbol, _activation_part(title, count, _per_token_formula(count, tokens, layers))))
     extra = alive_bytes - saved.total
     if extra:
-        name = "one recomputed layer with its gradients" if saved.recomputed else "gradients of the last layer"
+        name = (
+            "activations and gradients of one recomputed layer" if saved.recomputed else "gradients of the last layer"
+        )
         parts.append(("G", _activation_part(name, extra, _per_token_formula(extra, tokens, []))))
     return parts
 
 
 def _activation_part(name: str, size_bytes: int, formula: str) -> TermPart:
+    """Return one kind of saved activations as a part of the memory term."""
     return TermPart(name=name, bytes=size_bytes, formula=formula, source=_SOURCE)
 
 

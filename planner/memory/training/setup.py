@@ -23,7 +23,7 @@ class LossEstimator(Protocol):
 
 
 class AutocastCopies(NamedTuple):
-    """Autocast's copies of weights alive at four moments: end of forward, loss, last layer, first layer."""
+    """Memory of autocast's weight copies at four moments: end of forward, loss, last layer, first layer."""
 
     forward: tuple[Term, ...]
     loss: tuple[Term, ...]
@@ -32,7 +32,7 @@ class AutocastCopies(NamedTuple):
 
 
 class GradientCounts(NamedTuple):
-    """Parameters that have gradients when the backward pass leaves the head, runs the last or first layer, ends.
+    """Number of parameters with gradients after the head, in the last layer, in the first layer, and at the end.
 
     `decoder` are those in the first layer of a decoder that has an encoder before it.
     """
@@ -72,17 +72,17 @@ class TrainingSetup(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def cast_terms(elements: int, size: int) -> tuple[Term, ...]:
+def cast_terms(elements: int, element_bytes: int) -> tuple[Term, ...]:
     """Return the memory of autocast's copies of `elements` parameters; empty if there are none."""
     if not elements:
         return ()
     cast = measured_term(
         "temporaries",
-        elements * size,
+        elements * element_bytes,
         "P_c × w",
         (
             model_symbol("P_c", elements, "parameters of the projections cast for the step"),
-            format_symbol("w", size, "bytes per element of the autocast format"),
+            format_symbol("w", element_bytes, "bytes per element of the autocast format"),
         ),
         "torch.autocast caches the cast of each fp32 weight; the graph keeps it until its backward",
     )

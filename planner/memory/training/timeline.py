@@ -42,7 +42,7 @@ class _TrainingStep(NamedTuple):
         )
 
     def gradient_terms(self, parameters: int) -> list[Term]:
-        """Return the gradients of `parameters` parameters, empty if accumulated gradients include them."""
+        """Return the memory of `parameters` gradients as a term; empty if accumulated gradients include it."""
         return [] if self.accumulates else [gradients_term(parameters, self.setup.gradient_bytes)]
 
 
@@ -76,7 +76,7 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
 
 
 def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
-    """Return the moments at the end of the forward pass and at the loss, with all activations saved."""
+    """Return the memory snapshots at the end of the forward pass and at the loss, with all activations saved."""
     setup, losses = step.setup, step.losses
     kept: list[Term | DeferredTerm] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
     gradients = step.gradient_terms(losses.head_gradient) if losses.head_gradient else []
@@ -98,7 +98,7 @@ def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
 
 
 def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
-    """Return the moments of the backward pass from head to embedding, as gradients replace activations."""
+    """Return the memory snapshots of the backward pass from head to embedding, as gradients replace activations."""
     setup, saved, losses = step.setup, step.setup.saved, step.losses
     gradients = setup.gradients
     snapshots = [
@@ -160,7 +160,7 @@ def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
 
 
 def _optimizer_step_snapshots(step: _TrainingStep, all_gradients: Term) -> list[Snapshot]:
-    """Return the moment of gradient clipping, if enabled, and that of the optimizer's update."""
+    """Return the memory snapshots of gradient clipping, if enabled, and of the optimizer's update."""
     workload, setup = step.workload, step.setup
     alive: list[Term] = [*step.persistent, *([] if step.accumulates else [all_gradients])]
     beside = step_term(setup.trained, workload.optimizer, workload.optimizer_step or "fused", setup.state_bytes)
@@ -189,7 +189,7 @@ def gradients_term(trainable: int, gradient_bytes: int) -> Term:
         "P_t × w",
         (
             model_symbol("P_t", trainable, "trained parameters"),
-            format_symbol("w", gradient_bytes, "bytes per gradient, as the parameters"),
+            format_symbol("w", gradient_bytes, "bytes per gradient element, in the parameters' format"),
         ),
         "torch.autograd: .grad has the dtype of its parameter",
     )

@@ -88,7 +88,7 @@ def read_adapter(path: Path) -> AdapterConfig:
 
 
 def _read_targets(fields: ConfigFields) -> tuple[str | None, Literal["all-linear"] | tuple[str, ...] | None]:
-    """Return the pattern and the sorted names of the target modules, one of which is None."""
+    """Return the pattern or the sorted names of the target modules; the other one is None."""
     if fields.is_list("target_modules"):
         return None, tuple(sorted(fields.texts("target_modules") or ()))
     text = fields.text("target_modules", default="") or None
@@ -107,6 +107,7 @@ def _read_layer_numbers(fields: ConfigFields) -> tuple[int, ...]:
 
 
 def _read_tensors(weights: Path) -> tuple[FileTensor, ...] | None:
+    """Return the adapter tensors in the safetensors file `weights`, or None without such a file."""
     if not os.path.lexists(weights):
         return None
     with open_local(weights) as file:

@@ -37,7 +37,7 @@ def unrotated_attention(_: ConfigFields, layers: int) -> tuple[LayerAttention, .
 
 
 def same_window_pattern(default: int | None = None) -> AttentionPattern:
-    """Return the pattern in which every layer has the window `sliding_window`, or full attention if that is `null`."""
+    """Return the pattern with the window `sliding_window` in all layers, or full attention if that field is `null`."""
 
     def pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
         return (LayerAttention(_window_tokens(fields, default)),) * layers
@@ -147,11 +147,13 @@ def switched_window(fields: ConfigFields, default: int | None) -> int | None:
 
 
 def _window_tokens(fields: ConfigFields, default: int | None) -> int | None:
+    """Return the sliding window in tokens from `sliding_window`, or None for full attention."""
     if not fields.is_stated("sliding_window"):
         return default
     return fields.integer("sliding_window", default=0, low=0, high=_WINDOW_MAX) or None
 
 
 def _check_entry_count(fields: ConfigFields, name: str, length: int, layers: int) -> None:
+    """Raise an error if the list in field `name` does not have one entry per layer."""
     if length != layers:
         fields.fail(name, f"has {length} entries for {layers} layers")

@@ -66,7 +66,7 @@ def read_equal_head_sizes(
     heads: tuple[str, ...] = ("num_attention_heads",),
     layers: tuple[str, ...] = ("num_hidden_layers",),
 ) -> StackSizes:
-    """Read the dimensions of a stack with multi-head attention, whose heads divide the hidden width evenly.
+    """Read the dimensions of a stack with multi-head attention, where heads × head dimension is the hidden width.
 
     Raises:
         ModelFileError: If a field is missing or out of bounds, or the heads do not divide the hidden width.
@@ -257,7 +257,7 @@ def mlp_block(fields: ConfigFields, sizes: StackSizes, style: MlpStyle) -> FeedF
 
 
 ExtraTensors = Callable[[ConfigFields, StackSizes], Tensors]
-"""Function that returns tensors of a family which its style does not declare."""
+"""Function that returns a model family's extra tensors, which its style does not declare."""
 
 
 def no_tensors(_: ConfigFields, __: StackSizes) -> Tensors:
@@ -279,7 +279,7 @@ class LayerStyle(NamedTuple):
     dropout: DropoutSource = 0.0
     cross: AttentionStyle | None = None
 
-    def layer(
+    def build_layer(
         self,
         fields: ConfigFields,
         sizes: StackSizes,

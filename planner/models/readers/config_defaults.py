@@ -18,11 +18,13 @@ _FOLDER: Final = "config-defaults"
 
 
 class ConfigDefaults(Spec):
-    """Defaults of one transformers configuration class, except those that readers know or derive."""
+    """Defaults of one transformers configuration class, without defaults that readers know or derive themselves."""
 
     id: str = Field(description="`model_type` of the configuration class")
     aliases: tuple[str, ...] = Field(default=(), description="`model_type` of further classes with the same defaults")
-    defaults: dict[str, Any] = Field(description="default values by field; in a composite class, of missing components")
+    defaults: dict[str, Any] = Field(
+        description="default values by field; composite classes list the defaults of missing components"
+    )
     sources: tuple[str, ...] = Field(min_length=1)
     as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the sources were read")
 
@@ -32,14 +34,14 @@ def config_defaults(model_type: str) -> Mapping[str, Any]:
     return _defaults_by_class().get(model_type, {})
 
 
-def component_fields(fields: ConfigFields, name: str, model_type: str, *, names_class: bool = False) -> ConfigFields:
+def component_fields(fields: ConfigFields, name: str, model_type: str, *, states_class: bool = False) -> ConfigFields:
     """Return the configuration of the component `name`, with the defaults of its class for missing fields.
 
-    `model_type` is the component's class, unless it `names_class` itself.
+    `model_type` is the component's class, unless it `states_class` itself.
     """
     stated = fields.nested(name)
     component = stated or fields.with_defaults({name: {}}).required(name)
-    kind = component.text("model_type", default=model_type) if names_class else model_type
+    kind = component.text("model_type", default=model_type) if states_class else model_type
     missing = {} if stated else config_defaults(fields.model_type).get(name, {})
     return component.with_defaults({**config_defaults(kind), **missing}).with_changes({"model_type": kind})
 

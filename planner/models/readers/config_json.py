@@ -75,6 +75,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
 
 
 def _supported_component(fields: ConfigFields) -> ConfigFields:
+    """Return the fields of the component that can be read, such as the text model of a composite model."""
     if not fields.has("model_type"):
         if not fields.has(*_LANGUAGE_PARTS):
             fields.fail("model_type", "is missing", _COMPONENT if fields.has("_class_name") else _NO_TYPE)
@@ -174,6 +175,8 @@ def _bitsandbytes_scheme(settings: ConfigFields) -> str | None:
 
 
 def _group_scheme_reader(family: str) -> Callable[[ConfigFields], str | None]:
+    """Return the function that reads the group-wise quantization scheme of `family`, such as gptq4-128."""
+
     def read(settings: ConfigFields) -> str | None:
         bits = settings.integer("bits", "w_bit", default=4, high=16)
         group = settings.integer("group_size", "q_group_size", default=128, low=-1)
@@ -188,6 +191,7 @@ def _float8_scheme(settings: ConfigFields) -> str | None:
 
 
 def _known_scheme(scheme: str) -> str | None:
+    """Return `scheme`, or None if no such quantization scheme is known."""
     return scheme if scheme in SCHEMES else None
 
 

@@ -205,6 +205,7 @@ def _layer_shapes(shapes: Mapping[str, tuple[int, ...]], path: Path) -> tuple[in
 
 
 def _infer_head_dim(inside: Mapping[str, tuple[int, ...]], queries: int, keys: int, path: Path) -> int:
+    """Return the head dimension inferred from query and key norms, or from the numbers of query and key channels."""
     norm = inside.get(_QK_NORMS[0])
     candidates = _USUAL_HEAD_DIMS if norm is None else norm
     matching_sizes = next(
@@ -216,6 +217,7 @@ def _infer_head_dim(inside: Mapping[str, tuple[int, ...]], queries: int, keys: i
 
 
 def _matrix_shape(shape: tuple[int, ...] | None, path: Path) -> tuple[int, int]:
+    """Return `shape` if it is that of a matrix, else raise an error."""
     if shape is None or len(shape) != 2:
         _raise_file_error(path, "has no token embedding and projections with the names and shapes of a Llama or Qwen")
     return shape[0], shape[1]

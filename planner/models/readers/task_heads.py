@@ -32,9 +32,9 @@ def label_count(fields: ConfigFields) -> int:
     return fields.length("id2label") or fields.integer("num_labels", default=_DEFAULT_LABELS)
 
 
-def classifier(count: int, width: int, *, name: str = "classifier", after: Tensors = ()) -> TaskHead:
+def classification_head(class_count: int, width: int, *, name: str = "classifier", after: Tensors = ()) -> TaskHead:
     """Return a linear classification head with the tensors before it."""
-    return TaskHead(after=after, head=linear(name, count, width, bias=True, role="head"), labels=count)
+    return TaskHead(after=after, head=linear(name, class_count, width, bias=True, role="head"), labels=class_count)
 
 
 def task_head(fields: ConfigFields, heads: TaskHeads, default: str) -> TaskHead:
@@ -47,9 +47,9 @@ def task_head(fields: ConfigFields, heads: TaskHeads, default: str) -> TaskHead:
     return heads[found]
 
 
-def biased_linear(name: str, width: int, into: int | None = None) -> Tensors:
+def biased_linear(name: str, width: int, in_features: int | None = None) -> Tensors:
     """Return the tensors of a projection with bias, square by default."""
-    return linear(name, width, width if into is None else into, bias=True)
+    return linear(name, width, width if in_features is None else in_features, bias=True)
 
 
 def masked_head(
@@ -87,7 +87,7 @@ class EncoderHeads(NamedTuple):
     pretraining: Callable[[ConfigFields, int, TaskHead], TaskHeads] | None = None
 
     def heads_by_task(self, fields: ConfigFields, hidden: int) -> TaskHeads:
-        """Return the task heads of this family by task."""
+        """Return all task heads of this encoder family, by task."""
         width = fields.integer("embedding_size", default=hidden) if self.narrow else hidden
         pooled = fields.integer(self.pooler_width, default=hidden) if self.pooler_width else hidden
         projection, norm = self.transform
@@ -97,13 +97,13 @@ class EncoderHeads(NamedTuple):
         found = {
             "Model": TaskHead(after=biased_linear(self.model_pooler, hidden) if self.model_pooler else ()),
             **dict.fromkeys(self.scores, masked),
-            "ForSequenceClassification": classifier(
+            "ForSequenceClassification": classification_head(
                 count, pooled, name=self.classes, after=biased_linear(self.pooler, pooled)
             ),
-            "ForTokenClassification": classifier(count, hidden),
+            "ForTokenClassification": classification_head(count, hidden),
         }
         if self.answers is not None:
-            found["ForQuestionAnswering"] = classifier(count, hidden, name=self.answers)
+            found["ForQuestionAnswering"] = classification_head(count, hidden, name=self.answers)
         if self.choice_pooler is not None:
-            found["ForMultipleChoice"] = classifier(1, pooled, after=biased_linear(self.choice_pooler, pooled))
+            found["ForMultipleChoice"] = classification_head(1, pooled, after=biased_linear(self.choice_pooler, pooled))
         return found if self.pretraining is None else {**found, **self.pretraining(fields, hidden, masked)}

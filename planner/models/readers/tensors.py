@@ -40,16 +40,24 @@ ACTIVATIONS: Final[dict[str, Activation]] = {
 }
 
 
-def linear(name: str, out: int, into: int, *, bias: bool = False, role: Role = "linear", copies: int = 1) -> Tensors:
-    """Return the weight and the optional bias of a projection from width `into` to width `out`."""
-    weight = Tensor(name=f"{name}.weight", shape=(out, into), role=role, copies=copies)
+def linear(
+    name: str, out_features: int, in_features: int, *, bias: bool = False, role: Role = "linear", copies: int = 1
+) -> Tensors:
+    """Return the weight and the optional bias of a projection from width `in_features` to width `out_features`."""
+    weight = Tensor(name=f"{name}.weight", shape=(out_features, in_features), role=role, copies=copies)
     bias_role: Role = "expert" if role == "expert" else "bias"
-    return (weight, Tensor(name=f"{name}.bias", shape=(out,), role=bias_role, copies=copies)) if bias else (weight,)
+    return (
+        (weight, Tensor(name=f"{name}.bias", shape=(out_features,), role=bias_role, copies=copies))
+        if bias
+        else (weight,)
+    )
 
 
-def projection_tensors(prefix: str, names: Iterable[str], out: int, into: int, *, bias: bool = False) -> Tensors:
+def projection_tensors(
+    prefix: str, names: Iterable[str], out_features: int, in_features: int, *, bias: bool = False
+) -> Tensors:
     """Return the tensors of several projections of the same size."""
-    return tuple(found for name in names for found in linear(f"{prefix}{name}", out, into, bias=bias))
+    return tuple(found for name in names for found in linear(f"{prefix}{name}", out_features, in_features, bias=bias))
 
 
 def embedding(name: str, rows: int, width: int) -> Tensors:
@@ -62,10 +70,10 @@ def tensor(name: str, *shape: int, role: Role = "other") -> Tensors:
     return (Tensor(name=name, shape=shape, role=role),)
 
 
-def conv(name: str, out: int, into: int, *kernel: int, bias: bool = True, groups: int = 1) -> Tensors:
+def conv(name: str, out_channels: int, in_channels: int, *kernel: int, bias: bool = True, groups: int = 1) -> Tensors:
     """Return the weight and the optional bias of a convolution."""
-    weight = Tensor(name=f"{name}.weight", shape=(out, into // groups, *kernel), role="conv")
-    return (weight, Tensor(name=f"{name}.bias", shape=(out,), role="bias")) if bias else (weight,)
+    weight = Tensor(name=f"{name}.weight", shape=(out_channels, in_channels // groups, *kernel), role="conv")
+    return (weight, Tensor(name=f"{name}.bias", shape=(out_channels,), role="bias")) if bias else (weight,)
 
 
 def norm_tensors(name: str, width: int, norm: Norm) -> Tensors:
@@ -134,7 +142,7 @@ def latent_tensors(mixer: LatentAttention, hidden: int, *, prefix: str = "self_a
     rank = mixer.kv_lora_rank
     queries = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
     return (
-        *_latent_queries(mixer, hidden, queries, prefix, bias),
+        *_latent_query_tensors(mixer, hidden, queries, prefix, bias),
         *linear(f"{prefix}kv_a_proj_with_mqa", mixer.latent_dim, hidden, bias=bias),
         *norm_tensors(f"{prefix}kv_a_layernorm", rank, RMS),
         *linear(f"{prefix}kv_b_proj", mixer.heads * (mixer.qk_nope_head_dim + mixer.v_head_dim), rank),
@@ -142,7 +150,8 @@ def latent_tensors(mixer: LatentAttention, hidden: int, *, prefix: str = "self_a
     )
 
 
-def _latent_queries(mixer: LatentAttention, hidden: int, queries: int, prefix: str, bias: bool) -> Tensors:
+def _latent_query_tensors(mixer: LatentAttention, hidden: int, queries: int, prefix: str, bias: bool) -> Tensors:
+    """Return the tensors of latent attention's query projection: low-rank with a norm, or direct."""
     rank = mixer.q_lora_rank
     if rank is None:
         return linear(f"{prefix}q_proj", queries, hidden)
@@ -206,7 +215,7 @@ def group_layers(kinds: Iterable[LayerKind], make: Callable[[LayerKind], Layer])
 
 
 def repeat_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
-    """Return a group of `count` identical layers."""
+    """Return `count` identical layers as a single layer group."""
     return (LayerGroup(layer=layer, count=count, places=tuple(range(count))),)
 
 

@@ -46,6 +46,7 @@ def decoder_counts(decoder: ImageDecoder, height: int, width: int) -> OperationC
 
 
 def _summed_counts(parts: Iterator[ModuleCounts]) -> OperationCounts:
+    """Return the sum of all module counts as the operation counts of a network."""
     found = list(parts)
     return OperationCounts(
         flops=2 * sum(part.macs for part in found),
@@ -78,17 +79,18 @@ def _unet_module_counts(step: UNetModule, pixels: float, text_width: int, text_t
             yield _resize_counts(step.out, pixels * 4)
 
 
-def _resnet_counts(into: int, out: int, pixels: float) -> ModuleCounts:
+def _resnet_counts(in_channels: int, out_channels: int, pixels: float) -> ModuleCounts:
     """Return the counts of a convolution block: two convolutions, and a third on the shortcut if the width changes."""
-    shortcut = into * out if into != out else 0
+    shortcut = in_channels * out_channels if in_channels != out_channels else 0
     return ModuleCounts(
-        (_KERNEL_WEIGHTS * (into * out + out * out) + shortcut) * pixels,
-        (3 if shortcut else 2) * out * pixels,
+        (_KERNEL_WEIGHTS * (in_channels * out_channels + out_channels * out_channels) + shortcut) * pixels,
+        (3 if shortcut else 2) * out_channels * pixels,
         _RESNET_CALLS,
     )
 
 
 def _resize_counts(channels: int, pixels: float) -> ModuleCounts:
+    """Return the counts of a 3 × 3 convolution after up- or downsampling."""
     return ModuleCounts(_KERNEL_WEIGHTS * channels * channels * pixels, channels * pixels)
 
 
@@ -118,6 +120,7 @@ def _transformer_counts(
 
 
 def _block_counts(blocks: int, tokens: int, macs_per_token: int, outputs: int, hidden: int) -> ModuleCounts:
+    """Return the counts of `blocks` transformer blocks with full attention over `tokens` tokens."""
     macs = blocks * tokens * (macs_per_token + 2 * tokens * hidden)
     return ModuleCounts(macs, blocks * tokens * outputs, blocks * _BLOCK_CALLS)
 

@@ -138,6 +138,7 @@ def _unknown_figure_reason(gpu: Gpu) -> str:
 
 
 def _timed_request(run: ServedModel, workload: Inference) -> TimedRequest:
+    """Return the times of prompt and decoding step of a request."""
     architecture, batch = run.architecture, workload.batch
     prompt, context = workload.prompt_length or 1, workload.context_length or 1
     if architecture.kind in _ONE_PASS_KINDS:
@@ -162,6 +163,7 @@ def _image_reading_time(run: ServedModel, workload: Inference) -> PassTime:
 
 
 def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
+    """Return the time result of a request from its prompt and decoding times."""
     family = family_of(gpu)
     steps, reads = request_spread_factor("decode", engine, family), request_spread_factor("prefill", engine, family)
     first, step, batch = timed.prompt.seconds, timed.step.seconds, workload.batch
@@ -232,6 +234,7 @@ def _request_rates(timed: TimedRequest, workload: Inference, seconds: float) -> 
 
 
 def _request_notes(timed: TimedRequest, gpu: Gpu, engine: Engine) -> tuple[str, ...]:
+    """Return notes on the assumptions of a request's time."""
     notes = []
     if not timed.answer:
         notes.append(

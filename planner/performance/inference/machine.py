@@ -17,7 +17,7 @@ B200 as on GB200, and Llama 3.3 70B, which does not, 0.9 times.
 _ATTENTION: Final[dict[Family, float]] = {"Hopper SXM": 0.60, "Hopper PCIe": 0.55, "A100": 0.60}
 _DEFAULT_ATTENTION_SHARE: Final = 0.45
 """Shares of the 16-bit rate that attention kernels reach: FlashAttention-3 (arXiv 2407.08608) up to 0.75 on H100,
-version 2 up to 0.73 on A100."""
+FlashAttention-2 up to 0.73 on A100."""
 _POINTWISE_SHARE: Final = 0.80
 _SCORE_BYTES: Final[dict[MemoryClass, float]] = {"GDDR": 30.0, "HBM": 30.0, "unified": 75.0}
 """Bytes moved per attention score if attention is not fused: products, softmax and casts, in fp32 and 16 bits.

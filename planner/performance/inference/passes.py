@@ -65,6 +65,7 @@ class ModelSplit(NamedTuple):
         return wire / self.links.bus_bytes_per_s(cards) + self._hop_seconds()
 
     def _hop_seconds(self) -> float:
+        """Return the latency of one hop between cards in seconds."""
         return self.links.ring_latency_seconds(2) * (1 + log2(self.tensor))
 
 
@@ -145,12 +146,14 @@ def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: Pas
 
 
 def _attention_seconds(machine: CardSpeed, load: PassLoad, cards: int) -> float:
+    """Return the seconds of attention over a prompt, split over `cards` tensor-parallel cards."""
     if machine.unfused:
         return load.scores * machine.score_bytes / (machine.bytes_per_s * cards)
     return load.attention_flops / (machine.attention_ops_per_s * cards)
 
 
 def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, load: PassLoad, weights: float) -> float:
+    """Return the bytes of weights that a pass unpacks in memory; 0 if kernels unpack them within the products."""
     if not machine.engine.unpacks or load.rows < _UNPACKED_FROM or not work.dequantised_bytes:
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
@@ -158,12 +161,14 @@ def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, load: PassLoad, we
 
 
 def _tensor_exchange_seconds(work: PassWork, sharing: ModelSplit, load: PassLoad) -> float:
+    """Return the seconds of all-reduces between tensor-parallel cards in one pass."""
     if sharing.tensor == 1:
         return 0.0
     return 2 * work.layers * sharing.all_reduce_seconds(load.rows * work.hidden * _STREAM_BYTES)
 
 
 def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, load: PassLoad) -> float:
+    """Return the seconds of transfers between pipeline stages in one pass."""
     if sharing.stages == 1:
         return 0.0
     size = load.rows * work.hidden * _STREAM_BYTES
@@ -173,5 +178,6 @@ def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, load: PassLoad)
 
 
 def _host_seconds(work: PassWork, machine: CardSpeed, load: PassLoad, device_seconds: float) -> float:
+    """Return the seconds of launches and scheduling on the host; only those beyond `device_seconds` if both overlap."""
     launches = work.layers * machine.layer_seconds + load.sequences * machine.sequence_seconds
     return max(0.0, launches - device_seconds) if machine.hides_launches else launches

@@ -33,7 +33,7 @@ def service_rate(
     Engines with continuous batching run as many sequences as fit besides the weights, up to `MAX_SEQUENCES_PER_STEP` or
     the workload's batch; others run the workload's batch, all together.
 
-    **Formula**: n sequences at once: a slot is occupied for n · t_prompt + answer · t_step.
+    **Formula**: n concurrent sequences: a slot is occupied for n · t_prompt + answer · t_step.
 
     **Assumes** text-only requests of equal lengths, and that there is always a next one.
     """

@@ -20,7 +20,7 @@ _NAMES: Final[tuple[TimeTermName, ...]] = (
     "pipeline_transfers",
     "offload",
 )
-"""Names in the result of the fields of `PassTime`, in order, without the attention of a prompt."""
+"""Names of the time terms for the fields of `PassTime`, in order; attention over the prompt has none."""
 _FORMULAS: Final[dict[TimeTermName, str]] = {
     "weights_read": "T × W ÷ (g × B × e)",
     "decode_compute": "T × (√(r² + p²) − r), p = 2 × N × b ÷ (g × C × u)",
@@ -55,12 +55,14 @@ def prompt_term(run: ServedModel, elapsed: PassTime, sequences: int, tokens: int
         symbols=(
             workload_symbol("b", sequences, "prompts"),
             workload_symbol("g", run.sharing.tensor, "tensor-parallel cards"),
-            workload_symbol("s", tokens, "tokens of each prompt"),
-            model_symbol("N", run.work.parameters, "parameters of the products that a token passes through"),
+            workload_symbol("s", tokens, "tokens per prompt"),
+            model_symbol("N", run.work.parameters, "parameters of the matrix products that one token passes through"),
             card_symbol("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}"),
-            library_symbol("u", round(machine.products.fraction, 3), "share of this rate that large products reach"),
+            library_symbol(
+                "u", round(machine.products.fraction, 3), "share of the dense rate that large matrix products reach"
+            ),
             library_symbol("r", round(elapsed.weights_read, 6), "seconds of reading weights"),
-            library_symbol("attention", round(elapsed.attention, 6), "seconds of attention"),
+            library_symbol("attention", round(elapsed.attention, 6), "seconds of the attention kernels"),
             library_symbol("elementwise", round(elapsed.elementwise, 6), "seconds of norms, activations and sums"),
             library_symbol("unpacking", round(elapsed.dequantisation, 6), "seconds of unpacking quantised weights"),
         ),
@@ -84,6 +86,7 @@ def step_terms(run: ServedModel, elapsed: PassTime, answer: float, sequences: in
 
 
 def _term_source(run: ServedModel, name: TimeTermName) -> str:
+    """Return the source of the time term `name`."""
     machine = run.machine
     sources = {
         "weights_read": machine.read.source,
@@ -93,29 +96,30 @@ def _term_source(run: ServedModel, name: TimeTermName) -> str:
         "tensor_exchange": run.sharing.links.source,
         "pipeline_transfers": run.sharing.links.source,
     }
-    return sources.get(name, "operations and bytes of the network")
+    return sources.get(name, "operation and byte counts of the network")
 
 
 def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:
+    """Return the symbols in the formula of the time term `name`, with their values."""
     work, machine, sharing = run.work, run.machine, run.sharing
     steps, batch = (
         workload_symbol("T", answer, "tokens of the answer"),
-        workload_symbol("b", sequences, "sequences at once"),
+        workload_symbol("b", sequences, "concurrent sequences"),
     )
     cards = workload_symbol("g", sharing.tensor, "tensor-parallel cards")
-    bandwidth = card_symbol("B", machine.bytes_per_s, "bytes a second of a card's memory")
-    weights = model_symbol("W", work.read_bytes(sequences), "bytes of weights that a step reads")
+    bandwidth = card_symbol("B", machine.bytes_per_s, "memory bandwidth of a card in bytes per second")
+    weights = model_symbol("W", work.read_bytes(sequences), "bytes of weights that one decoding step reads")
     layers = model_symbol("L", work.layers, "layers")
     match name:
         case "weights_read":
-            reached = library_symbol("e", machine.read.fraction, "share of the bandwidth that is reached")
+            reached = library_symbol("e", machine.read.fraction, "achieved share of the memory bandwidth")
             return steps, weights, cards, bandwidth, reached
         case "decode_compute":
             passed = work.parameters + work.head_parameters
-            parameters = model_symbol("N", passed, "parameters of the products that a token passes through")
+            parameters = model_symbol("N", passed, "parameters of the matrix products that one token passes through")
             rate = card_symbol("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}")
             share = library_symbol(
-                "u", round(machine.products.fraction, 3), "share of this rate that large products reach"
+                "u", round(machine.products.fraction, 3), "share of the dense rate that large matrix products reach"
             )
             return steps, batch, cards, parameters, rate, share
         case "cache_read":
@@ -124,13 +128,15 @@ def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences
                 batch,
                 cards,
                 bandwidth,
-                library_symbol("c", machine.cache.fraction, "share of the bandwidth that is reached"),
+                library_symbol("c", machine.cache.fraction, "achieved share of the memory bandwidth"),
             )
         case "elementwise":
             return (
                 steps,
                 batch,
-                model_symbol("S", work.pointwise_bytes, "bytes per token outside of products"),
+                model_symbol(
+                    "S", work.pointwise_bytes, "bytes that operations other than matrix products move per token"
+                ),
                 cards,
                 bandwidth,
             )
@@ -142,8 +148,8 @@ def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences
                 bandwidth,
             )
         case "host":
-            launch = library_symbol("o", machine.layer_seconds, "seconds to launch a layer")
-            scheduled = library_symbol("q", machine.sequence_seconds, "seconds to schedule a sequence")
+            launch = library_symbol("o", machine.layer_seconds, "seconds to launch the kernels of one layer")
+            scheduled = library_symbol("q", machine.sequence_seconds, "seconds to schedule one sequence")
             return steps, layers, launch, batch, scheduled
         case "tensor_exchange":
             return steps, layers, cards
@@ -152,6 +158,6 @@ def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences
     offloaded = sharing.offloaded
     share = library_symbol("f", round(offloaded.share, 4), "share of the weights in host memory")
     brought = library_symbol(
-        "H", offloaded.host_bytes_per_s or offloaded.link_bytes_per_s, "bytes a second from host memory"
+        "H", offloaded.host_bytes_per_s or offloaded.link_bytes_per_s, "bandwidth from host memory in bytes per second"
     )
     return steps, weights, share, brought

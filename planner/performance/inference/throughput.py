@@ -7,8 +7,8 @@ from planner.memory.weights import weight_bytes
 from planner.performance.inference.request import ServedModel, cached_bytes, decoding_step_time, prompt_time
 
 _RESERVED_SHARE: Final = 0.10
-"""Share of a card's memory that engines keep for activations and the device context: vLLM fills 0.92, TensorRT-LLM
-0.90."""
+"""Share of a card's memory that engines keep for activations and the device context: by default vLLM fills 0.92 of the
+memory, TensorRT-LLM 0.90."""
 MOST_SEQUENCES: Final = 2_048
 """Maximum number of sequences that an engine schedules per step on each card: `max_batch_size` of TensorRT-LLM, with
 sequences distributed over the cards (`enable_attention_dp`)."""

@@ -101,14 +101,15 @@ def work_of(architecture: Architecture, weights: str, number: int = -1, *, every
     return PassWork(
         layers=stack.layer_count,
         hidden=stack.hidden,
-        parameters=_product_elements(dense) + sum(_active_parameters(group, every_expert) for group in stack.groups),
+        parameters=_product_elements(dense)
+        + sum(_active_expert_parameters(group, every_expert) for group in stack.groups),
         head_parameters=sum(tensor.parameters for tensor in head if len(tensor.shape) > 1),
         fixed_bytes=_stored_bytes(architecture, weights, [*dense, *after]),
         experts=tuple(_expert_groups(architecture, weights, stack, every_expert)),
         pairs=tuple(_attention_pairs(stack)),
         pointwise_bytes=sum(group.count * _pointwise_bytes(group.layer, stack.hidden) for group in stack.groups),
         dequantised_bytes=_unpacked_bytes(weights, architecture, tensors),
-        key_heads=min((_cache_splits(group.layer.mixer) for group in stack.groups), default=1),
+        key_heads=min((_max_cache_shards(group.layer.mixer) for group in stack.groups), default=1),
         queries_per_key=max((_queries_per_key(group.layer.mixer) for group in stack.groups), default=1.0),
     )
 
@@ -122,10 +123,12 @@ def _head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
 
 
 def _product_elements(tensors: Iterable[tuple[Tensor, int]]) -> int:
+    """Return the elements of all weights that matrix products read."""
     return sum(tensor.size * count for tensor, count in tensors if tensor.role in _PRODUCTS)
 
 
-def _active_parameters(group: LayerGroup, every_expert: bool) -> float:
+def _active_expert_parameters(group: LayerGroup, every_expert: bool) -> float:
+    """Return the routed-expert parameters that one token uses in all layers of `group`."""
     moe = group.layer.feed_forward
     if not isinstance(moe, Moe):
         return 0.0
@@ -133,10 +136,12 @@ def _active_parameters(group: LayerGroup, every_expert: bool) -> float:
 
 
 def _expert_visits(moe: Moe, every_expert: bool) -> int:
+    """Return the experts that compute each token: `top_k`, or all if the engine and the model's code compute all."""
     return moe.visits if every_expert else moe.top_k
 
 
 def _routed_parameters(layer: Layer) -> int:
+    """Return the number of parameters of a layer's routed experts."""
     return sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert")
 
 
@@ -183,26 +188,31 @@ def _attention_pairs(stack: Stack) -> Iterator[AttentionPairs]:
             if isinstance(mixer, Attention | LatentAttention):
                 window = mixer.window if isinstance(mixer, Attention) else None
                 flops, scores = found.get(window, (0.0, 0.0))
-                found[window] = (flops + group.count * _pair_flops(mixer), scores + group.count * mixer.heads)
+                found[window] = (
+                    flops + group.count * _flops_per_query_key_pair(mixer),
+                    scores + group.count * mixer.heads,
+                )
     return (AttentionPairs(flops, scores, window) for window, (flops, scores) in found.items())
 
 
-def _pair_flops(mixer: Attention | LatentAttention) -> int:
+def _flops_per_query_key_pair(mixer: Attention | LatentAttention) -> int:
     if isinstance(mixer, Attention):
         return 4 * mixer.heads * mixer.head_dim
     return 2 * mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim)
 
 
-def _cache_splits(mixer: Mixer | None) -> int:
-    """Return over how many cards a layer's KV cache can be split; latents and states are held whole on each card."""
+def _max_cache_shards(mixer: Mixer | None) -> int:
+    """Return the maximum number of cards over which a layer's KV cache splits: its key/value heads; 1 for latents."""
     return mixer.kv_heads if isinstance(mixer, Attention) else 1
 
 
 def _queries_per_key(mixer: Mixer | None) -> float:
+    """Return the number of query heads that share one key/value head."""
     return mixer.heads / mixer.kv_heads if isinstance(mixer, Attention) else 1.0
 
 
 def _pointwise_bytes(layer: Layer, hidden: int) -> float:
+    """Return the bytes per token that a layer's operations other than matrix products move."""
     return _ELEMENT_BYTES * (
         _STREAM_PASSES * hidden + _mixer_elements(layer.mixer) + _activation_elements(layer, hidden)
     )

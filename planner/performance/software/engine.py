@@ -124,7 +124,7 @@ class Engine:
         return _CACHE
 
     def cache_moves(self, _work: PassWork) -> float:
-        """Return how many times a decoding step reads or writes the whole KV cache."""
+        """Return how many times a decoding step moves the whole KV cache through memory."""
         return 1.0
 
     def cache_cards(self, work: PassWork, cards: int) -> int:

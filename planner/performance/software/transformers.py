@@ -11,8 +11,8 @@ from planner.performance.software.engine import Engine, TrainingPace
 _EAGER_QUANTISED: Final = MappingProxyType(
     {"fp8": 1_550e-6, "awq": 550e-6, "gptq": 1_300e-6, "nf4": 1_600e-6, "int8": 1_600e-6, "mxfp4": 1_550e-6}
 )
-"""Seconds per layer to launch kernels that unpack weights: Triton's for fp8 (1.45 to 1.8 ms), AWQ's (0.55), GPTQ's
-(1.3), bitsandbytes'.
+"""Seconds per layer to launch kernels that unpack weights: Triton's for fp8 (1.45 to 1.8 ms), AWQ's (0.55 ms), GPTQ's
+(1.3 ms), bitsandbytes'.
 
 **Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20, where fp8 adds as much to long contexts, in which the card
 is busy, as to short ones; Lightning-AI/litgpt@2685705 on A100.

@@ -119,6 +119,7 @@ def _parameter_gathering(traffic: Traffic, workload: Training, links: Links) -> 
 
 
 def _tensor_parallel_exchange(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+    """Return the transfer of partial sums between tensor-parallel cards."""
     group = workload.parallel.tensor
     again = 2 if workload.activation_checkpointing == "full" else 0
     operations = traffic.micro_batches * traffic.layers * (4 + again)
@@ -161,6 +162,7 @@ def _context_parallel_exchange(traffic: Traffic, workload: Training, links: Link
 
 
 def _key_value_width(mixer: object) -> int:
+    """Return the elements per token of a mixer's keys (equal to its values) or of its latent; 0 without a cache."""
     if isinstance(mixer, Attention):
         return mixer.kv_dim
     return mixer.latent_dim if isinstance(mixer, LatentAttention) else 0
@@ -193,6 +195,7 @@ def mean_copies_sent(experts_per_token: int, destinations: int) -> float:
 
 
 def _stage_transfer(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+    """Return the transfer of activations and gradients between neighboring pipeline stages."""
     parallel = workload.parallel
     operations = 2 * traffic.micro_batches * parallel.interleave
     stream = traffic.stream_bytes / (parallel.tensor if parallel.sequence else 1)

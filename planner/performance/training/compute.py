@@ -22,17 +22,17 @@ from planner.performance.training.work import MicroBatch
 from planner.workload.choices import Checkpointing, Compute
 
 DEQUANTISED_SHARE: Final = 0.25
-"""Share of the memory bandwidth that unpacking NF4 reaches: 79 ms more a step for 6.5 billion parameters, 191 ms for
-12.7, which are read as 0.56 bytes and written and read as 2 by bitsandbytes 0.41 on an A100 (litgpt 2685705, resource
-tables)."""
+"""Share of the memory bandwidth that unpacking NF4 reaches: a step takes 79 ms longer for 6.5 billion parameters and
+191 ms longer for 12.7 billion; each parameter is read as 0.56 bytes, and written and read as 2 bytes, by bitsandbytes
+0.41 on an A100 (litgpt 2685705, resource tables)."""
 ADAPTED_LAUNCH_FACTOR: Final = 2.0
-"""Launch time of a layer with adapters relative to one without: 4.2 ms a layer and step of LoRA, 2.6 ms of a few tokens
-that stand before each layer (litgpt 2685705, resource tables, A100)."""
+"""Launch time of a layer with adapters relative to one without: 4.2 ms per layer and step with LoRA, 2.6 ms with a few
+prefix tokens per layer (litgpt 2685705, resource tables, A100)."""
 SHARDED_LAUNCH_FACTOR: Final = 1.6
-"""Launch time under FSDP, whose hooks gather and free every layer, relative to one card: 8.9 ms a layer and step on two
-and four cards, 5.6 on one that also recomputes each layer (litgpt 2685705, resource tables, A100)."""
+"""Launch time under FSDP, whose hooks gather and free every layer, relative to one card: 8.9 ms per layer and step on
+two and four cards, 5.6 ms on one card that also recomputes each layer (litgpt 2685705, resource tables, A100)."""
 FUSED_BACKWARD_RATIO: Final = 2.5
-"""Backward relative to forward time of fused attention: five products instead of two, one of them recomputed (Dao 2023,
+"""Ratio of backward to forward time of fused attention: five products instead of two, one of them recomputed (Dao 2023,
 arXiv 2307.08691 §3.1)."""
 _PLAIN_BACKWARD_RATIO: Final = 2.0
 _BYTES: Final[dict[InputBits, float]] = {"32": 4, "19": 4, "16": 2, "8": 2, "4": 2}
@@ -40,7 +40,7 @@ _BYTES: Final[dict[InputBits, float]] = {"32": 4, "19": 4, "16": 2, "8": 2, "4":
 
 
 class CardRates(NamedTuple):
-    """Dense rates and bandwidth of a card, and the shares that each kind of work reaches.
+    """Dense rates and memory bandwidth of a card, and the share of them that each kind of work achieves.
 
     `narrow` is the rate of products inside layers, `matrix` that of attention and the head; `memory` what element-wise
     operations reach of `bandwidth`; `source` names the measurements that the shares are fitted to.

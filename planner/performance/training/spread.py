@@ -13,10 +13,11 @@ UNMEASURED_SPREAD: Final = 1.5
 """Spread factor of card families without measurements: nine of ten measured steps of families left out of the fit lie
 within a third, and other fits to the same speeds leave 1.6 for unknown cards."""
 EXPERT_SPREAD: Final = 1.3
-"""Further spread factor of networks with routed experts: four of five lie within 1.59 in total."""
-WAITING_SPREAD: Final = 2.0
-"""Further spread factor of a step that only waits for the host or other cards; with half of it waiting, 1.72 in
+"""Additional spread factor of networks with routed experts: four of five measured steps lie within a factor of 1.59 in
 total."""
+WAITING_SPREAD: Final = 2.0
+"""Additional spread factor of a step that consists of waits for the host or other cards; a step that waits half of the
+time has a total factor of 1.72."""
 
 
 def step_spread_factor(step: TrainingStep, gpu: Gpu, narrow: MatrixFormat) -> float:

@@ -12,10 +12,10 @@ from planner.performance.training.step import OverlappedTransfer, TrainingStep
 
 _PRODUCTS: Final = "Kaplan et al. 2020, arXiv 2001.08361 §2.1; shares of the dense rate: "
 _ATTENTION: Final = "Dao 2023, arXiv 2307.08691 §4.1; shares of the dense rate: "
-_ELEMENTS: Final = "the bytes that operators keep, checked against traces (tests/memory); passes over them: "
+_ELEMENTS: Final = "bytes that operators save, checked against traces (tests/memory); passes over these bytes: "
 _RECOMPUTED: Final = (
-    "Korthikanti et al. 2022, arXiv 2205.05198; measured × 1.15 to × 1.27 (torchtitan, torchtune) where a whole pass "
-    "more were × 1.33"
+    "Korthikanti et al. 2022, arXiv 2205.05198; measured steps are 1.15 to 1.27 times as long (torchtitan, "
+    "torchtune), and would be 1.33 times as long with a whole additional pass"
 )
 _LOADED: Final = "the loading rate in the plan's settings"
 _BOUNDS: Final[dict[Bound, tuple[TimeTermName, ...]]] = {
@@ -58,7 +58,7 @@ def _computation_terms(step: TrainingStep) -> Iterator[TimeTerm]:
     backward_cost = workload_symbol(
         "w",
         1 + step.batch.weight_gradient_share,
-        "cost of the backward pass in forward passes: gradients of inputs, and of trained weights",
+        "cost of the backward pass in units of the forward pass: gradients of inputs and of trained weights",
     )
     yield _products_term(step, micro_batches, backward_cost)
     yield _attention_term(step, micro_batches)
@@ -80,7 +80,9 @@ def _products_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Sym
                 "F", step.batch.forward.layer_flops, "operations of the layers' matrices in one forward pass of a card"
             ),
             card_symbol("R", rates.narrow, "dense FLOP/s in the format of the products"),
-            library_symbol("η", rates.narrow_share, "share of this rate that large products reach in training"),
+            library_symbol(
+                "η", rates.narrow_share, "share of the dense rate that large matrix products reach in training"
+            ),
             library_symbol("r₀", rates.classes.rows, "rows at which products reach 63 % of the share η"),
             *_memory_symbols(rates),
         ),
@@ -96,10 +98,14 @@ def _attention_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
         "m × (1 + b) × A ÷ (R × η)",
         (
             micro_batches,
-            library_symbol("b", passes.attention_backward_ratio, "cost of the backward pass in forward passes"),
-            model_symbol("A", step.batch.forward.attention_flops, "operations between queries, keys and values"),
+            library_symbol(
+                "b", passes.attention_backward_ratio, "cost of the backward pass in units of the forward pass"
+            ),
+            model_symbol(
+                "A", step.batch.forward.attention_flops, "operations of attention between queries, keys and values"
+            ),
             card_symbol("R", rates.matrix, "dense FLOP/s in the format of attention"),
-            library_symbol("η", rates.attention_share, "share of this rate that fused attention reaches"),
+            library_symbol("η", rates.attention_share, "share of the dense rate that fused attention reaches"),
         ),
         _ATTENTION + CLASSES_SOURCE,
     )
@@ -113,10 +119,12 @@ def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
         "m × (1 + b) × (K × p + C) ÷ (B × β)",
         (
             micro_batches,
-            library_symbol("b", rates.classes.backward_passes, "cost of the backward pass in forward passes"),
+            library_symbol(
+                "b", rates.classes.backward_passes, "cost of the backward pass in units of the forward pass"
+            ),
             model_symbol("K", batch.kept_bytes, "bytes saved by the forward pass"),
             library_symbol("p", passes.moves_per_byte, "number of times that each saved byte is moved"),
-            workload_symbol("C", batch.cast_bytes, "bytes of weights cast for the pass"),
+            workload_symbol("C", batch.cast_bytes, "bytes of weights that autocast casts for one pass"),
             *_memory_symbols(rates),
         ),
         _ELEMENTS + CLASSES_SOURCE,
@@ -134,7 +142,9 @@ def _head_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Symbol)
             backward_cost,
             model_symbol("H", batch.forward.head_flops, "operations of the output head in one forward pass"),
             card_symbol("R", rates.matrix, "dense FLOP/s"),
-            library_symbol("η", rates.matrix_share, "share of this rate that large products reach in training"),
+            library_symbol(
+                "η", rates.matrix_share, "share of the dense rate that large matrix products reach in training"
+            ),
             model_symbol("Z", batch.logit_bytes, "bytes moved for the logits, their softmax and its derivative"),
             *_memory_symbols(rates),
         ),
@@ -152,7 +162,7 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
         (
             micro_batches,
             library_symbol("ρ", step.rates.classes.recomputed, "cost of a second forward pass relative to the first"),
-            model_symbol("t", passes.recomputable_seconds, "seconds of the recomputed work"),
+            model_symbol("t", passes.recomputable_seconds, "seconds of the recomputed operations"),
         ),
         _RECOMPUTED,
     )
@@ -165,7 +175,7 @@ def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeT
         "m × L × o",
         (
             micro_batches,
-            model_symbol("L", layers, "layers of one card"),
+            model_symbol("L", layers, "number of layers on one card"),
             library_symbol("o", passes.host / layers, "seconds to launch all passes of one layer"),
         ),
         "litgpt's resource tables, whose steps hardly grow with the batch; " + CLASSES_SOURCE,
@@ -180,13 +190,13 @@ def _dequantization_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
         "m × v × (Q + W) ÷ (B × δ)",
         (
             micro_batches,
-            library_symbol("v", step.passes.visits, "number of times that each matrix is unpacked"),
+            library_symbol("v", step.passes.visits, "number of times that each matrix is unpacked per micro-batch"),
             model_symbol("Q", step.batch.quantised_bytes, "bytes of the packed matrices"),
             model_symbol("W", step.batch.whole_bytes, "bytes of the unpacked matrices in 16 bits"),
             card_symbol("B", step.rates.bandwidth, "memory bandwidth, bytes/s"),
-            library_symbol("δ", DEQUANTISED_SHARE, "share of the bandwidth that unpacking reaches"),
+            library_symbol("δ", DEQUANTISED_SHARE, "share of the memory bandwidth that unpacking reaches"),
         ),
-        "Lightning-AI/litgpt 2685705, tutorials/resource-tables.md: NF4 beside bf16, 3 and 7 and 13 billion parameters",
+        "Lightning-AI/litgpt 2685705, resource-tables.md: NF4 compared with bf16 at 3, 7 and 13 billion parameters",
     )
 
 
@@ -203,7 +213,7 @@ def _terms_outside_micro_batches(step: TrainingStep) -> Iterator[TimeTerm]:
     if step.offload:
         yield _offload_term(step)
     if step.loading:
-        samples = workload_symbol("n", step.samples, "samples of a step")
+        samples = workload_symbol("n", step.samples, "samples per step")
         rate = workload_symbol("r", step.samples / step.loading, "samples loaded per second")
         hidden = min(step.loading, step.busy_seconds)
         yield _term("input", step.loading, "n ÷ r", (samples, rate), _LOADED, overlapped=hidden)
@@ -216,7 +226,9 @@ def _bubble_term(step: TrainingStep) -> TimeTerm:
         step.bubble,
         "(p − 1) ÷ v × t",
         (
-            workload_symbol("(p − 1) ÷ v", others, "other stages, divided by the layer groups per stage"),
+            workload_symbol(
+                "(p − 1) ÷ v", others, "number of other pipeline stages, divided by the layer groups per stage"
+            ),
             model_symbol("t", step.passes.seconds, "seconds of one micro-batch on the slowest stage"),
         ),
         "Narayanan et al. 2021, arXiv 2104.04473 §2.2",
@@ -234,7 +246,7 @@ def _offload_term(step: TrainingStep) -> TimeTerm:
             card_symbol("P", step.links.host_bytes_per_s, "bytes/s of the link to the host"),
             workload_symbol("c", step.node_cards, "cards of a node, which share the host"),
             model_symbol("O", done.offloaded_bytes, "bytes that the offloaded optimizer reads and writes"),
-            library_symbol("D", done.offload_bytes_per_s, "bytes/s of the offloaded optimizer"),
+            library_symbol("D", done.offload_bytes_per_s, "memory traffic of the offloaded optimizer in bytes/s"),
         ),
         "Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload); Rajbhandari et al. 2021, arXiv 2104.07857 (disks)",
     )
@@ -247,11 +259,11 @@ def _exchange_term(transfer: OverlappedTransfer, step: TrainingStep) -> TimeTerm
         sent.seconds,
         sent.formula,
         (
-            workload_symbol("g", sent.group, "cards of the group"),
+            workload_symbol("g", sent.group, "number of cards in the communication group"),
             workload_symbol("m", step.micro_batches, "micro-batches"),
             model_symbol("sent", sent.bytes, "bytes that each card sends in a step"),
             library_symbol("rounds", sent.operations, "number of collectives, each with its latency"),
-            library_symbol("B", round(sent.bytes / sent.seconds), f"resulting bytes/s over {step.links.name}"),
+            library_symbol("B", round(sent.bytes / sent.seconds), f"achieved bytes/s over {step.links.name}"),
         ),
         f"{sent.source}; {step.links.source}",
         overlapped=transfer.overlapped_seconds,
@@ -261,7 +273,7 @@ def _exchange_term(transfer: OverlappedTransfer, step: TrainingStep) -> TimeTerm
 def _memory_symbols(rates: CardRates) -> tuple[Symbol, Symbol]:
     return (
         card_symbol("B", rates.bandwidth, "memory bandwidth, bytes/s"),
-        library_symbol("β", rates.memory / rates.bandwidth, "share of the bandwidth that is reached"),
+        library_symbol("β", rates.memory / rates.bandwidth, "achieved share of the memory bandwidth"),
     )
 
 

@@ -79,6 +79,7 @@ def micro_batch(
 
 
 def _saved_bytes(architecture: Architecture, own: Training, precision: Precision) -> float:
+    """Return the saved activation bytes of a micro-batch that separate operations move through memory."""
     length, sequences = own.sequence_length or 1, own.micro_batch
     pace, found = training_pace(own), 0.0
     source = 0

@@ -103,9 +103,9 @@ def test_other_processes_take_layers_away():
     [
         (
             training(),
-            "Replicas as implemented by DistributedDataParallel of PyTorch 2.13, over 4 cards: gradients twice",
+            "Replicas as implemented by DistributedDataParallel of PyTorch 2.13, over 4 cards: two copies of",
         ),
-        (training(gradient_as_bucket_view=True), "over 4 cards: gradients once, in buckets."),
+        (training(gradient_as_bucket_view=True), "over 4 cards: one copy of the gradients, in buckets."),
         (training(zero=3), "ZeRO-3 as implemented by FSDP2 of PyTorch 2.13, over 4 cards: shares of parameters"),
         (training(zero=1, tensor=2), "ZeRO-1 as implemented by DeepSpeed 0.19, over 2 cards: 16-bit parameters"),
         (

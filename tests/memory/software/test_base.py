@@ -64,7 +64,7 @@ def test_a_program_of_its_own_is_a_subclass_with_what_it_does_otherwise(monkeypa
     class Frugal(TrainingMemory):
         """A trainer whose vocabulary is padded, and that says so."""
 
-        def differences(self, _architecture):
+        def differences_from_transformers(self, _architecture):
             return ("As Frugal 1.0 does.",)
 
         def vocabulary_multiple(self, _tensor):

@@ -15,7 +15,7 @@ def test_parts_say_what_the_activations_are():
     parts = estimate_memory(small_llama(vocab_size=16), checkpointed).term("activations").parts
     assert {part.name for part in parts} >= {
         "checkpoints (each layer's input)",
-        "one recomputed layer with its gradients",
+        "activations and gradients of one recomputed layer",
     }
 
 
@@ -23,5 +23,5 @@ def test_parts_name_one_layer_where_the_backward_pass_has_freed_the_rest():
     found = snapshots(llama(num_hidden_layers=40), sequence_length=512)
     snapshot = next(m for m in found.snapshots if "first layer" in m.explanation)
     term = next(term for term in snapshot.written() if term.name == "activations")
-    assert [part.name for part in term.parts] == ["one layer and its gradients"]
+    assert [part.name for part in term.parts] == ["activations and gradients of one layer"]
     assert term.formula == "O"

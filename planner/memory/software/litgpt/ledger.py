@@ -184,7 +184,7 @@ def bitsandbytes_input_bytes(
 
 @lru_cache(maxsize=1024)
 def graph_matrix_elements(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> int:
-    """Return the elements of a block's weight matrices held by the graph, as their inputs need gradients."""
+    """Return the elements of a block's weights that the autograd graph holds because their inputs need gradients."""
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return 0

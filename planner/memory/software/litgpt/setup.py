@@ -69,13 +69,16 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
         _QUANTISED_SOURCE,
         parts=(
             TermPart(name="linear layers", bytes=stored, formula="Q × q / 8", source=SCHEMES[scheme_name].source),
-            TermPart(name="embedding and norms", bytes=kept, formula="(P − Q) × w", source=_QUANTISED_SOURCE),
+            TermPart(
+                name="unquantized embedding and norms", bytes=kept, formula="(P − Q) × w", source=_QUANTISED_SOURCE
+            ),
         ),
     )
 
 
-def _parameter_bytes_symbol(size: int) -> Symbol:
-    return format_symbol("w", size, "bytes per unquantized parameter")
+def _parameter_bytes_symbol(parameter_bytes: int) -> Symbol:
+    """Return the formula symbol for the bytes of an unquantized parameter."""
+    return format_symbol("w", parameter_bytes, "bytes per unquantized parameter")
 
 
 def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> tuple[int, int]:
@@ -97,7 +100,7 @@ CHUNK: Final = 128
 _FP32: Final = 4
 _SOURCE: Final = (
     "lightning/fabric HalfPrecision.convert_output and BitsandbytesPrecision.convert_output: logits become fp32; "
-    "litgpt/utils.py chunked_cross_entropy; the training loop's `logits` still names those of the step before"
+    "litgpt/utils.py chunked_cross_entropy; the training loop's `logits` still refers to those of the previous step"
 )
 _WHOLE_BACKWARD: Final = "the derivative of the loss is complete for all logits before the head's backward pass starts"
 
@@ -139,7 +142,7 @@ def litgpt_loss_memory(outputs: StepOutputs) -> LossMemory:
     converted = size if size < _FP32 else 0
     symbols = (
         workload_symbol("T", outputs.tokens, "tokens"),
-        model_symbol("V", outputs.width, "width of the vocabulary"),
+        model_symbol("V", outputs.width, "logits per token: the vocabulary size"),
         library_symbol("w", converted, "bytes per logit before the cast to fp32"),
         library_symbol("C", part, "tokens per chunk"),
         library_symbol("s", copied, "bytes per logit in the copy without the last position"),
@@ -155,6 +158,7 @@ def _deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...])
     """Return the memory of logits, whose formula is written on demand."""
 
     def write_term() -> Term:
+        """Return the logits term with its formula written out."""
         return measured_term("logits", size_bytes, formula, symbols, _SOURCE)
 
     return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write_term)
@@ -239,7 +243,7 @@ def _step_outputs(step: _LitGptStep) -> StepOutputs:
 
 
 def _all_parameters(architecture: Architecture) -> Trained:
-    """Return all parameters as trained tensors, with a separate head where the model ties it."""
+    """Return all parameters as trained tensors, with a separate head even where the model ties it to the embedding."""
     own = tuple((tensor.evolve(copies=1), count) for tensor, count in placed_tensors(architecture))
     if not architecture.tied_head:
         return own
@@ -248,6 +252,7 @@ def _all_parameters(architecture: Architecture) -> Trained:
 
 
 def _head_matrix_elements(architecture: Architecture) -> int:
+    """Return the number of elements in the output head's matrix."""
     return output_width(architecture) * architecture.hidden
 
 
@@ -259,7 +264,7 @@ def _largest_matrix_elements(architecture: Architecture) -> int:
 
 
 def _live_gradients(step: _LitGptStep, trained: Trained) -> GradientCounts:
-    """Return the parameters with gradients in each phase; embedding and first block get theirs last."""
+    """Return the numbers of parameters with gradients in each phase; embedding and first block get theirs last."""
     every = parameter_count(trained)
     if step.settings.parts is not None:
         head = parameter_count(tuple(item for item in trained if item[0].name.startswith("head.")))
@@ -277,7 +282,7 @@ def _saved_activations(step: _LitGptStep) -> SavedActivations:
         (count, saved_by_block(layer, architecture.hidden, settings, reached))
         for layer, reached, count in _block_layers(step)
     )
-    behind = tokens * _bytes_behind_layers(step)
+    behind = tokens * _bytes_after_layers(step)
     blocks = [group.layer.feed_forward for group in architecture.main.groups]
     flight = max(_gradient_bytes_in_flight(block, settings) for block in blocks if isinstance(block, Mlp))
     flight += 2 * settings.stream * architecture.hidden
@@ -308,7 +313,7 @@ def _gradient_bytes_in_flight(block: Mlp, settings: BlockSettings) -> int:
     return settings.computed * block.intermediate * (3 if block.gated else 2)
 
 
-def _bytes_behind_layers(step: _LitGptStep) -> int:
+def _bytes_after_layers(step: _LitGptStep) -> int:
     """Return the bytes saved per token by the last norm, and by the head if trained or adapted."""
     settings, hidden = step.settings, step.architecture.hidden
     norm = litgpt_norm_bytes(step.architecture.main.groups[0].layer.norm, hidden, settings)
@@ -349,7 +354,7 @@ def _dequantized_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
         "n × (2 + w)",
         (
             model_symbol("n", elements, "elements of the largest multiplied matrix"),
-            format_symbol("w", size, "bytes per element of the other factor"),
+            format_symbol("w", size, "bytes per element of the copy, in the format of the other factor"),
         ),
         _DEQUANTISED,
     )

@@ -82,7 +82,7 @@ class LlamaCpp(ServingMemory):
         """Return the number of layers on each card, in proportion to its free memory."""
         return layers_by_memory(architecture.depth, free_bytes or (1,) * workload.parallel.pipeline)
 
-    def groups(self, parallel: Parallel) -> dict[str, int]:
+    def communication_group_sizes(self, parallel: Parallel) -> dict[str, int]:
         """Return no communication groups, since llama.cpp copies tensors directly from card to card."""
         return {}
 

@@ -81,6 +81,7 @@ def _cell_elements(mixer: Mixer | None) -> int:
 
 
 def _cache_term(kinds: list[CacheKind], kv_format: str) -> Term | None:
+    """Return the memory of the KV caches on the card, or None without any."""
     if not kinds:
         return None
     bits = KV_FORMATS[kv_format]
@@ -110,6 +111,7 @@ def _cache_symbols(kind: CacheKind, subscript: str) -> tuple[Symbol, ...]:
 
 
 def _cache_part(kind: CacheKind, bits: Fraction) -> TermPart:
+    """Return the part of the KV cache term in layers with equal caches."""
     formula = f"{kind.on_card} × {kind.cells:,} × {kind.elements:,} × {float(bits):g} / 8"
     name = f"{kind.on_card} {_layers_name(kind)}"
     return TermPart(name=name, bytes=kind.bytes(kind.on_card, bits), formula=formula, source=_CACHE_SOURCE)
@@ -133,12 +135,13 @@ def _state_elements(architecture: Architecture, setup: LlamaCppSetup) -> tuple[i
 
 
 def _state_term(setup: LlamaCppSetup, elements: int) -> Term:
+    """Return the memory of the recurrent states on the card: `elements` per slot."""
     return term(
         "state",
         setup.slots * elements * _STATE_BYTES,
         "S × e × 4",
         (
-            workload_symbol("S", setup.slots, "slots, each with its own state"),
+            workload_symbol("S", setup.slots, "number of slots, each with its own state"),
             model_symbol("e", elements, "state elements of all layers on the card"),
         ),
         _STATE_SOURCE,

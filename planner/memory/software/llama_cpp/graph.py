@@ -82,7 +82,7 @@ class RowAllocator(NamedTuple):
     computed: int
 
     def allocate(self, width: int, extra: int = 0) -> Place:
-        """Return the place of a new tensor with `width` fp32 numbers per row and `extra` bytes behind it."""
+        """Return the place of a new tensor with `width` fp32 numbers per row and `extra` bytes after the rows."""
         return self.places.allocate(width * self.computed * FLOAT + extra)
 
 
@@ -246,7 +246,7 @@ def _lay_out_experts(rows: RowAllocator, block: Moe, hidden: int, read_last: tup
 
 
 class GraphNetwork(NamedTuple):
-    """The network whose graph is laid out: widths of residual stream and output, and a few layers in order."""
+    """The network in llama.cpp's compute graph: widths of residual stream and output, and a few layers in order."""
 
     hidden: int
     width: int
@@ -254,7 +254,7 @@ class GraphNetwork(NamedTuple):
 
 
 class GraphBatch(NamedTuple):
-    """The micro-batch whose graph is laid out: tokens, rows with logits, and cells read by attention.
+    """The micro-batch in llama.cpp's compute graph: tokens, rows with logits, and cache cells read by attention.
 
     `sliding_cells` are those of layers with a window. `widened` means that flash attention makes a copy of a layer's
     cells in half precision, which it does on CUDA where they are not in F16. `on_card` is false for the buffer of a run

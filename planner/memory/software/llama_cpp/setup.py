@@ -18,14 +18,14 @@ from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.workload import Inference
 
 CELLS: Final = 256
-"""Number of which the cells of a KV cache are a multiple."""
+"""Multiple to which llama.cpp rounds up the number of cells in a KV cache."""
 _SERVER_SLOTS: Final = 4
 BATCH: Final = 2_048
 _MICRO_BATCH: Final = 512
 
 
 class LlamaCppSetup(NamedTuple):
-    """Resolved settings of llama.cpp, such as slots and cells; `cells` is per cache, of which there are `streams`."""
+    """Resolved settings of llama.cpp, such as slots; there are `streams` caches with `cells` cells each."""
 
     slots: int
     streams: int
@@ -53,7 +53,7 @@ class LlamaCppSetup(NamedTuple):
         return self.cells if window is None else self.sliding_cells(window)
 
     def layers_on_card_in(self, group: LayerGroup) -> int:
-        """Return how many layers of `group` are on the card; the last layers of the network are."""
+        """Return how many layers of `group` are on the card, where llama.cpp places the last layers of the network."""
         first = self.layers - self.layers_on_card
         places = group.places or range(group.count)
         return sum(place >= first for place in places)

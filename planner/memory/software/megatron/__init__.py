@@ -93,12 +93,13 @@ class Megatron(TrainingMemory):
 TRAINING: Final = Megatron()
 
 
-def _loss_memory(architecture: Architecture, workload: Training, size: int) -> LossMemory:
+def _loss_memory(architecture: Architecture, workload: Training, element_bytes: int) -> LossMemory:
     """Return the memory of the logits at the loss: an fp32 copy that becomes the gradient, then its 16-bit cast."""
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
     outputs, width = workload.micro_batch * tokens, output_width(architecture)
 
     def deferred_logits(per_logit: int) -> DeferredTerm:
+        """Return the logits term at `per_logit` bytes per logit, whose formula is written on demand."""
         count = outputs * width * per_logit
         return DeferredTerm(
             "logits",
@@ -108,11 +109,12 @@ def _loss_memory(architecture: Architecture, workload: Training, size: int) -> L
             partial(_written_logits_term, outputs, width, per_logit),
         )
 
-    both = deferred_logits(size + _FP32)
-    return LossMemory(both, both, deferred_logits(size), deferred_logits(0), _LOSS)
+    both = deferred_logits(element_bytes + _FP32)
+    return LossMemory(both, both, deferred_logits(element_bytes), deferred_logits(0), _LOSS)
 
 
 def _written_logits_term(outputs: int, width: int, per_logit: int) -> Term:
+    """Return the memory of the logits at `per_logit` bytes per logit, with its formula written out."""
     return measured_term(
         "logits",
         outputs * width * per_logit,

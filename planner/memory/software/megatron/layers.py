@@ -53,7 +53,7 @@ def saved_by_megatron(
     With full checkpointing each layer saves its input only; with selective checkpointing the scores of attention are
     recomputed, one layer at a time.
 
-    **Formula**: Σ over layers of the ledger; behind them the last norm's input and output.
+    **Formula**: Σ over layers of the ledger; after the layers the last norm's input and output.
     """
     layers = _equal_layers(architecture, length, precision, attention)
     edges = _edge_bytes(architecture, sequences, length, precision)
@@ -85,7 +85,7 @@ def _layer_input_bytes(layers: _EqualLayers, sequences: int, precision: Precisio
 def _equal_layers(
     architecture: Architecture, length: int, precision: Precision, attention: AttentionKind
 ) -> list[_EqualLayers]:
-    """Return the layers of all stacks, grouped by equality, with the activations that each saves."""
+    """Return groups of equal layers in all stacks, each with the activation bytes that one of its layers saves."""
     layer_groups, source = [], 0
     for stack in trained_stacks(architecture):
         tokens = stack_token_count(stack, length)

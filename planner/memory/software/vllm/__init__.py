@@ -18,18 +18,19 @@ from planner.workload.software.vllm import VLLM, VllmSettings
 from planner.workload.workload import Inference
 
 _COUNTS_GRAPHS: Final = "0.33"
-"""Version that subtracts CUDA graphs from the cache's memory; before 0.21 they took memory beyond vLLM's share."""
+"""First vLLM version that subtracts CUDA graphs from the cache's memory; before 0.21 graphs took memory beyond vLLM's
+share."""
 _OUTSIDE_PYTORCH: Final = 143 * MIB
 """Bytes outside PyTorch that start-up subtracts from the cache: 0.13 to 0.16 GiB in five logs (0.11 on H100)."""
-_AT_ONCE: Final = "sequences served at once, at most max_num_seqs"
+_AT_ONCE: Final = "number of concurrent sequences, at most max_num_seqs"
 _VOCABULARY: Final = 64
-"""Number of which vLLM pads the vocabulary to a multiple (`DEFAULT_VOCAB_PADDING_SIZE`)."""
+"""Multiple to which vLLM pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
 _PLUGINS: Final = {
-    "Google": "TPUs run vLLM through a plugin of its own, whose memory this estimate does not describe",
-    "AWS": "Trainium runs vLLM through a plugin of its own, whose memory this estimate does not describe",
+    "Google": "TPUs run vLLM through a separate plugin, whose memory use this estimate does not describe",
+    "AWS": "Trainium runs vLLM through a separate plugin, whose memory use this estimate does not describe",
     "Apple": "Apple GPUs run vLLM through the plugin vllm-metal, whose memory this estimate does not describe",
 }
-_GAUDI: Final = "Gaudi runs vLLM through a plugin of its own, whose memory this estimate does not describe"
+_GAUDI: Final = "Gaudi runs vLLM through a separate plugin, whose memory use this estimate does not describe"
 _ROCM_FAMILIES: Final = ("CDNA2", "CDNA3", "CDNA4", "CDNA5", "RDNA3", "RDNA4")
 _LEAST_CAPABILITY: Final = {"0.33": 7.5, "0.19": 7.0, "0.11": 7.0}
 _BFLOAT16_CAPABILITY: Final = 8.0
@@ -42,7 +43,9 @@ class Vllm(ServingMemory):
         "vLLM splits the layers evenly, regardless of the cards' memory (override with VLLM_PP_LAYER_PARTITION)."
     )
     communicator_bytes = int((2.07 - 0.25) * GIB), int((2.13 - 0.25) * GIB)
-    communicator_source = "llm-d-planner logs of vLLM on H100: 0.25 GiB beside PyTorch on 1 card, 2.07 on 2, 2.13 on 4"
+    communicator_source = (
+        "llm-d-planner logs of vLLM on H100: outside PyTorch 0.25 GiB on 1 card, 2.07 GiB on 2 cards and 2.13 GiB on 4"
+    )
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of `workload` (defaults filled in) on a card of `card_class`.
@@ -101,7 +104,7 @@ class Vllm(ServingMemory):
         return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
 
     def vocabulary_multiple(self, tensor: int) -> int:
-        """Return the multiple to which each of `tensor` cards rounds up its vocabulary rows: 64 / tensor, or 1."""
+        """Return the multiple to which each tensor-parallel card rounds up its vocabulary rows: 64 / `tensor`, or 1."""
         return 1 if _VOCABULARY % tensor else _VOCABULARY // tensor
 
     def split_layers(
@@ -127,7 +130,7 @@ SERVING: Final = Vllm()
 
 
 def even_layers(layers: int, stages: int) -> tuple[int, ...]:
-    """Return the number of layers on each of `stages` pipeline stages, as even as vLLM splits `layers`.
+    """Return the number of layers on each of `stages` pipeline stages, split as evenly as vLLM does.
 
     **Formula**: as even as possible; the remainder goes to the stages before the last, from the back.
 
@@ -149,7 +152,7 @@ def _cuda_reasons(workload: Inference, gpu: Gpu) -> tuple[str, ...]:
 
 
 def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Term | None:
-    """Return the memory of `count` cache pages for each of `sequences` sequences, None without pages."""
+    """Return the memory of `count` cache pages per sequence for `sequences` sequences, None without pages."""
     if not count:
         return None
     return term(

@@ -163,7 +163,7 @@ def _state_bytes(mixer: StateMixer, setup: VllmSetup) -> int:
 
 
 def _pages_aligned_to_states(layers_by_page: dict[PageKind, int]) -> dict[PageKind, int]:
-    """Return pages with enough tokens to hold a recurrent state, and states padded to that page size."""
+    """Return attention pages enlarged to the size of a recurrent state, and states padded to that page size."""
     state = max(kind.bytes for kind in layers_by_page if kind.kind == "state")
     cached = [kind for kind in layers_by_page if kind.kind != "state"]
     if not cached:
@@ -181,7 +181,7 @@ def _pages_aligned_to_states(layers_by_page: dict[PageKind, int]) -> dict[PageKi
 
 
 def _pages_of_equal_size(layers_by_page: dict[PageKind, int]) -> dict[PageKind, int]:
-    """Return pages all as large as the largest kind: with more tokens per page, or padded."""
+    """Return page kinds that are all as large as the largest: with more tokens per page, or padded."""
     largest = max(kind.bytes for kind in layers_by_page)
     unified: dict[PageKind, int] = {}
     for kind, count in layers_by_page.items():

@@ -43,7 +43,7 @@ _SAMPLERS: Final[dict[VllmVersion, _SamplerBytes]] = {
         "8, and cub's second buffers 12",
     ),
 }
-_FORWARD_SOURCE: Final = "vLLM 0.33 model_executor: tensors alive at once in a layer, the widest block deciding"
+_FORWARD_SOURCE: Final = "vLLM 0.33 model_executor: tensors alive at once in a layer, in its widest block"
 _TABLES_SOURCE: Final = (
     "vLLM 0.33 v1/worker/gpu/sample/penalties.py: counts (int32) and a mask of one bit for each token of the vocabulary"
 )
@@ -74,7 +74,7 @@ def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
         (
             library_symbol("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
             model_symbol("a", per_token, "live numbers per token in the widest layer"),
-            library_symbol("w", setup.element, "bytes per number"),
+            library_symbol("w", setup.element, "bytes per element"),
         ),
         _FORWARD_SOURCE,
         certainty="assumed",
@@ -94,7 +94,7 @@ def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
             library_symbol("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
             library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
             model_symbol("h", architecture.hidden, "width of the residual stream"),
-            library_symbol("w", setup.element, "bytes per number"),
+            library_symbol("w", setup.element, "bytes per element"),
         ),
         _FORWARD_SOURCE,
         certainty="measured",
@@ -118,7 +118,7 @@ def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
         "n × V × k",
         (
             library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
-            model_symbol("V", width, "width of the output"),
+            model_symbol("V", width, "output width: logits per token"),
             library_symbol("k", per_logit, f"bytes per logit that the sampler of vLLM {setup.version} holds"),
         ),
         sampler.source,
@@ -127,7 +127,7 @@ def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
 
 
 def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
-    """Return the memory of the sampler's penalty tables (0.33) and the CUDA graphs, None without both."""
+    """Return the memory of the sampler's penalty tables (0.33) and CUDA graphs, None if there are neither."""
     width = output_width(architecture)
     tables = setup.sequences * _FLOAT * (width + ceil_div(width, _INT32_BITS)) if setup.version == "0.33" else 0
     expected, least, most = _GRAPHS if setup.graphs else (0, 0, 0)
@@ -139,7 +139,7 @@ def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
         "n × 4 × (V + V / 32) + G" if tables else "G",
         (
             library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
-            model_symbol("V", width, "width of the output"),
+            model_symbol("V", width, "output width: logits per token"),
             library_symbol("G", expected, "bytes of CUDA graphs"),
         ),
         f"{_TABLES_SOURCE}; {_GRAPHS_SOURCE}",
@@ -155,18 +155,18 @@ def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
 
 @lru_cache(maxsize=256)
 def _widest_layer_elements(architecture: Architecture) -> int:
-    """Return the live elements per token in the widest layer."""
+    """Return the elements per token alive at once in the layer that needs most."""
     return max(_layer_elements(group.layer, architecture.hidden) for group in architecture.main.groups)
 
 
 def _layer_elements(layer: Layer, hidden: int) -> int:
-    """Return the live elements per token in one layer, two hidden widths included."""
+    """Return the elements per token alive at once in one layer, two hidden widths included."""
     mixed = max(_mixer_elements(mixer) for mixer in (layer.mixer, layer.second_mixer))
     return 2 * hidden + max(mixed, _feed_forward_elements(layer.feed_forward, hidden))
 
 
 def _mixer_elements(mixer: object) -> int:
-    """Return the live elements per token in a mixer."""
+    """Return the elements per token alive at once in a mixer such as attention."""
     if isinstance(mixer, Attention):
         return 2 * mixer.q_dim + 2 * mixer.kv_dim
     if isinstance(mixer, LatentAttention):
@@ -177,7 +177,7 @@ def _mixer_elements(mixer: object) -> int:
 
 
 def _feed_forward_elements(block: Mlp | Moe | None, hidden: int) -> int:
-    """Return the live elements per token in a feed-forward block."""
+    """Return the elements per token alive at once in a feed-forward block."""
     if isinstance(block, Moe):
         wide = (2 if block.gated else 1) * block.intermediate
         routed = block.top_k * (max(wide, hidden) + max(block.intermediate, 0)) + hidden + block.experts

@@ -222,7 +222,7 @@ def _router_saved_bytes(block: Moe, hidden: int, settings: LayerSettings, reader
     return copied + STATISTIC * block.experts
 
 
-def last_projection_input(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
+def last_projection_input_bytes(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
     """Return the bytes per element that the feed-forward block's last projection saves of its input."""
     readers = count_readers(tuning, projection_indices(layer, hidden).forward_out)
     return saved_input(settings, readers, settings.formats.projected).total
@@ -232,7 +232,7 @@ def last_projection_input(layer: Layer, hidden: int, settings: LayerSettings, tu
 def saved_by_tuned_layer(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, masked: bool = False
 ) -> SavedPerToken:
-    """Return the activation bytes saved by one `layer` with `settings`, of which `tuning` is trained.
+    """Return the activation bytes saved by one `layer` that is trained as `tuning` states.
 
     **Formula** (bf16, RMSNorm, gated MLP, flash; LoRA on all linears, fp32 adapters, autocast): 18h + 6q + 4kv + 8i +
     4a + 8 + 7 · 2r bytes per token: norms 2 · (4h + 4), copies 5 · 2h + 2q + 2i, attention 4q + 4kv + 4a, feed-forward
@@ -256,7 +256,7 @@ def saved_by_tuned_layer(
 
 
 def adapter_bytes(settings: LayerSettings, layer: Layer, tuning: LayerTuning) -> int:
-    """Return the bytes per token that adapters save besides their input: A's output; with DoRA also both results.
+    """Return the bytes per token that adapters save besides their input: output of A; with DoRA also both products.
 
     **Formula**: r for each adapted layer; DoRA out · (projected + result of B) more, since their magnitudes are
     trained. **Source**: `peft.tuners.lora.dora.DoraLinearLayer.forward`.
@@ -312,7 +312,7 @@ def _stream_norm_bytes(
     before = layer.norm_count - behind
     own = before * norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
     own += behind * norm_saved_bytes(layer.norm, hidden, settings.formats.projected, settings, trained=trained)
-    if layer.parallel and layer.norm.native and not _casts_to_norm(settings):
+    if layer.parallel and layer.norm.native and not _casts_stream_for_norms(settings):
         own -= (layer.norm_count - 1) * settings.formats.stream * hidden
     if tuning.reached or not before:
         return own
@@ -324,7 +324,7 @@ def _stream_norm_bytes(
     return own - norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=False)
 
 
-def _casts_to_norm(settings: LayerSettings) -> bool:
+def _casts_stream_for_norms(settings: LayerSettings) -> bool:
     """Return whether autocast makes a separate fp32 copy of the residual stream for each fused norm."""
     return settings.formats.autocast and settings.formats.stream < 4
 

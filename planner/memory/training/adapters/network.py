@@ -1,7 +1,11 @@
 """Activations saved by a whole network that is partly frozen, adapted, quantized or fused."""
 
 from planner.memory.kernels import MASK, attention_kernel, mask_bytes, needs_explicit_mask, softmax_bytes
-from planner.memory.training.adapters.layer import feed_forward_norm_bytes, last_projection_input, saved_by_tuned_layer
+from planner.memory.training.adapters.layer import (
+    feed_forward_norm_bytes,
+    last_projection_input_bytes,
+    saved_by_tuned_layer,
+)
 from planner.memory.training.adapters.settings import Formats, LayerSettings, norm_saved_bytes, saved_input
 from planner.memory.training.adapters.trained import (
     ReaderCounts,
@@ -19,7 +23,7 @@ from planner.memory.training.autograd.backward import (
     last_projection_parameters,
 )
 from planner.memory.training.autograd.layer import stack_token_count
-from planner.memory.training.autograd.network import first_checkpoint_bytes, is_norm, shared_scores, trained_stacks
+from planner.memory.training.autograd.network import first_checkpoint_bytes, is_norm, shared_score_bytes, trained_stacks
 from planner.memory.training.checkpointing import Checkpoints, saved_outputs, without_core_attention
 from planner.memory.training.saved import (
     BackwardPoint,
@@ -86,7 +90,7 @@ def _feed_forward_point(
             0,
         )
     width = block.intermediate
-    kept = last_projection_input(layer, hidden, settings, tuned.tuning)
+    kept = last_projection_input_bytes(layer, hidden, settings, tuned.tuning)
     as_projected = formats.precision._replace(compute_bytes=formats.projected)
     whole = feed_forward_gradient_bytes(block, hidden, as_projected, checkpointed)
     flight = 0 if settings.fused.gates and block.gated else whole + width * (formats.projected - kept)
@@ -109,7 +113,7 @@ def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, blo
     out, into = count_readers(tuned.tuning, sites.forward_out), count_readers(tuned.tuning, sites.forward_in)
     if adapters is None or not (out.adapted or into.adapted):
         return 0
-    kept = last_projection_input(tuned.layer, hidden, settings, tuned.tuning)
+    kept = last_projection_input_bytes(tuned.layer, hidden, settings, tuned.tuning)
     normed = formats.normed_bytes(tuned.layer.norm)
     wide, narrow = 0, formats.stream + (0 if adapters.shares_input(normed) else normed)
     if out.adapted and formats.autocast:
@@ -156,7 +160,7 @@ def saved_by_tuned_network(
     length: int,
     checkpoints: Checkpoints,
 ) -> SavedActivations:
-    """Return the activations saved by a forward pass if only the tensors in `tuning` are trained."""
+    """Return the activations saved by a forward pass of a network whose trained tensors are those in `tuning`."""
     stacks: list[SavedByStack] = []
     tokens = 0
     for stack in trained_stacks(architecture):
@@ -167,7 +171,7 @@ def saved_by_tuned_network(
             architecture, stack, tuning, own, sequences, tokens, source, checkpoints, nothing_saved_before=begins
         )
         layers = [layers for layers in tuning.layers if layers.stack == stack]
-        stacks.append(_with_layers(edges, layers, own, sequences, tokens, source, checkpoints))
+        stacks.append(_saved_with_layers(edges, layers, own, sequences, tokens, source, checkpoints))
     saved = saved_by_stacks(stacks, settings.formats.parameter)
     depth = max(saved.depth, 1)
     return saved._replace(
@@ -203,10 +207,10 @@ def _saved_outside_layers(
     checkpointed, starts = checkpoints.kind != "none", tuning.starts_before
     norm = _edge_norm_bytes(stack, settings, trained=tuning.whole)
     before = norm * sum([1 for tensor in stack.before if is_norm(tensor, stack.hidden)]) if starts else 0
-    behind = every * _bytes_behind_layers(architecture, stack, tuning, settings) // shards
+    behind = every * _bytes_after_layers(architecture, stack, tuning, settings) // shards
     kept = SavedBytes(
         norms=every * before // shards + behind,
-        scores=shared_scores(
+        scores=shared_score_bytes(
             stack, sequences, tokens, encoder_tokens, formats.precision, settings.attention, checkpointed
         ),
         dropout=every * MASK * stack.hidden // shards if stack.embedding_dropout and starts else 0,
@@ -220,7 +224,7 @@ def _saved_outside_layers(
     return SavedByStack(kept, first, behind, largest=0, points=(), layers=(), depth=0)
 
 
-def _with_layers(
+def _saved_with_layers(
     edges: SavedByStack,
     tuned: list[TunedLayers],
     settings: LayerSettings,
@@ -229,7 +233,7 @@ def _with_layers(
     encoder_tokens: int,
     checkpoints: Checkpoints,
 ) -> SavedByStack:
-    """Return `edges` with the activations of all layers that a gradient passes through."""
+    """Return the activations in `edges`, plus those of all layers that a gradient passes through."""
     kept, largest, recomputed = edges.kept, 0, 0
     points: list[BackwardPoint] = []
     layers: list[tuple[int, SavedPerToken]] = []
@@ -280,14 +284,14 @@ def _kept_embedding_copies(stack: Stack) -> int:
 
 
 def _edge_norm_bytes(stack: Stack, settings: LayerSettings, *, trained: bool) -> int:
-    """Return the bytes per token saved by a norm before or behind the layers."""
+    """Return the bytes per token saved by a norm before or after the layers."""
     return norm_saved_bytes(
         stack.groups[0].layer.norm, stack.hidden, settings.formats.stream, settings, trained=trained
     )
 
 
-def _bytes_behind_layers(architecture: Architecture, stack: Stack, tuning: Tuning, settings: LayerSettings) -> int:
-    """Return the bytes per token saved behind the last layer: norms, tuned projections, input of the head."""
+def _bytes_after_layers(architecture: Architecture, stack: Stack, tuning: Tuning, settings: LayerSettings) -> int:
+    """Return the bytes per token saved after the last layer: norms, tuned projections, input of the head."""
     formats = settings.formats
     head = ReaderCounts(trained=1) if tuning.head == "trained" else ReaderCounts(frozen=1)
     statuses = dict(tuning.behind)

@@ -86,7 +86,7 @@ def adapter_settings(lora: Lora, formats: Formats) -> AdapterSettings:
 
 
 class SavedInput(NamedTuple):
-    """Bytes per element of one tensor saved for the projections that read it: itself, copies, adapters' copies.
+    """Bytes per element saved of one tensor that projections read: the tensor, its copies, and adapters' copies.
 
     `whole` are those of the tensor itself, without copies.
     """
@@ -124,14 +124,14 @@ def saved_input(
     return SavedInput(0 if is_kept or not whole else input_bytes, copies, beside)
 
 
-def norm_saved_bytes(norm: Norm, width: int, size: int, settings: LayerSettings, *, trained: bool) -> int:
-    """Return the bytes per token saved by a norm that a gradient passes through; its input has `size` bytes each."""
+def norm_saved_bytes(norm: Norm, width: int, element_bytes: int, settings: LayerSettings, *, trained: bool) -> int:
+    """Return the bytes per token saved by a norm that a gradient passes through; `element_bytes` are of its input."""
     if settings.fused.norms and norm.kind == "rms":
-        return size * width + STATISTIC
+        return element_bytes * width + STATISTIC
     if norm.native:
-        read = 4 if norm.upcast or settings.formats.autocast else size
+        read = 4 if norm.upcast or settings.formats.autocast else element_bytes
         return read * width + STATISTIC * (2 if norm.kind == "layer" else 1)
     centred = 4 if norm.kind == "layer" else 0
-    scaled = size if norm.keeps_input and size < 4 else 0
-    product = (4 if norm.fp32_product else size) if trained else 0
+    scaled = element_bytes if norm.keeps_input and element_bytes < 4 else 0
+    product = (4 if norm.fp32_product else element_bytes) if trained else 0
     return (4 + centred + scaled + product) * width + STATISTIC

@@ -120,7 +120,7 @@ _TOWERS: Final = ("vision", "audio")
 
 
 class TunedLayers(NamedTuple):
-    """A number of equal layers that are trained alike and that a gradient reaches."""
+    """A number of equal layers with the same trained tensors, which a gradient reaches."""
 
     stack: Stack
     layer: Layer
@@ -132,7 +132,7 @@ class Tuning(NamedTuple):
     """The trained part of a network: its layers, and every trained tensor with its count.
 
     `adapters` are the trained tensors if they are adapters. `behind` is the status of the
-    tensors behind the layers by name, `head` that of the output head. `whole` means that every
+    tensors after the layers by name, `head` that of the output head. `whole` means that every
     parameter is trained, `starts_before` that a tensor before the layers is. `trained_parameters` is their number.
     """
 
@@ -165,7 +165,7 @@ def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
 def _tuning_with_options(
     architecture: Architecture, method: Method, lora: Lora | None, patterns: tuple[str, ...], checkpointed: bool = False
 ) -> Tuning:
-    """Return the trained part of a network; cached on those workload fields that it depends on."""
+    """Return the trained part of a network, cached by the workload fields that determine it."""
     chosen = _TensorSelector(lora if method != "full" else None, patterns)
     layers: list[TunedLayers] = []
     trained = [item for stack in architecture.stacks for item in _trained_outside_layers(stack, chosen, behind=False)]
@@ -266,7 +266,7 @@ def matches_pattern(path: str, pattern: str) -> bool:
 
 
 def _trained_outside_layers(stack: Stack, chosen: _TensorSelector, *, behind: bool) -> list[tuple[Tensor, int]]:
-    """Return the trained tensors before the layers, or behind them, with their counts."""
+    """Return the trained tensors before (or, if `behind`, after) a stack's layers, each with its count."""
     tensors = stack.after if behind else stack.before
     return [item for tensor in tensors for item in _trained_tensors(tensor, chosen.status(tensor.name, tensor), chosen)]
 
@@ -274,7 +274,7 @@ def _trained_outside_layers(stack: Stack, chosen: _TensorSelector, *, behind: bo
 def _tune_stack(
     stack: Stack, selector: _TensorSelector, reached: bool, *, gradient_from_decoder: bool
 ) -> tuple[list[TunedLayers], bool, list[tuple[Tensor, int]]]:
-    """Return the stack's tuned layers, whether a gradient continues behind them, and the trained tensors.
+    """Return a stack's tuned layers, whether a gradient continues after the stack, and the trained tensors.
 
     `gradient_from_decoder` means that a gradient enters through cross-attention.
     """
@@ -298,7 +298,7 @@ def _tune_stack(
 
 
 def _groups_in_order(stack: Stack, one_by_one: bool) -> Iterator[tuple[LayerGroup, int, int]]:
-    """Yield groups of layers with index and count: each layer alone where its index matters."""
+    """Yield layer groups with index and count; a layer alone where patterns name single layers."""
     if not one_by_one:
         yield from ((group, group.places[0] if group.places else 0, group.count) for group in stack.groups)
         return
@@ -307,7 +307,7 @@ def _groups_in_order(stack: Stack, one_by_one: bool) -> Iterator[tuple[LayerGrou
 
 
 def _trained_tensors(tensor: Tensor, status: Status, chosen: _TensorSelector) -> list[tuple[Tensor, int]]:
-    """Return what is trained of `tensor`, with counts: the tensor itself, its adapters, or nothing."""
+    """Return the trained tensors for `tensor`, with counts: itself, its adapters, or none."""
     if status == "adapted" and chosen.lora is not None:
         return [(made, tensor.copies) for made in adapter_tensors(tensor, chosen.lora)]
     return [(tensor.evolve(copies=1), tensor.copies)] if status == "trained" else []

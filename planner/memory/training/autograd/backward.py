@@ -6,10 +6,10 @@ from typing import Final
 from planner.memory.kernels import AttentionKind, attention_kernel, needs_explicit_mask, softmax_bytes
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.layer import (
-    feed_forward_norm_saved,
+    feed_forward_norm_and_readers_bytes,
     freed_bytes_before_experts,
     mixer_output_width,
-    norm_bytes_behind_blocks,
+    norm_bytes_after_blocks,
     saved_by_layer,
 )
 from planner.memory.training.saved import BackwardPoint, SavedPerToken
@@ -40,7 +40,7 @@ def backward_points(
     **Formula**: in the feed-forward block w · n · i + r · h: the gradients of its n branches (two where a gate or
     an activation computed step by step creates them) and of its last projection; before that, where experts'
     outputs are weighted, 3 · k · h · w for what k experts put out; in the scores of attention 3 · a · s · f, with f
-    bytes of the softmax, less everything behind attention, which is freed by then. Once a checkpointed layer has been
+    bytes of the softmax, less everything after attention, which is freed by then. Once a checkpointed layer has been
     computed again, its output and that of its last block, the stream beside it and the gradient: 3 · r · h + w · h.
 
     **Source**: torch/csrc/autograd/FunctionsManual.cpp; aten/src/ATen/native/cuda/SoftMax.cu
@@ -66,7 +66,7 @@ def backward_points(
 
 
 def _feed_forward_point(size_bytes: int, block: Mlp | Moe | None, gradients: int) -> BackwardPoint:
-    """Return a moment of the backward pass with the parameters that have gradients by then."""
+    """Return a peak candidate of the backward pass: `size_bytes`, and the parameters with gradients by then."""
     return BackwardPoint(size_bytes, gradients, 0 if isinstance(block, Moe) else gradients)
 
 
@@ -90,7 +90,9 @@ def _score_gradient_bytes(
 
 def _freed_before_attention(layer: Layer, hidden: int, ledger: SavedPerToken, precision: Precision) -> int:
     """Return the saved bytes per token that are freed before the backward pass reaches attention."""
-    norms = feed_forward_norm_saved(layer, hidden, precision) + norm_bytes_behind_blocks(layer, hidden, precision)
+    norms = feed_forward_norm_and_readers_bytes(layer, hidden, precision) + norm_bytes_after_blocks(
+        layer, hidden, precision
+    )
     return ledger.feed_forward + norms + precision.compute_bytes * mixer_output_width(layer.mixer)
 
 

@@ -174,7 +174,7 @@ def _norms_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) ->
     """Return the bytes per token saved by a layer's norms and by the projections of their outputs.
 
     Without autocast the readers share the norm's output. Under autocast each of them keeps a cast copy of its own.
-    Norms side by side (parallel blocks) share one input. Norms behind a block read a projection's output.
+    Norms side by side (parallel blocks) share one input. Norms after a block read a projection's output.
     """
     readers = (
         _mixer_reader_count(layer),
@@ -184,16 +184,16 @@ def _norms_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) ->
     inputs = sum(readers) if precision.autocast else sum(1 for count in readers if count)
     if layer.parallel and not precision.autocast:
         inputs = max(layer.norm_count, 1) if inputs else 0
-    behind = _norm_count_behind_blocks(layer)
+    behind = _norm_count_after_blocks(layer)
     own = (layer.norm_count - behind) * norm_bytes(layer.norm, hidden, precision)
-    own += norm_bytes_behind_blocks(layer, hidden, precision)
+    own += norm_bytes_after_blocks(layer, hidden, precision)
     if layer.parallel and layer.norm.native:
         own -= (layer.norm_count - 1) * precision.residual_bytes * hidden
     return own + inputs * precision.compute_bytes * hidden
 
 
-def _norm_count_behind_blocks(layer: Layer) -> int:
-    """Return the number of norms that follow a block, of which no projection reads the output."""
+def _norm_count_after_blocks(layer: Layer) -> int:
+    """Return the number of a layer's norms that follow a block and feed no projection."""
     readers = (
         _mixer_reader_count(layer),
         _feed_forward_reader_count(layer.feed_forward),
@@ -202,12 +202,12 @@ def _norm_count_behind_blocks(layer: Layer) -> int:
     return 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
 
 
-def norm_bytes_behind_blocks(layer: Layer, hidden: int, precision: Precision) -> int:
+def norm_bytes_after_blocks(layer: Layer, hidden: int, precision: Precision) -> int:
     """Return the bytes per token saved by norms that follow a block and normalize its output."""
-    return _norm_count_behind_blocks(layer) * _grouped_norm_bytes(layer.norm, hidden, precision.compute_bytes)
+    return _norm_count_after_blocks(layer) * _grouped_norm_bytes(layer.norm, hidden, precision.compute_bytes)
 
 
-def feed_forward_norm_saved(layer: Layer, hidden: int, precision: Precision) -> int:
+def feed_forward_norm_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
     """Return the bytes per token saved by the norm before the feed-forward block and its reading projections."""
     if layer.parallel or layer.norm_count < 2:
         return 0
@@ -296,14 +296,14 @@ def position_bias_bytes(mixer: object, precision: Precision, kind: AttentionKind
     return mixer.heads * precision.compute_bytes
 
 
-def _grouped_norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
+def _grouped_norm_bytes(norm: Norm, width: int, element_bytes: int, groups: int = 1) -> int:
     """Return the bytes per token saved by a norm of `groups` vectors with `width` elements in total."""
     if norm.native:
-        read = 4 if norm.upcast else size
+        read = 4 if norm.upcast else element_bytes
         return read * width + STATISTIC * groups * (2 if norm.kind == "layer" else 1)
     centred = 4 if norm.kind == "layer" else 0
-    scaled = size if norm.keeps_input and size < 4 else 0
-    return (4 + centred + scaled + (4 if norm.fp32_product else size)) * width + STATISTIC * groups
+    scaled = element_bytes if norm.keeps_input and element_bytes < 4 else 0
+    return (4 + centred + scaled + (4 if norm.fp32_product else element_bytes)) * width + STATISTIC * groups
 
 
 def _qk_norm_bytes(norm: Norm, mixer: Attention, precision: Precision) -> int:

@@ -44,7 +44,7 @@ def saved_by_network(
     # The encoder runs before it: its layers, their saved activations, and the gradient of its output.
     encoder, decoder = saved_by_stacks(stacks[:-1], precision.parameter_bytes), architecture.main
     output = sequences * source * decoder.hidden * precision.residual_bytes
-    shared = shared_scores(decoder, sequences, tokens, source, precision, attention, checkpointed)
+    shared = shared_score_bytes(decoder, sequences, tokens, source, precision, attention, checkpointed)
     return saved._replace(
         kept=encoder.kept + saved.kept,
         first=encoder.first or saved.first,
@@ -70,7 +70,7 @@ def _saved_by_stack(
     before, behind = (total_tokens * kept // shards for kept in _bytes_outside_layers(stack, architecture, precision))
     kept = SavedBytes(
         norms=before + behind,
-        scores=shared_scores(stack, sequences, tokens, encoder_tokens, precision, attention, checkpointed),
+        scores=shared_score_bytes(stack, sequences, tokens, encoder_tokens, precision, attention, checkpointed),
         dropout=total_tokens * MASK * stack.hidden // shards if stack.embedding_dropout else 0,
     )
     first, largest = before, 0
@@ -102,7 +102,7 @@ def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
     return tuple(stack for stack in architecture.stacks if stack.name not in ("vision", "audio"))
 
 
-def shared_scores(
+def shared_score_bytes(
     stack: Stack,
     sequences: int,
     tokens: int,
@@ -127,13 +127,13 @@ def shared_scores(
 
 @lru_cache(maxsize=512)
 def _bytes_outside_layers(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
-    """Return the bytes per token saved before the layers, and behind them.
+    """Return the bytes per token that a stack saves before its layers, and after its layers.
 
     The first norms' output is counted with the layer that reads it.
     """
     own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
     before = sum(own for tensor in stack.before if is_norm(tensor, stack.hidden))
-    return before + _stem_bytes(stack, precision), _bytes_behind_layers(stack, architecture, precision, own)
+    return before + _stem_bytes(stack, precision), _bytes_after_layers(stack, architecture, precision, own)
 
 
 def _stem_bytes(stack: Stack, precision: Precision) -> int:
@@ -160,10 +160,10 @@ def first_checkpoint_bytes(stack: Stack, precision: Precision) -> int:
     return 0 if kept else precision.residual_bytes * stack.hidden
 
 
-def _bytes_behind_layers(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
-    """Return the bytes per token saved behind the last layer: norms, projections, input of the head.
+def _bytes_after_layers(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
+    """Return the bytes per token saved after the last layer: norms, projections, input of the head.
 
-    A projection's output is saved for its activation, its input unless a norm behind the layers saves it as its
+    A projection's output is saved for its activation, its input unless a norm after the layers saves it as its
     output. An encoder's output is also the model's own and stays in the stream's format.
     """
     is_output = architecture.kind == "encoder-decoder" and stack is not architecture.main

@@ -27,6 +27,7 @@ _STRING: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"')
 
 
 def _dict_of_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return the key-value pairs of a JSON object as a dict; a repeated key is an error."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key occurs twice")
@@ -46,8 +47,8 @@ class JsonScanner:
     def __init__(self, text: str, fail: Callable[[str], NoReturn]) -> None:
         self._text, self._fail, self._at = text, fail, 0
 
-    def members(self, most: int) -> Iterator[str]:
-        """Yield the keys of an object's members; more than `most` members are an error.
+    def members(self, limit: int) -> Iterator[str]:
+        """Yield the keys of the next JSON object; more than `limit` keys are an error.
 
         The caller must read the value with `value`, `text` or `members` before the next key.
         """
@@ -61,8 +62,8 @@ class JsonScanner:
             if key in seen:
                 self._fail(f"the key {quoted_text(key)} occurs twice")
             seen.add(key)
-            if len(seen) > most:
-                self._fail(f"has more than {most:,} keys")
+            if len(seen) > limit:
+                self._fail(f"has more than {limit:,} keys")
             self._take_character(":")
             yield key
             if self._next_character() == "}":
@@ -127,7 +128,7 @@ _LENGTH_BYTES: Final = 8
 _ENTRY_CHARACTERS: Final = 4096
 _MAX_ELEMENTS: Final = 2**63
 _FIELDS: Final = frozenset({"dtype", "shape", "data_offsets"})
-_HINT: Final = "Check that it is a whole safetensors file; download or save it again."
+_HINT: Final = "Check that the file is a complete safetensors file; download or save it again."
 
 BITS: Final = {
     "BOOL": 8,
@@ -167,6 +168,8 @@ class FileTensor(NamedTuple):
 
 
 class _TensorWithOffsets(NamedTuple):
+    """A safetensors tensor with the first and last byte offset of its data."""
+
     begin: int
     end: int
     tensor: FileTensor
@@ -224,6 +227,7 @@ def _tensor_entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> 
 
 
 def _data_span(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, int]:
+    """Return the start and end offset of a tensor's data; anything else is an error."""
     offsets = _whole_numbers(value, f"{where}: data_offsets", fail)
     if len(offsets) != 2 or offsets[0] > offsets[1]:
         fail(f"{where}: data_offsets must be a beginning and an end")
@@ -231,14 +235,16 @@ def _data_span(value: object, where: str, fail: Callable[[str], NoReturn]) -> tu
 
 
 def _whole_numbers(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, ...]:
+    """Return the JSON value of the entry `where` as whole numbers; anything else is an error."""
     if not isinstance(value, list) or not all(type(item) is int and 0 <= item < _MAX_ELEMENTS for item in value):
         fail(f"{where} must be a list of whole numbers from 0 to 2⁶³")
     return tuple(value)
 
 
-def _check_layout(placed: list[_TensorWithOffsets], size: int, fail: Callable[[str], NoReturn]) -> None:
+def _check_layout(entries: list[_TensorWithOffsets], data_bytes: int, fail: Callable[[str], NoReturn]) -> None:
+    """Check that the tensors fill the `data_bytes` of the file without gaps and overlaps."""
     at = 0
-    for begin, end, tensor in placed:
+    for begin, end, tensor in entries:
         if begin < at:
             fail(
                 f"tensor {quoted_text(tensor.name)} overlaps the one before it: data_offsets {begin:,} is below {at:,}"
@@ -246,10 +252,10 @@ def _check_layout(placed: list[_TensorWithOffsets], size: int, fail: Callable[[s
         if begin > at:
             fail(f"{begin - at:,} bytes before tensor {quoted_text(tensor.name)} belong to no tensor")
         at = end
-    if at > size:
-        fail(f"is cut short: its tensors have {at:,} bytes, and the file holds {size:,} of them")
-    if at < size:
-        fail(f"{size - at:,} bytes after the last tensor belong to none")
+    if at > data_bytes:
+        fail(f"is cut short: its tensors have {at:,} bytes, and the file holds {data_bytes:,} of them")
+    if at < data_bytes:
+        fail(f"{data_bytes - at:,} bytes after the last tensor belong to none")
 
 
 def _raise_file_error(place: str, reason: str) -> NoReturn:

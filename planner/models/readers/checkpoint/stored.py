@@ -65,6 +65,7 @@ def with_stored_sizes(
 
 
 def _restored_number(match: re.Match[str]) -> str:
+    """Return `.weight` where a suffix replaced that ending, else an empty text."""
     return ".weight" if match[0].startswith(".") else ""
 
 
@@ -82,11 +83,12 @@ class _NetworkTensorMatcher:
         self._around = _parts_outside_layers(architecture)
         self._inside = [_layers_by_tensor(stack) for stack in architecture.stacks]
         self._names: dict[str, str | None] = {}
-        spots = tuple(tensor_names)
+        placed_names = tuple(tensor_names)
         self._stack_of = {
-            prefix: self._best_stack_index(rests) for prefix, rests in _name_counts_by_prefix(spots).items()
+            prefix: self._best_stack_index(suffix_counts)
+            for prefix, suffix_counts in _name_counts_by_prefix(placed_names).items()
         }
-        self._placed = {spot: place for spot in spots if (place := self._network_part(spot))}
+        self._placed = {spot: place for spot in placed_names if (place := self._network_part(spot))}
 
     @property
     def matched(self) -> Iterable[_TensorName]:
@@ -127,16 +129,17 @@ class _NetworkTensorMatcher:
         # A checkpoint of the base model omits the prefix of the surrounding model.
         return inner or next((name for name in self._around if name.endswith(f".{full_name}")), None)
 
-    def _best_stack_index(self, rests: Counter[str]) -> int | None:
-        """Return the index of the stack with the most layer tensors among the names `rests`."""
-        shared = [sum(count for rest, count in rests.items() if rest in layers) for layers in self._inside]
+    def _best_stack_index(self, suffix_counts: Counter[str]) -> int | None:
+        """Return the index of the stack that has most tensors with the name suffixes `suffix_counts`."""
+        shared = [sum(count for rest, count in suffix_counts.items() if rest in layers) for layers in self._inside]
         best = max(range(len(shared)), key=shared.__getitem__)
         return best if shared[best] else None
 
 
-def _name_counts_by_prefix(spots: Iterable[_TensorName]) -> dict[str, Counter[str]]:
+def _name_counts_by_prefix(tensor_names: Iterable[_TensorName]) -> dict[str, Counter[str]]:
+    """Return the number of layer tensors by name prefix and by name suffix after the layer number."""
     found: dict[str, Counter[str]] = {}
-    for spot in spots:
+    for spot in tensor_names:
         if spot.layer is not None:
             found.setdefault(spot.prefix, Counter())[spot.rest] += 1
     return found
@@ -153,6 +156,7 @@ def _layers_by_tensor(stack: Stack) -> dict[str, set[int]]:
 
 
 def _parts_outside_layers(architecture: Architecture) -> dict[str, NetworkPart]:
+    """Return the network part of each tensor outside the layers, by tensor name."""
     found: dict[str, NetworkPart] = {}
     for stack in architecture.stacks:
         for tensor in (*stack.before, *stack.after):

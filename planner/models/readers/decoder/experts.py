@@ -147,10 +147,16 @@ def _routed_expert_tensors(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors
     return (*make(gate_up, 2 * moe.intermediate, hidden), *make(down, hidden, moe.intermediate))
 
 
-def _stacked_expert_tensor(name: str, out: int, into: int, *, copies: int, transposed: bool, bias: bool) -> Tensors:
-    shape = (into, out) if transposed else (out, into)
+def _stacked_expert_tensor(
+    name: str, out_features: int, in_features: int, *, copies: int, transposed: bool, bias: bool
+) -> Tensors:
+    shape = (in_features, out_features) if transposed else (out_features, in_features)
     weight = Tensor(name=name, shape=shape, role="expert", copies=copies)
-    return (weight, Tensor(name=f"{name}_bias", shape=(out,), role="expert", copies=copies)) if bias else (weight,)
+    return (
+        (weight, Tensor(name=f"{name}_bias", shape=(out_features,), role="expert", copies=copies))
+        if bias
+        else (weight,)
+    )
 
 
 def _shared_expert_tensors(moe: Moe, hidden: int, style: ExpertStyle, *, bias: bool) -> Tensors:

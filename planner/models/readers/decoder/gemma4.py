@@ -116,6 +116,7 @@ def _attention_block(fields: ConfigFields, sizes: StackSizes, kind: _LayerKind, 
 
 
 def _key_tensors(mixer: Attention, hidden: int, *, bias: bool) -> Tensors:
+    """Return the tensors of the key projection and the key norm."""
     norm = norm_tensors("self_attn.k_norm", mixer.head_dim, FP32_RMS)
     return linear("self_attn.k_proj", mixer.kv_dim, hidden, bias=bias) + norm
 

@@ -135,6 +135,7 @@ def _indexer_tensors(fields: ConfigFields, sizes: StackSizes, width: int) -> Ten
 
 
 def _indexer_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
+    """Return for each layer whether it has an indexer of its own, from `indexer_types` or the schedule."""
     stated = fields.texts("indexer_types")
     if stated is None:
         return _scheduled_indexers(fields, layers)
@@ -144,6 +145,7 @@ def _indexer_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
 
 
 def _scheduled_indexers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
+    """Return for each layer whether it has an indexer, from a pattern of letters or a fixed step."""
     pattern = fields.text("index_topk_pattern", default="")
     if pattern:
         if len(pattern) != layers or not set(pattern) <= {"F", "S"}:
@@ -155,6 +157,7 @@ def _scheduled_indexers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
 
 
 def _note_unbuilt_layers(fields: ConfigFields) -> None:
+    """Add a note on multi-token prediction layers, which are not counted."""
     extra = fields.integer("num_nextn_predict_layers", default=0, low=0, high=MAX_LAYERS)
     if extra:
         layers = "1 layer that predicts" if extra == 1 else f"{extra:,} layers that predict"
@@ -162,13 +165,14 @@ def _note_unbuilt_layers(fields: ConfigFields) -> None:
         fields.note(f"{layers} further tokens {stored} stored in the checkpoint and not counted")
 
 
-def _with_weightless_qk_norm(made: MixerBlock) -> MixerBlock:
-    rotates = isinstance(made.mixer, Attention) and made.mixer.rotary
-    return made._replace(mixer=made.mixer.evolve(qk_norm="bare")) if rotates else made
+def _with_weightless_qk_norm(block: MixerBlock) -> MixerBlock:
+    """Return the attention block with query and key norms without weights if it has rotary embedding."""
+    rotates = isinstance(block.mixer, Attention) and block.mixer.rotary
+    return block._replace(mixer=block.mixer.evolve(qk_norm="bare")) if rotates else block
 
 
 def _llama4_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
-    """Return Llama 4's attention of every layer; query and key norms without weights go with rotary embedding."""
+    """Return Llama 4's attention of every layer; layers with rotary embedding norm queries and keys without weights."""
     mixers = attention_blocks(fields, sizes, style)
     return transform_blocks(mixers, _with_weightless_qk_norm) if fields.flag("use_qk_norm", default=True) else mixers
 

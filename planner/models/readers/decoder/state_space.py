@@ -77,7 +77,7 @@ def read_mamba(fields: ConfigFields) -> Architecture:
 
 
 def read_mamba2(fields: ConfigFields) -> Architecture:
-    """Read Mamba-2."""
+    """Read the architecture of Mamba-2."""
     sizes = _stack_sizes(fields, "hidden_size")
     scan = Mamba2Sizes(
         heads=fields.integer("num_heads", high=MAX_LAYERS),
@@ -98,7 +98,7 @@ def read_mamba2(fields: ConfigFields) -> Architecture:
 
 
 def read_rwkv(fields: ConfigFields) -> Architecture:
-    """Read RWKV-4.
+    """Read the architecture of RWKV-4, which has recurrent time mixing instead of attention.
 
     Its state is the last input of both blocks, and numerator, denominator and maximum in fp32
     (`modeling_rwkv.py` of transformers 5.23).

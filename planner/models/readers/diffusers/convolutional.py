@@ -53,6 +53,7 @@ def _unet_from_fields(fields: ConfigFields) -> UNet:
 
 
 def _level_widths(fields: ConfigFields, default: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the channels of each level of a U-Net or autoencoder."""
     found = fields.integers("block_out_channels", low=1) or default
     if len(found) > _MOST_LEVELS:
         fields.fail("block_out_channels", f"must hold at most {_MOST_LEVELS} numbers, got {len(found):,}")
@@ -62,6 +63,7 @@ def _level_widths(fields: ConfigFields, default: tuple[int, ...]) -> tuple[int, 
 def _level_values(
     fields: ConfigFields, name: str, levels: int, default: int, high: int = MAX_LAYERS
 ) -> tuple[int, ...]:
+    """Return a field's value for each level, from a number for all levels or a list."""
     if not fields.is_list(name):
         return (fields.integer(name, default=default, high=high),) * levels
     found = fields.integers(name, low=1, high=high) or ()
@@ -99,15 +101,15 @@ def _module_tensors(unet: UNet, step: UNetModule, name: str, time: int) -> Itera
         yield from conv(name, step.out, step.into, 3, 3)
 
 
-def _resnet_tensors(name: str, into: int, out: int, time: int | None = None) -> Tensors:
+def _resnet_tensors(name: str, in_channels: int, out_channels: int, time: int | None = None) -> Tensors:
     """Return the tensors of a convolution block; in autoencoders it has no time embedding."""
     return (
-        *norm_tensors(f"{name}.norm1", into, LAYER),
-        *conv(f"{name}.conv1", out, into, 3, 3),
-        *(linear(f"{name}.time_emb_proj", out, time, bias=True) if time else ()),
-        *norm_tensors(f"{name}.norm2", out, LAYER),
-        *conv(f"{name}.conv2", out, out, 3, 3),
-        *(conv(f"{name}.conv_shortcut", out, into, 1, 1) if into != out else ()),
+        *norm_tensors(f"{name}.norm1", in_channels, LAYER),
+        *conv(f"{name}.conv1", out_channels, in_channels, 3, 3),
+        *(linear(f"{name}.time_emb_proj", out_channels, time, bias=True) if time else ()),
+        *norm_tensors(f"{name}.norm2", out_channels, LAYER),
+        *conv(f"{name}.conv2", out_channels, out_channels, 3, 3),
+        *(conv(f"{name}.conv_shortcut", out_channels, in_channels, 1, 1) if in_channels != out_channels else ()),
     )
 
 
@@ -193,6 +195,7 @@ def _decoder_tensors(decoder: ImageDecoder, attends: bool) -> Iterator[Tensor]:
 
 
 def _middle_tensors(side: str, width: int, attends: bool) -> Tensors:
+    """Return the tensors of the middle block of an autoencoder's encoder or decoder (`side`)."""
     name = f"{side}.mid_block"
     attention = (
         *norm_tensors(f"{name}.attentions.0.group_norm", width, LAYER),

@@ -28,8 +28,8 @@ WEIGHT_NAMES: Final = tuple(
 _NAME: Final = re.compile(r"[A-Za-z0-9]\w{0,63}", re.ASCII)
 _CONFIG: Final = "config.json"
 
-ConfigOf = Callable[[str], Mapping[str, object] | None]
-TensorsOf = Callable[[str], Iterable[FileTensor] | None]
+ComponentConfigReader = Callable[[str], Mapping[str, object] | None]
+ComponentTensorsReader = Callable[[str], Iterable[FileTensor] | None]
 
 
 def read_pipeline_folder(folder: Path) -> Architecture:
@@ -39,35 +39,45 @@ def read_pipeline_folder(folder: Path) -> Architecture:
         ModelFileError: If a file cannot be read, or a component has no formula.
     """
 
-    def config_of(name: str) -> Mapping[str, object] | None:
+    def read_component_config(name: str) -> Mapping[str, object] | None:
         file = folder / name / _CONFIG
         return _read_component_config(file) if os.path.lexists(file) else None
 
-    def tensors_of(name: str) -> Iterable[FileTensor] | None:
+    def read_component_tensors(name: str) -> Iterable[FileTensor] | None:
         files = (folder / name / file for file in WEIGHT_NAMES)
         found = next((file for file in files if os.path.lexists(file)), None)
         return None if found is None else read_checkpoint(found).tensors
 
     return read_pipeline_files(
-        _read_component_config(folder / MODEL_INDEX), config_of, tensors_of, str(folder / MODEL_INDEX)
+        _read_component_config(folder / MODEL_INDEX),
+        read_component_config,
+        read_component_tensors,
+        str(folder / MODEL_INDEX),
     )
 
 
 def read_pipeline_files(
-    index: Mapping[str, object], config_of: ConfigOf, tensors_of: TensorsOf, source: str
+    index: Mapping[str, object],
+    read_component_config: ComponentConfigReader,
+    read_component_tensors: ComponentTensorsReader,
+    source: str,
 ) -> Architecture:
     """Return the pipeline that the model_index.json `index` describes; `source` names the pipeline in errors.
 
-    `config_of` returns the configuration in a component's folder and `tensors_of` the tensors of its weights, or None
-    without them: tokenizers and schedulers have no parameters.
+    `read_component_config` returns the configuration in a component's folder, and `read_component_tensors` the tensors
+    of its weights. Without them they return None: tokenizers and schedulers have no parameters.
 
     Raises:
         ModelFileError: If the index is invalid, or a component has no formula.
     """
     kind = ConfigFields(index, source).text("_class_name")
-    configs = {name: config for name in _component_names(index, source) if (config := config_of(name)) is not None}
+    configs = {
+        name: config for name in _component_names(index, source) if (config := read_component_config(name)) is not None
+    }
     read = read_config({"model_type": PIPELINE, "_class_name": kind, "components": configs}, source)
-    with_stored = tuple(_with_stored_tensors(component, tensors_of(component.name)) for component in read.components)
+    with_stored = tuple(
+        _with_stored_tensors(component, read_component_tensors(component.name)) for component in read.components
+    )
     lacking = [component.name for component in with_stored if not component.stored]
     notes = (f"no safetensors files of {', '.join(lacking)}: their bytes follow from the configuration",)
     return read.evolve(

@@ -149,10 +149,10 @@ def _transformer_network(
     )
 
 
-def _output_tensors(hidden: int, out: int) -> Tensors:
+def _output_tensors(hidden: int, out_features: int) -> Tensors:
     return (
         *linear("norm_out.linear", 2 * hidden, hidden, bias=True),
-        *linear("proj_out", out, hidden, bias=True),
+        *linear("proj_out", out_features, hidden, bias=True),
     )
 
 
@@ -170,9 +170,9 @@ def _conditioning_tensors(hidden: int, pooled: int, *, guided: bool) -> Tensors:
     )
 
 
-def _embedding_mlp_tensors(name: str, hidden: int, into: int) -> Tensors:
+def _embedding_mlp_tensors(name: str, hidden: int, in_features: int) -> Tensors:
     return (
-        *linear(f"{name}.linear_1", hidden, into, bias=True),
+        *linear(f"{name}.linear_1", hidden, in_features, bias=True),
         *linear(f"{name}.linear_2", hidden, hidden, bias=True),
     )
 

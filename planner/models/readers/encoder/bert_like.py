@@ -28,7 +28,7 @@ from planner.models.readers.task_heads import (
     TaskHead,
     TaskHeads,
     biased_linear,
-    classifier,
+    classification_head,
     label_count,
     masked_head,
     task_head,
@@ -106,7 +106,7 @@ class EncoderFamily(NamedTuple):
     def read(self, fields: ConfigFields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
         sizes = read_equal_head_sizes(fields, hidden=self.hidden, heads=self.attention_heads, layers=self.layers)
-        layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.layer_tensors(fields, sizes))
+        layer = self.layer.build_layer(fields, sizes, rotary=self.rotary, extra=self.layer_tensors(fields, sizes))
         rows = _position_rows(fields)
         # Positions start after the padding token's index.
         unused = fields.integer("pad_token_id", default=1, low=0) + 1 if self.offset_by_padding else 0
@@ -134,6 +134,7 @@ class EncoderFamily(NamedTuple):
 
 
 def _position_rows(fields: ConfigFields) -> int:
+    """Return the number of rows in the position embedding."""
     return fields.integer("max_position_embeddings", default=_MAX_POSITIONS)
 
 
@@ -183,7 +184,9 @@ def _bert_pretraining_heads(_: ConfigFields, hidden: int, masked: TaskHead) -> T
 def _discriminator_heads(_: ConfigFields, hidden: int, __: TaskHead) -> TaskHeads:
     """Return the pre-training head of ELECTRA's discriminator; its generator is a masked language model."""
     part = "discriminator_predictions"
-    found = classifier(1, hidden, name=f"{part}.dense_prediction", after=biased_linear(f"{part}.dense", hidden))
+    found = classification_head(
+        1, hidden, name=f"{part}.dense_prediction", after=biased_linear(f"{part}.dense", hidden)
+    )
     return {"ForPreTraining": found}
 
 
@@ -249,6 +252,7 @@ def _deberta_embedding_tables(fields: ConfigFields, sizes: StackSizes) -> Tensor
 
 
 def _relative_position_rows(fields: ConfigFields) -> int:
+    """Return the number of rows in DeBERTa's table of relative positions."""
     buckets = fields.integer("position_buckets", default=-1, low=-1)
     if buckets > 0:
         return buckets
@@ -281,7 +285,7 @@ def read_modernbert(fields: ConfigFields) -> Architecture:
     def layer(kind: _ModernBertLayerKind) -> Layer:
         norms = ("mlp_norm",) if kind.first else ("attn_norm", "mlp_norm")
         style = _MODERNBERT_LAYER._replace(norm=norm, norms=norms)
-        return style.layer(fields, sizes, rotary=True, window=window if kind.local else None)
+        return style.build_layer(fields, sizes, rotary=True, window=window if kind.local else None)
 
     return _text_encoder(
         fields,
@@ -314,14 +318,14 @@ def _modernbert_heads(fields: ConfigFields, hidden: int, norm: Norm) -> TaskHead
     projection = linear("head.dense", hidden, hidden, bias=fields.flag("classifier_bias", default=False))
     transform = (*projection, *norm_tensors("head.norm", hidden, norm))
     biased = fields.flag("decoder_bias", default=True)
-    classes = classifier(label_count(fields), hidden, after=transform)
+    classes = classification_head(label_count(fields), hidden, after=transform)
     return {
         "Model": TaskHead(),
         MASKED: masked_head(fields, transform, "decoder", hidden, bias="decoder.bias", biased=biased),
         "ForSequenceClassification": classes,
         "ForTokenClassification": classes,
         "ForQuestionAnswering": classes,
-        "ForMultipleChoice": classifier(1, hidden, after=transform),
+        "ForMultipleChoice": classification_head(1, hidden, after=transform),
     }
 
 

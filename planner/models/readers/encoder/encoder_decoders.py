@@ -17,7 +17,14 @@ from planner.models.readers.blocks import (
 )
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.registry import Reader
-from planner.models.readers.task_heads import TaskHead, TaskHeads, biased_linear, classifier, label_count, task_head
+from planner.models.readers.task_heads import (
+    TaskHead,
+    TaskHeads,
+    biased_linear,
+    classification_head,
+    label_count,
+    task_head,
+)
 from planner.models.readers.tensors import (
     ACTIVATIONS,
     LAYER,
@@ -114,7 +121,7 @@ class BartFamily(NamedTuple):
         return Stack(
             name=side,
             hidden=sizes.hidden,
-            groups=repeat_layer(style.layer(fields, sizes), sizes.layers),
+            groups=repeat_layer(style.build_layer(fields, sizes), sizes.layers),
             before=(
                 *embedding_tensors,
                 *(embedding(f"{side}.embed_positions", rows, sizes.hidden) if rows else ()),
@@ -141,7 +148,7 @@ def _bart_heads(fields: ConfigFields, hidden: int, vocabulary: int) -> TaskHeads
         _GENERATION: generation,
         "MTModel": generation,
         "Model": TaskHead(),
-        "ForSequenceClassification": classifier(
+        "ForSequenceClassification": classification_head(
             label_count(fields), hidden, name="classification_head.out_proj", after=before
         ),
     }
@@ -188,7 +195,7 @@ def _whisper_stack(fields: ConfigFields, side: Side, before: Tensors, rows: int)
     sizes, style = _stack_sizes(fields, side), _BART_LAYERS[side]
     attention = style.attention._replace(key_bias=False, heads_first=True)
     cross = style.cross._replace(key_bias=False) if style.cross else None
-    layer = style._replace(attention=attention, cross=cross, dropout=("dropout", 0.0)).layer(fields, sizes)
+    layer = style._replace(attention=attention, cross=cross, dropout=("dropout", 0.0)).build_layer(fields, sizes)
     return Stack(
         name="audio" if side == "encoder" else "decoder",
         hidden=sizes.hidden,
@@ -279,7 +286,7 @@ def _t5_layer(fields: ConfigFields, sizes: StackSizes, kind: _T5LayerKind) -> La
     )
     buckets = fields.integer("relative_attention_num_buckets", default=_T5_BUCKETS)
     table = embedding("layer.0.SelfAttention.relative_attention_bias", buckets, sizes.heads)
-    return style.layer(fields, sizes, mlp=mlp, extra=table if kind.has_bias else ())
+    return style.build_layer(fields, sizes, mlp=mlp, extra=table if kind.has_bias else ())
 
 
 def _t5_mlp(fields: ConfigFields) -> Mlp:

@@ -71,18 +71,18 @@ def _olmo2_config(metadata: GgufMetadata) -> Config:
 
 def _gemma4_config(metadata: GgufMetadata) -> Config:
     """Return Gemma 4's configuration fields for sliding-window layers, and full-attention layers with wider heads."""
-    limited = metadata.integers("attention.sliding_window_pattern") or ()
+    has_window = metadata.integers("attention.sliding_window_pattern") or ()
     counts = metadata.integers("attention.head_count_kv") or ()
-    few, all_seeing = (
-        _kv_heads_of_kind(counts, limited, of_limited=True),
-        _kv_heads_of_kind(counts, limited, of_limited=False),
+    windowed_heads, full_attention_heads = (
+        _kv_heads_by_window(counts, has_window, windowed=True),
+        _kv_heads_by_window(counts, has_window, windowed=False),
     )
     table = metadata.tensor("per_layer_token_embd.weight")
     return {
-        "layer_types": ["sliding_attention" if narrow else "full_attention" for narrow in limited] or None,
-        "num_key_value_heads": few,
-        "num_global_key_value_heads": all_seeing,
-        "attention_k_eq_v": few != all_seeing,
+        "layer_types": ["sliding_attention" if narrow else "full_attention" for narrow in has_window] or None,
+        "num_key_value_heads": windowed_heads,
+        "num_global_key_value_heads": full_attention_heads,
+        "attention_k_eq_v": windowed_heads != full_attention_heads,
         "head_dim": metadata.integer("attention.key_length_swa"),
         "global_head_dim": metadata.integer("attention.key_length"),
         "num_kv_shared_layers": metadata.optional_integer("attention.shared_kv_layers", low=0) or 0,
@@ -94,11 +94,11 @@ def _gemma4_config(metadata: GgufMetadata) -> Config:
     }
 
 
-def _kv_heads_of_kind(counts: tuple[int, ...], limited: tuple[int, ...], *, of_limited: bool) -> int | None:
+def _kv_heads_by_window(counts: tuple[int, ...], has_window: tuple[int, ...], *, windowed: bool) -> int | None:
     """Return the number of key/value heads in layers with or without a window; a single count applies to all layers."""
-    if len(counts) != len(limited):
+    if len(counts) != len(has_window):
         return counts[0] if len(counts) == 1 else None
-    return next((count for count, narrow in zip(counts, limited, strict=True) if bool(narrow) == of_limited), None)
+    return next((count for count, narrow in zip(counts, has_window, strict=True) if bool(narrow) == windowed), None)
 
 
 def _granite_moe_config(metadata: GgufMetadata) -> Config:
@@ -289,7 +289,7 @@ def config_from_metadata(metadata: GgufMetadata) -> Config:
 
 
 def _common_config(metadata: GgufMetadata, *, mixed: bool) -> Config:
-    """Return the configuration fields that nearly every architecture has; readers ignore fields unknown to them.
+    """Return the configuration fields that nearly every architecture has; readers ignore fields that they do not know.
 
     Layers of `mixed` families have different numbers of key/value heads.
     """
@@ -319,6 +319,7 @@ def _common_config(metadata: GgufMetadata, *, mixed: bool) -> Config:
 
 
 def _expert_config(metadata: GgufMetadata) -> Config:
+    """Return the configuration fields of a mixture of experts; empty for dense networks."""
     count = metadata.optional_integer("expert_count", low=0)
     if not count:
         return {}

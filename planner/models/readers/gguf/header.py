@@ -32,7 +32,7 @@ class HeaderCursor:
 
     @property
     def position(self) -> int:
-        """Return the position in the file in bytes."""
+        """Return the cursor's offset in the file in bytes."""
         return self._at
 
     @property
@@ -227,12 +227,14 @@ class _MetadataReader:
         return self._cursor.numbers(code, count)
 
     def _number_format(self, key: str, kind: int) -> str:
+        """Return the `struct` format of numbers of the GGUF type `kind`."""
         code = _CODES.get(kind)
         if code is None:
             self._cursor.fail(f"{key} has a value of type {kind:,}, which is not supported")
         return code
 
     def _count_kept_bytes(self, count: int) -> None:
+        """Add `count` to the bytes of kept metadata; too many are an error."""
         self._kept += count
         if self._kept > MAX_KEPT_BYTES:
             self._cursor.fail(f"the metadata has more than {MAX_KEPT_BYTES:,} bytes besides the vocabulary")
@@ -258,6 +260,7 @@ def _read_tensors(cursor: HeaderCursor, count: int, alignment: int) -> tuple[Ggu
 
 
 def _read_tensor(cursor: HeaderCursor) -> tuple[GgufTensor, int]:
+    """Return one entry of the tensor list, and the offset of the tensor's data."""
     name = cursor.text(_NAME_BYTES, "a tensor's name")
     where = f"tensor {quoted_text(name)}"
     dimensions = cursor.count(4)

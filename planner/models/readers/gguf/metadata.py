@@ -94,14 +94,19 @@ class GgufMetadata:
         """Return the file type's number in `general.file_type`."""
         return self._file.metadata.get("general.file_type")
 
-    def has(self, *endings: str) -> bool:
-        """Return whether the file has a tensor whose name ends in one of `endings`."""
-        return any(self.tensor(ending) is not None for ending in endings)
+    def has(self, *name_endings: str) -> bool:
+        """Return whether the file has a tensor whose name ends in one of `name_endings`."""
+        return any(self.tensor(ending) is not None for ending in name_endings)
 
-    def tensor(self, ending: str) -> GgufTensor | None:
-        """Return the first tensor whose name ends in `ending`, or None."""
+    def tensor(self, name_ending: str) -> GgufTensor | None:
+        """Return the first tensor whose name ends in `name_ending`, or None."""
         return next(
-            (tensor for name, tensor in self._tensors.items() if name == ending or name.endswith(f".{ending}")), None
+            (
+                tensor
+                for name, tensor in self._tensors.items()
+                if name == name_ending or name.endswith(f".{name_ending}")
+            ),
+            None,
         )
 
     def integer(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int:
@@ -141,4 +146,5 @@ class GgufMetadata:
         raise ModelFileError(self._place, f"{quoted_text(self._key(name))} {reason}", _HINT)
 
     def _key(self, name: str) -> str:
+        """Return the metadata key of the value `name`, with the architecture's prefix."""
         return name if name.startswith("general.") else f"{self.architecture}.{name}"

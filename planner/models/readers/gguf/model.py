@@ -91,6 +91,7 @@ def _read_header(path: Path) -> GgufFile:
 
 
 def _joined_tensors(files: list[GgufFile], path: Path) -> tuple[GgufTensor, ...]:
+    """Return the tensors of all part files together; a tensor that occurs twice is an error."""
     found = {tensor.name: tensor for file in files for tensor in file.tensors}
     count = sum(len(file.tensors) for file in files)
     if len(found) != count or count > MAX_TENSORS:
@@ -106,6 +107,7 @@ def _joined_tensors(files: list[GgufFile], path: Path) -> tuple[GgufTensor, ...]
 
 
 def _is_beyond_layers(tensor: GgufTensor, layers: int) -> bool:
+    """Return whether `tensor` belongs to a multi-token prediction layer after the network's `layers`."""
     match = _LAYER.match(tensor.name)
     return match is not None and int(match[1]) >= layers
 

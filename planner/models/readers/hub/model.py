@@ -67,6 +67,7 @@ def read_hub_config(text: str) -> Mapping[str, object]:
 
 
 def _parse_hub_name(text: str) -> tuple[Repository, str | None]:
+    """Return the repository in a Hub name, and the name of a GGUF file in the repository or None."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise ModelFileError(
@@ -106,15 +107,15 @@ def _config_or_index(hub: HubSession, repository: Repository) -> RemoteFile:
 
 
 def _read_pipeline(hub: HubSession, repository: Repository, index: RemoteFile) -> Architecture:
-    def config_of(name: str) -> Mapping[str, object] | None:
+    def read_component_config(name: str) -> Mapping[str, object] | None:
         file = _file_if_present(hub, repository, f"{name}/{_CONFIG}")
         return None if file is None else _parse_config_file(file)
 
-    def tensors_of(name: str) -> Iterable[FileTensor] | None:
+    def read_component_tensors(name: str) -> Iterable[FileTensor] | None:
         found = _first_checkpoint(hub, repository, name)
         return None if found is None else found.tensors
 
-    return read_pipeline_files(_parse_config_file(index), config_of, tensors_of, index.place)
+    return read_pipeline_files(_parse_config_file(index), read_component_config, read_component_tensors, index.place)
 
 
 def _first_checkpoint(hub: HubSession, repository: Repository, folder: str) -> Checkpoint | None:
@@ -136,11 +137,13 @@ def _parse_config_file(file: RemoteFile) -> Mapping[str, object]:
 
 
 def _check_size(file: RemoteFile, limit: int) -> None:
+    """Raise an error if the remote file is larger than `limit` bytes."""
     if file.size > limit:
         raise ModelFileError(file.place, f"has {file.size:,} bytes", f"At most {limit:,} are read.")
 
 
 def _config_file(hub: HubSession, repository: Repository) -> RemoteFile:
+    """Return the remote config.json; a missing file is an error."""
     try:
         file = RemoteFile(hub, repository, _CONFIG)
     except HubError as error:
@@ -177,6 +180,7 @@ def _read_single_checkpoint(file: RemoteFile) -> Checkpoint:
 
 
 def _file_if_present(hub: HubSession, repository: Repository, file: str) -> RemoteFile | None:
+    """Return the remote file, or None if the repository has no such file."""
     try:
         return RemoteFile(hub, repository, file)
     except HubError as error:

@@ -88,6 +88,7 @@ class HubSession:
 
     @contextmanager
     def _request(self, url: str, headers: dict[str, str]) -> Iterator[tuple[_Response, Iterator[bytes]]]:
+        """Open a GET request, and yield the response and the pieces of its body."""
         session = _hub_utilities().get_session()
         try:
             if callable(getattr(session, "stream", None)):  # httpx, since huggingface_hub 1.0
@@ -102,6 +103,7 @@ class HubSession:
             ) from error
 
     def _collect(self, pieces: Iterator[bytes], limit: int) -> bytes:
+        """Return at most `limit` bytes of a response's body, within the time limit unless cancelled."""
         found = bytearray()
         for piece in pieces:
             if self._stop():
@@ -128,7 +130,7 @@ class RemoteFile:
 
     @property
     def place(self) -> str:
-        """Return the names of model and file, for messages."""
+        """Return the model's and the file's name, for messages."""
         return f"{self._repository.title}: {self._file}"
 
     @property

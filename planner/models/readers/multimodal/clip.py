@@ -20,7 +20,7 @@ def _text_tower(fields: ConfigFields, style: LayerStyle, after: Tensors = ()) ->
     return Stack(
         name="encoder",
         hidden=sizes.hidden,
-        groups=repeat_layer(style.layer(fields, sizes), sizes.layers),
+        groups=repeat_layer(style.build_layer(fields, sizes), sizes.layers),
         before=(
             *embedding("embeddings.token_embedding", fields.integer("vocab_size"), sizes.hidden),
             *embedding("embeddings.position_embedding", rows, sizes.hidden),
@@ -75,7 +75,7 @@ def _joint_architecture(
 def read_clip_vision(fields: ConfigFields) -> Architecture:
     """Read CLIP's vision tower alone, with its projection if `architectures` names it."""
     vision_tower = CLIP.read(fields)
-    if _names_class(fields, "WithProjection"):
+    if _names_class_ending_in(fields, "WithProjection"):
         width = fields.integer("projection_dim", default=_PROJECTION)
         vision_tower = vision_tower.evolve(
             after=(*vision_tower.after, *linear("visual_projection", width, vision_tower.hidden))
@@ -97,7 +97,7 @@ def read_clip_text(fields: ConfigFields) -> Architecture:
     """Read CLIP's text tower alone, as in diffusion models, with its projection if `architectures` names it."""
     hidden = fields.integer("hidden_size")
     width = fields.integer("projection_dim", default=_PROJECTION)
-    projection = linear("text_projection", width, hidden) if _names_class(fields, "WithProjection") else ()
+    projection = linear("text_projection", width, hidden) if _names_class_ending_in(fields, "WithProjection") else ()
     return Architecture(
         model_type=fields.model_type,
         kind="encoder",
@@ -108,8 +108,9 @@ def read_clip_text(fields: ConfigFields) -> Architecture:
     )
 
 
-def _names_class(fields: ConfigFields, ending: str) -> bool:
-    return (fields.texts("architectures") or ("",))[0].endswith(ending)
+def _names_class_ending_in(fields: ConfigFields, class_ending: str) -> bool:
+    """Return whether the first class in `architectures` has a name that ends in `class_ending`."""
+    return (fields.texts("architectures") or ("",))[0].endswith(class_ending)
 
 
 READERS: Final[Mapping[str, Reader]] = {

@@ -77,6 +77,7 @@ def _merge_by_side_ratio(name: str, *, of_tower: bool = False) -> Merge:
 
 
 def _patches_per_stated_token(fields: ConfigFields, _: ConfigFields, tower: Stack) -> int:
+    """Return patches per prompt token: the tower's patches divided by `mm_tokens_per_image` of the configuration."""
     return max(1, (tower.positions or 1) // fields.integer("mm_tokens_per_image", default=_GEMMA3_TOKENS))
 
 
@@ -103,7 +104,7 @@ class CompositeFamily(NamedTuple):
         default = text_fields.flag("tie_word_embeddings", default=self.tied)
         tied = fields.flag("tie_word_embeddings", default=default)
         text = read_fields(text_fields.with_changes({"tie_word_embeddings": tied}))
-        vision_fields = component_fields(fields, "vision_config", self.vision, names_class=self.states_vision)
+        vision_fields = component_fields(fields, "vision_config", self.vision, states_class=self.states_vision)
         tower = vision_tower(vision_fields)
         projector = self.projector(fields, vision_fields, tower, text.hidden)
         return text.evolve(
@@ -121,23 +122,23 @@ class CompositeFamily(NamedTuple):
     def _text_fields(self, fields: ConfigFields) -> ConfigFields:
         if self.flat and not fields.has("text_config") and fields.has("hidden_size"):
             return fields.with_defaults(config_defaults(self.text)).with_changes({"model_type": self.text})
-        return component_fields(fields, "text_config", self.text, names_class=self.states_text)
+        return component_fields(fields, "text_config", self.text, states_class=self.states_text)
 
 
-def _llava_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _llava_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text_width: int) -> Tensors:
     bias = fields.flag("multimodal_projector_bias", default=True)
-    return _two_layer_projector(tower.hidden * _feature_layers(fields), text, bias=bias)
+    return _two_layer_projector(tower.hidden * _feature_layers(fields), text_width, bias=bias)
 
 
-def _two_layer_projector(into: int, text: int, *, bias: bool) -> Tensors:
+def _two_layer_projector(in_features: int, text_width: int, *, bias: bool) -> Tensors:
     return (
-        *linear("multi_modal_projector.linear_1", text, into, bias=bias),
-        *linear("multi_modal_projector.linear_2", text, text, bias=bias),
+        *linear("multi_modal_projector.linear_1", text_width, in_features, bias=bias),
+        *linear("multi_modal_projector.linear_2", text_width, text_width, bias=bias),
     )
 
 
-def _llava_next_projector(fields: ConfigFields, vision: ConfigFields, tower: Stack, text: int) -> Tensors:
-    return (*tensor("image_newline", text), *_llava_projector(fields, vision, tower, text))
+def _llava_next_projector(fields: ConfigFields, vision: ConfigFields, tower: Stack, text_width: int) -> Tensors:
+    return (*tensor("image_newline", text_width), *_llava_projector(fields, vision, tower, text_width))
 
 
 def _feature_layers(fields: ConfigFields) -> int:
@@ -145,28 +146,28 @@ def _feature_layers(fields: ConfigFields) -> int:
     return (fields.length("vision_feature_layer") or 1) if fields.is_list("vision_feature_layer") else 1
 
 
-def _mistral3_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _mistral3_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text_width: int) -> Tensors:
     merged = tower.hidden * fields.integer("spatial_merge_size", default=2) ** 2
     bias = fields.flag("multimodal_projector_bias", default=False)
     return (
         *norm_tensors("multi_modal_projector.norm", tower.hidden, RMS),
         *linear("multi_modal_projector.patch_merger.merging_layer", tower.hidden, merged),
-        *_two_layer_projector(tower.hidden * _feature_layers(fields), text, bias=bias),
+        *_two_layer_projector(tower.hidden * _feature_layers(fields), text_width, bias=bias),
     )
 
 
-def _internvl_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _internvl_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text_width: int) -> Tensors:
     ratio = fields.number("downsample_ratio", default=0.5, low=0.01, high=1)
     merged = tower.hidden * int(1 / ratio) ** 2
     return (
         *norm_tensors("multi_modal_projector.layer_norm", merged, LAYER),
-        *_two_layer_projector(merged, text, bias=True),
+        *_two_layer_projector(merged, text_width, bias=True),
     )
 
 
-def _gemma3_projector(_: ConfigFields, __: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _gemma3_projector(_: ConfigFields, __: ConfigFields, tower: Stack, text_width: int) -> Tensors:
     return (
-        *tensor("multi_modal_projector.mm_input_projection_weight", tower.hidden, text, role="linear"),
+        *tensor("multi_modal_projector.mm_input_projection_weight", tower.hidden, text_width, role="linear"),
         *norm_tensors("multi_modal_projector.mm_soft_emb_norm", tower.hidden, RMS),
     )
 
@@ -176,19 +177,19 @@ def _paligemma_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, __
     return linear("multi_modal_projector.linear", width, tower.hidden, bias=True)
 
 
-def _idefics3_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _idefics3_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text_width: int) -> Tensors:
     merged = tower.hidden * fields.integer("scale_factor", default=2) ** 2
-    return linear("connector.modality_projection.proj", text, merged)
+    return linear("connector.modality_projection.proj", text_width, merged)
 
 
-def _mllama_projector(_: ConfigFields, vision: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _mllama_projector(_: ConfigFields, vision: ConfigFields, tower: Stack, text_width: int) -> Tensors:
     """Return Llama 3.2's projector, which reads the outputs of the vision tower and of some of its layers."""
     width = tower.hidden * (1 + (vision.length("intermediate_layers_indices") or 0))
-    return linear("multi_modal_projector", text, vision.integer("vision_output_dim", default=width), bias=True)
+    return linear("multi_modal_projector", text_width, vision.integer("vision_output_dim", default=width), bias=True)
 
 
-def _llama4_projector(_: ConfigFields, vision: ConfigFields, __: Stack, text: int) -> Tensors:
-    return linear("multi_modal_projector.linear_1", text, vision.integer("vision_output_dim"))
+def _llama4_projector(_: ConfigFields, vision: ConfigFields, __: Stack, text_width: int) -> Tensors:
+    return linear("multi_modal_projector.linear_1", text_width, vision.integer("vision_output_dim"))
 
 
 _LLAVA: Final = CompositeFamily(

@@ -99,7 +99,7 @@ class TowerFamily(NamedTuple):
         """Return the vision tower that a configuration of this family describes."""
         sizes = read_equal_head_sizes(fields)
         rows = None if self.tokens is None else count_patches(fields) + self.tokens
-        layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.layer_tensors(fields, sizes))
+        layer = self.layer.build_layer(fields, sizes, rotary=self.rotary, extra=self.layer_tensors(fields, sizes))
         return vision_stack(
             sizes.hidden,
             repeat_layer(layer, sizes.layers),
@@ -227,7 +227,7 @@ def _mllama_tower(fields: ConfigFields) -> Stack:
     tiles = fields.integer("max_num_tiles", default=_TILES)
     groups = group_layers(
         (index >= local for index in range(layers)),
-        lambda gated: _MLLAMA_LAYER.layer(fields, sizes, extra=gates if gated else ()),
+        lambda gated: _MLLAMA_LAYER.build_layer(fields, sizes, extra=gates if gated else ()),
     )
     return vision_stack(
         sizes.hidden,
@@ -277,7 +277,7 @@ def _qwen2_tower(fields: ConfigFields) -> Stack:
     """Return the tower of Qwen2-VL, whose `hidden_size` is the width of the language model."""
     sizes = _qwen_sizes(fields, "embed_dim")
     wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, high=1000))
-    layer = _QWEN_LAYER.layer(fields, sizes, rotary=True, width=wide)
+    layer = _QWEN_LAYER.build_layer(fields, sizes, rotary=True, width=wide)
     return vision_stack(
         sizes.hidden,
         repeat_layer(layer, sizes.layers),
@@ -293,7 +293,7 @@ def _qwen2_5_tower(fields: ConfigFields) -> Stack:
     side = max(1, fields.integer("window_size") // fields.integer("patch_size"))
     groups = group_layers(
         (None if index in whole else side * side for index in range(sizes.layers)),
-        lambda window: _QWEN2_5_LAYER.layer(fields, sizes, rotary=True, window=window),
+        lambda window: _QWEN2_5_LAYER.build_layer(fields, sizes, rotary=True, window=window),
     )
     return vision_stack(
         sizes.hidden,
@@ -312,7 +312,7 @@ def _qwen3_tower(fields: ConfigFields) -> Stack:
     mergers |= {f"deepstack_merger_list.{at}": wide for at in range(fields.length("deepstack_visual_indexes") or 0)}
     return vision_stack(
         hidden,
-        repeat_layer(_QWEN3_LAYER.layer(fields, sizes, rotary=True), sizes.layers),
+        repeat_layer(_QWEN3_LAYER.build_layer(fields, sizes, rotary=True), sizes.layers),
         before=(
             *_qwen_patch_tensors(fields, sizes, bias=True),
             *embedding("pos_embed", fields.integer("num_position_embeddings"), hidden),
@@ -336,13 +336,13 @@ def _qwen_patch_tensors(fields: ConfigFields, sizes: StackSizes, *, bias: bool) 
     return conv("patch_embed.proj", sizes.hidden, channels, frames, side, side, bias=bias)
 
 
-def _qwen_merger_tensors(fields: ConfigFields, hidden: int, out: int, norm: Norm) -> Tensors:
+def _qwen_merger_tensors(fields: ConfigFields, hidden: int, out_features: int, norm: Norm) -> Tensors:
     """Return the tensors of Qwen's MLP that merges a square of patches into one token."""
     wide = hidden * fields.integer("spatial_merge_size", default=2) ** 2
     return (
         *norm_tensors("merger.ln_q", hidden, norm),
         *linear("merger.mlp.0", wide, wide, bias=True),
-        *linear("merger.mlp.2", out, wide, bias=True),
+        *linear("merger.mlp.2", out_features, wide, bias=True),
     )
 
 

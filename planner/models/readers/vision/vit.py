@@ -21,7 +21,14 @@ from planner.models.readers.blocks import (
 )
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.registry import Reader
-from planner.models.readers.task_heads import TaskHead, TaskHeads, biased_linear, classifier, label_count, task_head
+from planner.models.readers.task_heads import (
+    TaskHead,
+    TaskHeads,
+    biased_linear,
+    classification_head,
+    label_count,
+    task_head,
+)
 from planner.models.readers.tensors import LAYER, Tensors, conv, linear, norm_tensors, repeat_layer, tensor
 from planner.models.readers.vision.towers import count_patches, patch_conv, vision_stack
 
@@ -81,12 +88,12 @@ _SQUARES_OF_16: Final = _image_patches_reader(16)
 
 
 def _vit_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
-    return _VIT_LAYER.layer(fields, sizes)
+    return _VIT_LAYER.build_layer(fields, sizes)
 
 
 def _vit_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
     pooled = fields.integer("pooler_output_size", default=hidden)
-    classes = classifier(label_count(fields), hidden)
+    classes = classification_head(label_count(fields), hidden)
     teachers = ("cls_classifier", "distillation_classifier")
     both = (found for name in teachers for found in linear(name, label_count(fields), hidden, bias=True, role="head"))
     return {
@@ -159,7 +166,7 @@ def _position_tensors(rows: int, hidden: int) -> Tensors:
 
 
 def _vivit_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
-    return _VIT_LAYER._replace(mlp=_VIT_LAYER.mlp._replace(activation="gelu_fast")).layer(fields, sizes)
+    return _VIT_LAYER._replace(mlp=_VIT_LAYER.mlp._replace(activation="gelu_fast")).build_layer(fields, sizes)
 
 
 def _dino_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
@@ -169,9 +176,9 @@ def _dino_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
     scales = (f"layer_scale{number}.lambda1" for number in (1, 2))
     extra = tuple(found for name in scales for found in tensor(name, sizes.hidden))
     if fields.flag("use_swiglu_ffn", default=False):
-        layer = _DINO_LAYER._replace(mlp=_GATED).layer(fields, sizes, mlp=gated, extra=extra)
+        layer = _DINO_LAYER._replace(mlp=_GATED).build_layer(fields, sizes, mlp=gated, extra=extra)
     else:
-        layer = _DINO_LAYER.layer(fields, sizes, width=wide, extra=extra)
+        layer = _DINO_LAYER.build_layer(fields, sizes, width=wide, extra=extra)
     return layer.evolve(scaled=True)
 
 
@@ -182,7 +189,11 @@ def _dino_mask_tensor(fields: ConfigFields, sizes: StackSizes) -> Tensors:
 
 def _dino_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
     """Return DINOv2's task heads; the classifier reads the class token and the mean of the patches."""
-    return {"Model": TaskHead(), "Backbone": TaskHead(), _CLASSIFICATION: classifier(label_count(fields), 2 * hidden)}
+    return {
+        "Model": TaskHead(),
+        "Backbone": TaskHead(),
+        _CLASSIFICATION: classification_head(label_count(fields), 2 * hidden),
+    }
 
 
 def _beit_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
@@ -193,7 +204,7 @@ def _beit_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
         *((*tensor("lambda_1", sizes.hidden), *tensor("lambda_2", sizes.hidden)) if scaled else ()),
         *(_relative_position_table(fields, sizes, "relative_position_bias") if relative else ()),
     )
-    return _BEIT_LAYER.layer(fields, sizes, extra=extra).evolve(scaled=scaled)
+    return _BEIT_LAYER.build_layer(fields, sizes, extra=extra).evolve(scaled=scaled)
 
 
 def _beit_mask_tensor(fields: ConfigFields, sizes: StackSizes) -> Tensors:
@@ -220,7 +231,7 @@ def _beit_final_norm_name(fields: ConfigFields) -> str:
 
 
 def _beit_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
-    return {"Model": TaskHead(), _CLASSIFICATION: classifier(label_count(fields), hidden)}
+    return {"Model": TaskHead(), _CLASSIFICATION: classification_head(label_count(fields), hidden)}
 
 
 _DINOV2: Final = VisionFamily(
