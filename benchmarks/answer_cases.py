@@ -146,10 +146,21 @@ def more_cases() -> Iterator[Case]:
         for offload in ("optimizer", "parameters", "nvme"):
             workload = {"task": "inference", "profile": profile, "parallel": {"offload": offload}}
             yield _case(f"serving {profile} offload {offload}", llama, workload)
+    for task, profiles in (("inference", ("hf", "vllm", "llama.cpp")), ("training", ("hf", "deepspeed", "megatron"))):
+        for profile in profiles:
+            for sharing in ("auto", "manual"):
+                workload = {"task": task, "profile": profile, "parallel": {"sharing": sharing}}
+                yield _case(f"{task} {profile} sharing {sharing}", "meta-llama/Llama-3.1-70B", workload, 8, schema=2)
 
 
-def _case(name: str, model: str, workload: Fields, count: int = 1) -> Case:
-    plan = {"schema_version": 1, "model": {"id": model}, "workload": workload, "gpu": "h100-sxm5-80gb", "count": count}
+def _case(name: str, model: str, workload: Fields, count: int = 1, *, schema: int = 1) -> Case:
+    plan = {
+        "schema_version": schema,
+        "model": {"id": model},
+        "workload": workload,
+        "gpu": "h100-sxm5-80gb",
+        "count": count,
+    }
     return Case(f"{model} · {count} h100-sxm5-80gb · {name}", plan)
 
 

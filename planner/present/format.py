@@ -64,9 +64,9 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:,.{max(0, digits - 1 - exponent)}f}".replace("-", _MINUS)
 
 
-def plain(value: float) -> str:
-    """Return `value` with three significant figures and without trailing zeros: `24`, `1.5`, `82.6`."""
-    text = significant(value)
+def plain(value: float, digits: int = 3) -> str:
+    """Return `value` with `digits` significant figures and without trailing zeros: `24`, `1.5`, `82.6`."""
+    text = significant(value, digits)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

@@ -147,7 +147,7 @@ def test_time_is_shown_at_once_and_cost_after_a_delay(bar: PlanBar, workspace: W
     assert pace.full_text == pace_phrase(workspace.evaluation.time)
     qtbot.waitUntil(money.isVisible)
     assert money.full_text.startswith("$")
-    assert money.full_text.endswith(("per month", "owned"))
+    assert money.full_text.endswith(("rented", "owned"))
 
 
 def test_answers_are_said_in_full_where_questions_are_shortened(bar: PlanBar, workspace: Workspace, qtbot: QtBot):

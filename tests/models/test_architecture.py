@@ -49,5 +49,5 @@ def test_the_weight_format_is_the_stored_one(formats, dtype, quantization, expec
 
 def test_a_pipeline_has_components_and_other_networks_have_stacks():
     for changes in ({"stacks": ()}, {"kind": "diffusion"}):
-        with pytest.raises(ValidationError, match="a diffusion pipeline has components"):
+        with pytest.raises(ValidationError, match="a diffusion pipeline needs components"):
             MODEL.evolve(**changes)

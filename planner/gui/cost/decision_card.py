@@ -86,7 +86,7 @@ class DecisionCard(QFrame):
         self._flip_flow = FlowLayout(theme.spacing.tiny)
         self.flip_buttons: list[QToolButton] = []
         self._break_even = make_label(selectable=True, wrap=True)
-        self._price_dates = make_label(selectable=True, font=theme.font("small"), wrap=True)
+        self._price_dates = make_label(selectable=True, font=theme.font("small"))
         self.choose_hardware = push_button("Choose &hardware…", "Compare every card, number of cards and offer.")
         self._details_label = make_label(selectable=True, wrap=True)
         self.details = Section(theme, "Details", self._details_label)
@@ -177,10 +177,9 @@ class DecisionCard(QFrame):
             bar_row,
             in_row((self._subject, 1), self.choose_hardware, spacing=space.large),
             self._note,
-            self.figures,
+            in_row(self.figures, STRETCH),
             in_row(self._flip_heading, (self._flips, 1), spacing=space.small),
-            self._break_even,
-            self._price_dates,
+            in_row((self._break_even, 1), (self._price_dates, 0), spacing=space.large),
             self.details,
             owner=self,
             margins=(space.large, space.medium),

@@ -117,6 +117,7 @@ def _decided_view(
     totals = SideRow(
         f"Over {years_phrase(answer.horizon_years)}", fmt.money(answer.rent_usd), fmt.money(answer.own_usd)
     )
+    rows = side_rows(answer)
     is_single_run = answer.rent_figures.month_usd is None
     ages = _price_ages(result, today)
     return DecisionView(
@@ -125,7 +126,7 @@ def _decided_view(
         renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
         confidence=fmt.capitalized(cheaper_share_phrase(answer)),
         buying_title=buying_title(answer),
-        rows=(*side_rows(answer), *((totals,) if not is_single_run else ())),
+        rows=rows if is_single_run else (*rows[:-1], totals, rows[-1]),
         origins=_origins(estimate),
         chips=flip_chips(answer),
         break_even=_break_even_text(result),

@@ -131,7 +131,7 @@ def years_phrase(years: float) -> str:
     elif years < _MONTHS_BELOW_YEARS and years != 1:
         text, unit = f"{years * _MONTHS_PER_YEAR:.0f}", "month"
     else:
-        text, unit = fmt.plain(years), "year"
+        text, unit = fmt.plain(years, 2), "year"
     return f"{text} {unit}{'' if text == '1' else 's'}"
 
 
