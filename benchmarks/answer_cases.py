@@ -146,6 +146,11 @@ def more_cases() -> Iterator[Case]:
         for offload in ("optimizer", "parameters", "nvme"):
             workload = {"task": "inference", "profile": profile, "parallel": {"offload": offload}}
             yield _case(f"serving {profile} offload {offload}", llama, workload)
+    yield from _sharing_cases()
+
+
+def _sharing_cases() -> Iterator[Case]:
+    """Return plans of several cards with their sharing left to the software, and set by hand."""
     for task, profiles in (("inference", ("hf", "vllm", "llama.cpp")), ("training", ("hf", "deepspeed", "megatron"))):
         for profile in profiles:
             for sharing in ("auto", "manual"):
