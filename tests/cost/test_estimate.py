@@ -10,7 +10,6 @@ from cost_cases import EVERY_DAY, PACE, estimate
 from planner.cost.demand import Throughput, load_profile, required_groups
 from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
 from planner.cost.job import DailyHours, Run, Service
-from planner.cost.rent_or_buy.case import RESALE
 from planner.cost.result import OwnCost
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.errors import SpecError
@@ -62,42 +61,11 @@ def test_every_job_has_an_answer_in_every_place(catalog: Catalog, today: date, p
     assert undiscounted == pytest.approx(rent.usd * periods, rel=1e-9)
 
 
-def test_the_cheapest_that_can_be_compared_is_taken(catalog: Catalog, today: date) -> None:
-    found = estimate(catalog, today, CostTerms(job=Run(amount=300)))
-    assert found.result.rent is not None
-    best = next(row for row in found.rows if row.comparable)
-    assert found.result.rent.offer_id == best.offer.id
-    assert found.result.rent.usd == pytest.approx(best.usd)
-
-
-def test_a_named_offer_is_taken_whatever_it_costs(catalog: Catalog, today: date) -> None:
-    named = RentTerms(offer="aws-p5.48xlarge-us-east-1-2026-10-10")
-    found = estimate(catalog, today, CostTerms(job=Run(amount=300), rent=named))
-    assert found.result.rent is not None
-    assert found.result.rent.usd == 300 * 55.04
-    assert (found.result.rent.region, found.result.rent.billed_currency) == ("us-east-1", "USD")
-    assert found.result.answer is not None
-    assert found.result.answer.region == "us-east-1"
-    assert found.result.rent.carbon is not None
-    assert found.result.rent.carbon.region == "US-VA"
-    assert found.result.rent.carbon.pue.value == 1.135
-    with pytest.raises(SpecError, match="has h100-sxm5-80gb, not l4") as caught:
-        estimate(catalog, today, CostTerms(rent=named), "l4")
-    assert caught.value.field == "rent.offer"
-
-
 def test_without_an_offer_owning_is_still_told(catalog: Catalog, today: date) -> None:
     found = estimate(catalog, today, CostTerms(rent=RentTerms(regions=("nowhere",))))
     assert (found.result.rent, found.result.break_even, found.result.answer) == (None, None, None)
     assert owned(found).upfront_usd > 0
     assert "no current offer" in found.result.notes[0]
-
-
-def test_offers_that_cannot_be_compared_give_no_answer(catalog: Catalog, today: date) -> None:
-    found = estimate(catalog, today, CostTerms(), "rtx-pro-6000-blackwell-ws", 1)
-    assert found.rows
-    assert found.result.rent is None
-    assert "no current comparable offer" in found.result.notes[0]
 
 
 def test_a_card_whose_price_nobody_knows_can_still_be_rented(catalog: Catalog, today: date) -> None:
@@ -130,33 +98,6 @@ def test_a_run_longer_than_the_horizon_is_refused(catalog: Catalog, today: date)
         estimate(catalog, today, CostTerms(job=Run(amount=9_000), horizon_years=1))
 
 
-def test_own_figures_are_certain_and_theirs(catalog: Catalog, today: date) -> None:
-    buy = BuyTerms(
-        card_price_usd=20_000,
-        host_factor=1.5,
-        server_power_factor=1.5,
-        resale_share=0.3,
-        tariff_usd_per_kwh=0.1,
-        network_usd=1_000,
-        tax_fraction=0.19,
-        insurance_fraction_per_year=0.01,
-        shipping_usd=10,
-        install_usd=10,
-    )
-    found = estimate(catalog, today, CostTerms(buy=buy, rent=RentTerms(price_drift_per_year=0.05)))
-    own = owned(found)
-    assert found.case is not None
-    assert (
-        own.resale_usd
-        == own.low_resale_usd
-        == own.high_resale_usd
-        == pytest.approx((160_000 + (80_000 + 1_000) / 2) * 0.3)
-    )
-    assert RESALE not in found.case.uncertain
-    assert {term.name for term in own.upfront if term.certainty == "yours"} >= {"cards", "host", "tax"}
-    assert not any("not counted" in note for note in own.notes)
-
-
 def test_a_power_limit_of_ones_own_is_ones_own_figure(catalog: Catalog, today: date) -> None:
     change = CardChange(gpu="rtx-3090", power_limit_watts=250, date="2026-11-01")
     changed = with_own_hardware(catalog.hardware, OwnHardware(changes=(change,)))
@@ -183,41 +124,6 @@ def test_a_foreign_offer_beside_household_power_says_that_one_is_without_tax(cat
         job=Run(amount=10), rent=RentTerms(offer="scaleway-l40s-global-2026-08-23"), buy=BuyTerms(place="desk")
     )
     assert "excludes VAT" in estimate(catalog, today, terms, "l40s", 1).result.notes[0]
-
-
-def test_electricity_within_colocation_costs_nothing_more(catalog: Catalog, today: date) -> None:
-    included = BuyTerms(place="colocation", colocation_usd_per_kw_month=200, colocation_power="included")
-    own = owned(estimate(catalog, today, CostTerms(buy=included)))
-    assert "energy" not in {term.name for term in own.monthly}
-    assert own.books.energy_usd == 0
-    assert own.carbon.energy_kwh > 0
-    assert "electricity is included in the colocation price" in own.notes[0]
-
-
-def test_what_a_place_has_to_say_is_said(catalog: Catalog, today: date) -> None:
-    notes = owned(estimate(catalog, today, CostTerms(buy=BuyTerms(place="colocation")))).notes
-    assert "electricity is metered" in notes[0]
-    assert "may contain cooling, which the PUE counts too" in notes[1]
-
-
-def test_cards_that_are_switched_off_draw_nothing_at_rest(catalog: Catalog, today: date) -> None:
-    on, off = (
-        owned(estimate(catalog, today, CostTerms(buy=BuyTerms(switched_off_when_idle=switched))))
-        for switched in (False, True)
-    )
-    assert off.carbon.energy_kwh < on.carbon.energy_kwh
-    assert off.books.energy_usd < on.books.energy_usd
-
-
-def test_a_loan_at_the_discount_rate_changes_nothing(catalog: Catalog, today: date) -> None:
-    plain, borrowed = (
-        owned(estimate(catalog, today, CostTerms(buy=BuyTerms(loan_fraction=share, loan_rate=0.08))))
-        for share in (0.0, 0.6)
-    )
-    assert borrowed.present_value_usd == pytest.approx(plain.present_value_usd)
-    assert (plain.borrowed_usd, plain.loan_usd_per_month) == (0, 0)
-    assert borrowed.borrowed_usd == pytest.approx(0.6 * borrowed.upfront_usd)
-    assert borrowed.loan_usd_per_month * 36 > borrowed.borrowed_usd
 
 
 def test_the_base_load_is_owned_and_peaks_are_rented(catalog: Catalog, today: date) -> None:
@@ -299,21 +205,6 @@ def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -
     assert not any("waits" in note for note in crowded.result.notes)
 
 
-def test_a_card_of_ones_own_costs_only_the_electricity_of_its_work(catalog: Catalog, today: date) -> None:
-    buy = BuyTerms(place="colocation", owned=True, tariff_usd_per_kwh=0.4, pue=1.0, loan_fraction=0.5)
-    found = estimate(catalog, today, CostTerms(job=Run(amount=10), buy=buy), "rtx-3090", 1)
-    own = owned(found)
-    # 350 W, 1.8 for the machine, 75 % of that in training: 0.4725 kW for ten hours at 0.40 USD.
-    assert own.usd_per_period == pytest.approx(0.4725 * 10 * 0.4)
-    assert (own.upfront_usd, own.resale_usd, own.upfront) == (0, 0, ())
-    assert [term.name for term in own.monthly] == ["energy"]
-    assert own.sale_today_usd == 1_070
-    assert any("might sell for 1,070 USD (second-hand price of 2025-03-04)" in note for note in own.notes)
-    assert found.result.answer is not None
-    assert found.result.answer.owned
-    assert found.result.answer.flips_at_card_price_usd is None
-
-
 def test_the_sale_of_an_owned_card_counts_when_asked(catalog: Catalog, today: date) -> None:
     buy = BuyTerms(place="desk", owned=True, sale_usd_per_card=900, resale_share=0.25)
     found = estimate(catalog, today, CostTerms(job=EVERY_DAY, buy=buy), "rtx-3090", 1)
@@ -352,6 +243,8 @@ def test_reserved_and_on_demand_are_compared_whichever_is_chosen(catalog: Catalo
     assert by_mode["reserved-3y"].horizon_usd > by_mode["reserved-3y"].month_usd * 12 * 4.3
 
 
-def test_modes_that_nobody_offers_are_left_out(catalog: Catalog, today: date) -> None:
-    modes = [each.mode for each in estimate(catalog, today, CostTerms(), "rtx-4090", 1).result.rental_modes]
-    assert modes == ["on-demand"]
+def test_a_price_that_nobody_knows_is_said(catalog: Catalog, today: date) -> None:
+    unpriced = next(gpu.id for gpu in catalog.hardware.gpus if gpu.vendor == "Google" and gpu.launch_price_usd is None)
+    found = estimate(catalog, today, CostTerms(), unpriced, 1)
+    assert found.case is None
+    assert any("owning: " in note for note in found.result.notes)

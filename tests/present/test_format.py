@@ -221,3 +221,9 @@ def test_values():
     assert symbol_value(8_030_261_248) == "8,030,261,248"
     assert symbol_value(4.1270000) == "4.127"
     assert symbol_value("bf16") == "bf16"
+
+
+def test_next_to_nothing_has_no_sign():
+    assert fmt.money(-0.001) == "$0.00"
+    assert fmt.money(-0.01) == "−$0.01"
+    assert fmt.sentence("where") == "Where."

@@ -8,7 +8,6 @@ from planner.hardware.software_support import SoftwareFact
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, lower_is_better
 from planner.present.catalog.gpu_details import gpu_details
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
-from planner.present.cost.prices import months_text, price_range_text
 from planner.present.format import THIN
 
 
@@ -118,13 +117,6 @@ def test_a_price_without_a_date_is_marked_and_its_remark_shown():
     assert COLUMNS["used"].tooltip(row) == "Median of $5.00, 1 price without a date\nof low trust\na shop's page"
 
 
-def test_a_price_range_states_how_many_prices_it_leaves_out():
-    old, undated = point(3.0, "2020-01-01", age_days=2_000), point(2.0, None, age_days=None)
-    assert price_range_text(PriceSpread((point(5.0), old, undated))) == (
-        "$5.00, 1 October 2026, 1 price; 1 older than twelve months and 1 without a date left out"
-    )
-
-
 def test_the_price_that_the_user_paid_has_its_own_column():
     paid = COLUMNS["paid"]
     assert paid.text(GpuRow(card(purchase_price_usd=720.0))) == "$720"
@@ -138,11 +130,6 @@ def test_missing_prices_are_unknown():
     row = GpuRow(card())
     assert {COLUMNS[key].text(row) for key in ("street", "used", "rent")} == {"unknown"}
     assert "no rental offer" in COLUMNS["rent"].tooltip(row)
-
-
-def test_prices_from_several_months_show_their_years():
-    assert months_text((point(1.0, "2026-10-01"), point(2.0, "2026-10-20"))) == "Oct 2026"
-    assert months_text((point(1.0, "2026-09-01"), point(2.0, "2025-11-20"))) == "2025 – 2026"
 
 
 def test_columns_with_technical_titles_have_a_help_text():

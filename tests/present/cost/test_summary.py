@@ -1,20 +1,18 @@
-"""Renting beside owning, in words."""
+"""Renting beside owning, in sentences."""
 
 import re
-from datetime import date
 
-import pytest
+from cost_samples import TODAY, estimated
 
 from planner.cost.carbon import footprint
 from planner.cost.demand import Throughput
 from planner.cost.energy import Region
-from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
+from planner.cost.estimate import hybrid_of_plan
 from planner.cost.figure import Figure
-from planner.cost.job import DailyHours, Job, Run, Service
-from planner.cost.rent_or_buy.uncertainty import Swing, simulate, tornado
+from planner.cost.job import DailyHours, Run, Service
+from planner.cost.rent_or_buy.uncertainty import simulate
 from planner.cost.result import BreakEven, Decision, MoneySymbol, MoneyTerm
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
-from planner.present.cost.amounts import SWING_TITLES, money_rows, short_source, swing_rows
 from planner.present.cost.summary import (
     break_even_sentence,
     carbon_sentence,
@@ -26,19 +24,7 @@ from planner.present.cost.summary import (
     own_sentence,
     rent_sentence,
 )
-from planner.present.format import THIN, money, sentence
-
-TODAY = date(2026, 11, 22)
-PACE = Throughput(
-    tokens_per_second=1_000, samples_per_second=2, low_time_factor=0.8, high_time_factor=1.3, concurrent_requests=8
-)
-
-
-def estimated(
-    catalog, job: Job | None = None, gpu: str = "l40s", pace: Throughput = PACE, count: int = 1, **terms: object
-) -> CostEstimate:
-    known = {"job": job or DailyHours(hours_per_day=8)} | terms
-    return estimate_cost(CostTerms(**known), catalog.hardware.gpu(gpu), count, pace, catalog.cost, TODAY)
+from planner.present.format import THIN, money
 
 
 def plain(text: str) -> str:
@@ -138,39 +124,6 @@ def test_a_few_words_for_the_plan_bar(catalog):
     assert money_phrase(unrented) == ""
 
 
-def test_every_amount_opens(catalog):
-    result = estimated(catalog).result
-    for row in money_rows((*result.rent.terms, *result.own.upfront, *result.own.monthly)):
-        assert row.text.startswith("$")
-        assert row.how
-        assert row.source
-        assert len(row.short_source) <= 50
-        assert all(symbol[3] for symbol in row.symbols)
-    bare = MoneyTerm("new_thing", 5.0, "x", (MoneySymbol("x", 5, "USD", "me"),), "me", "yours", None, 5.0, 5.0)
-    (row,) = money_rows([bare])
-    assert (row.title, row.range_text, row.date, row.certainty) == ("New thing", "", "", "yours")
-    assert row.symbols == (("x", "5", "USD", "me"),)
-
-
-def test_the_tornado_names_its_inputs(catalog):
-    swings = tornado(estimated(catalog, DailyHours(hours_per_day=20)).case)
-    rows = swing_rows(swings)
-    assert {row.title for row in rows} <= set(SWING_TITLES.values())
-    assert any(row.flips for row in rows)
-    odd = Swing(
-        name="some_usd",
-        low_value=1,
-        value=2,
-        high_value=3,
-        low_saving_usd=0,
-        high_saving_usd=1,
-        flips=False,
-        source="x",
-    )
-    assert swing_rows([odd])[0][:3] == ("some usd", "$1.00", "$3.00")
-    assert swing_rows([odd.model_copy(update={"name": "pue"})])[0].low_value == "1"
-
-
 def test_the_chance_is_told_of_the_cheaper_way(catalog):
     rented = plain(chance_sentence(simulate(estimated(catalog).case)))
     assert re.fullmatch(
@@ -212,36 +165,3 @@ def test_owning_some_and_renting_the_rest(catalog):
     always = mixed.evolve(always_on=True)
     assert "rent the others day and night" in hybrid_sentence(always, 5)
     assert hybrid_sentence(always.evolve(best=hybrid.mixes[0]), 5) == ""
-
-
-@pytest.mark.parametrize(
-    ("source", "short"),
-    [
-        ("github:someone/prices data/file.csv", "github:someone/prices"),
-        ("github:someone/prices, modelling constant of 8 %", "github:someone/prices"),
-        ("median of 3 prices, 2 without a date: a; b", "median of 3 prices, 2 without a date"),
-        ("a survey ; another", "a survey"),
-        (
-            "Uptime Institute Global Data Center Survey of the year 2024",
-            "Uptime Institute Global Data Center Survey of …",
-        ),
-        ("yours", "yours"),
-    ],
-)
-def test_sources_are_short_in_tables(source, short):
-    assert short_source(source) == short
-
-
-def test_next_to_nothing_has_no_sign():
-    assert money(-0.001) == "$0.00"
-    assert money(-0.01) == "−$0.01"
-    assert sentence("where") == "Where."
-
-
-def test_a_price_that_nobody_knows_is_said(catalog):
-    with_unknown = next(
-        gpu.id for gpu in catalog.hardware.gpus if gpu.vendor == "Google" and gpu.launch_price_usd is None
-    )
-    found = estimated(catalog, gpu=with_unknown)
-    assert found.case is None
-    assert any("owning: " in note for note in found.result.notes)

@@ -1,18 +1,26 @@
-"""Prices and what became of a refresh, in words."""
+"""Offers as tables show them, and what became of a refresh, in words."""
 
 from datetime import date
 
-import pytest
-
+from planner.cost.demand import Throughput
+from planner.cost.estimate import estimate_cost
+from planner.cost.job import Run
 from planner.cost.refresh.offers import RejectedRow
 from planner.cost.refresh.refresh import ProviderOutcome
 from planner.cost.refresh.store import PriceSnapshot, ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
+from planner.cost.terms import CostTerms
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
-from planner.present.cost.offers import OFFER_COLUMNS, listed_offers, outcome_lines, state_lines
-from planner.present.cost.prices import age_of, age_phrase, age_text, newest_age_days, oldest_price_text
+from planner.present.cost.offers import (
+    JOB_OFFER_COLUMNS,
+    OFFER_COLUMNS,
+    listed_offers,
+    offer_row_id,
+    outcome_lines,
+    state_lines,
+)
 
 HARDWARE = load_hardware(catalog_dir())
 TODAY = date(2026, 11, 22)
@@ -51,33 +59,6 @@ def shown(**changes: object) -> dict[str, str]:
     return {column.key: column.text(row) for column in OFFER_COLUMNS}
 
 
-@pytest.mark.parametrize(
-    ("days", "age", "words"),
-    [
-        (0, "fresh", "today"),
-        (7, "fresh", "7 days old"),
-        (8, "recent", "8 days old"),
-        (31, "ageing", "31 days old"),
-        (91, "old", "91 days old"),
-        (366, "history", "366 days old"),
-        (None, "undated", "no date"),
-    ],
-)
-def test_age(days, age, words):
-    assert age_of(days) == age
-    assert age_text(days) == words
-
-
-def test_ages_are_told_with_their_word():
-    assert age_phrase(None) == "no date"
-    assert age_phrase(40) == "40 days old, ageing"
-
-
-def test_the_newest_price_is_found():
-    assert newest_age_days([offer(), offer(price_date="2026-11-20"), offer(price_date=None)], TODAY) == 2
-    assert newest_age_days([offer(price_date=None)], TODAY) is None
-
-
 def test_a_row_shows_the_price_of_one_card():
     cells = shown()
     assert (cells["on-demand"], cells["spot"], cells["age"]) == ("6.88", "–", "12 days old, recent")
@@ -112,13 +93,6 @@ def test_a_price_says_where_it_comes_from():
     assert by_key["card"].tooltip(row) == "h100-sxm5-80gb"
     assert row.id == "x"
     assert row.age == "recent"
-
-
-def test_the_oldest_price_is_told():
-    assert oldest_price_text([offer(), offer(price_date="2026-11-20")], TODAY) == "oldest price 12 days old"
-    assert oldest_price_text([offer(), offer(price_date=None)], TODAY) == "oldest price 12 days old, 1 without a date"
-    assert oldest_price_text([offer(price_date=None)], TODAY) == "1 without a date"
-    assert oldest_price_text([], TODAY) == ""
 
 
 def test_what_came_of_a_refresh():
@@ -169,3 +143,22 @@ def test_which_prices_are_in_use():
     ]
     chosen = StoredPrices(fetched, none, (), use_bundled=True, problems=())
     assert "as you chose" in next(state_lines(chosen, bundled, TODAY))
+
+
+def test_every_offer_says_its_price_and_where_that_is_from(catalog):
+    terms = CostTerms(job=Run(amount=1e9, unit="tokens"))
+    rows = estimate_cost(
+        terms, catalog.hardware.gpu("h100-sxm5-80gb"), 1, Throughput(tokens_per_second=5_000), catalog.cost, TODAY
+    ).rows
+    columns = {column.key: column for column in JOB_OFFER_COLUMNS}
+    assert len({offer_row_id(row) for row in rows}) == len(rows)
+    for row in rows:
+        cells = {key: column.text(row) for key, column in columns.items()}
+        assert cells["usd"].startswith("$")
+        assert cells["age"] == "no date" or "day" in cells["age"]
+        assert row.offer.source in columns["usd"].tooltip(row)
+        assert columns["instance"].tooltip(row) == row.offer.id
+    unsure = next(row for row in rows if not row.comparable)
+    assert columns["remarks"].text(unsure)
+    quiet = next(row for row in rows if not row.remarks)
+    assert columns["remarks"].text(quiet) == ""

@@ -1,0 +1,105 @@
+"""Contents of the decision card: the decision, or why there is none."""
+
+from datetime import date
+
+import pytest
+
+from planner.cost.job import DailyHours, Run
+from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.plan.evaluate import evaluate
+from planner.plan.money import PlanCost, evaluate_cost
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.cost.decision_card import DecisionView, decision_view
+from planner.present.format import THIN, money
+from planner.workload.training import Training
+
+TODAY = date(2026, 11, 22)
+PLAN = Plan(
+    model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
+    workload=Training(method="qlora", activation_checkpointing="full"),
+    gpu="rtx-4090",
+)
+
+
+@pytest.fixture(scope="module")
+def seen(catalog):
+    def see(**changes) -> tuple[DecisionView, PlanCost]:
+        evaluation = evaluate(PLAN.evolve(**changes), catalog)
+        cost = evaluate_cost(evaluation, catalog, TODAY)
+        return decision_view(cost, evaluation, catalog, TODAY), cost
+
+    return see
+
+
+def test_a_decision_says_what_is_rented_and_what_it_saves(seen):
+    view, cost = seen()
+    rent, answer = cost.estimate.result.rent, cost.estimate.result.answer
+    assert view.headline == "Rent"
+    assert view.subject == (
+        f"Rent 1 × GeForce RTX 4090 at {rent.provider}, on demand, which saves {money(answer.saves_usd)} over 5 years"
+    )
+    assert view.renting_cheaper_fraction == answer.confidence > 0.5
+    assert view.rows[-1] == ("Over 5 years", money(answer.rent_usd), money(answer.own_usd))
+    assert view.price_dates.startswith("Rental price: ")
+    assert all(view.origins)
+    assert not view.is_blocked
+
+
+def test_the_purchase_of_busy_cards_says_when_it_pays_off(seen):
+    job = DailyHours(hours_per_day=24, days_per_week=7)
+    view, cost = seen(cost=CostTerms(job=job, buy=BuyTerms(card_price_usd=500)))
+    assert view.headline == "Buy"
+    assert view.subject.startswith("Buy 1 × GeForce RTX 4090, which saves ")
+    assert view.renting_cheaper_fraction == pytest.approx(1 - cost.estimate.result.answer.confidence)
+    assert view.break_even.startswith("Break-even after ")
+
+
+def test_a_single_run_is_headed_by_its_cost_and_duration(seen):
+    view, cost = seen(cost=CostTerms(job=Run(amount=10)))
+    assert view.headline == f"{money(cost.estimate.result.answer.rent_figures.unit_usd)} · 10.0{THIN}h"
+    assert "saves" not in view.subject
+    assert not any(row.title.startswith("Over ") for row in view.rows)
+
+
+def test_a_card_of_ones_own_is_used_and_not_bought(seen):
+    view, _ = seen(cost=CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(owned=True)))
+    assert view.buying_title == "Your own"
+    assert view.subject.startswith("Use 1 × GeForce RTX 4090")
+    assert "your own" in view.text
+
+
+def test_a_plan_that_does_not_fit_has_no_decision(seen):
+    view, cost = seen(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
+    assert (view.headline, view.subject, view.is_blocked) == ("Does not fit", cost.blocked.sentence, True)
+    assert (view.rows, view.chips, view.renting_cheaper_fraction) == ((), (), None)
+
+
+def test_a_plan_without_a_card_says_what_is_missing(seen):
+    view, _ = seen(gpu=None)
+    assert view.summary == "No cost. The plan has no card"
+    assert not view.is_blocked
+
+
+def test_a_card_that_nobody_rents_out_can_be_bought(seen):
+    view, cost = seen(cost=CostTerms(rent=RentTerms(regions=("nowhere",))))
+    assert view.headline == f"{money(cost.estimate.result.own.usd_per_period)} per month"
+    assert view.subject.startswith("Buy 1 × GeForce RTX 4090. No current offer ")
+
+
+def test_a_card_without_a_price_can_be_rented(seen):
+    view, cost = seen(gpu="l40")
+    assert view.headline == f"{money(cost.estimate.result.rent.usd)} per month"
+    assert "the price of one L40 is unknown" in view.subject
+
+
+def test_cards_whose_speed_is_unknown_have_no_decision(seen):
+    view, cost = seen(gpu="a10g")
+    assert (view.headline, view.subject, view.is_blocked) == ("Speed unknown", cost.blocked.sentence, True)
+
+
+def test_the_text_holds_the_whole_card(seen):
+    view, _ = seen()
+    lines = view.text.splitlines()
+    assert lines[:3] == [view.headline, view.subject, view.confidence]
+    assert f"At the start: renting –, buying {view.rows[0].buying}" in lines
+    assert all(detail in view.text for detail in view.details)
