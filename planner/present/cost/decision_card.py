@@ -179,13 +179,11 @@ def _origins(estimate: CostEstimate) -> tuple[str, str]:
 
 
 def _price_ages(result: CostResult, today: date) -> dict[str, int]:
-    """Return the age in days of the rental price and the card price, as far as they have dates."""
-    days = {
-        "rental price": result.rent.oldest_price_date if result.rent else None,
-        "card price": next((term.date for term in result.own.upfront if term.name in ("cards", "servers")), None)
-        if result.own
-        else None,
-    }
+    """Return the ages in days of the rental price and of the price of cards or servers, as far as they have dates."""
+    days = {} if result.rent is None else {"rental price": result.rent.oldest_price_date}
+    for term in () if result.own is None else result.own.upfront:
+        if term.name in ("cards", "servers"):
+            days[f"{term.name.removesuffix('s')} price"] = term.date
     ages = ((name, days_since(day, today)) for name, day in days.items())
     return {name: age for name, age in ages if age is not None}
 
