@@ -145,7 +145,7 @@ class Autosave(QObject):
         except (OSError, PlannerError) as error:
             _log.warning("A plan could not be saved: %s", error)
             return None
-        self._workspace.settings.add_recent(file)
+        self._workspace.settings.add_recent_plan(file)
         return file
 
     def _new_session_file(self) -> tuple[Path, QLockFile]:

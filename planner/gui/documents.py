@@ -154,7 +154,7 @@ class Documents(QObject):
                 self._apply_recipe(content, path)
             elif self.may_leave():
                 self._workspace.replace(content, path)
-                self._workspace.settings.add_recent(path)
+                self._workspace.settings.add_recent_plan(path)
 
     @Slot(str)
     def trace_network(self, text: str) -> None:

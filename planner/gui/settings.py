@@ -75,12 +75,12 @@ class SettingsStore(QObject):
         """Store the column layout of the table whose settings key is `key`."""
         self.update(tables={**self.current.tables, key: layout})
 
-    def add_recent(self, path: Path) -> None:
-        """Add `path` as the first of the recently opened plans."""
+    def add_recent_plan(self, path: Path) -> None:
+        """Add the plan file `path` as the first of the recently opened plans."""
         self.update(recent=_with_name_first(str(path), self.current.recent))
 
-    def add_traced(self, path: Path) -> None:
-        """Add `path` as the first of the recently traced files."""
+    def add_recently_traced(self, path: Path) -> None:
+        """Add the Python file `path` as the first of the recently traced files, which the trace dialog offers again."""
         self.update(traced_files=_with_name_first(str(path), self.current.traced_files))
 
     def trust(self, digest: str) -> None:
@@ -99,6 +99,7 @@ class SettingsStore(QObject):
 
 
 def _with_name_first(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the most recent of `names`, with `name` as the first."""
     return (name, *(other for other in names if other != name))[:_RECENT_LIMIT]
 
 

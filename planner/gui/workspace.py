@@ -303,7 +303,7 @@ class Workspace(QObject):
         save_plan(target, self.plan)
         self.path = target
         self.undo_stack.setClean()
-        self.settings.add_recent(target)
+        self.settings.add_recent_plan(target)
         self.file_changed.emit()
 
     def replace(self, plan: Plan, path: Path | None, modified: bool = False) -> None:

@@ -36,7 +36,7 @@ def _compute_capability(gpu: Gpu, _: QueryContext) -> Value:
 
 
 def _derived_field(figure: DerivedFigure) -> QueryField[Gpu]:
-    """Return the query field of a derived figure."""
+    """Return the query field of a figure that is computed from a card's other figures, such as its price per GiB."""
     at_launch = ", at launch" if figure.has_price else ""
     return _OF.number(figure.key, figure.title, figure.unit, f"{figure.help}{at_launch}", figure.value)
 

@@ -35,7 +35,9 @@ _YOURS: Final = {"basis": "yours", "certainty": "yours"}
 
 
 def read_own(path: Path, today: date | None = None) -> OwnHardware:
-    """Read the hardware in `path`: a whole file, a list of cards or one card; empty if there is no file.
+    """Read the user's hardware in the file `path`; empty if there is no file.
+
+    The file holds an object with cards and changes, a list of cards, or one card.
 
     With `today`, the file is one to import: it must exist, and cards without `provenance` are marked as entered by the
     user on that day. Without `today`, it is the file in which the user's hardware is stored.
@@ -48,7 +50,7 @@ def read_own(path: Path, today: date | None = None) -> OwnHardware:
         if not path.exists() and today is None:
             return OwnHardware()
         content = json.loads(decode_text(read_regular(path, _FILE_KIND, _MOST_BYTES)))
-        return OwnHardware.model_validate(_with_user_figures_marked(_whole_file_content(content, today)))
+        return OwnHardware.model_validate(_with_user_figures_marked(_as_whole_file(content, today)))
     except UnreadableFileError as error:
         raise CatalogError(path, "", "", error.reason, error.hint if today else _REPAIR_HINT) from error
     except json.JSONDecodeError as error:
@@ -78,8 +80,11 @@ def own_json(own: OwnHardware) -> str:
     return json.dumps({"schema_version": own.schema_version, **said}, indent=2, ensure_ascii=False)
 
 
-def _whole_file_content(content: object, today: date | None) -> object:
-    """Return the content in the form of a whole file; with `today`, cards without a provenance get one of that day."""
+def _as_whole_file(content: object, today: date | None) -> object:
+    """Return the JSON `content` of a file as an object with the list `cards`, also if it is only that list or one card.
+
+    With `today`, cards without a `provenance` are marked as entered by the user on that day.
+    """
     if isinstance(content, list):
         content = {"cards": content}
     elif isinstance(content, dict) and "id" in content:
@@ -112,7 +117,7 @@ def _own_file_error(path: Path, content: object, error: ValidationError, hint: s
     where = error.errors(include_url=False)[0]["loc"]
     problem = SpecError.from_validation(error)
     hint = f"{problem.hint} {hint}".strip()
-    records = _whole_file_content(content, None)
+    records = _as_whole_file(content, None)
     kind, place = (str(where[0]), where[1]) if len(where) > 1 else ("", None)
     if not isinstance(place, int) or not isinstance(records, dict):
         return CatalogError(path, "", ".".join(map(str, where)), problem.reason, hint)

@@ -194,9 +194,11 @@ def power_and_cooling(build: Build) -> PowerAndCooling:
     if drawn is None:
         unknown = (f"The board power of {each.gpu.name} is unknown." for each in build.cards if not each.watts_each)
         steps = tuple(PowerFigure(key, title, None, unit, "", "") for key, title, unit in _TITLES)
-        return PowerAndCooling(steps, tuple(_connector_texts(build)), (*unknown, *_board_warnings(build)))
+        return PowerAndCooling(steps, tuple(_connector_texts(build)), (*unknown, *_installation_warnings(build)))
     steps = tuple(_power_steps(build, drawn))
-    return PowerAndCooling(steps, tuple(_connector_texts(build)), (*_circuit_warnings(build), *_board_warnings(build)))
+    return PowerAndCooling(
+        steps, tuple(_connector_texts(build)), (*_circuit_warnings(build), *_installation_warnings(build))
+    )
 
 
 def machine_figures(system: System, circuit: Circuit) -> tuple[PowerFigure, ...]:
@@ -267,7 +269,7 @@ def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
     load, share = wall_draw + host, efficiency(build, wall_draw)
     wall = load / share
     spikes, supply = (
-        (None, None) if _baseboard_card_names(build) else (spikes_watts(wall_draw, host), supply_watts(wall_draw, host))
+        (None, None) if _slotless_card_names(build) else (spikes_watts(wall_draw, host), supply_watts(wall_draw, host))
     )
     tripled = f"3 × {wall_draw:,.0f} + {host:,.0f} (host)"
     largest = f"max({load:,.0f}, {spikes:,.0f} ÷ 2), rounded up to {_SUPPLY_STEP_WATTS} W" if spikes else ""
@@ -343,11 +345,12 @@ def _fitting_limit_watts(build: Build) -> float | None:
     return float(int(each)) if each >= most * _MIN_LIMIT_SHARE else None
 
 
-def _board_warnings(build: Build) -> Iterator[str]:
+def _installation_warnings(build: Build) -> Iterator[str]:
+    """Yield warnings on cards with too many slots for an ATX mainboard, without a slot, and without fans."""
     slots = _total_slots(build)
     if slots is not None and slots > _BOARD_SLOTS:
         yield f"The cards occupy {slots} slots, but an ATX board has {_BOARD_SLOTS}: use risers or narrower cards."
-    if modules := _baseboard_card_names(build):
+    if modules := _slotless_card_names(build):
         host = f"The host's {build.host_watts:,.0f} W is for a PC; a server draws more"
         yield f"{' and '.join(modules)}: not a slot card; sold with a baseboard or system. {host}."
     passive = [each.gpu.name for each in build.cards if each.gpu.segment == "datacenter" and _slot_count(each.gpu)]
@@ -355,6 +358,6 @@ def _board_warnings(build: Build) -> Iterator[str]:
         yield f"{' and '.join(passive)}: most data-center cards have no fans and need a server's airflow."
 
 
-def _baseboard_card_names(build: Build) -> list[str]:
+def _slotless_card_names(build: Build) -> list[str]:
     """Return the names of accelerators that are not slot cards: modules on a baseboard, laptop parts, chips."""
     return [each.gpu.name for each in build.cards if _slot_count(each.gpu) is None]

@@ -23,7 +23,7 @@ from planner.memory.parallel.placing import (
     CardGroup,
     LoadedCards,
     card_class_of,
-    is_spread,
+    is_distributed,
     least_shards,
     place_workload,
     sharing_notes,
@@ -291,7 +291,7 @@ def fullest_timeline(
 
     `workload` has its defaults filled in. Some programs' defaults depend on `card_class`.
     """
-    if not is_spread(workload):
+    if not is_distributed(workload):
         return memory_of(architecture, workload).timeline(architecture, workload, card_class)
     from planner.memory.parallel.ranks import timelines_by_stage  # most commands are about one card
 

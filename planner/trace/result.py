@@ -29,8 +29,11 @@ class Timeline(Spec):
     spans: tuple[RecordedPhase, ...]
 
 
-class LiveGroup(Spec):
-    """Allocations with the same origin that are alive at the peak: `count` allocations with a total size of `bytes`."""
+class LiveAllocationGroup(Spec):
+    """Allocations alive at the peak that have category, module, operator, line and shape in common.
+
+    There are `count` of them, with a total size of `bytes`. The smallest groups are merged by category.
+    """
 
     bytes: int
     count: int
@@ -51,7 +54,7 @@ class PeakMoment(Spec):
     operator: str
     module: str
     line: str
-    alive: tuple[LiveGroup, ...]
+    alive: tuple[LiveAllocationGroup, ...]
 
 
 class ModuleShare(Spec):

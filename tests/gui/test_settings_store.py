@@ -60,8 +60,8 @@ def test_a_folder_in_place_of_the_file_does_not_fail(file: Path, caplog):
 def test_recent_plans_are_unique_newest_first_and_few(file: Path):
     store = SettingsStore(file)
     for number in range(12):
-        store.add_recent(Path(f"/plans/{number}.json"))
-    store.add_recent(Path("/plans/9.json"))
+        store.add_recent_plan(Path(f"/plans/{number}.json"))
+    store.add_recent_plan(Path("/plans/9.json"))
     store.flush()
     assert store.current.recent[:3] == tuple(str(Path(f"/plans/{number}.json")) for number in (9, 11, 10))
     assert len(store.current.recent) == 8

@@ -5,7 +5,7 @@ from recordings import Recorder, any_recordings, two_steps
 
 from planner.trace.analysis.live_memory import live_memory, module_shares, peak_moment
 from planner.trace.recording import ModuleInfo, TraceRecording
-from planner.trace.result import LiveGroup, PeakMoment
+from planner.trace.result import LiveAllocationGroup, PeakMoment
 
 MIB = 1 << 20
 
@@ -23,7 +23,7 @@ def test_the_peak_is_at_the_expected_allocation():
 
 def test_live_allocations_are_grouped_and_sorted_by_size():
     alive = peak_of(two_steps(MIB)).alive
-    assert alive[0] == LiveGroup(
+    assert alive[0] == LiveAllocationGroup(
         bytes=2 * MIB,
         count=2,
         category="optimizer_states",

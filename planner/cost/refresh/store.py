@@ -58,7 +58,7 @@ _Content = TypeVar("_Content", bound=Spec)
 
 
 class PriceChoice(Spec):
-    """Whether the user chose the bundled prices instead of the fetched prices."""
+    """The user's choice between the bundled and the fetched prices, as stored in the price folder."""
 
     use_bundled: bool = False
 

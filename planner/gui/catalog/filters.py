@@ -32,11 +32,12 @@ _RENT_STOPS: Final = (
 
 @dataclass(frozen=True, eq=False)
 class RecordKind:
-    """Kind of catalog record, card or system: its columns, its query schema with facets, and its range filters.
+    """Kind of catalog record, card or system: its columns, and its query schema with facets.
 
-    `record_of` returns the record in a table row. `first` lists the facets above the ranges. `scales` has slider stops
-    for columns without values at first; `like` maps a column to another column with the same stops. `value_words`
-    replaces facet values by display names. `prefix` starts the keys in the settings.
+    `ranges` lists the columns with range sliders. `record_of` returns the record in a table row. `first` lists the
+    facets above the ranges. `scales` has slider stops for columns without values at first; `like` maps a column to
+    another column with the same stops. `value_words` replaces facet values by display names. `prefix` starts the keys
+    in the settings.
     """
 
     noun: str
@@ -113,7 +114,7 @@ class ValueRange(Spec):
 
 
 class RecordFilter(Spec):
-    """Filter of catalog records: a query, bounds by column, and three switches that hide records.
+    """Conditions that a catalog record must meet to be shown: a query, bounds by column, and three switches.
 
     `only_fitting` hides records on which the plan does not fit, `confirmed` records whose figures are not confirmed
     by a second document, `released` announced records whose figures may still change.
@@ -194,7 +195,7 @@ class RecordFilter(Spec):
 
 
 class CatalogFilter(RecordFilter):
-    """Filter for accelerators."""
+    """Conditions that an accelerator must meet to be shown in the catalog."""
 
     kind = CARDS
     query: GpuQuery = GpuQuery()

@@ -131,12 +131,12 @@ class GpuPage(Page):
         """Explain why FPGAs and other accelerators that the search `text` names are not in the catalog."""
         return describe_other_hardware(text)
 
-    def plain_rows(self) -> list[GpuRow]:
-        """Return the cards without verdicts."""
+    def rows_without_verdicts(self) -> list[GpuRow]:
+        """Return a table row for every card; the rows have no verdicts of the plan."""
         return [GpuRow(gpu) for gpu in self.workspace.catalog.hardware.gpus]
 
-    def judged_rows(self) -> list[GpuRow]:
-        """Return the cards with verdicts, prices and job costs; cards in this machine are marked."""
+    def rows_with_verdicts(self) -> list[GpuRow]:
+        """Return a table row for every card, with verdict, prices and job costs; cards in this machine are marked."""
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
         software = () if known.prices is None else catalog.software  # loaded with the prices by the background thread
         rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software)

@@ -67,7 +67,7 @@ class Page(QWidget):
         self._filter = self.everything
         self._latest = ""
         self._hardware = workspace.catalog.hardware
-        rows = self.plain_rows()
+        rows = self.rows_without_verdicts()
         self._names = self._name_index(rows)
         self.facets = FacetPanel(theme, workspace.settings, self.everything, rows)
         self.chips = ChipRow(theme)
@@ -100,12 +100,12 @@ class Page(QWidget):
             narrowed.connect(self.narrow)
         lookups.results_arrived.connect(self._on_lookup_results)
 
-    def plain_rows(self) -> Sequence[Any]:
-        """Return the records of the catalog without verdicts."""
+    def rows_without_verdicts(self) -> Sequence[Any]:
+        """Return a table row for every record of the catalog; the rows have no verdicts of the plan."""
         raise NotImplementedError
 
-    def judged_rows(self) -> Sequence[Any]:
-        """Return the records of the catalog with the plan's verdicts."""
+    def rows_with_verdicts(self) -> Sequence[Any]:
+        """Return a table row for every record of the catalog; each row has the plan's verdict on its record."""
         raise NotImplementedError
 
     def describe(self, record: Any) -> RecordSummary:  # noqa: ANN401  # each page has records of its own
@@ -215,7 +215,7 @@ class Page(QWidget):
 
     def judge(self) -> None:
         """Update every record's verdict for the plan."""
-        self.model.set_records(self.judged_rows())
+        self.model.set_records(self.rows_with_verdicts())
         self.show_rows()
         self.count_facets()
 
@@ -223,7 +223,7 @@ class Page(QWidget):
         """Update the records for the plan; a card or system that is new in the plan is selected."""
         if self._hardware is not self.workspace.catalog.hardware:
             self._hardware = self.workspace.catalog.hardware
-            rows = self.plain_rows()
+            rows = self.rows_without_verdicts()
             self._names = self._name_index(rows)
             self.facets.add_rows(rows)
         self.judge()

@@ -39,7 +39,7 @@ SYSTEMS: Final = RecordKind(
 
 
 class SystemFilter(RecordFilter):
-    """Filter for systems."""
+    """Conditions that a system must meet to be shown in the catalog."""
 
     kind = SYSTEMS
     query: SystemQuery = SystemQuery()
@@ -60,7 +60,7 @@ class SystemPage(Page):
 
     def __init__(self, workspace: Workspace, theme: Theme, lookups: Lookups) -> None:
         super().__init__(workspace, theme, lookups, SYSTEM_COLUMNS, default_layout(SYSTEM_COLUMNS, sort_key="name"))
-        self.model.set_records(self.plain_rows())
+        self.model.set_records(self.rows_without_verdicts())
         self.restore(_PANE_WIDTHS)
 
     def describe(self, record: SystemRow) -> RecordSummary:
@@ -92,12 +92,12 @@ class SystemPage(Page):
         """Return the shown systems as flat rows with sources."""
         return [system_fields(row) for row in self.model.records]
 
-    def plain_rows(self) -> tuple[SystemRow, ...]:
-        """Return the systems without verdicts."""
+    def rows_without_verdicts(self) -> tuple[SystemRow, ...]:
+        """Return a table row for every system; the rows have no verdicts of the plan."""
         return system_rows(self.workspace.catalog.hardware)
 
-    def judged_rows(self) -> tuple[SystemRow, ...]:
-        """Return the systems with verdicts and rents."""
+    def rows_with_verdicts(self) -> tuple[SystemRow, ...]:
+        """Return a table row for every system, with the plan's verdict and the system's rents."""
         plan, catalog, rents = self.workspace.plan, self.workspace.catalog, self.lookups.rents
         software = () if rents is None else catalog.software  # loaded with the prices by the background thread
         return system_rows(catalog.hardware, fits_by_system(plan, catalog), software, rents)

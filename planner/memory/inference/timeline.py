@@ -16,7 +16,10 @@ from planner.models.images import embeds_images, image_elements, image_patches, 
 from planner.workload.workload import Inference
 
 _TOWER_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
-_HELD_SOURCE = "transformers 5.23 LlavaModel.forward and similar models: references to image_features and inputs_embeds"
+_HELD_SOURCE = (
+    "transformers 5.23: LlavaModel.forward and similar methods keep references to image_features and inputs_embeds "
+    "while they run"
+)
 
 
 class VisionTerms(NamedTuple):

@@ -27,12 +27,12 @@ _USED_COLUMNS: Final = ("used_gpu_memory [MiB]", "used_memory [MiB]")
 
 def read_nvidia_smi(text: LogText) -> Iterator[LoggedAmount]:
     """Yield used and total memory of each card, and the memory of each process on it."""
-    yield from _table_amounts(text)
+    yield from _default_table_amounts(text)
     yield from _csv_amounts(text)
 
 
-def _table_amounts(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the amounts in nvidia-smi's default table."""
+def _default_table_amounts(text: LogText) -> Iterator[LoggedAmount]:
+    """Yield memory figures from nvidia-smi's default table: used and total per card, and used per process."""
     processes: list[tuple[str, str, int, LogLine]] = []
     for line in text.lines_with(*MARKS[:2]):
         usage, process = _USAGE.search(line.text), _PROCESS.search(line.text)
@@ -75,7 +75,7 @@ def _process_amounts(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[
 
 
 def _csv_amounts(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the amounts in the CSV lists of `--query-gpu` and `--query-compute-apps`."""
+    """Yield memory figures from the CSV lists of cards (`--query-gpu`) and processes (`--query-compute-apps`)."""
     for head in text.lines_with(*MARKS[2:]):
         columns = [cell.strip() for cell in head.text.split(",")]
         rows = [(row, [cell.strip() for cell in row.text.split(",")]) for row in text.after(head, _MOST_ROWS)]

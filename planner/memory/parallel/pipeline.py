@@ -23,13 +23,13 @@ class Stage(NamedTuple):
 
 @lru_cache(maxsize=256)
 def stages_of(
-    architecture: Architecture, counts: tuple[int, ...], interleave: int = 1, *, in_file: bool = False
+    architecture: Architecture, counts: tuple[int, ...], interleave: int = 1, *, formats_by_layer: bool = False
 ) -> tuple[Stage, ...]:
     """Return pipeline stages with `counts` layers each; the first has the embedding, the last the head.
 
     A head that is tied to the embedding is a separate matrix where both are on different stages. With `interleave`
-    each stage holds that many groups of consecutive layers. Equal stages are the same object, unless the formats of
-    their tensors depend on their place `in_file`.
+    each stage holds that many groups of consecutive layers. Equal stages are the same object, unless with
+    `formats_by_layer` the formats of their tensors depend on the index of the layer in the whole network.
 
     **Source**: Megatron-LM: the first and the last stage hold a copy of a shared embedding each.
     """
@@ -37,35 +37,35 @@ def stages_of(
         return (Stage(architecture, 0, counts[0]),)
     ends = list(accumulate(counts))
     starts = [0, *ends[:-1]]
-    held = [frozenset(range(start, end)) for start, end in zip(starts, ends, strict=True)]
+    layer_indices = [frozenset(range(start, end)) for start, end in zip(starts, ends, strict=True)]
     if interleave > 1:
         size = sum(counts) // (len(counts) * interleave)
-        held = [
+        layer_indices = [
             frozenset(place + turn * size * len(counts) for turn in range(interleave) for place in range(at, at + size))
             for at in range(0, size * len(counts), size)
         ]
     equal_stages: dict[Architecture, Architecture] = {}
     stages = []
-    for place, layer_places in enumerate(held):
-        stage = _stage_architecture(architecture, held, place, in_file=in_file)
-        stages.append(Stage(equal_stages.setdefault(stage, stage), place, len(layer_places)))
+    for place, own_layers in enumerate(layer_indices):
+        stage = _stage_architecture(architecture, layer_indices, place, formats_by_layer=formats_by_layer)
+        stages.append(Stage(equal_stages.setdefault(stage, stage), place, len(own_layers)))
     return tuple(stages)
 
 
 def _stage_architecture(
-    architecture: Architecture, layer_places: list[frozenset[int]], place: int, *, in_file: bool
+    architecture: Architecture, layer_indices: list[frozenset[int]], place: int, *, formats_by_layer: bool
 ) -> Architecture:
-    """Return the part of the network on the stage at `place`, which has the layers in `layer_places[place]`."""
-    is_first, is_last = place == 0, place == len(layer_places) - 1
+    """Return the part of the network on the stage at `place`; `layer_indices` are those of each stage's layers."""
+    is_first, is_last = place == 0, place == len(layer_indices) - 1
     main = architecture.main
-    groups = _layer_groups_at(main.groups, layer_places[place])
+    groups = _layer_groups_at(main.groups, layer_indices[place])
     stack = main.evolve(
         groups=groups,
         before=main.before if is_first else (),
         after=main.after if is_last else (),
         embedding_dropout=main.embedding_dropout if is_first else 0.0,
-        first_place=min(layer_places[place]) if in_file else 0,
-        whole_depth=main.layer_count if in_file else None,
+        first_place=min(layer_indices[place]) if formats_by_layer else 0,
+        whole_depth=main.layer_count if formats_by_layer else None,
     )
     head = (*_untied_head_tensors(architecture), *architecture.head) if is_last else ()
     stage = architecture.evolve(
@@ -78,12 +78,12 @@ def _stage_architecture(
     return stage.evolve(stored=_stage_stored_tensors(architecture, stage))
 
 
-def _layer_groups_at(groups: tuple[LayerGroup, ...], layer_places: frozenset[int]) -> tuple[LayerGroup, ...]:
-    """Return the layers at the indices `layer_places`, renumbered from 0."""
-    numbers = {place: number for number, place in enumerate(sorted(layer_places))}
+def _layer_groups_at(groups: tuple[LayerGroup, ...], layer_indices: frozenset[int]) -> tuple[LayerGroup, ...]:
+    """Return the layers at `layer_indices`, renumbered from 0."""
+    numbers = {place: number for number, place in enumerate(sorted(layer_indices))}
     kept_groups = []
     for group in groups:
-        places = tuple(numbers[place] for place in group.places or range(group.count) if place in layer_places)
+        places = tuple(numbers[place] for place in group.places or range(group.count) if place in layer_indices)
         if places:
             kept_groups.append(_group_at_places(group, places))
     return tuple(kept_groups)

@@ -53,7 +53,7 @@ def place_workload(
 
     Pipeline stages are assigned to the cards in order.
     """
-    if not is_spread(workload):
+    if not is_distributed(workload):
         for own in cards:
             timeline = program.timeline(architecture, workload, card_class_of(program, own.gpu))
             yield LoadedCards(own, timeline, 0, architecture.depth)
@@ -77,10 +77,10 @@ def place_workload(
             yield LoadedCards(own, timeline, stage, rank.stage.layers, extra)
 
 
-def is_spread(workload: Training | Inference) -> bool:
-    """Return whether several cards share the workload, or exchange gradients as replicas.
+def is_distributed(workload: Training | Inference) -> bool:
+    """Return whether memory is computed for each rank: cards share the workload, or exchange gradients as replicas.
 
-    Some programs keep their own optimizer states and count as spread even on one card.
+    Software that can share optimizer states among replicas counts as distributed even on one card.
     """
     parallel = workload.parallel
     if not isinstance(workload, Training):
@@ -127,7 +127,7 @@ def sharing_notes(
 ) -> Iterator[str]:
     """Yield notes on the assumptions about how several cards share the workload."""
     parallel = workload.parallel
-    if isinstance(workload, Training) and is_spread(workload):
+    if isinstance(workload, Training) and is_distributed(workload):
         yield from _sharding_note(workload)
     if len(cards) > 1 and parallel.pipeline > 1 and not parallel.pipeline_layers:
         yield program.split_note

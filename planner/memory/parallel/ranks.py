@@ -95,7 +95,7 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
     share = tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
     own = per_card_workload(workload, sharding_strategy_of(workload) if isinstance(workload, Training) else REPLICAS)
     layers = counts or layers_of_stages(architecture, workload, program)
-    stages = stages_of(share, layers, parallel.interleave, in_file=program.place_decides_formats)
+    stages = stages_of(share, layers, parallel.interleave, formats_by_layer=program.place_decides_formats)
     cards = (parallel.data or 1) * parallel.tensor * parallel.context
     micro_batches = workload.gradient_accumulation if isinstance(workload, Training) else 1
     return [Rank(stage, own, micro_batches_in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]

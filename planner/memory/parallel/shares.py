@@ -19,11 +19,11 @@ AnyTerm = Term | DeferredTerm
 
 
 class ShardedCounts(NamedTuple):
-    """Parameter counts of a network sharded by rows over several cards.
+    """Parameter counts of a network whose tensors are divided by rows (their first dimension) over several cards.
 
-    `share` are the parameters of one card, `layer` those of the largest layer and `edges` those outside the layers,
-    both with rows padded to whole shares; `own_layer` and `own_edges` are the same without padding; `layers` is the
-    number of layers.
+    `share` are the parameters of one card, `layer` those of the largest layer and `edges` those outside the layers; the
+    rows of each tensor are rounded up to a multiple of the number of cards. `own_layer` and `own_edges` are those of
+    the largest layer and outside the layers without this rounding; `layers` is the number of layers.
     """
 
     total: int
@@ -59,7 +59,7 @@ def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) 
 
 
 def _share_and_padded_elements(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[int, int]:
-    """Return the elements of one card's shares of `tensors`, and of all cards' shares with padding."""
+    """Return the elements of one card's shares of `tensors`, and of all cards' shares, both with rows rounded up."""
     own = whole = 0
     for tensor in tensors:
         if tensor.role == "expert":
@@ -72,7 +72,7 @@ def _share_and_padded_elements(tensors: Iterable[Tensor], shards: int, expert_sh
 
 
 def _share_elements(shape: tuple[int, ...], cards: int) -> int:
-    """Return the elements of one card's share of a tensor, with the first dimension rounded up."""
+    """Return the elements of one card's share of a tensor, its rows (first dimension) rounded up to a multiple."""
     if not shape:
         return 1
     size = ceil_div(shape[0], cards)
@@ -116,7 +116,7 @@ def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -
     """Return one card's share of the term `whole`, `own` bytes, with its formula written out."""
     written = whole.write() if isinstance(whole, DeferredTerm) else whole
     ends = _split_bytes(own, [part.bytes for part in written.parts])
-    number, meaning = float(cards), "cards that share the term, with rows rounded up"
+    number, meaning = float(cards), "cards that share this memory, with each tensor's rows rounded up to a multiple"
     if own > _ROUNDED * written.bytes / cards:
         number, meaning = (
             round(written.bytes / own, 4),

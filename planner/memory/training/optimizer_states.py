@@ -196,38 +196,42 @@ _UNITS: Final[dict[StateUnit, Callable[[Tensor, int], int]]] = {
 """Functions that return how many units (elements, scales, squares, …) the state of a tensor has."""
 
 
-def _total_symbol(
+_SymbolBuilder = Callable[[Trained, int], Symbol]
+"""Function that returns a formula symbol for trained tensors and their bytes per element."""
+
+
+def _total_symbol_builder(
     letter: str, meaning: str, unit: StateUnit = "element", is_selected: Callable[[Tensor], bool] = lambda _: True
-) -> Callable[[Trained, int], Symbol]:
-    """Return a function that builds the symbol for the total units of all trained tensors with `is_selected`."""
+) -> _SymbolBuilder:
+    """Return a builder of the symbol `letter` for a total number of units of the trained tensors with `is_selected`."""
     return lambda trained, size: model_symbol(
         letter, sum(number * _UNITS[unit](tensor, size) for tensor, number in trained if is_selected(tensor)), meaning
     )
 
 
-_SYMBOLS: Final[dict[StateQuantity, Callable[[Trained, int], Symbol]]] = {
-    "parameters": _total_symbol("P", "trained parameters"),
+_SYMBOLS: Final[dict[StateQuantity, _SymbolBuilder]] = {
+    "parameters": _total_symbol_builder("P", "trained parameters"),
     "width": lambda _, size: format_symbol("w", size, "bytes per element of the states, as in the parameters"),
-    "quantised": _total_symbol(
+    "quantised": _total_symbol_builder(
         "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", is_selected=_has_8_bit_state
     ),
     "scale-block": lambda _trained, _: library_symbol("B", _BLOCK, "number of elements that share one fp32 scale"),
-    "inner-matrices": _total_symbol(
+    "inner-matrices": _total_symbol_builder(
         "M", "parameters of matrices updated by this optimizer", is_selected=is_inner_matrix
     ),
-    "projectors": _total_symbol(
+    "projectors": _total_symbol_builder(
         "p", "elements of projection matrices, square ones where w is 4", "projector", is_inner_matrix
     ),
-    "projected": _total_symbol(
+    "projected": _total_symbol_builder(
         "m", f"elements of gradients projected to rank {GALORE_RANK} at most", "projected", is_inner_matrix
     ),
-    "rows-and-columns": _total_symbol(
+    "rows-and-columns": _total_symbol_builder(
         "S", "rows plus columns, summed over all trained matrices", "row-or-column", _is_matrix
     ),
-    "vectors": _total_symbol("v", "elements of all trained vectors", is_selected=_is_vector),
-    "matrix-count": _total_symbol("G_m", "trained matrices", "tensor", _is_matrix),
-    "vector-count": _total_symbol("G_v", "trained vectors", "tensor", _is_vector),
-    "squares": _total_symbol("D", "Σ d² of the sides that have a preconditioner", "square"),
-    "triangles": _total_symbol("D", "Σ d × (d + 1) of the sides of all blocks", "triangle"),
+    "vectors": _total_symbol_builder("v", "elements of all trained vectors", is_selected=_is_vector),
+    "matrix-count": _total_symbol_builder("G_m", "trained matrices", "tensor", _is_matrix),
+    "vector-count": _total_symbol_builder("G_v", "trained vectors", "tensor", _is_vector),
+    "squares": _total_symbol_builder("D", "Σ d² of the sides that have a preconditioner", "square"),
+    "triangles": _total_symbol_builder("D", "Σ d × (d + 1) of the sides of all blocks", "triangle"),
 }
 """Functions that build the symbols in formulas of optimizer states."""

@@ -23,7 +23,10 @@ class LossEstimator(Protocol):
 
 
 class AutocastCopies(NamedTuple):
-    """Memory of autocast's weight copies at four moments: end of forward, loss, last layer, first layer."""
+    """Memory of autocast's weight copies at four moments of a training step.
+
+    The moments are: the end of the forward pass, the loss, and the backward pass in the last and in the first layer.
+    """
 
     forward: tuple[Term, ...]
     loss: tuple[Term, ...]
@@ -32,9 +35,10 @@ class AutocastCopies(NamedTuple):
 
 
 class GradientCounts(NamedTuple):
-    """Number of parameters with gradients after the head, in the last layer, in the first layer, and at the end.
+    """Number of parameters that already have gradients at four moments of the backward pass.
 
-    `decoder` are those in the first layer of a decoder that has an encoder before it.
+    The moments are: after the output head, in the last layer, in the first layer, and at the end of the pass. `decoder`
+    is the number in the first layer of a decoder that has an encoder before it.
     """
 
     head: int

@@ -170,14 +170,17 @@ _BRIEF_ACTIVITY_QUANTILE: Final = 0.95
 
 
 class WorkPhase(NamedTuple):
-    """Current work phase: its start, and the start of a wait at its end, after which work may or may not continue."""
+    """Current period of a card, since `start`: work, which may include waits, or a rest.
+
+    `wait_start` is the start of a wait at the end of work, after which work may continue; None without such a wait.
+    """
 
     start: float
     wait_start: float | None = None
 
 
 def current_phase(utilization: TimeSeries) -> WorkPhase:
-    """Return the phase at the end of a utilization series.
+    """Return the period of work or rest in which a card is at the end of its utilization series.
 
     A phase begins with the first work, with a rest, or with the work after a rest. A rest is a wait of at least 30
     seconds that is longer than all other waits together. Brief activity on an idle card does not count as work.

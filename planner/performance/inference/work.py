@@ -81,8 +81,10 @@ class PassWork(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def work_of(architecture: Architecture, weights: str, number: int = -1, *, every_expert: bool = False) -> PassWork:
-    """Return the work of a pass over stack `number` of `architecture`, by default over the main stack.
+def work_of(
+    architecture: Architecture, weights: str, stack_index: int | None = None, *, every_expert: bool = False
+) -> PassWork:
+    """Return the work of a pass over one stack of layers: `architecture.stacks[stack_index]`, by default the main one.
 
     With `every_expert` all experts compute each token if the model's own code does so (Llama 4 in transformers).
 
@@ -93,7 +95,7 @@ def work_of(architecture: Architecture, weights: str, number: int = -1, *, every
 
     **Assumes** that embedding look-ups are negligible, and that norms and biases are read with the products.
     """
-    stack = architecture.stacks[number]
+    stack = architecture.main if stack_index is None else architecture.stacks[stack_index]
     head = _head_tensors(architecture) if stack is architecture.main else ()
     tensors = [(tensor, tensor.copies * group.count) for group in stack.groups for tensor in group.layer.tensors]
     dense = [(tensor, count) for tensor, count in tensors if tensor.role != "expert"]

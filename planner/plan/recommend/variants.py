@@ -17,7 +17,7 @@ from planner.workload.workload import Inference
 
 
 class PlanVariant(NamedTuple):
-    """A plan without cards; `sharing` is set if all cards share the model, though fewer might do.
+    """A plan without cards; `sharing` names how all cards share the model, if fewer cards might do.
 
     `changes` are the names of the changes to the plan.
     """
@@ -43,10 +43,12 @@ def possible_plans(plan: Plan, architecture: Architecture | None, counts: tuple[
 
 
 def plan_variants(plan: Plan, architecture: Architecture | None) -> tuple[PlanVariant, ...]:
-    """Return `plan` as its software would share it, then shared by all cards if that answers each request sooner.
+    """Return `plan` as it is, and a variant in which all cards together hold one copy of the model.
 
-    Copies of a model answer more requests; cards that split its matrices answer each request sooner. A run ends when
-    all requests are answered, so that only their number counts.
+    The variant, in which the cards split the model's matrices, exists only for a service on several cards whose sharing
+    is left to the software: more copies of a model answer more requests at once, but cards that split its matrices
+    answer each request sooner. A run ends when all its requests are answered, so that the time of a single request does
+    not matter.
     """
     usual = PlanVariant(plan)
     is_answering = isinstance(plan.workload, Inference) and plan.cost.job.kind != "run"
@@ -76,8 +78,8 @@ def apply_option(option: HardwareOption, plan: Plan, catalog: Catalog) -> Plan:
         SpecError: If the option belongs to another plan.
     """
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
-    plans = [spread for spread in possible_plans(plan, architecture, (option.count,)) if spread.count == option.count]
-    variants = [variant for spread in plans for variant in plan_variants(spread, architecture)]
+    plans = [sized for sized in possible_plans(plan, architecture, (option.count,)) if sized.count == option.count]
+    variants = [variant for sized in plans for variant in plan_variants(sized, architecture)]
     chosen = next((variant for variant in reversed(variants) if variant.sharing in ("", option.sharing)), None)
     candidates: Iterable[PlanVariant] = () if chosen is None else (chosen,)
     if chosen is not None and option.changes:

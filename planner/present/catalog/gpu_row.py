@@ -102,7 +102,7 @@ def gpu_row_without_plan(
 def gpu_rows_without_plan(
     gpus: Iterable[Gpu], hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
 ) -> tuple[GpuRow, ...]:
-    """Return a row for each of `gpus`, without verdicts."""
+    """Return a table row for each of `gpus`; the rows have no verdicts of a plan."""
     lacking = unsupported_formats(software)
     return tuple(
         GpuRow(

@@ -23,11 +23,19 @@ class ComparedFigure(NamedTuple):
     tooltip: str = ""
 
 
+TextAndValue = tuple[str, float | None]
+"""A figure as text and as the number by which entries are compared; None if it is not known."""
+TimeReader = Callable[[TimeResult, float], TextAndValue]
+"""Function that returns a figure from a time result and the duration in seconds of its step or request."""
+FigureReader = Callable[[Placement | None], ComparedFigure]
+"""Function that returns a figure of the plan on some cards; None as placement means that it is being computed."""
+
+
 class PlacementFigure(NamedTuple):
     """A figure of the plan on some cards: `of` reads it from a placement."""
 
     title: str
-    of: Callable[[Placement | None], ComparedFigure]
+    of: FigureReader
     lower_is_better: bool
 
 
@@ -51,10 +59,8 @@ def _needed_memory_figure(placement: Placement | None) -> ComparedFigure:
     return ComparedFigure(fmt.size(needed), float(needed), fmt.exact_bytes(needed))
 
 
-def _time_figure_reader(
-    read: Callable[[TimeResult, float], tuple[str, float | None]],
-) -> Callable[[Placement | None], ComparedFigure]:
-    """Return a reader of a time figure; `read` returns its text and value from a time result and its seconds."""
+def _time_figure_reader(read: TimeReader) -> FigureReader:
+    """Return a reader of the time figure that `read` takes from a plan's time result, if the plan can run."""
 
     def time_figure(placement: Placement | None) -> ComparedFigure:
         if placement is None or placement.evaluation is None:
@@ -69,12 +75,12 @@ def _time_figure_reader(
     return time_figure
 
 
-def _seconds_text_and_value(time: TimeResult, seconds: float) -> tuple[str, float]:
+def _seconds_text_and_value(time: TimeResult, seconds: float) -> TextAndValue:
     """Return the duration of a step or request as text and in seconds."""
     return f"{fmt.duration(seconds)} per {'step' if time.kind == 'step' else 'request'}", seconds
 
 
-def _pace_text_and_value(time: TimeResult, _seconds_text_and_value: float) -> tuple[str, float | None]:
+def _pace_text_and_value(time: TimeResult, _seconds: float) -> TextAndValue:
     """Return the pace in tokens or samples per second, as text and as a number."""
     tokens = time.tokens_per_second
     pace, unit = (tokens, "tokens/s") if tokens else (time.samples_per_second, "samples/s")
@@ -94,9 +100,7 @@ def infeasible_reason(evaluation: Evaluation) -> str:
     return no_fit_sentence() if memory.verdict == "does-not-fit" else _NOT_JUDGED
 
 
-def _cost_figure_reader(
-    read: Callable[[CostEstimate], ComparedFigure | None], unknown: str
-) -> Callable[[Placement | None], ComparedFigure]:
+def _cost_figure_reader(read: Callable[[CostEstimate], ComparedFigure | None], unknown: str) -> FigureReader:
     """Return a reader of a cost figure, which `read` takes from an estimate; `unknown` says why there is none."""
 
     def cost_figure(placement: Placement | None) -> ComparedFigure:

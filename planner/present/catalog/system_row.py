@@ -75,7 +75,7 @@ def system_rows(
 def system_rows_without_plan(
     systems: Iterable[System], hardware: HardwareCatalog, software: Iterable[SoftwareFact]
 ) -> tuple[SystemRow, ...]:
-    """Return a row for each of `systems`, without verdicts."""
+    """Return a table row for each of `systems`; the rows have no verdicts of a plan."""
     lacking = unsupported_formats(software)
     return tuple(
         SystemRow(system, gpu, lacks={} if gpu is None else lacking.get(software_target(gpu), {}))
@@ -176,11 +176,15 @@ TOTALS: Final = (BANDWIDTH, BF16, FP16)
 
 @dataclass(frozen=True, slots=True)
 class PerPowerFigure:
-    """A figure of a system per watt of its maximum power; `scaled` returns the numerator, in the unit `over`."""
+    """A figure of a system per watt of its maximum power.
+
+    `numerator` names what is divided by the power; `scaled` returns it in the unit `over`.
+    """
 
     key: str
     title: str
     unit: str
+    numerator: str
     over: str
     scaled: Callable[[System, Gpu | None], float | None]
     per_watts: float
@@ -194,7 +198,9 @@ class PerPowerFigure:
         """Return the figure's formula in numbers, or which input is missing."""
         over, watts = self.scaled(system, gpu), system.max_power_watts
         if over is None or watts is None:
-            return f"needs the {self.title.partition(' per ')[0]} and the power of the machine, one of which is unknown"
+            inputs = ((self.numerator, over), ("the power of the machine", watts))
+            unknown = [name for name, amount in inputs if amount is None]
+            return f"needs {' and '.join(unknown)}, which {'is' if len(unknown) == 1 else 'are'} unknown"
         return f"{fmt.quantity(over, self.over)} ÷ {fmt.power(watts)} of the whole machine"
 
 
@@ -208,7 +214,17 @@ def _bf16_tflops(system: System, gpu: Gpu | None) -> float | None:
 
 
 PER_POWER_FIGURES: Final = (
-    PerPowerFigure("memory_per_kw", "Memory per kW", "GiB/kW", "GiB", _memory_gib, _WATTS_PER_KW),
-    PerPowerFigure("bf16_per_watt", "BF16 dense per watt", "TFLOPS/W", "TFLOPS", _bf16_tflops, 1.0),
+    PerPowerFigure(
+        "memory_per_kw", "Memory per kW", "GiB/kW", "the memory of the accelerators", "GiB", _memory_gib, _WATTS_PER_KW
+    ),
+    PerPowerFigure(
+        "bf16_per_watt",
+        "BF16 dense per watt",
+        "TFLOPS/W",
+        "the dense BF16 rate of the accelerators",
+        "TFLOPS",
+        _bf16_tflops,
+        1.0,
+    ),
 )
 """Figures per watt of the whole system's maximum power, host and cooling included."""

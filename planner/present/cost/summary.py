@@ -157,15 +157,20 @@ def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
     if hybrid.always_on and best.owned in (0, most):
         return ""
     if best.owned == 0:
-        return f"Of the {fmt.plural(most, 'group')} needed at the peak, none is worth owning: rent them when needed."
+        every = f"{fmt.plural(most, 'group')} of cards needed at the peak"
+        return f"Of the {every}, none is worth owning: rent them when needed."
     if best.owned == most:
-        every = "The group needed at the peak is" if most == 1 else f"All {most} groups needed at the peak are"
+        every = (
+            "The group of cards needed at the peak is"
+            if most == 1
+            else f"All {most} groups of cards needed at the peak are"
+        )
         return f"{every} worth owning: no need to rent."
     rented, owned = hybrid.mixes[0].usd, hybrid.mixes[-1].usd
     when = "day and night" if hybrid.always_on else "when needed"
     return (
-        f"Best mix: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups needed at the peak, which do "
-        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the others {when}: "
+        f"Best mix: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups of cards needed at the peak, which "
+        f"handle {fmt.percent(best.owned_work_fraction)} of the work, and rent the others {when}: "
         f"{fmt.money(best.usd)} over {years_phrase(years)}, compared with {fmt.money(rented)} for renting all "
         f"{when} and {fmt.money(owned)} for owning all."
     )

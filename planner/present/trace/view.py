@@ -17,7 +17,15 @@ from planner.trace.analysis.summary import merge_differences
 from planner.trace.facts import CATEGORIES, Category, TraceDifference
 from planner.trace.recording import Environment
 from planner.trace.request import TraceRequest
-from planner.trace.result import LiveGroup, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
+from planner.trace.result import (
+    LiveAllocationGroup,
+    ModuleShare,
+    OutOfMemory,
+    PeakMoment,
+    Reservation,
+    Timeline,
+    TraceResult,
+)
 
 CATEGORY_TITLES: Final[dict[Category, str]] = {
     "parameters": "Parameters",
@@ -181,7 +189,7 @@ def _without_differences(view: MemoryView, differences: tuple[TraceDifference, .
     return view._replace(notes=tuple(note for note in view.notes if not note.startswith(starts)))
 
 
-def _alive_row(alive: LiveGroup, total: int) -> AliveRow:
+def _alive_row(alive: LiveAllocationGroup, total: int) -> AliveRow:
     share = alive.bytes / total
     return AliveRow(
         category=alive.category,

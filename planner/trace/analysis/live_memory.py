@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from planner.trace.facts import CATEGORIES
 from planner.trace.recording import NEVER_FREED, Allocations, RecordedPhase, TraceRecording
-from planner.trace.result import CategorySeries, LiveGroup, ModuleShare, PeakMoment
+from planner.trace.result import CategorySeries, LiveAllocationGroup, ModuleShare, PeakMoment
 
 
 class LiveMemory(NamedTuple):
@@ -152,7 +152,7 @@ def module_shares(recording: TraceRecording, time: int) -> tuple[ModuleShare, ..
     )
 
 
-def _live_groups(recording: TraceRecording, alive: Iterable[int]) -> tuple[LiveGroup, ...]:
+def _live_groups(recording: TraceRecording, alive: Iterable[int]) -> tuple[LiveAllocationGroup, ...]:
     """Return live allocations grouped by category and origin, the largest group first."""
     columns = recording.allocations
     keys = list(zip(columns.category, columns.module, columns.operator, columns.line, columns.shape, strict=True))
@@ -166,10 +166,10 @@ def _live_groups(recording: TraceRecording, alive: Iterable[int]) -> tuple[LiveG
     return (*groups, *_merged_groups(sizes, counts, rest))
 
 
-def _live_group(recording: TraceRecording, key: _GroupKey, size: int, count: int) -> LiveGroup:
+def _live_group(recording: TraceRecording, key: _GroupKey, size: int, count: int) -> LiveAllocationGroup:
     """Return the group of `count` allocations with a total of `size` bytes and the origin in `key`."""
     category, module, operator, line, shape = key
-    return LiveGroup(
+    return LiveAllocationGroup(
         bytes=size,
         count=count,
         category=CATEGORIES[category],
@@ -182,13 +182,13 @@ def _live_group(recording: TraceRecording, key: _GroupKey, size: int, count: int
 
 def _merged_groups(
     sizes: Counter[_GroupKey], counts: Counter[_GroupKey], rest: list[_GroupKey]
-) -> tuple[LiveGroup, ...]:
+) -> tuple[LiveAllocationGroup, ...]:
     """Return all groups of `rest` merged into one group per category, so that category totals stay right."""
     by_category: dict[int, list[_GroupKey]] = defaultdict(list)
     for key in rest:
         by_category[key[0]].append(key)
     return tuple(
-        LiveGroup(
+        LiveAllocationGroup(
             bytes=sum(sizes[key] for key in keys),
             count=sum(counts[key] for key in keys),
             category=CATEGORIES[category],

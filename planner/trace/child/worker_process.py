@@ -17,7 +17,7 @@ import psutil
 import planner
 from planner.trace.request import TraceRequest
 
-_MARK_VARIABLE: Final = "GPU_PLANNER_TRACE"
+_WORKER_ID_VARIABLE: Final = "GPU_PLANNER_TRACE"
 _KILL_TIMEOUT_SECONDS: Final = 10.0
 _KILL_INTERVAL_SECONDS: Final = 0.01
 _SITE_FOLDERS: Final = ("site-packages", "dist-packages")
@@ -43,14 +43,14 @@ class WorkerProcess:
 
     def __init__(self, request: TraceRequest, worker: str, arguments: tuple[float, ...]) -> None:
         # Processes that the child starts inherit this mark, by which `end` finds them.
-        self._mark = uuid.uuid4().hex
+        self._worker_id = uuid.uuid4().hex
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", worker, *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=_working_directory(request),
-            env=_environment_variables(self._mark),
+            env=_environment_variables(self._worker_id),
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
@@ -88,7 +88,7 @@ class WorkerProcess:
             self._kill_process_group()
         # A process started by another while that one is being killed is killed in the next round.
         deadline = monotonic() + _KILL_TIMEOUT_SECONDS
-        while (remaining := list(self._marked_processes())) and monotonic() < deadline:
+        while (remaining := list(self._worker_and_children())) and monotonic() < deadline:
             for process in remaining:
                 with suppress(psutil.Error):
                     process.kill()
@@ -105,11 +105,14 @@ class WorkerProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def _marked_processes(self) -> Iterator[psutil.Process]:
-        """Yield the running processes with this worker's mark in their environment."""
+    def _worker_and_children(self) -> Iterator[psutil.Process]:
+        """Yield the running processes that have this worker's id in their environment: itself, and what it started."""
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
-                if process.environ().get(_MARK_VARIABLE) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
+                if (
+                    process.environ().get(_WORKER_ID_VARIABLE) == self._worker_id
+                    and process.status() != psutil.STATUS_ZOMBIE
+                ):
                     yield process
 
 
@@ -123,11 +126,11 @@ def _working_directory(request: TraceRequest) -> str | None:
     return str(Path(request.target.place).parent) if request.target.kind == "file" else None
 
 
-def _environment_variables(mark: str) -> dict[str, str]:
-    """Return the worker's environment: no GPU, no downloads of models, no bytecode files."""
+def _environment_variables(worker_id: str) -> dict[str, str]:
+    """Return the worker's environment variables: no GPU, no model downloads, no bytecode, and its `worker_id`."""
     variables = {name: value for name, value in os.environ.items() if name not in _DROPPED_VARIABLES}
     import_root = Path(planner.__file__).parent.parent
     if import_root.name not in _SITE_FOLDERS:
         # Needed where GPU Planner runs from a folder without being installed.
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, (variables.get("PYTHONPATH"), str(import_root))))
-    return {**variables, **_SET_VARIABLES, _MARK_VARIABLE: mark}
+    return {**variables, **_SET_VARIABLES, _WORKER_ID_VARIABLE: worker_id}

@@ -191,8 +191,8 @@ class ConfigReader:
             self.fail(key, "must be a list of strings")
         return tuple(value) or None
 
-    def section(self, key: str, strip: str = "") -> "ConfigReader | None":
-        """Return a reader of the section `key` for the same workload; the prefix `strip` is removed from its keys.
+    def section(self, key: str, key_prefix: str = "") -> "ConfigReader | None":
+        """Return a reader of the section `key` for the same workload; its keys are read without `key_prefix`.
 
         Raises:
             RecipeError: If the value is not a section.
@@ -203,7 +203,7 @@ class ConfigReader:
         if not isinstance(value, Mapping):
             self.fail(key, "must be a section with keys")
         self._accounted.add(key)
-        section = {str(name).removeprefix(strip): item for name, item in value.items()}
+        section = {str(name).removeprefix(key_prefix): item for name, item in value.items()}
         return ConfigReader(section, self._source, f"{self._prefix}{key}.", self._builder)
 
     def set(self, key: str, name: str, value: object) -> None:

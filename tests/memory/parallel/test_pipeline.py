@@ -36,9 +36,9 @@ def test_a_tied_head_is_copied_to_the_last_stage():
 def test_equal_stages_are_one_object():
     stages = stages_of(llama(), (8, 8, 8, 8))
     assert stages[1].architecture is stages[2].architecture
-    in_file = stages_of(llama(), (8, 8, 8, 8), in_file=True)
-    assert in_file[1].architecture is not in_file[2].architecture
-    assert [stage.architecture.main.first_place for stage in in_file] == [0, 8, 16, 24]
+    stages = stages_of(llama(), (8, 8, 8, 8), formats_by_layer=True)
+    assert stages[1].architecture is not stages[2].architecture
+    assert [stage.architecture.main.first_place for stage in stages] == [0, 8, 16, 24]
 
 
 def test_stages_hold_the_layers_at_their_places():

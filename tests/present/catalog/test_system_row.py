@@ -83,7 +83,11 @@ def test_figures_per_watt_of_a_machine(by_id):
     assert rate.value(by_id["dgx-2"].system, by_id["dgx-2"].gpu) is None
     unknown = by_id["dgx-station-v100"]
     assert memory.value(unknown.system, None) is None
-    assert "needs the Memory" in memory.formula(unknown.system, None)
+    needed = "needs the memory of the accelerators and the power of the machine, which are unknown"
+    assert memory.formula(unknown.system, None) == needed
+    powerless = row.system.evolve(max_power_watts=None)
+    assert memory.formula(powerless, row.gpu) == "needs the power of the machine, which is unknown"
+    assert rate.formula(row.system, None) == "needs the dense BF16 rate of the accelerators, which is unknown"
 
 
 def test_a_verdict_has_the_free_memory_of_each_accelerator(catalog):

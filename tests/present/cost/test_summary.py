@@ -156,12 +156,12 @@ def test_owning_some_and_renting_the_rest(catalog):
     mixed = hybrid.evolve(best=hybrid.mixes[2])
     told = plain(hybrid_sentence(mixed, 5))
     most = len(hybrid.mixes) - 1
-    assert told.startswith(f"Best mix: own 2 of the {most} groups needed at the peak, which do ")
+    assert told.startswith(f"Best mix: own 2 of the {most} groups of cards needed at the peak, which handle ")
     assert told.endswith("for owning all.")
     assert "none is worth owning" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[0]), 5)
     assert f"All {most} groups" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[-1]), 5)
     single = hybrid.evolve(mixes=hybrid.mixes[:2], best=hybrid.mixes[1])
-    assert hybrid_sentence(single, 5).startswith("The group needed at the peak is worth owning")
+    assert hybrid_sentence(single, 5).startswith("The group of cards needed at the peak is worth owning")
     always = mixed.evolve(always_on=True)
     assert "rent the others day and night" in hybrid_sentence(always, 5)
     assert hybrid_sentence(always.evolve(best=hybrid.mixes[0]), 5) == ""

@@ -190,7 +190,7 @@ class TraceDialog(QDialog):
             self._show_error(error)
             return
         if request.target.kind == "file":
-            self._workspace.settings.add_traced(Path(request.target.place))
+            self._workspace.settings.add_recently_traced(Path(request.target.place))
         super().accept()
         self.wanted.emit(request)
 

@@ -37,8 +37,12 @@ class BlockSettings(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def saved_by_block(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> SavedPerToken:
-    """Return the bytes saved per token by a block; `reached` means that a gradient reaches its input.
+def saved_by_block(
+    layer: Layer, hidden: int, settings: BlockSettings, input_has_gradient: bool = True
+) -> SavedPerToken:
+    """Return the bytes saved per token by a block.
+
+    `input_has_gradient` is false for the first block if only adapters are trained.
 
     **Formula** (bf16-true, RMSNorm, grouped heads, gated, adapters on queries and values with dropout): norms
     2 · (4h + 4); queries, keys and values as wide as all heads 3 · 2q, the output 2q + 4a; the adapters' input 2h + h,
@@ -52,11 +56,11 @@ def saved_by_block(layer: Layer, hidden: int, settings: BlockSettings, reached: 
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return SavedPerToken()
-    mixed, between = _gradient_reaches(layer, settings, reached)
-    norms = _norms_saved_bytes(layer, hidden, settings, reached, between)
-    merged, beside = _merged_projection_bytes(mixer, hidden, settings, reached)
+    mixed, between = _gradient_reaches(layer, settings, input_has_gradient)
+    norms = _norms_saved_bytes(layer, hidden, settings, input_has_gradient, between)
+    merged, beside = _merged_projection_bytes(mixer, hidden, settings, input_has_gradient)
     written = _adapter_saved_bytes(
-        mixer.q_dim, "projection", settings, copied=_copies_attention_output(settings), reached=mixed
+        mixer.q_dim, "projection", settings, copied=_copies_attention_output(settings), input_has_gradient=mixed
     )
     kept, adapters = _feed_forward_saved_bytes(block, hidden, settings, between)
     return SavedPerToken(
@@ -67,18 +71,18 @@ def saved_by_block(layer: Layer, hidden: int, settings: BlockSettings, reached: 
     )
 
 
-def _gradient_reaches(layer: Layer, settings: BlockSettings, reached: bool) -> tuple[bool, bool]:
+def _gradient_reaches(layer: Layer, settings: BlockSettings, input_has_gradient: bool) -> tuple[bool, bool]:
     """Return whether a gradient passes through attention, and whether one reaches the feed-forward input."""
-    mixed = reached or settings.parts is None or settings.parts.merged_adapter_count > 0
-    return mixed, reached if layer.parallel else mixed or settings.adapts("projection")
+    mixed = input_has_gradient or settings.parts is None or settings.parts.merged_adapter_count > 0
+    return mixed, input_has_gradient if layer.parallel else mixed or settings.adapts("projection")
 
 
 def _norms_saved_bytes(
-    layer: Layer, hidden: int, settings: BlockSettings, reached: bool, reaches_feed_forward: bool
+    layer: Layer, hidden: int, settings: BlockSettings, input_has_gradient: bool, reaches_feed_forward: bool
 ) -> int:
     """Return the bytes per token saved by a block's norms that are trained or pass a gradient on."""
     each = litgpt_norm_bytes(layer.norm, hidden, settings)
-    if settings.parts is None or reached:
+    if settings.parts is None or input_has_gradient:
         shared = (layer.norm_count - 1) * settings.stream * hidden if layer.parallel and layer.norm.native else 0
         return layer.norm_count * each - shared
     return each * (layer.norm_count - 1) if reaches_feed_forward else 0
@@ -114,35 +118,46 @@ def _copies_attention_output(settings: BlockSettings) -> bool:
     return settings.computed < 4
 
 
-def _merged_projection_bytes(mixer: Attention, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
+class _ProjectionBytes(NamedTuple):
+    """Bytes per token saved by projections themselves, and by their adapters."""
+
+    own: int
+    adapters: int
+
+
+def _merged_projection_bytes(
+    mixer: Attention, hidden: int, settings: BlockSettings, input_has_gradient: bool
+) -> _ProjectionBytes:
     """Return the bytes per token saved by the merged query-key-value projection, and by its adapters."""
     size, parts = settings.computed, settings.parts
     if parts is None:
-        return size * hidden, 0
+        return _ProjectionBytes(size * hidden, 0)
     if not parts.merged_adapter_count:
-        return 0, 0
+        return _ProjectionBytes(0, 0)
     spread = merged_width(mixer, parts) if parts.merged_adapter_count < 3 else 0
-    mask = MASK * hidden if parts.dropout and reached else 0
-    return 0, size * (hidden + parts.merged_adapter_count * parts.rank + spread) + mask
+    mask = MASK * hidden if parts.dropout and input_has_gradient else 0
+    return _ProjectionBytes(0, size * (hidden + parts.merged_adapter_count * parts.rank + spread) + mask)
 
 
-def _feed_forward_saved_bytes(block: Mlp, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
+def _feed_forward_saved_bytes(
+    block: Mlp, hidden: int, settings: BlockSettings, input_has_gradient: bool
+) -> _ProjectionBytes:
     """Return the bytes per token saved by a feed-forward block, and by its adapters."""
     size, width = settings.computed, block.intermediate
     readers = 2 if block.gated else 1
     kept = size * width * (3 if block.gated else 1)
     if settings.parts is None:
         read = size * hidden * (readers if settings.autocast else 1)
-        return kept + read + size * width, 0
+        return _ProjectionBytes(kept + read + size * width, 0)
     if not settings.adapts("mlp"):
-        return kept if reached else 0, 0
-    each = _adapter_saved_bytes(hidden, "mlp", settings, reached=reached)
+        return _ProjectionBytes(kept if input_has_gradient else 0, 0)
+    each = _adapter_saved_bytes(hidden, "mlp", settings, input_has_gradient=input_has_gradient)
     shared = 0 if settings.parts.dropout or settings.autocast else (readers - 1) * size * hidden
-    return kept, readers * each - shared + _adapter_saved_bytes(width, "mlp", settings)
+    return _ProjectionBytes(kept, readers * each - shared + _adapter_saved_bytes(width, "mlp", settings))
 
 
 def _adapter_saved_bytes(
-    width: int, name: str, settings: BlockSettings, *, copied: bool = True, reached: bool = True
+    width: int, name: str, settings: BlockSettings, *, copied: bool = True, input_has_gradient: bool = True
 ) -> int:
     """Return the bytes per token that an adapter saves: its input, or dropout's result and mask, and A's output.
 
@@ -152,14 +167,24 @@ def _adapter_saved_bytes(
         return 0
     size, dropout = settings.computed, settings.parts is not None and settings.parts.dropout
     read = size * width if dropout or copied else 0
-    return read + (MASK * width if dropout and reached else 0) + size * settings.rank
+    return read + (MASK * width if dropout and input_has_gradient else 0) + size * settings.rank
+
+
+class BitsandbytesInputs(NamedTuple):
+    """Bytes per token of a block's inputs of quantized projections that bitsandbytes keeps.
+
+    `unshared` are those of the inputs that nothing else saves, `total` those of all.
+    """
+
+    unshared: int
+    total: int
 
 
 @lru_cache(maxsize=1024)
 def bitsandbytes_input_bytes(
-    layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True
-) -> tuple[int, int]:
-    """Return the bytes of quantized projections' inputs kept by bitsandbytes: not saved otherwise, and in total.
+    layer: Layer, hidden: int, settings: BlockSettings, input_has_gradient: bool = True
+) -> BitsandbytesInputs:
+    """Return the bytes per token of the inputs of a block's quantized projections that bitsandbytes keeps.
 
     **Formula**: h for each norm, i, and q for the copy of attention's output; nothing for inputs without a gradient.
 
@@ -168,30 +193,30 @@ def bitsandbytes_input_bytes(
     """
     mixer, block, parts = layer.mixer, layer.feed_forward, settings.parts
     if not settings.quantized or parts is None or not isinstance(mixer, Attention) or not isinstance(block, Mlp):
-        return 0, 0
-    mixed, between = _gradient_reaches(layer, settings, reached)
-    into = hidden * ((1 if reached else 0) + (layer.norm_count - 1 if between else 0))
+        return BitsandbytesInputs(0, 0)
+    mixed, between = _gradient_reaches(layer, settings, input_has_gradient)
+    into = hidden * ((1 if input_has_gradient else 0) + (layer.norm_count - 1 if between else 0))
     last = block.intermediate if between or settings.adapts("mlp") else 0
     written = mixer.q_dim if mixed else 0
     shared = 0 if _copies_attention_output(settings) else written
     if not parts.dropout:
         shared += written if settings.adapts("projection") and _copies_attention_output(settings) else 0
-        shared += hidden if parts.merged_adapter_count and reached else 0
+        shared += hidden if parts.merged_adapter_count and input_has_gradient else 0
         shared += last + (hidden if between else 0) if settings.adapts("mlp") else 0
     every = into + last + written
-    return settings.computed * (every - shared), settings.computed * every
+    return BitsandbytesInputs(settings.computed * (every - shared), settings.computed * every)
 
 
 @lru_cache(maxsize=1024)
-def graph_matrix_elements(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> int:
+def graph_matrix_elements(layer: Layer, hidden: int, settings: BlockSettings, input_has_gradient: bool = True) -> int:
     """Return the elements of a block's weights that the autograd graph holds because their inputs need gradients."""
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return 0
-    mixed, between = _gradient_reaches(layer, settings, reached)
+    mixed, between = _gradient_reaches(layer, settings, input_has_gradient)
     readers = 2 if block.gated else 1
     return (
-        (hidden * (mixer.q_dim + 2 * mixer.kv_dim) if reached else 0)
+        (hidden * (mixer.q_dim + 2 * mixer.kv_dim) if input_has_gradient else 0)
         + (hidden * mixer.q_dim if mixed else 0)
         + (readers * hidden * block.intermediate if between else 0)
         + (hidden * block.intermediate if between or settings.adapts("mlp") else 0)

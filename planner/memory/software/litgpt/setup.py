@@ -92,8 +92,8 @@ def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> 
     return elements, sum(scheme.tensor_bytes(shape) * count for shape, count in shapes)
 
 
-CHUNK: Final = 128
-"""Tokens per chunk of the cross entropy; with adapters, positions per chunk of the output head.
+_LOSS_CHUNK_SIZE: Final = 128
+"""Tokens per chunk of the cross entropy; with adapters, positions of each sequence per chunk of head and loss.
 
 **Source**: litgpt/finetune/lora.py, `model(input_ids, lm_head_chunk_size=128)`; finetune/full.py leaves the head whole.
 """
@@ -120,12 +120,12 @@ class StepOutputs(NamedTuple):
     @property
     def chunks(self) -> int:
         """Return the number of chunks in which the head computes the logits."""
-        return 1 if self.whole else ceil_div(self.tokens // self.sequences, CHUNK)
+        return 1 if self.whole else ceil_div(self.tokens // self.sequences, _LOSS_CHUNK_SIZE)
 
     @property
     def chunk_tokens(self) -> int:
         """Return the number of tokens per chunk of the cross entropy."""
-        return min(self.tokens, CHUNK * (1 if self.whole else self.sequences))
+        return min(self.tokens, _LOSS_CHUNK_SIZE * (1 if self.whole else self.sequences))
 
 
 def litgpt_loss_memory(outputs: StepOutputs) -> LossMemory:
@@ -374,8 +374,8 @@ def _quantized_input_terms(step: _LitGptStep) -> tuple[tuple[Term, ...], tuple[T
         for layer, reached, count in _block_layers(step)
     ]
     last = step.settings.computed * hidden
-    own = last + sum(alone * count for (alone, _), count in found)
-    every = last + sum(both * count for (_, both), count in found)
+    own = last + sum(inputs.unshared * count for inputs, count in found)
+    every = last + sum(inputs.total * count for inputs, count in found)
     return (
         (
             _held_inputs_term(

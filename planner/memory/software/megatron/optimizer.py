@@ -59,7 +59,7 @@ def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: OptimizerMemory) -
     )
 
 
-class DistributedOptimizer(ShardingStrategy):
+class MegatronOptimizer(ShardingStrategy):
     """Megatron-LM's optimizer, with states replicated, or sharded over replicas (distributed optimizer)."""
 
     name = "megatron"
@@ -91,4 +91,4 @@ class DistributedOptimizer(ShardingStrategy):
         return unsharded_timeline._replace(snapshots=megatron_snapshots(unsharded_timeline.snapshots, main))
 
 
-OPTIMIZER: Final = DistributedOptimizer()
+OPTIMIZER: Final = MegatronOptimizer()

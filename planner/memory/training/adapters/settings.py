@@ -1,4 +1,4 @@
-"""Settings of a layer's computation (formats, adapters, fused kernels), and the bytes saved for projections' inputs."""
+"""Settings of a layer's computation (formats, adapters, fused kernels), and the inputs kept for the backward pass."""
 
 from typing import Literal, NamedTuple
 
@@ -86,7 +86,7 @@ def adapter_settings(lora: Lora, formats: Formats) -> AdapterSettings:
 
 
 class SavedInput(NamedTuple):
-    """Bytes per element saved of one tensor that projections read: the tensor, its copies, and adapters' copies.
+    """Bytes per element kept for the backward pass of a tensor that projections read: tensor, copies, adapters' copies.
 
     `whole` are those of the tensor itself, without copies.
     """
@@ -97,17 +97,17 @@ class SavedInput(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the bytes per element saved for all projections that read the tensor."""
+        """Return the bytes per element kept for the backward pass of all projections that read the tensor."""
         return self.whole + self.copies + self.adapters
 
 
 def saved_input(
     settings: LayerSettings, readers: ReaderCounts, input_bytes: int, *, is_kept: bool = False, reached: bool = True
 ) -> SavedInput:
-    """Return the bytes per element that the projections `readers` save of an input of `input_bytes` per element.
+    """Return the bytes per element that `readers` keep for the backward pass of an input of `input_bytes` per element.
 
-    `is_kept` means that something else saves the tensor anyway, `reached` that it needs a gradient itself, without
-    which adapters' dropout saves no mask. Projections of LLM.int8 save their input, too.
+    `is_kept` means that another operation keeps the tensor anyway, `reached` that it needs a gradient itself, without
+    which adapters' dropout keeps no mask. Projections of LLM.int8 keep their input, too.
     """
     formats, adapters = settings.formats, settings.adapters
     own = input_bytes != formats.computed and formats.autocast
@@ -125,7 +125,7 @@ def saved_input(
 
 
 def norm_saved_bytes(norm: Norm, width: int, element_bytes: int, settings: LayerSettings, *, trained: bool) -> int:
-    """Return the bytes per token saved by a norm that a gradient passes through; `element_bytes` are of its input."""
+    """Return the bytes per token that a norm keeps for the backward pass; `element_bytes` are those of its input."""
     if settings.fused.norms and norm.kind == "rms":
         return element_bytes * width + STATISTIC
     if norm.native:
