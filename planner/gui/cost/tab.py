@@ -70,6 +70,7 @@ class CostTab(QuestionTab):
         super().__init__(workspace, theme, tasks)
         self._today = today
         self.cost = PlanCost(None)
+        self.faster_rental: FasterRental | None = None
         self.dialog: QDialog | None = None
         self.controls = CostControls(workspace, theme, _CONTROLS_WIDTH)
         self.answer = DecisionCard(theme)
@@ -103,6 +104,7 @@ class CostTab(QuestionTab):
         """Show the plan's cost; its uncertainty follows once the plan has not changed for a moment."""
         self._stop_background_work()
         self.drawn = False
+        self.faster_rental = None
         self.controls.refresh()
         self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
         estimate = self.cost.estimate
@@ -201,12 +203,13 @@ class CostTab(QuestionTab):
         estimate = self.cost.estimate
         if estimate is None or estimate.case is None:
             return
-        self.curve.draw()
-        stop = Event()
-        work = partial(simulate, estimate.case, cancelled=stop.is_set)
-        self.tasks.run(_DRAWS, work, self._take_draws, stop=stop.set)
         if self.workspace.plan.cost.buy.owned:
             self._look_for_faster_rental(estimate)
+        if self.curve.isVisibleTo(self):
+            self.curve.draw()
+            stop = Event()
+            work = partial(simulate, estimate.case, cancelled=stop.is_set)
+            self.tasks.run(_DRAWS, work, self._take_draws, stop=stop.set)
 
     def _look_for_faster_rental(self, estimate: CostEstimate) -> None:
         """Look in the background for a card to rent that is faster than the owned ones."""
@@ -218,7 +221,8 @@ class CostTab(QuestionTab):
         self.tasks.run(_FASTER, work, self._show_faster_rental, stop=stop.set)
 
     def _show_faster_rental(self, rental: "FasterRental | None") -> None:
-        if rental is not None and self.workspace.plan.cost.buy.owned:
+        self.faster_rental = rental
+        if rental is not None:
             card = self.workspace.catalog.hardware.gpu(rental.gpu).name
             self.answer.show_note(faster_rental_sentence(rental, card))
 
@@ -259,6 +263,8 @@ class CostTab(QuestionTab):
         if estimate is not None:
             hybrid = hybrid_of_plan(estimate, evaluation.plan.cost, plan_throughput(evaluation))
             fields |= {"cost": estimate.result, "demand": estimate.demand, "offers": estimate.rows, "hybrid": hybrid}
+        if evaluation.plan.cost.buy.owned:
+            fields["faster_rental"] = self.faster_rental
         return to_json(fields, indent=2).decode()
 
     def _picture(self) -> QPixmap:

@@ -62,7 +62,7 @@ class DecisionView(NamedTuple):
     break_even: str = ""
     price_dates: str = ""
     price_age: Age = "undated"
-    """Age of the older of the rental price and the card price, which `price_dates` names."""
+    """Age of the oldest of the prices in `price_dates`."""
     details: tuple[str, ...] = ()
 
     @property
@@ -75,16 +75,8 @@ class DecisionView(NamedTuple):
         """Return the card and its details as lines of text."""
         rows = (f"{row.title}: renting {row.renting}, {self.buying_title.lower()} {row.buying}" for row in self.rows)
         changes = f"Changes if {fmt.listing(tuple(chip.text for chip in self.chips), 'or')}." if self.chips else ""
-        lines = (
-            self.headline,
-            self.subject,
-            self.confidence,
-            *rows,
-            changes,
-            self.break_even,
-            self.price_dates,
-            *self.details,
-        )
+        answer = (self.headline, self.subject, self.confidence)
+        lines = (*answer, *rows, changes, self.break_even, self.price_dates, *self.details)
         return "\n".join(filter(None, lines))
 
 
@@ -157,20 +149,18 @@ def _subject(result: CostResult, answer: Decision, card: str) -> str:
     rent, machines, cards = result.rent, result.machines, fmt.count_of(answer.count, card)
     assert rent is not None  # a decision compares with a rental
     renting = f"Rent {cards} at {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
-    servers = machines.owned if machines is not None else None
-    owning = (
-        f"{'use' if answer.owned else 'buy'} {cards}{f' in {servers:,} servers' if servers and servers > 1 else ''}"
-    )
+    verb = "use" if answer.owned else "buy"
     if answer.verdict == "too-close":
-        return f"{renting}, or {'use' if answer.owned else 'buy'} {'them' if answer.count > 1 else 'it'}"
-    return renting if answer.verdict == "rent" else fmt.capitalized(owning)
+        return f"{renting}, or {verb} {'them' if answer.count > 1 else 'it'}"
+    servers = (machines.owned if machines is not None else None) or 1
+    where = f" in {servers:,} servers" if servers > 1 else ""
+    return renting if answer.verdict == "rent" else f"{fmt.capitalized(verb)} {cards}{where}"
 
 
 def _difference_text(answer: Decision) -> str:
     """Return by how much the two sides differ over the horizon: `, which saves $71,432 over 5 years`."""
-    verb = "differ by" if answer.verdict == "too-close" else "saves"
-    subject = ": they" if answer.verdict == "too-close" else ", which"
-    return f"{subject} {verb} {fmt.money(answer.saves_usd)} over {years_phrase(answer.horizon_years)}"
+    clause = ": they differ by" if answer.verdict == "too-close" else ", which saves"
+    return f"{clause} {fmt.money(answer.saves_usd)} over {years_phrase(answer.horizon_years)}"
 
 
 def _origins(estimate: CostEstimate) -> tuple[str, str]:

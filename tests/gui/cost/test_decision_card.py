@@ -1,5 +1,7 @@
 """The decision card: the verdict with its figures, changes to try, and plans without a decision."""
 
+import json
+
 from PySide6.QtWidgets import QLabel
 
 from planner.cost.job import DailyHours, Run
@@ -72,6 +74,7 @@ def test_cards_of_ones_own_cost_their_electricity(tab: CostTab, qtbot):
     assert view.buying_title == "Your own"
     assert view.headline.startswith(f"${own.usd_per_period:.2f} · ")
     qtbot.waitUntil(lambda: any("Faster: renting" in text for text in shown_texts(tab)), timeout=20_000)
+    assert json.loads(tab._json())["faster_rental"]["hours"] < tab.cost.estimate.demand.busy_hours
 
 
 def test_a_card_without_offers_is_priced_as_bought(tab: CostTab):
