@@ -171,10 +171,9 @@ def _links_setting(plan: Plan) -> TimeSetting:
     return TimeSetting(link=plan.timing.link, cards_per_node=plan.timing.cards_per_node)
 
 
-def _chosen_sharing(shared: SharedFit) -> ChosenSharing | None:
+def _chosen_sharing(shared: SharedFit) -> ChosenSharing:
     replicas = shared.replicas
-    if replicas is None:
-        return None
+    assert replicas is not None  # a choice is between replicas and other ways
     return ChosenSharing(
         scheme="" if shared.scheme is None else shared.scheme.name,
         as_replicas=ReplicaVerdict(

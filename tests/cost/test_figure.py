@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from planner.cost.figure import NINETY_PERCENT, Figure
+from planner.cost.figure import NINETY_PERCENT, Figure, quantiles
 
 
 def test_a_figures_range_is_log_normal() -> None:
@@ -28,3 +28,13 @@ def test_a_certain_figure_does_not_move() -> None:
 def test_a_value_lies_within_its_range() -> None:
     with pytest.raises(ValueError, match="5 is not between 1 and 2"):
         Figure(value=5, low=1, high=2, source="a study")
+
+
+def test_many_quantiles_are_those_of_the_figure() -> None:
+    deviations = (-2.0, 0.0, 0.7)
+    for figure in (
+        Figure(value=10, low=5, high=20, source="a study"),
+        Figure(value=0, low=-0.3, high=0.6, source="a study"),
+    ):
+        values = quantiles(figure.value, figure.lowest, figure.highest, deviations)
+        assert values == pytest.approx([figure.quantile(z) for z in deviations])

@@ -5,10 +5,11 @@ from itertools import product
 import pytest
 
 from planner.errors import SpecError
+from planner.memory.fit import CardFit
 from planner.performance.setting import TimeSetting
-from planner.plan.evaluate import evaluate, fits_by_gpu, settled_fit, with_settled_sharing
+from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu, settled_fit, with_settled_sharing
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.sharing import sharing_counts, sharing_schemes, tensor_domain
+from planner.plan.sharing import SharedFit, SharingScheme, _choose, sharing_counts, sharing_schemes, tensor_domain
 from planner.plan.solve import fewest_cards, largest_that_fits
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
@@ -188,3 +189,20 @@ def test_a_search_may_share_what_the_plan_does_not_need_to_share(catalog):
 def test_the_other_settings_of_time_leave_the_verdicts_as_they_are(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=TRAINING["hf"], count=2)
     assert fits_by_gpu(plan, catalog) is fits_by_gpu(plan.evolve(timing=TimeSetting(compiled=True)), catalog)
+
+
+def test_ways_without_an_estimate_are_passed_over(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=SERVING["vllm"], gpu=NODE, count=8)
+    architecture = architecture_of(plan, catalog)
+    replicas = settled_fit(plan, catalog, architecture).replicas
+    schemes = tuple(
+        SharingScheme(name, name, "", {"tensor": cards}, "", "") for name, cards in (("a", 2), ("b", 4), ("c", 8))
+    )
+
+    def fit(parallel: Parallel) -> CardFit:
+        if parallel.tensor == 2:
+            raise SpecError("parallel", "cannot be estimated")
+        return replicas._replace(verdict=None if parallel.tensor == 4 else "fits")
+
+    chosen = _choose(plan.workload, SharedFit(Parallel(data=8), replicas), lambda: schemes, fit)
+    assert (chosen.scheme.name, chosen.parallel.tensor, chosen.fit.verdict) == ("c", 8, "fits")

@@ -95,9 +95,7 @@ def chosen_sharing_sentences(evaluation: Evaluation) -> str:
             return "The cards are replicas, chosen since one card is enough."
         return f"The cards are replicas: {software} cannot share this model so that it fits better."
     replicas = chosen.as_replicas
-    needs = f"needs {fmt.size(replicas.total_bytes)}"
-    if replicas.capacity_bytes is not None:
-        needs += f" of {fmt.size(replicas.capacity_bytes)}"
+    needs = f"needs {fmt.size(replicas.total_bytes)} of {fmt.size(replicas.capacity_bytes)}"
     phrase = chosen_sharing_phrase(workload)
     return (
         f"Shared by {phrase}: chosen, as {software} would, since one card is not enough. "

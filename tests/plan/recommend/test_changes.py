@@ -1,8 +1,11 @@
 """Changes of a plan that cost nothing but speed, from the mildest to the strongest."""
 
+from dataclasses import replace
+
+from planner.plan.advice.training_changes import TRAINING_CHANGES
 from planner.plan.evaluate import architecture_of
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recommend.changes import AdaptedPlan, speed_only_changes
+from planner.plan.recommend.changes import AdaptedPlan, _changed, speed_only_changes
 from planner.workload.workload import Inference, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
@@ -52,3 +55,10 @@ def test_quantized_adapters_come_after_all_that_keeps_the_bits(catalog):
 def test_full_training_never_becomes_another_method(catalog):
     methods = {one.plan.workload.method for one in changed(catalog, Training(micro_batch=2), quantize=True)}
     assert methods == {"full"}
+
+
+def test_a_change_that_the_workload_refuses_gives_no_plan(catalog):
+    plan = Plan(model=LLAMA, workload=Training(micro_batch=4))
+    (change,) = [known for known in TRAINING_CHANGES if known.name == "full checkpointing"]
+    assert _changed(plan, [change]).plan.workload.activation_checkpointing == "full"
+    assert _changed(plan, [replace(change, settings={"micro_batch": 0})]) is None

@@ -169,3 +169,7 @@ def test_slowness_is_time_or_the_inverse_of_pace(tuned):
     assert month.evolve(output_token_seconds=0.05).slowness == pytest.approx(0.05)
     assert month.evolve(tokens_per_second=None, samples_per_second=4.0).slowness == 0.25
     assert month.evolve(tokens_per_second=None, samples_per_second=None).slowness == option.hours
+
+
+def test_a_maker_without_cards_leaves_nothing_to_choose_from(catalog):
+    assert recommended(TUNING, catalog, vendors=["nobody"]).options == ()

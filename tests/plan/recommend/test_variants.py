@@ -71,3 +71,9 @@ def test_tensor_parallelism_answers_sooner_than_copies(catalog):
     )
     assert shared.output_token_seconds < copies.output_token_seconds
     assert shared.key != copies.key
+
+
+def test_an_option_with_changes_that_no_longer_apply_cannot_be_used(tuned, catalog):
+    option = tuned.options[0].evolve(changes=("a change of another plan",))
+    with pytest.raises(SpecError, match="cannot run on 1 cards"):
+        apply_option(option, TUNING, catalog)

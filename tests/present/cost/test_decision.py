@@ -177,6 +177,8 @@ def test_rental_modes_stand_side_by_side_whichever_is_chosen(catalog):
     assert "reserved" not in modes_sentence(cheap)
     assert modes_sentence(found.evolve(rental_modes=found.rental_modes[:1])) == ""
     assert modes_sentence(found.evolve(rent=None)) == ""
+    others = tuple(mode for mode in found.rental_modes if mode.mode != "reserved-1y")
+    assert modes_sentence(found.evolve(rental_modes=others)) == ""
 
 
 @pytest.mark.parametrize(

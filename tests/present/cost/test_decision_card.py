@@ -103,3 +103,10 @@ def test_the_text_holds_the_whole_card(seen):
     assert lines[:3] == [view.headline, view.subject, view.confidence]
     assert f"At the start: renting –, buying {view.rows[0].buying}" in lines
     assert all(detail in view.text for detail in view.details)
+
+
+def test_cards_without_any_price_have_none(seen):
+    view, cost = seen(gpu="b300-sxm-288gb", cost=CostTerms(rent=RentTerms(providers=("nobody",))))
+    assert cost.estimate.result.rent is cost.estimate.result.own is None
+    assert view.headline == "No price"
+    assert view.subject.startswith("No current offer for the ")
