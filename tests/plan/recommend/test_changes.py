@@ -1,7 +1,5 @@
 """Changes of a plan that cost nothing but speed, from the mildest to the strongest."""
 
-from dataclasses import replace
-
 from planner.plan.advice.training_changes import TRAINING_CHANGES
 from planner.plan.evaluate import architecture_of
 from planner.plan.plan import ModelChoice, Plan
@@ -61,4 +59,4 @@ def test_a_change_that_the_workload_refuses_gives_no_plan(catalog):
     plan = Plan(model=LLAMA, workload=Training(micro_batch=4))
     (change,) = [known for known in TRAINING_CHANGES if known.name == "full checkpointing"]
     assert _changed(plan, [change]).plan.workload.activation_checkpointing == "full"
-    assert _changed(plan, [replace(change, settings={"micro_batch": 0})]) is None
+    assert _changed(plan, [change._replace(settings={"micro_batch": 0})]) is None
