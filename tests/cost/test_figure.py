@@ -35,6 +35,7 @@ def test_many_quantiles_are_those_of_the_figure() -> None:
     for figure in (
         Figure(value=10, low=5, high=20, source="a study"),
         Figure(value=0, low=-0.3, high=0.6, source="a study"),
+        Figure(value=10, low=-5, high=20, source="a study"),
     ):
         values = quantiles(figure.value, figure.lowest, figure.highest, deviations)
         assert values == pytest.approx([figure.quantile(z) for z in deviations])

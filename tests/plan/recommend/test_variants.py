@@ -9,7 +9,7 @@ from planner.cost.terms import CostTerms
 from planner.errors import SpecError
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recommend.variants import apply_option, possible_plans
+from planner.plan.recommend.variants import apply_option, counts_tokens, possible_plans
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel
@@ -77,3 +77,9 @@ def test_an_option_with_changes_that_no_longer_apply_cannot_be_used(tuned, catal
     option = tuned.options[0].evolve(changes=("a change of another plan",))
     with pytest.raises(SpecError, match="cannot run on 1 cards"):
         apply_option(option, TUNING, catalog)
+
+
+def test_the_speed_of_a_traced_module_is_counted_in_samples(catalog):
+    traced = Plan(model=ModelChoice.of_trace(facts_of(two_steps(GIB, training()))), gpu="rtx-4090")
+    assert not counts_tokens(traced, catalog)
+    assert counts_tokens(TUNING, catalog)
