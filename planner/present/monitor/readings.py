@@ -1,6 +1,6 @@
 """Readings of cards and of the machine as text and table rows, and the cost of reading them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -46,6 +46,17 @@ def card_rows(latest: Latest) -> tuple[CardReadings, ...]:
 def card_label(device: Device) -> str:
     """Return a card's number, or a MIG instance's number on its card, indented."""
     return str(device.index) if device.mig_parent is None else f" └ {device.index}"
+
+
+def short_card_name(device: Device) -> str:
+    """Return a card's name without the vendor and its brand: `RTX 4090`."""
+    return device.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+
+
+def common_card_name(devices: Sequence[Device]) -> str:
+    """Return the number and the name of cards: `8 × H100 80GB HBM3`, or `8 cards` if their names differ."""
+    names = {short_card_name(device) for device in devices}
+    return fmt.count_of(len(devices), names.pop()) if len(names) == 1 else fmt.plural(len(devices), "card")
 
 
 def card_state(row: CardReadings) -> str:
@@ -153,15 +164,14 @@ def _traffic_text(name: str, first: float | None, second: float | None) -> str:
 
 
 def monitoring_cost_text(cost: SamplingCost | None, window_fraction: float | None) -> str:
-    """Return the cost of monitoring as text: time per reading, CPU and memory of the sampler, CPU of the window."""
+    """Return the cost of monitoring as text: time per reading, and the CPU of the sampler and of the window."""
     parts = []
     if cost is not None:
         parts.append(f"{fmt.significant(cost.sweep_seconds * 1e3, 2)}{fmt.THIN}ms per reading")
-        memory = fmt.size(cost.memory_bytes)
-        parts.append(f"sampler {fmt.precise_percent(cost.cpu_fraction)} of a core, {memory}")
+        parts.append(f"sampler {fmt.precise_percent(cost.cpu_fraction)} of a core")
     if window_fraction is not None:
         parts.append(f"window {fmt.precise_percent(window_fraction)}")
-    return f"monitoring takes {', '.join(parts)}" if parts else ""
+    return f"monitoring: {', '.join(parts)}" if parts else ""
 
 
 _OUTCOME_SIGNS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}

@@ -1,14 +1,14 @@
-"""Grid of plots, with the legend of the cards above and the event band below."""
+"""Grid of plots with the legend of the cards above, and the event band that belongs below them."""
 
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QSize, QTimer, Signal, Slot
+from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QWidget
+from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 
 from planner.gui.monitor.plots.curves import Owner, has_readings, plotted_owners
-from planner.gui.monitor.plots.event_band import EventBand
+from planner.gui.monitor.plots.event_band import EventBand, EventList
 from planner.gui.monitor.plots.panel import MetricPanel
 from planner.gui.monitor.plots.specs import PlotSpec, plots_in_order
 from planner.gui.monitor.plots.time_view import TimeSpanView
@@ -17,21 +17,24 @@ from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.gui.threads import import_finished
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import in_column, in_row
 from planner.monitor.history import HOST, History
 
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
 _IMPORTING_MS: Final = 50
-_COLUMN_LETTERS: Final = 140
-# One plot with its heading.
-_LEAST_LINES: Final = 13
+_COLUMN_LETTERS: Final = 71
+# The band takes the width of the first column, the list of events what is left of it.
+_ALL_STRETCH: Final = 1000
+# Qt's QWIDGETSIZE_MAX, which the binding lacks.
+_ANY_WIDTH: Final = 16_777_215
 
 
 class PlotGrid(QWidget):
     """Grid of the plots that are enabled in the settings and have readings.
 
-    Call `refresh` after new readings; only visible plots are drawn. `view` is the displayed time span. `mark_wanted`
-    carries the time of a mark that the user wants to add, `failed` the `PlannerError` of a failed save.
+    Call `refresh` after new readings, and `draw_visible` when other plots come into sight; only visible plots are
+    drawn. `view` is the displayed time span, `band_row` the layout of the event band, aligned with the first column.
+    `mark_wanted` carries the time of a mark that the user wants to add, `failed` the `PlannerError` of a failed save.
     """
 
     mark_wanted = Signal(float)
@@ -43,6 +46,8 @@ class PlotGrid(QWidget):
         self.view = TimeSpanView(self)
         self.legend = Legend(theme)
         self.band = EventBand(theme, history, self.view)
+        self.events = EventList(theme)
+        self.band_row = in_row((self.band, _ALL_STRETCH), (self.events, 1), spacing=theme.spacing.large)
         self._panels: dict[str, MetricPanel] = {}
         self._lines: dict[tuple[str, str], tuple[float, str]] = {}
         self._arrangement: tuple[tuple[str, ...], int] = ((), 0)
@@ -50,9 +55,7 @@ class PlotGrid(QWidget):
         self._is_updating_view = False
         # A child object, so that pending drawing ends with the plots.
         self._draw_timer = QTimer(self, singleShot=True)
-        self._inner = QWidget()
-        self._grid = QGridLayout(self._inner)
-        self._scroll = _PanelScrollArea()
+        self._grid = QGridLayout()
         self._lay_out()
         self._connect()
 
@@ -96,7 +99,7 @@ class PlotGrid(QWidget):
         else:
             # Creating all plots at once would block the window for some hundredths of a second.
             self._draw_soon()
-        self._draw_existing()
+        self.draw_visible()
 
     def plots_menu(self) -> QMenu:
         """Return the menu of plots to show or hide; plots without readings are labelled."""
@@ -171,7 +174,7 @@ class PlotGrid(QWidget):
             if spec.key not in stored.hidden and has_readings(self._history, spec)
         ]
         wide = QFontMetrics(self._theme.font()).averageCharWidth() * _COLUMN_LETTERS
-        columns = stored.columns or max(1, min(MOST_COLUMNS, self.width() // wide))
+        columns = stored.columns or _even_columns(len(specs), max(1, min(MOST_COLUMNS, self.width() // wide)))
         arrangement = tuple(spec.key for spec in specs), columns
         if arrangement == self._arrangement:
             return
@@ -205,7 +208,7 @@ class PlotGrid(QWidget):
         }
 
     @Slot()
-    def _draw_existing(self) -> None:
+    def draw_visible(self) -> None:
         """Redraw the visible plots; plots that were never drawn follow later."""
         self._draw_panels(max_new=0)
 
@@ -214,7 +217,7 @@ class PlotGrid(QWidget):
         if not self.isVisible() or self._is_updating_view or self._history.end is None:
             return
         owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
-        self.band.refresh(owners, self._scroll.width() - self._scroll.viewport().width())
+        self._refresh_events(owners)
         if not import_finished(_DRAWING):
             self._draw_soon(_IMPORTING_MS)
             return
@@ -226,6 +229,22 @@ class PlotGrid(QWidget):
                 panel.refresh()
         if new[max_new:]:
             self._draw_soon()
+
+    def _refresh_events(self, owners: tuple[Owner, ...]) -> None:
+        """Show the events in the band below the first column, and as lines of text below the other columns."""
+        panels = self.panels
+        right = panels[0].geometry().right() + 1 if panels else self.width()
+        has_columns = len(panels) > 1 and self._arrangement[1] > 1
+        self.band.setMaximumWidth(right if has_columns else _ANY_WIDTH)
+        self.band.refresh(owners, right)
+        self.events.setVisible(has_columns)
+        self._list_events()
+
+    @Slot()
+    def _list_events(self) -> None:
+        """List the latest events up to the cursor."""
+        if self.events.isVisible():
+            self.events.show_lines(self.band.latest_lines(self.events.line_count))
 
     @Slot()
     def _draw_soon(self, after_ms: int = 0) -> None:
@@ -242,26 +261,19 @@ class PlotGrid(QWidget):
 
     def _connect(self) -> None:
         self._draw_timer.timeout.connect(self._draw_pending)
-        self.view.moved.connect(self._draw_existing)
-        self.legend.toggled.connect(self._draw_existing)
+        self.view.moved.connect(self.draw_visible)
+        self.view.cursor_moved.connect(self._list_events)
+        self.legend.toggled.connect(self.draw_visible)
         self.band.mark_wanted.connect(self.mark_wanted)
-        self._scroll.verticalScrollBar().valueChanged.connect(self._draw_existing)
 
     def _lay_out(self) -> None:
         spacing = self._theme.spacing
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setSpacing(spacing.large)
-        self._scroll.setWidget(self._inner)
-        self._scroll.setWidgetResizable(True)
-        self._scroll.setMinimumHeight(QFontMetrics(self._theme.font()).height() * _LEAST_LINES)
-        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setAccessibleName("Plots")
-        in_column(self.legend, (self._scroll, 1), self.band, owner=self, spacing=spacing.small)
+        self._grid.setSpacing(spacing.medium)
+        in_column(self.legend, (self._grid, 1), owner=self, spacing=spacing.tiny)
 
 
-class _PanelScrollArea(QScrollArea):
-    """Scroll area of the plots, which takes the remaining height of the window."""
-
-    def sizeHint(self) -> QSize:
-        """Return the minimum size, so that the layout alone determines the height."""
-        return self.minimumSize()
+def _even_columns(plots: int, most: int) -> int:
+    """Return the fewest columns with which `plots` need no more rows than with `most`: two rather than three for four."""
+    rows = -(-plots // most)
+    return -(-plots // max(1, rows)) or 1

@@ -21,6 +21,7 @@ from planner.monitor.readings.metrics import Unit
 _PIXELS_PER_TICK: Final = 26
 _COLUMNS_PER_PIXEL: Final = 0.5
 _GRID_SHARE: Final = 0.4
+_TITLE_OPACITY: Final = 0.6
 _MARK_STYLE: Final = ItemStyle("accent", style=Qt.PenStyle.DashLine)
 
 
@@ -107,14 +108,15 @@ class MetricPlot(Chart):
         return (time - self._view.start) / self._view.span
 
     def _place_line_titles(self) -> None:
-        """Place the titles of the limit lines side by side, since the lines may be close together."""
+        """Place the titles of the limit lines side by side, since the lines may be close together, if they fit."""
         if not self._lines:
             return
-        pixel_fraction = 1 / max(1.0, self._item.getViewBox().width())
+        width = max(1.0, self._item.getViewBox().width())
         metrics, x = QFontMetrics(self._theme.font("small")), 0
         for _, title, line in self._lines:
-            title.setPos(x * pixel_fraction, line.value)
-            x += metrics.horizontalAdvance(line.title) + self._theme.spacing.huge
+            title.setPos(x / width, line.value)
+            x += metrics.horizontalAdvance(line.title) + self._theme.spacing.large
+            title.setVisible(x < width)
 
     def _update_ticks(self) -> None:
         box = self._item.getViewBox()
@@ -141,7 +143,10 @@ class MetricPlot(Chart):
             color = self._theme.color("muted") if line.stroke is None else series_pen(self._theme, line.stroke).color()
             rule.setPen(cosmetic_pen(color, 1, Qt.PenStyle.DashDotLine))
             title.setColor(color)
-            title.fill = QBrush(self._theme.color("surface"))
+            # The curves behind a title show through.
+            background = self._theme.color("surface")
+            background.setAlphaF(_TITLE_OPACITY)
+            title.fill = QBrush(background)
             title.setFont(self._theme.font("small"))
 
     def _curve_pen(self, curve: Curve) -> QPen:
