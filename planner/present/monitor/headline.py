@@ -12,6 +12,7 @@ from planner.present import format as fmt
 from planner.present.monitor.diagnosis import Tone, severity_tone, verdict_sentence
 from planner.present.monitor.readings import (
     CardReadings,
+    card_numbers_text,
     card_state,
     common_card_name,
     memory_text,
@@ -119,31 +120,7 @@ def _verdicts_text(judged_cards: Sequence[tuple[Device, Verdict]]) -> str:
     for device, verdict in judged_cards:
         cards.setdefault(verdict.title, []).append(device)
     commonest = sorted(cards.items(), key=lambda item: -len(item[1]))
-    return ", ".join(f"{title} ({_card_numbers_text(devices)})" for title, devices in commonest)
-
-
-def _card_numbers_text(devices: Sequence[Device]) -> str:
-    """Return the numbers of cards and MIG instances as text: `cards 0, 1, 4 and instance 2`."""
-    cards = _numbered_noun("card", [device.index for device in devices if device.mig_parent is None])
-    instances = _numbered_noun("instance", [device.index for device in devices if device.mig_parent is not None])
-    return fmt.listing(tuple(part for part in (cards, instances) if part))
-
-
-def _numbered_noun(noun: str, numbers: Sequence[int]) -> str:
-    """Return a noun with numbers: `cards 0 to 4, 7`; empty without numbers."""
-    if not numbers:
-        return ""
-    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(_number_ranges(numbers))}"
-
-
-def _number_ranges(numbers: Sequence[int]) -> list[str]:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return ", ".join(f"{title} ({card_numbers_text(devices)})" for title, devices in commonest)
 
 
 _SHOWN_READINGS: Final = (
@@ -190,7 +167,7 @@ def card_line(row: CardReadings) -> CardLine:
         temperature=_rounded_text(row.value("temperature_celsius"), "°C"),
         clock=_rounded_text(row.value("sm_clock_mhz"), "MHz"),
         state=card_state(row) or ("no readings yet" if used is None else "utilization unknown"),
-        tone=_card_tone(row),
+        tone=card_tone(row),
         tooltip=_missing_readings_text(row) if is_running else "",
     )
 
@@ -211,7 +188,7 @@ def _rounded_text(value: float | None, unit: str) -> str:
     return "" if value is None else f"{fmt.integer(round(value))}{fmt.THIN}{unit}"
 
 
-def _card_tone(row: CardReadings) -> Tone:
+def card_tone(row: CardReadings) -> Tone:
     """Return the tone (color) of a card's line: lost, slowed down, idle, or normal."""
     if row.device.state != "running":
         return "bad" if row.device.state == "lost" else "muted"

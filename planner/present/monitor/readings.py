@@ -59,6 +59,30 @@ def common_card_name(devices: Sequence[Device]) -> str:
     return fmt.count_of(len(devices), names.pop()) if len(names) == 1 else fmt.plural(len(devices), "card")
 
 
+def card_numbers_text(devices: Sequence[Device]) -> str:
+    """Return the numbers of cards and MIG instances as text: `cards 0, 1, 4 and instance 2`."""
+    cards = _numbered_noun("card", [device.index for device in devices if device.mig_parent is None])
+    instances = _numbered_noun("instance", [device.index for device in devices if device.mig_parent is not None])
+    return fmt.listing(tuple(part for part in (cards, instances) if part))
+
+
+def _numbered_noun(noun: str, numbers: Sequence[int]) -> str:
+    """Return a noun with numbers: `cards 0 to 4, 7`; empty without numbers."""
+    if not numbers:
+        return ""
+    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(_number_ranges(numbers))}"
+
+
+def _number_ranges(numbers: Sequence[int]) -> list[str]:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+
+
 def card_state(row: CardReadings) -> str:
     """Return a card's state: `busy`, `idle`, a reason for throttling, or why the state is not known."""
     if row.device.state != "running":
@@ -122,6 +146,33 @@ CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
     text_column("state", "State", card_state, unknown=NO_VALUE),
 )
 """Columns of the card table on the command line."""
+
+
+_BAR_CELLS: Final = 10
+_PARTS_OF_CELL: Final = " ▏▎▍▌▋▊▉"
+
+
+def bar_text(fraction: float | None) -> str:
+    """Return a fraction as a bar of ten characters, in steps of an eighth; empty if unknown."""
+    if fraction is None:
+        return ""
+    whole, eighths = divmod(round(min(max(fraction, 0.0), 1.0) * _BAR_CELLS * 8), 8)
+    return f"{'█' * whole}{_PARTS_OF_CELL[eighths] if eighths else ''}".ljust(_BAR_CELLS)
+
+
+def _memory_fraction(row: CardReadings) -> float | None:
+    used, total = row.value("memory_used_bytes"), row.device.fact("memory_total_bytes")
+    return None if used is None or not total else used / total
+
+
+_BARS: Final[Mapping[str, Column[CardReadings]]] = {
+    "utilization": text_column("use_bar", "", lambda row: bar_text(row.value("utilization_fraction"))),
+    "memory": text_column("memory_bar", "", lambda row: bar_text(_memory_fraction(row))),
+}
+BARRED_CARD_COLUMNS: tuple[Column[CardReadings], ...] = tuple(
+    shown for column in CARD_COLUMNS for shown in (column, _BARS.get(column.key)) if shown is not None
+)
+"""Columns of the card table in a terminal: utilization and memory have bars."""
 
 
 def host_line(latest: Latest) -> str:

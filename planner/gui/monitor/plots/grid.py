@@ -274,6 +274,6 @@ class PlotGrid(QWidget):
 
 
 def _even_columns(plots: int, most: int) -> int:
-    """Return the fewest columns with which `plots` need no more rows than with `most`: two rather than three for four."""
+    """Return the fewest columns with which `plots` need no more rows than with `most`: two, not three, for four."""
     rows = -(-plots // most)
     return -(-plots // max(1, rows)) or 1
