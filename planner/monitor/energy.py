@@ -40,7 +40,7 @@ def _energy_of_card(history: History, uuid: str, start: float, end: float) -> Us
     if len(watts) < 2:
         return None
     steps = np.diff(times)
-    read = steps <= late_seconds(float(np.median(steps)))
+    read = steps <= late_seconds(float(np.sort(steps)[len(steps) // 2]))
     return UsedEnergy(float((steps * (watts[1:] + watts[:-1]) / 2)[read].sum()), is_estimated=True)
 
 

@@ -94,10 +94,8 @@ class Screen:
         self._first = min(max(self._first, 0), max(0, len(shown) - height + 1)) if len(shown) > height else 0
         if len(shown) > height > 1:
             last = self._first + height - 1
-            place = Line(
-                f"lines {self._first + 1} to {last} of {len(shown)}: ↑ ↓ Page Up Page Down, q to quit", "muted"
-            )
-            shown = (*shown[self._first : last], place)
+            place = f"lines {self._first + 1} to {last} of {len(shown)} · ↑ ↓ Page Up Page Down scroll · q quits"
+            shown = (*shown[self._first : last], Line(place, "muted"))
         back = _UP.format(self._height) if self._height else ""
         lines = [self._painted(line._replace(text=line.text[:columns])) for line in shown[:height]]
         self._stream.write(back + "".join(f"{line}{_CLEAR_LINE}\n" for line in lines) + _CLEAR_BELOW)

@@ -180,8 +180,10 @@ class MonitorTab(Tab):
         replay = self.feed.replay
         self.is_paused = False
         self.diagnoser.reset()
-        self.plots.set_history(self.feed.history)
-        self._show_default_span()
+        # The stored time span for live readings, and everything for a recording.
+        span = self.controller.settings.span_seconds if replay is None else None
+        self.toolbar.choose_span(span)
+        self.plots.set_history(self.feed.history, span)
         self.toolbar.set_paused(False)
         self.toolbar.set_source("Live" if replay is None else replay.loaded.title, is_live=replay is None)
         self.replay_bar.set_replay(replay)
@@ -275,12 +277,6 @@ class MonitorTab(Tab):
         self.controller.change_settings(span_seconds=seconds)
         self.plots.view.set_span(seconds)
         self._show_displayed_span()
-
-    def _show_default_span(self) -> None:
-        """Show the stored time span for live readings, and everything for a recording."""
-        span = self.controller.settings.span_seconds if self.feed.is_live else None
-        self.plots.view.set_span(span)
-        self.toolbar.choose_span(span)
 
     @Slot()
     def _show_displayed_span(self) -> None:

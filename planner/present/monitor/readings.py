@@ -169,10 +169,14 @@ _BARS: Final[Mapping[str, Column[CardReadings]]] = {
     "utilization": text_column("use_bar", "", lambda row: bar_text(row.value("utilization_fraction"))),
     "memory": text_column("memory_bar", "", lambda row: bar_text(_memory_fraction(row))),
 }
+_SHORT_NAME: Final[Column[CardReadings]] = text_column("name", "Name", lambda row: short_card_name(row.device))
 BARRED_CARD_COLUMNS: tuple[Column[CardReadings], ...] = tuple(
-    shown for column in CARD_COLUMNS for shown in (column, _BARS.get(column.key)) if shown is not None
+    shown
+    for column in CARD_COLUMNS
+    for shown in (_SHORT_NAME if column.key == "name" else column, _BARS.get(column.key))
+    if shown is not None
 )
-"""Columns of the card table in a terminal: utilization and memory have bars."""
+"""Columns of the card table in a terminal: utilization and memory have bars, and names are short."""
 
 
 def host_line(latest: Latest) -> str:

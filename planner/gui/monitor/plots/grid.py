@@ -1,6 +1,7 @@
 """Grid of plots with the legend of the cards above, and the event band that belongs below them."""
 
 from functools import partial
+from time import thread_time
 from typing import Final
 
 from PySide6.QtCore import QTimer, Signal, Slot
@@ -22,6 +23,9 @@ from planner.monitor.history import HOST, History
 
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
 _IMPORTING_MS: Final = 50
+# So much processor time may one pass of drawing take; painting follows.
+_PASS_SECONDS: Final = 0.008
+_MADE_A_PASS: Final = 2
 _COLUMN_LETTERS: Final = 71
 # The band takes the width of the first column, the list of events what is left of it.
 _ALL_STRETCH: Final = 1000
@@ -52,6 +56,8 @@ class PlotGrid(QWidget):
         self._lines: dict[tuple[str, str], tuple[float, str]] = {}
         self._arrangement: tuple[tuple[str, ...], int] = ((), 0)
         self._owners: tuple[Owner, ...] = ()
+        self._shown_owners: tuple[Owner, ...] = ()
+        self._undrawn: list[MetricPanel] = []
         self._is_updating_view = False
         # A child object, so that pending drawing ends with the plots.
         self._draw_timer = QTimer(self, singleShot=True)
@@ -64,15 +70,18 @@ class PlotGrid(QWidget):
         """Return the shown plots in the displayed order."""
         return tuple(self._panels[key] for key in self._arrangement[0])
 
-    def set_history(self, history: History) -> None:
-        """Show the readings in `history` in place of the previous history, beginning with the latest readings."""
+    def set_history(self, history: History, span_seconds: float | None) -> None:
+        """Show the latest `span_seconds` of `history`, None for everything, from the next `refresh` on."""
         self._history = history
         self.band.history = history
         for panel in self._panels.values():
             panel.history = history
+        self._is_updating_view = True
         self.view.move_cursor(None)
-        self.view.set_follow(True)
-        self.refresh()
+        if history.start is not None and history.end is not None:
+            self.view.set_reading_times(history.start, history.end)
+        self.view.set_span(span_seconds)
+        self._is_updating_view = False
 
     def set_limit_line(self, metric: str, owner: str, value: float | None, title: str = "") -> None:
         """Draw a horizontal line at `value` for an owner (a card UUID or `HOST`); None removes the line."""
@@ -150,12 +159,12 @@ class PlotGrid(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Adapt the number of plot columns to the new width."""
         super().resizeEvent(event)
-        self._draw_soon()
+        self._draw_all_soon()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Draw the readings that arrived while the plots were hidden."""
         super().showEvent(event)
-        self._draw_soon()
+        self._draw_all_soon()
 
     @property
     def _plot_settings(self) -> PlotSettings:
@@ -166,7 +175,7 @@ class PlotGrid(QWidget):
         self.refresh()
 
     def _arrange_panels(self) -> None:
-        """Arrange the enabled plots that have readings in columns."""
+        """Arrange the enabled plots that have readings in columns; of many new plots, some follow later."""
         stored = self._plot_settings
         specs = [
             spec
@@ -175,6 +184,10 @@ class PlotGrid(QWidget):
         ]
         wide = QFontMetrics(self._theme.font()).averageCharWidth() * _COLUMN_LETTERS
         columns = stored.columns or _even_columns(len(specs), max(1, min(MOST_COLUMNS, self.width() // wide)))
+        new = [spec for spec in specs if spec.key not in self._panels]
+        for spec in new[:_MADE_A_PASS]:
+            self._make_panel(spec)
+        specs = [spec for spec in specs if spec.key in self._panels]
         arrangement = tuple(spec.key for spec in specs), columns
         if arrangement == self._arrangement:
             return
@@ -183,21 +196,19 @@ class PlotGrid(QWidget):
             self._grid.removeWidget(panel)
             panel.setVisible(panel.spec.key in arrangement[0])
         for number, spec in enumerate(specs):
-            panel = self._panels.get(spec.key) or self._make_panel(spec)
-            self._grid.addWidget(panel, number // columns, number % columns)
+            self._grid.addWidget(self._panels[spec.key], number // columns, number % columns)
         for column in range(MOST_COLUMNS):
             self._grid.setColumnStretch(column, int(column < columns))
         # Their geometry is known only after the layout, which may come after an already scheduled drawing.
-        self._draw_timer.start(0)
+        self._draw_all_soon()
 
-    def _make_panel(self, spec: PlotSpec) -> MetricPanel:
+    def _make_panel(self, spec: PlotSpec) -> None:
         panel = self._panels[spec.key] = MetricPanel(self._theme, spec, self._history, self.view)
         panel.moved.connect(partial(self.move_plot, spec.key))
         panel.hidden.connect(partial(self.show_plot, spec.key, False))
         panel.double_clicked.connect(self.mark_wanted)
         panel.failed.connect(self.failed)
         self._update_limit_lines(panel)
-        return panel
 
     def _update_limit_lines(self, panel: MetricPanel) -> None:
         spec = panel.spec
@@ -209,25 +220,28 @@ class PlotGrid(QWidget):
 
     @Slot()
     def draw_visible(self) -> None:
-        """Redraw the visible plots; plots that were never drawn follow later."""
-        self._draw_panels(max_new=0)
-
-    def _draw_panels(self, max_new: int) -> None:
-        """Draw the visible plots; at most `max_new` plots are drawn for the first time, the rest follow soon."""
+        """Redraw the visible plots; what would take too long for one pass of the event loop follows in the next."""
         if not self.isVisible() or self._is_updating_view or self._history.end is None:
             return
-        owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
-        self._refresh_events(owners)
+        self._shown_owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
+        self._refresh_events(self._shown_owners)
+        visible = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
+        # Creating a plot takes some hundredths of a second, so that each has a later pass of its own.
+        self._undrawn = sorted(visible, key=lambda panel: not panel.is_drawn)
+        self._draw_some(may_create=False)
+
+    def _draw_some(self, *, may_create: bool) -> None:
+        """Draw plots that are due for the time of one pass; with `may_create` the first of them may be a new one."""
         if not import_finished(_DRAWING):
             self._draw_soon(_IMPORTING_MS)
             return
-        visible = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
-        new = [panel for panel in visible if not panel.is_drawn]
-        for panel in visible:
-            if panel not in new[max_new:]:
-                panel.set_owners(owners)
-                panel.refresh()
-        if new[max_new:]:
+        began = thread_time()
+        while self._undrawn and (may_create or self._undrawn[0].is_drawn) and thread_time() - began < _PASS_SECONDS:
+            panel = self._undrawn.pop(0)
+            may_create = may_create and panel.is_drawn
+            panel.set_owners(self._shown_owners)
+            panel.refresh()
+        if self._undrawn:
             self._draw_soon()
 
     def _refresh_events(self, owners: tuple[Owner, ...]) -> None:
@@ -253,11 +267,18 @@ class PlotGrid(QWidget):
 
     @Slot()
     def _draw_pending(self) -> None:
-        if self.isVisible() and self._history.end is not None:
-            self._owners = plotted_owners(self._history)
-            self._arrange_panels()
-        # Creating a plot takes some hundredths of a second, so only one is created at a time.
-        self._draw_panels(max_new=1)
+        if not self._undrawn:
+            if self.isVisible() and self._history.end is not None:
+                self._owners = plotted_owners(self._history)
+                self._arrange_panels()
+            self.draw_visible()
+        self._draw_some(may_create=True)
+
+    @Slot()
+    def _draw_all_soon(self) -> None:
+        """Arrange and draw the plots once the layout has placed them."""
+        self._undrawn = []
+        self._draw_timer.start(0)
 
     def _connect(self) -> None:
         self._draw_timer.timeout.connect(self._draw_pending)
