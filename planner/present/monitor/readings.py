@@ -166,8 +166,8 @@ def _memory_fraction(row: CardReadings) -> float | None:
 
 
 _BARS: Final[Mapping[str, Column[CardReadings]]] = {
-    "utilization": text_column("use_bar", "", lambda row: bar_text(row.value("utilization_fraction"))),
-    "memory": text_column("memory_bar", "", lambda row: bar_text(_memory_fraction(row))),
+    "utilization": text_column("use_bar", "", lambda row: bar_text(row.value("utilization_fraction")), unknown=""),
+    "memory": text_column("memory_bar", "", lambda row: bar_text(_memory_fraction(row)), unknown=""),
 }
 _SHORT_NAME: Final[Column[CardReadings]] = text_column("name", "Name", lambda row: short_card_name(row.device))
 BARRED_CARD_COLUMNS: tuple[Column[CardReadings], ...] = tuple(

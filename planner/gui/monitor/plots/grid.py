@@ -58,6 +58,7 @@ class PlotGrid(QWidget):
         self._owners: tuple[Owner, ...] = ()
         self._shown_owners: tuple[Owner, ...] = ()
         self._undrawn: list[MetricPanel] = []
+        self._is_stale = False
         self._is_updating_view = False
         # A child object, so that pending drawing ends with the plots.
         self._draw_timer = QTimer(self, singleShot=True)
@@ -267,17 +268,20 @@ class PlotGrid(QWidget):
 
     @Slot()
     def _draw_pending(self) -> None:
-        if not self._undrawn:
+        if self._is_stale or not self._undrawn:
+            self._is_stale = False
             if self.isVisible() and self._history.end is not None:
                 self._owners = plotted_owners(self._history)
                 self._arrange_panels()
             self.draw_visible()
         self._draw_some(may_create=True)
+        if self._is_stale:
+            self._draw_soon()
 
     @Slot()
     def _draw_all_soon(self) -> None:
         """Arrange and draw the plots once the layout has placed them."""
-        self._undrawn = []
+        self._is_stale = True
         self._draw_timer.start(0)
 
     def _connect(self) -> None:
