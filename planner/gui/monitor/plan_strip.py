@@ -36,7 +36,7 @@ from planner.present.monitor.plan_on_cards import (
     match_cards,
     plannable_cards,
 )
-from planner.present.plan.phrase import plan_phrase
+from planner.present.plan.phrase import hardware_phrase
 
 _DRAWN: Final = (("memory_used_bytes", "memory_bytes"), ("power_watts", "power_watts"))
 _FILLING = "monitor batch"
@@ -153,7 +153,7 @@ class PlanStrip(QWidget):
         if shows_batch and self._batch_sentence is None:
             self._find_largest_batch()
         recorded = self._recorded if shown.sentence else None
-        origin = "" if recorded is None else f"Recorded plan: {plan_phrase(recorded, self._workspace.catalog)}."
+        origin = "" if recorded is None else _origin_sentence(recorded, self._workspace.catalog)
         sentences = (shown.sentence, (self._batch_sentence or "") if shows_batch else "", origin)
         self.sentence.setText(" ".join(filter(None, sentences)))
         self.take.setVisible(recorded is not None and recorded.plan != self._workspace.plan)
@@ -222,6 +222,11 @@ class PlanStrip(QWidget):
         with workspace.step():
             planned = plan_for_card(workspace.plan, offer.gpu, offer.cards)
             workspace.apply("card", gpu=planned.gpu, count=planned.count, workload=planned.workload)
+
+
+def _origin_sentence(recorded: Evaluation, catalog: Catalog) -> str:
+    cards = hardware_phrase(recorded, catalog)
+    return f"Recorded plan: {recorded.plan.model.id}{f' on {cards}' if cards else ''}."
 
 
 def _recorded_evaluation(plan: Mapping[str, Any], path: Path, catalog: Catalog) -> Evaluation:

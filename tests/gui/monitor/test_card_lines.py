@@ -65,6 +65,7 @@ def test_the_list_shows_cards_totals_and_sparklines_that_change_only_with_a_new_
     lines.show_cards([card_line(row) for row in rows], diagnoses, {"GPU-0": 0.4}, card_totals(rows, None, 0.0))
     assert lines.texts[0].endswith("Idle. Nothing is running on the card")
     assert lines.totals_text.startswith("2 × H100")
+    qtbot.waitUntil(lambda: lines._lines["GPU-1"].isVisible() and lines._lines["GPU-1"].height() > 10)
     before = lines.grab().toImage()
     lines.show_courses(history, CARDS, AxisRange(0.0, 60.0), 59.0)
     drawn = lines.grab().toImage()
