@@ -1,0 +1,79 @@
+"""What a plan starts with when a person chooses a goal: to run, to fine-tune or to train a model."""
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from types import MappingProxyType
+from typing import Final, Literal
+
+from planner.errors import SpecError
+from planner.plan.catalog import Catalog
+from planner.plan.editing.conflicts import resolve_conflicts
+from planner.plan.editing.draft import WORKLOAD
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import Plan
+from planner.workload.choices import Checkpointing, Method, Task
+from planner.workload.workload import Training
+
+Goal = Literal["run", "fine-tune", "train"]
+
+TASK_OF_GOAL: Final[Mapping[Goal, Task]] = MappingProxyType(
+    {"run": "inference", "fine-tune": "training", "train": "training"}
+)
+_METHODS: Final[tuple[Method, ...]] = ("lora", "qlora")
+_CHECKPOINTING: Final[tuple[Checkpointing, ...]] = ("none", "full")
+_MICRO_BATCHES: Final = (4, 2, 1)
+"""Sizes to try: a card is busy with the 8,192 tokens of four usual sequences, and more only need more memory."""
+
+
+def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
+    """Return the fields of the workload, such as `workload.method`, with which `goal` starts.
+
+    The workload of `plan` has the task of the goal. Training starts with all parameters. Fine-tuning starts with the
+    first adapter that fits the cards, from LoRA without checkpointing to QLoRA with a micro-batch of one, or with the
+    last if none fits; a workload that trains a part of the model and may fit stays as it is.
+
+    Raises:
+        PlannerError: If the plan cannot be evaluated, for example because its model cannot be trained.
+    """
+    if goal == "run":
+        return {}
+    if goal == "train":
+        return {f"{WORKLOAD}method": "full", f"{WORKLOAD}trainable": ()}
+    if _trains_part(plan) and evaluate(plan, catalog).memory.verdict != "does-not-fit":
+        return {}
+    adapters = list(_adapters(plan))
+    return next((fields for fields in adapters if _fits(plan, fields, catalog)), adapters[-1])
+
+
+def _trains_part(plan: Plan) -> bool:
+    workload = plan.workload
+    return isinstance(workload, Training) and (workload.adapts or bool(workload.trainable))
+
+
+def _adapters(plan: Plan) -> Iterator[dict[str, object]]:
+    """Yield the ways to fine-tune the plan's model with adapters, those that need the most memory first.
+
+    Without a card, which would decide between them, only plain LoRA.
+    """
+    if plan.gpu is None and not plan.workload.gpus:
+        yield _adapter_fields("lora")
+        return
+    for method, checkpointing, size in product(_METHODS, _CHECKPOINTING, _MICRO_BATCHES):
+        yield {
+            **_adapter_fields(method),
+            f"{WORKLOAD}activation_checkpointing": checkpointing,
+            f"{WORKLOAD}micro_batch": size,
+        }
+
+
+def _adapter_fields(method: Method) -> dict[str, object]:
+    return {f"{WORKLOAD}method": method, f"{WORKLOAD}weights": None, f"{WORKLOAD}trainable": ()}
+
+
+def _fits(plan: Plan, fields: Mapping[str, object], catalog: Catalog) -> bool:
+    """Return whether `plan` with `fields` changed surely fits."""
+    try:
+        changed = resolve_conflicts(plan, fields, catalog).plan
+    except SpecError:
+        return False
+    return evaluate(changed, catalog).memory.verdict == "fits"
