@@ -68,13 +68,12 @@ def _copy_result(window: "MainWindow") -> None:
 
 
 def _task_switch_text(window: "MainWindow") -> str:
-    return "&Train this model" if window.workspace.plan.workload.task == "inference" else "&Run this model"
+    return "Fine-&tune this model" if window.workspace.plan.workload.task == "inference" else "&Run this model"
 
 
 def _switch_task(window: "MainWindow") -> None:
-    task = "training" if window.workspace.plan.workload.task == "inference" else "inference"
     with window.workspace.reporting():
-        window.workspace.answer("task", {"workload.task": task})
+        window.workspace.pursue("fine-tune" if window.workspace.plan.workload.task == "inference" else "run")
 
 
 def _show_comparison_tab(window: "MainWindow") -> None:

@@ -18,6 +18,7 @@ from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.facts import TracedFacts
+from planner.workload.choices import Goal
 from planner.workload.workload import Inference, Training, Workload
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ class Pin(QObject):
 class Workspace(QObject):
     """A window's plan with its evaluation and undo history.
 
-    Signals: `changed` carries the old and the new plan; `file_changed` follows the file and its modified state;
-    `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence about
+    Signals: `changed` carries the old and the new plan; `file_changed` follows the file, its modified state
+    and the choice of a plan of one's own; `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence about
     fields adjusted by a change, or an empty string; `devices_found` follows changes of this machine's cards.
     """
 
@@ -159,6 +160,7 @@ class Workspace(QObject):
             plan.workload.task: plan.workload,
         }
         self._gesture = 0
+        self._is_own = False
         self._idle = QTimer(self, singleShot=True, interval=GESTURE_IDLE_MS)
         self._idle.timeout.connect(self.end_gesture)
         self.undo_stack = QUndoStack(self)
@@ -175,6 +177,11 @@ class Workspace(QObject):
     def evaluation(self) -> Evaluation:
         """Return the evaluation of the current plan."""
         return self._state.evaluation
+
+    @property
+    def is_sample(self) -> bool:
+        """Return whether the plan is still the sample, of which nobody chose the model, the workload or the cards."""
+        return not self._is_own and self.path is None and _subject(self.plan) == _subject(SAMPLE_PLAN)
 
     @property
     def modified(self) -> bool:
@@ -216,6 +223,30 @@ class Workspace(QObject):
         resolved = resolve_conflicts(start, fields, self.catalog)
         self._push_step(label, resolved.plan)
         self.adjusted.emit(adjustments_sentence(resolved.adjustments, resolved.plan.workload))
+
+    def pursue(self, goal: Goal) -> None:
+        """Run, fine-tune or train the plan's model, with the last workload of that task, in one undo step.
+
+        Raises:
+            PlannerError: If the plan cannot be evaluated; the plan stays as it was.
+        """
+        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields  # as in `answer`
+
+        task = TASK_OF_GOAL[goal]
+        plan = self.plan.evolve(workload=self.workload_of(task))
+        self.answer("task", {f"{WORKLOAD}task": task, **goal_fields(plan, goal, self.catalog)})
+
+    def take_plan(self, label: str, plan: Plan) -> None:
+        """Make `plan` the person's own plan, in one undo step called `label`.
+
+        Raises:
+            PlannerError: If it cannot be evaluated; the plan stays as it was.
+        """
+        self.end_gesture()
+        self._push_step(label, plan)
+        self.end_gesture()
+        self._is_own = True
+        self.file_changed.emit()
 
     def take_trace(self, facts: TracedFacts, label: str) -> None:
         """Make a traced module the plan's model in one undo step; for several ranks, the plan gets a card per rank.
@@ -312,6 +343,7 @@ class Workspace(QObject):
         state = PlanState(evaluate(plan, self.catalog), self.catalog)
         self._clear_history(modified)
         self.path = path
+        self._is_own = False
         self._set_state(state)
         self.file_changed.emit()
 
@@ -379,3 +411,8 @@ class Workspace(QObject):
     @Slot(bool)
     def _on_clean_changed(self, _clean: bool) -> None:
         self.file_changed.emit()
+
+
+def _subject(plan: Plan) -> tuple[object, ...]:
+    """Return what a plan is about, without the terms of its time and cost."""
+    return plan.model, plan.workload, plan.gpu, plan.count

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import product
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
@@ -11,10 +11,8 @@ from planner.plan.editing.conflicts import resolve_conflicts
 from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import Plan
-from planner.workload.choices import Checkpointing, Method, Task
+from planner.workload.choices import Checkpointing, Goal, Method, Task
 from planner.workload.workload import Training
-
-Goal = Literal["run", "fine-tune", "train"]
 
 TASK_OF_GOAL: Final[Mapping[Goal, Task]] = MappingProxyType(
     {"run": "inference", "fine-tune": "training", "train": "training"}
@@ -39,15 +37,11 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
         return {}
     if goal == "train":
         return {f"{WORKLOAD}method": "full", f"{WORKLOAD}trainable": ()}
-    if _trains_part(plan) and evaluate(plan, catalog).memory.verdict != "does-not-fit":
+    is_adapted = isinstance(plan.workload, Training) and plan.workload.trains_part
+    if is_adapted and evaluate(plan, catalog).memory.verdict != "does-not-fit":
         return {}
     adapters = list(_adapters(plan))
     return next((fields for fields in adapters if _fits(plan, fields, catalog)), adapters[-1])
-
-
-def _trains_part(plan: Plan) -> bool:
-    workload = plan.workload
-    return isinstance(workload, Training) and (workload.adapts or bool(workload.trainable))
 
 
 def _adapters(plan: Plan) -> Iterator[dict[str, object]]:
