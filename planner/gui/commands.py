@@ -14,6 +14,7 @@ from planner.gui.catalog.commands import CATALOG_COMMANDS
 from planner.gui.manual import Manual
 from planner.gui.monitor.commands import MONITOR_COMMANDS
 from planner.gui.settings import Scheme
+from planner.gui.tab import START
 from planner.gui.widgets.dialogs import closing_buttons, open_once
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
@@ -61,6 +62,10 @@ def _is_plan_estimated(window: "MainWindow") -> bool:
 
 def _has_pinned_plan(window: "MainWindow") -> bool:
     return window.workspace.pin.plan is not None
+
+
+def _is_plan_shown(window: "MainWindow") -> bool:
+    return window.tab.key != START.key
 
 
 def _copy_result(window: "MainWindow") -> None:
@@ -161,6 +166,9 @@ _FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         "",
         _is_plan_traced,
     ),
+    UnboundAction(
+        "file.start", "S&tart page", "File/3", lambda w: w.show_tab(START.key), "Ctrl+0", START.icon, _is_plan_shown
+    ),
     UnboundAction("file.quit", "&Quit", "File/4", lambda w: w.close(), "Ctrl+Q"),
 )
 _EDIT: Final[tuple[UnboundAction["MainWindow"], ...]] = (
@@ -189,9 +197,9 @@ _VIEW: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("view.palette", "Command &palette…", "View/3", lambda w: w.open_palette(), "Ctrl+K", "search"),
 )
 _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
-    UnboundAction("plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model"),
-    UnboundAction("plan.workload", "Change &workload…", "Plan/1", lambda w: w.plan_bar.edit_workload(), "Ctrl+L"),
-    UnboundAction("plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card"),
+    UnboundAction("plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model", _is_plan_shown),
+    UnboundAction("plan.workload", "Change &workload…", "Plan/1", lambda w: w.plan_bar.edit_workload(), "Ctrl+L", "", _is_plan_shown),
+    UnboundAction("plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card", _is_plan_shown),
     UnboundAction(
         "plan.preset", "Start from a rec&ipe…", "Plan/1", lambda w: w.navigator.start_from_recipe(), "Ctrl+Shift+R"
     ),

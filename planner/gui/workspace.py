@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -24,6 +24,7 @@ from planner.workload.workload import Inference, Training, Workload
 if TYPE_CHECKING:
     from planner.monitor.readings.inventory import Device
 
+Detection = Literal["pending", "done", "failed"]
 GESTURE_IDLE_MS: Final = 1000
 SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
 
@@ -135,7 +136,8 @@ class Workspace(QObject):
 
     Signals: `changed` carries the old and the new plan; `file_changed` follows the file, its modified state
     and the choice of a plan of one's own; `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence about
-    fields adjusted by a change, or an empty string; `devices_found` follows changes of this machine's cards.
+    fields adjusted by a change, or an empty string; `devices_found` follows changes of this machine's cards, `detection_ended` the end of the search
+    for them.
     """
 
     changed = Signal(object, object)
@@ -144,6 +146,7 @@ class Workspace(QObject):
     noticed = Signal(str, str)
     adjusted = Signal(str)
     devices_found = Signal()
+    detection_ended = Signal()
 
     def __init__(
         self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None
@@ -153,6 +156,7 @@ class Workspace(QObject):
         self.settings = settings
         self.path: Path | None = None
         self.devices: tuple[Device, ...] = ()
+        self.detection: Detection = "pending"
         self._state = PlanState(evaluate(plan, catalog), catalog)
         self._workloads: dict[str, Workload] = {
             "training": Training(),
@@ -317,6 +321,11 @@ class Workspace(QObject):
         if devices and devices != self.devices:
             self.devices = devices
             self.devices_found.emit()
+
+    def end_detection(self, detection: Detection) -> None:
+        """Store how the search for this machine's cards ended."""
+        self.detection = detection
+        self.detection_ended.emit()
 
     def new_plan(self) -> None:
         """Replace the plan with the sample plan."""
