@@ -79,6 +79,10 @@ class TabList(QWidget):
         self._buttons[key], self._icons[key] = button, icon
         self._update_icons()
 
+    def set_apart(self, key: str) -> None:
+        """Leave a gap below the button of a page that is not one of the tabs."""
+        self._layout.insertSpacing(self._layout.indexOf(self._buttons[key]) + 1, self._theme.spacing.medium)
+
     def set_current(self, key: str) -> None:
         """Check the button of the current tab."""
         self._buttons[key].setChecked(True)
@@ -234,6 +238,7 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(_SMALLEST_SIZE)
         for place in (START, *self.places):
             self._tab_list.add(place.key, place.title, place.icon, place.title)
+        self._tab_list.set_apart(START.key)
         middle = in_row(self._tab_list, hairline(Qt.Orientation.Vertical), (self._pages, 1), spacing=0)
         center = QWidget()
         in_column(self.plan_bar, hairline(Qt.Orientation.Horizontal), self.banner, (middle, 1), owner=center, spacing=0)

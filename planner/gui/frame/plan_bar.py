@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from planner.errors import SpecError
@@ -199,12 +199,20 @@ class PlanBar(QWidget):
         self._show_part_text(self._cost, "")
         self._tasks.cancel(_MONEY)
         self._rest.stop()
-        if plan.gpu is not None and runs:
+        self._lacks_cost = plan.gpu is not None and runs
+        if self._lacks_cost and self.isVisible():
+            self._rest.start()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Compute the cost of a plan that changed while the bar was hidden."""
+        super().showEvent(event)
+        if self._lacks_cost:
             self._rest.start()
 
     @Slot()
     def find_cost(self) -> None:
         """Compute the plan's cost in the background, because the first computation reads the price files."""
+        self._lacks_cost = False
         evaluation, catalog = self._workspace.evaluation, self._workspace.catalog
         today = datetime.now(UTC).date()
 

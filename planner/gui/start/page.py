@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar, Final, Literal
 
 from PySide6.QtCore import Qt, QTimer, Slot
-from PySide6.QtGui import QKeyEvent, QShowEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
@@ -20,7 +20,7 @@ from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, WidgetPool, hairline, in_column, in_row, scrolled
-from planner.gui.workspace import SAMPLE_PLAN, Workspace
+from planner.gui.workspace import SAMPLE_PLAN, Detection, Workspace
 from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import ModelChoice, Plan
@@ -36,14 +36,19 @@ _DOORS: Final[tuple[tuple[DoorKey, str, str, str], ...]] = (
     ("run", "Run a model", "play", "Will it fit, how fast is it, and which GPU does it need?"),
     ("fine-tune", "Fine-tune a model", "tune", "With your own data, on the GPU you have or one you could rent."),
     ("choose", "Choose or buy hardware", "cost", "Which GPU, rented or bought, for which job."),
-    ("watch", "Watch this machine", "monitor", "Looking for GPUs…"),
+    ("watch", "Watch this machine", "monitor", ""),
 )
-_LOOKING: Final = "Looking for GPUs…"
-_NONE_FOUND: Final = "No NVIDIA GPU found; see a demo instead."
-_NOT_READ: Final = "The GPUs could not be read; the Monitor tells why."
+_FOUND: Final[dict[Detection, tuple[str, str]]] = {
+    "pending": ("Looking for GPUs…", "Looking for GPUs on this machine…"),
+    "done": ("No NVIDIA GPU found: see the demo.", "No NVIDIA GPU was found on this machine."),
+    "failed": ("The GPUs could not be read.", "The GPUs of this machine could not be read."),
+}
+"""What the door and the question about the GPU say while no card of this machine is known."""
 _WATCH: Final = "Load, memory, power and temperature of your GPUs, live, and what slows them down."
-_WATCH_NOTHING: Final = "Without a GPU, a demo replays 15 minutes of invented readings of two cards during training."
-_WIDEST: Final = 1120
+_DEMO: Final = "The demo replays 15 minutes of invented readings of two cards during training."
+_WIDEST: Final = 1240
+_DOOR_SHARE: Final = 8
+"""A door is at least an eighth as high as the page."""
 _MOST_RECENT: Final = 4
 
 
@@ -70,7 +75,7 @@ class StartPage(Tab):
         self.watch = push_button("Show &me", "Open the Monitor tab.", "primary")
         self.demo = push_button("See the &demo", "Replay invented readings of two cards during training.")
         self._watch_hint = make_label(_WATCH, wrap=True)
-        self._cards_hint = make_label(_LOOKING, "muted", theme.font("small"), wrap=True)
+        self._cards_hint = make_label("", "muted", theme.font("small"), wrap=True)
         self._is_leaving = False
         self._lay_out()
         self._connect()
@@ -115,6 +120,11 @@ class StartPage(Tab):
         super().showEvent(event)
         self._show_recent_plans()
         self.doors.setFocus()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Make the doors higher in a high window."""
+        super().resizeEvent(event)
+        self.doors.setMinimumHeight(self.height() // _DOOR_SHARE)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Return to the tab with Escape; press the focused button, or continue, with Return."""
@@ -190,7 +200,7 @@ class StartPage(Tab):
     @Slot(str)
     def _enter(self, door: str) -> None:
         """Continue with the first question behind a door."""
-        first = self.model if door != "watch" else self.watch if self.workspace.devices else self.demo
+        first = self.model if door != "watch" else self.watch
         first.setFocus(Qt.FocusReason.TabFocusReason)
 
     @Slot(object)
@@ -213,22 +223,20 @@ class StartPage(Tab):
     def _show_found_cards(self) -> None:
         """Show which cards this machine has, once that is known."""
         workspace = self.workspace
-        texts = {"pending": _LOOKING, "failed": _NOT_READ, "done": _NONE_FOUND}
-        found = texts[workspace.detection]
-        hint = {"pending": _LOOKING, "failed": _NOT_READ, "done": "No NVIDIA GPU was found on this machine."}
-        self._cards_hint.setText(hint[workspace.detection])
+        found, hint = _FOUND[workspace.detection]
         if workspace.devices:
             from planner.present.catalog.detected_cards import found_kinds  # the start does not wait for it
 
             kinds = found_kinds(workspace.catalog.hardware, workspace.devices)
-            found = f"{fmt.listing(tuple(kind.text for kind in kinds), 'and')} found"
+            found = f"{fmt.listing(tuple(kind.text for kind in kinds), 'and')} found."
+            hint = "Found on this machine; choose another one if you like."
             self.own_cards.offer_found(kinds)
-            self._cards_hint.setText("Found on this machine. You can choose another one.")
-        self.doors["watch"].describe(found)
-        self._watch_hint.setText(_WATCH if workspace.devices or workspace.detection == "pending" else _WATCH_NOTHING)
-        is_empty = workspace.detection == "done" and not workspace.devices
-        set_style_role(self.watch, "" if is_empty else "primary")
-        set_style_role(self.demo, "primary" if is_empty else "")
+        offers_demo = not workspace.devices and workspace.detection != "pending"
+        self.doors["watch"].describe(f"Load, memory and temperature, live. {found}")
+        self._cards_hint.setText(hint)
+        self._watch_hint.setText(f"{_FOUND[workspace.detection][1]} {_DEMO}" if offers_demo else _WATCH)
+        set_style_role(self.watch, "" if offers_demo else "primary")
+        set_style_role(self.demo, "primary" if offers_demo else "")
 
     def _show_recent_plans(self) -> None:
         paths = [Path(name) for name in self.workspace.settings.current.recent[:_MOST_RECENT]]
@@ -256,7 +264,7 @@ class StartPage(Tab):
         space = self.theme.spacing
         body = QWidget()
         column = in_column(
-            STRETCH,
+            (STRETCH, 2),
             make_label("What do you want to do?", font=self.theme.font("answer", bold=True)),
             make_label("GPU Planner shows what fits, how long it takes and what it costs, before you start.", "muted"),
             space.small,
@@ -271,7 +279,7 @@ class StartPage(Tab):
             margins=(space.huge, space.large),
             spacing=space.small,
         )
-        column.addStretch(2)
+        column.addStretch(3)
         body.setMaximumWidth(_WIDEST)
         body.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         centered = QWidget()
@@ -287,11 +295,11 @@ class StartPage(Tab):
                 "Which &job?", self.job, make_label("You need no GPU for this.", "muted", self.theme.font("small"))
             ),
         )
-        open_file = link_button("&Open a file…", "A model's configuration or weights, or a training file.")
+        open_file = _flush_link("&Open a file…", "A model's configuration or weights, or a training file.")
         open_file.clicked.connect(self.workspace.navigator.model_file_requested)
         file_hint = make_label("or drop one anywhere here", "muted", self.theme.font("small"))
         first = self._question("M&odel", self.model, in_row(open_file, (file_hint, 1), spacing=space.tiny))
-        button = in_column(make_label(" "), self.show_me, STRETCH, spacing=space.tiny)
+        button = in_column(self.fontMetrics().height() + space.tiny, self.show_me, STRETCH, spacing=0)
         plan = QWidget()
         in_row((first, 5), (self._second, 4), button, owner=plan, spacing=space.large)
         watch = QWidget()
@@ -320,13 +328,13 @@ class StartPage(Tab):
         places = in_column(spacing=0)
         self._recent = WidgetPool(places, self._make_recent_button)
         self._no_recent = make_label("Plans that you save or open appear here.", "muted", wrap=True)
-        recipe = link_button("A published recipe…", "Training and inference setups, with their sources.")
+        recipe = _flush_link("A published recipe…", "Training and inference setups, with their sources.")
         recipe.clicked.connect(navigator.start_from_recipe)
-        sample = link_button("The sample plan", "Llama 3.1 8B on an RTX 4090, to look around.")
+        sample = _flush_link("The sample plan", "Llama 3.1 8B on an RTX 4090, to look around.")
         sample.clicked.connect(self._show_sample)
-        demo = link_button("The Monitor's demo", self.demo.toolTip())
+        demo = _flush_link("The Monitor's demo", self.demo.toolTip())
         demo.clicked.connect(navigator.demo_requested)
-        catalog = link_button("The catalog of GPUs", "All accelerators and machines, with sources.")
+        catalog = _flush_link("The catalog of GPUs", "All accelerators and machines, with sources.")
         catalog.clicked.connect(partial(navigator.tab_requested.emit, "catalog"))
         ways = QWidget()
         in_row(
@@ -339,7 +347,7 @@ class StartPage(Tab):
         return ways
 
     def _make_recent_button(self) -> QPushButton:
-        button = link_button("")
+        button = _flush_link("", "")
         button.clicked.connect(lambda: self._open_recent(button))
         return button
 
@@ -365,6 +373,13 @@ def _stack(*pages: QWidget) -> QStackedWidget:
     for page in pages:
         stack.addWidget(page)
     return stack
+
+
+def _flush_link(text: str, tooltip: str) -> QPushButton:
+    """Return a link whose text begins where the texts above and below it begin."""
+    button = link_button(text, tooltip)
+    set_style_role(button, "true", "flush")
+    return button
 
 
 def _model_text(value: object) -> str:
