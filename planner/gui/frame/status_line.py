@@ -29,6 +29,9 @@ class StatusLine(QStatusBar):
         self._workspace = workspace
         self._last_step = make_label()
         self._adjusted = ElidedLabel("", "muted")
+        self._sample = link_button("Sample plan", "Nobody chose this plan: plan for your own model and GPU.")
+        self._sample.clicked.connect(partial(workspace.navigator.tab_requested.emit, "start"))
+        self._has_plan = True
         self._progress = QProgressBar()
         self._progress.setRange(0, 0)
         self._progress.setMaximumWidth(120)
@@ -43,12 +46,9 @@ class StatusLine(QStatusBar):
         self.prices.hide()
         self.addWidget(self.prices)
         self.addWidget(self._adjusted, 1)
+        self.addPermanentWidget(self._sample)
         self.addPermanentWidget(self._progress)
         self.addPermanentWidget(self._last_step)
-        self._sample = link_button("Sample plan", "Nobody chose this plan: plan for your own model and GPU.")
-        self._sample.clicked.connect(partial(workspace.navigator.tab_requested.emit, "start"))
-        self._has_plan = True
-        self.insertPermanentWidget(0, self._sample)
         self._slow = QTimer(self, singleShot=True, interval=_QUICK_MS)
         self._slow.timeout.connect(self._progress.show)
         tasks.busy_changed.connect(self._show_busy)

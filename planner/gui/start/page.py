@@ -292,7 +292,7 @@ class StartPage(Tab):
         self._second = _stack(
             self._question("My &GPU", self.own_cards, self._cards_hint),
             self._question(
-                "Which &job?", self.job, make_label("You need no GPU for this.", "muted", self.theme.font("small"))
+                "I want &to", self.job, make_label("You need no GPU for this.", "muted", self.theme.font("small"))
             ),
         )
         open_file = _flush_link("&Open a file…", "A model's configuration or weights, or a training file.")
