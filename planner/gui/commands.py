@@ -167,7 +167,7 @@ _FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         _is_plan_traced,
     ),
     UnboundAction(
-        "file.start", "S&tart page", "File/3", lambda w: w.show_tab(START.key), "Ctrl+0", START.icon, _is_plan_shown
+        "file.start", "Start &page", "File/3", lambda w: _show_tab(START.key, w), "Ctrl+0", START.icon, _is_plan_shown
     ),
     UnboundAction("file.quit", "&Quit", "File/4", lambda w: w.close(), "Ctrl+Q"),
 )
@@ -197,9 +197,21 @@ _VIEW: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("view.palette", "Command &palette…", "View/3", lambda w: w.open_palette(), "Ctrl+K", "search"),
 )
 _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
-    UnboundAction("plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model", _is_plan_shown),
-    UnboundAction("plan.workload", "Change &workload…", "Plan/1", lambda w: w.plan_bar.edit_workload(), "Ctrl+L", "", _is_plan_shown),
-    UnboundAction("plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card", _is_plan_shown),
+    UnboundAction(
+        "plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model", _is_plan_shown
+    ),
+    UnboundAction(
+        "plan.workload",
+        "Change &workload…",
+        "Plan/1",
+        lambda w: w.plan_bar.edit_workload(),
+        "Ctrl+L",
+        "",
+        _is_plan_shown,
+    ),
+    UnboundAction(
+        "plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card", _is_plan_shown
+    ),
     UnboundAction(
         "plan.preset", "Start from a rec&ipe…", "Plan/1", lambda w: w.navigator.start_from_recipe(), "Ctrl+Shift+R"
     ),

@@ -134,10 +134,10 @@ class Pin(QObject):
 class Workspace(QObject):
     """A window's plan with its evaluation and undo history.
 
-    Signals: `changed` carries the old and the new plan; `file_changed` follows the file, its modified state
-    and the choice of a plan of one's own; `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence about
-    fields adjusted by a change, or an empty string; `devices_found` follows changes of this machine's cards, `detection_ended` the end of the search
-    for them.
+    Signals: `changed` carries the old and the new plan; `file_changed` follows the file, its modified state and the
+    choice of a plan of one's own; `failed` carries a `PlannerError` for the banner, `noticed` a message and its
+    details, `adjusted` a sentence about fields adjusted by a change, or an empty string; `devices_found` follows
+    changes of this machine's cards, `detection_ended` the end of the search for them.
     """
 
     changed = Signal(object, object)

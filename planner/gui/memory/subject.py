@@ -90,4 +90,3 @@ def _goal_of_workload(workload: Workload, chosen: Goal) -> Goal:
     if not isinstance(workload, Training):
         return "run"
     return chosen if chosen == "train" and not workload.trains_part else "fine-tune"
-

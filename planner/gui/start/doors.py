@@ -26,7 +26,7 @@ class Door(QPushButton):
         mark.show_icon((icon, "accent"))
         self._description = make_label(role="muted", wrap=True)
         space = theme.spacing
-        in_column(
+        self._column = in_column(
             in_row(mark, (make_label(title, font=theme.font(bold=True)), 1), spacing=space.small),
             self._description,
             STRETCH,
@@ -51,11 +51,11 @@ class Door(QPushButton):
 
     def sizeHint(self) -> QSize:
         """Return the size of the title and the description."""
-        return self.layout().sizeHint()
+        return self._column.sizeHint()
 
     def minimumSizeHint(self) -> QSize:
         """Return the smallest size in which nothing is cut."""
-        return self.layout().minimumSize()
+        return self._column.minimumSize()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter the door with Return."""

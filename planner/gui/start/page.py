@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Literal
 
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QStackedWidget, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.choices import hub_choice, model_choices
@@ -19,7 +19,7 @@ from planner.gui.widgets.buttons import link_button, push_button
 from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, WidgetPool, hairline, in_column, in_row, scrolled
+from planner.gui.widgets.layout import STRETCH, Part, WidgetPool, hairline, in_column, in_row, scrolled
 from planner.gui.workspace import SAMPLE_PLAN, Detection, Workspace
 from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import Evaluation
@@ -140,11 +140,11 @@ class StartPage(Tab):
             super().keyPressEvent(event)
 
     @Slot(object, object)
-    def _on_plan_changed(self, old: Plan, new: Plan) -> None:
+    def _on_plan_changed(self, old: object, new: object) -> None:
         """Take over a model that was opened; leave the page after any other change from elsewhere."""
         if self._is_leaving or not self.isVisible():
             super()._on_plan_changed(old, new)
-        elif old.model != new.model and old.evolve(model=new.model) == new:
+        elif isinstance(old, Plan) and isinstance(new, Plan) and _differs_only_in_model(old, new):
             self.model.set_value(new.model)
         else:
             self.workspace.navigator.start_left.emit()
@@ -313,7 +313,7 @@ class StartPage(Tab):
         self._questions = _stack(plan, watch)
         return self._questions
 
-    def _question(self, title: str, field: Field, below: QWidget | QVBoxLayout) -> QWidget:
+    def _question(self, title: str, field: Field, below: Part) -> QWidget:
         """Return `field` below its label `title`, and above `below`."""
         label = make_label(title)
         label.setBuddy(field)
@@ -351,7 +351,7 @@ class StartPage(Tab):
         button.clicked.connect(lambda: self._open_recent(button))
         return button
 
-    def _list(self, title: str, *items: "QWidget | QVBoxLayout") -> QWidget:
+    def _list(self, title: str, *items: Part) -> QWidget:
         """Return `items` below a heading."""
         heading: QLabel = make_label(title, font=self.theme.font(bold=True))
         column = in_column(heading, spacing=0)
@@ -380,6 +380,10 @@ def _flush_link(text: str, tooltip: str) -> QPushButton:
     button = link_button(text, tooltip)
     set_style_role(button, "true", "flush")
     return button
+
+
+def _differs_only_in_model(old: Plan, new: Plan) -> bool:
+    return old.model != new.model and old.evolve(model=new.model) == new
 
 
 def _model_text(value: object) -> str:

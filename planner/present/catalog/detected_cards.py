@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
@@ -24,7 +24,8 @@ class DetectedCards:
     details: str
 
 
-class FoundKind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FoundKind:
     """Cards of this machine of one kind; `gpu` is the catalog id, None for a card that is not in the catalog."""
 
     gpu: str | None

@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication, QScrollArea
 from pytestqt.qtbot import QtBot
 
 from planner.gui.frame.status_line import StatusLine
@@ -122,3 +123,14 @@ def test_the_page_is_in_the_palette_and_copies_the_plan(started: MainWindow):
     popup.close()
     started.leave_start()
     assert "file.start" in [action.id for action, _ in started.commands.enabled()]
+
+
+@pytest.mark.parametrize("size", [(960, 600), (1920, 1080)])
+def test_the_page_fits_the_smallest_and_a_large_window(started: MainWindow, size: tuple[int, int]):
+    started.resize(*size)
+    QApplication.processEvents()
+    for key in ("run", "watch"):
+        started.tab.doors.choose(key)
+        area = started.tab.findChild(QScrollArea)
+        assert area.verticalScrollBar().maximum() == 0
+        assert area.horizontalScrollBar().maximum() == 0

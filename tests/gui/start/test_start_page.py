@@ -41,10 +41,12 @@ def test_the_doors_are_reached_by_arrow_keys_and_entered_with_return(page: Start
     assert page.doors["fine-tune"].hasFocus()
     press(qtbot, Qt.Key.Key_Right)
     assert page.doors.key == "choose"
-    assert page.job.isVisible() and not page.own_cards.isVisible()
+    assert page.job.isVisible()
+    assert not page.own_cards.isVisible()
     press(qtbot, Qt.Key.Key_Right)
     assert page.doors.key == "watch"
-    assert page.watch.isVisible() and not page.model.isVisible()
+    assert page.watch.isVisible()
+    assert not page.model.isVisible()
     press(qtbot, Qt.Key.Key_Return)
     assert page.watch.hasFocus()
 
@@ -174,9 +176,7 @@ def test_a_card_that_the_catalog_lacks_is_named_but_not_chosen(page: StartPage):
     assert page.own_cards.cards == (None, 1)
 
 
-@pytest.mark.parametrize(
-    ("ended", "says"), [("done", "No NVIDIA GPU found"), ("failed", "The GPUs could not be read")]
-)
+@pytest.mark.parametrize(("ended", "says"), [("done", "No NVIDIA GPU found"), ("failed", "The GPUs could not be read")])
 def test_without_a_found_gpu_the_demo_is_offered(page: StartPage, ended, says: str):
     page.workspace.end_detection(ended)
     assert says in page.doors["watch"].description
