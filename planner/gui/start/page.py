@@ -46,10 +46,12 @@ _FOUND: Final[dict[Detection, tuple[str, str]]] = {
 """What the door and the question about the GPU say while no card of this machine is known."""
 _WATCH: Final = "Load, memory, power and temperature of your GPUs, live, and what slows them down."
 _DEMO: Final = "The demo replays 15 minutes of invented readings of two cards during training."
+_TIMES: Final = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
 _WIDEST: Final = 1240
-_DOOR_SHARE: Final = 8
-"""A door is at least an eighth as high as the page."""
+_DOOR_SHARE: Final = 10
+"""A door is at least a tenth as high as the page."""
 _MOST_RECENT: Final = 4
+_NAME_LENGTH: Final = 32
 
 
 class StartPage(Tab):
@@ -166,7 +168,9 @@ class StartPage(Tab):
         try:
             self._start(plan, goal)
         except PlannerError as error:
-            self.model.show_problem(" ".join(filter(None, (error.message, error.hint))))
+            from planner.gui.memory.questions.questions import error_text  # as above
+
+            self.model.show_problem(error_text(error))
             return False
         finally:
             self._is_leaving = False
@@ -228,11 +232,11 @@ class StartPage(Tab):
             from planner.present.catalog.detected_cards import found_kinds  # the start does not wait for it
 
             kinds = found_kinds(workspace.catalog.hardware, workspace.devices)
-            found = f"{fmt.listing(tuple(kind.text for kind in kinds), 'and')} found."
-            hint = "Found on this machine; choose another one if you like."
+            found = f"{fmt.listing(tuple(kind.text.replace(' × ', _TIMES) for kind in kinds), 'and')} found."
+            hint = "Found on this machine."
             self.own_cards.offer_found(kinds)
         offers_demo = not workspace.devices and workspace.detection != "pending"
-        self.doors["watch"].describe(f"Load, memory and temperature, live. {found}")
+        self.doors["watch"].describe(f"Load, memory and temperature, live.\n{found}")
         self._cards_hint.setText(hint)
         self._watch_hint.setText(f"{_FOUND[workspace.detection][1]} {_DEMO}" if offers_demo else _WATCH)
         set_style_role(self.watch, "" if offers_demo else "primary")
@@ -241,8 +245,10 @@ class StartPage(Tab):
     def _show_recent_plans(self) -> None:
         paths = [Path(name) for name in self.workspace.settings.current.recent[:_MOST_RECENT]]
         self._no_recent.setVisible(not paths)
+        metrics = self.fontMetrics()
+        widest = _NAME_LENGTH * metrics.averageCharWidth()
         for button, path in zip(self._recent.show(len(paths)), paths, strict=True):
-            button.setText(path.name.replace("&", "&&"))
+            button.setText(metrics.elidedText(path.name, Qt.TextElideMode.ElideMiddle, widest).replace("&", "&&"))
             button.setToolTip(str(path))
 
     def _open_recent(self, button: QPushButton) -> None:

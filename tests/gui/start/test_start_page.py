@@ -150,7 +150,7 @@ def test_a_hub_model_is_read_and_then_the_answer(page: StartPage):
 def test_found_cards_are_named_and_chosen(page: StartPage):
     assert "Looking for GPUs" in page.doors["watch"].description
     page.workspace.note_devices(TWO)
-    assert "2 × GeForce RTX 4090 found" in page.doors["watch"].description
+    assert "2\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}GeForce RTX 4090 found" in page.doors["watch"].description
     assert page.own_cards.text == "2 × GeForce RTX 4090 (this machine)"
     assert page.own_cards.cards == ("rtx-4090", 2)
 
