@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QButtonGroup, QPushButton, QSizePolicy, QWidget
 
-from planner.gui.theme import Theme, set_style_role
+from planner.gui.theme import Theme
 from planner.gui.widgets.labels import IconLabel, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 
@@ -21,7 +21,6 @@ class Door(QPushButton):
         self.key, self._title = key, title
         self.setCheckable(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        set_style_role(self, "door")
         mark = IconLabel(theme)
         mark.show_icon((icon, "accent"))
         self._description = make_label(role="muted", wrap=True)

@@ -1,4 +1,4 @@
-"""What a plan starts with when a person chooses a goal: to run, to fine-tune or to train a model."""
+"""Goals, to run, fine-tune or train a model, and the workload fields with which a plan for each starts."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
