@@ -240,17 +240,23 @@ class Workspace(QObject):
         plan = self.plan.evolve(workload=self.workload_of(task))
         self.answer("task", {f"{WORKLOAD}task": task, **goal_fields(plan, goal, self.catalog)})
 
-    def take_plan(self, label: str, plan: Plan) -> None:
-        """Make `plan` the person's own plan, in one undo step called `label`.
+    def begin(self, goal: Goal, model: ModelChoice, gpu: str | None, count: int) -> None:
+        """Plan anew for `goal` with the person's own model and cards, in one undo step.
 
         Raises:
-            PlannerError: If it cannot be evaluated; the plan stays as it was.
+            PlannerError: If the plan cannot be evaluated; the plan stays as it was.
         """
-        self.end_gesture()
-        self._push_step(label, plan)
-        self.end_gesture()
-        self._is_own = True
-        self.file_changed.emit()
+        from planner.plan.editing.conflicts import resolve_conflicts  # as in `answer`
+        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields
+
+        workload = Training() if TASK_OF_GOAL[goal] == "training" else Inference()
+        plan = Plan(model=model, workload=workload, gpu=gpu, count=count)
+        started = resolve_conflicts(plan, goal_fields(plan, goal, self.catalog), self.catalog).plan
+        self._take_plan(f"{goal} {model.id.rpartition('/')[2]}", started, is_own=True)
+
+    def show_sample(self) -> None:
+        """Make the sample the plan, in one undo step."""
+        self._take_plan("sample plan", SAMPLE_PLAN, is_own=False)
 
     def take_trace(self, facts: TracedFacts, label: str) -> None:
         """Make a traced module the plan's model in one undo step; for several ranks, the plan gets a card per rank.
@@ -387,6 +393,13 @@ class Workspace(QObject):
         self.undo_stack.clear()
         if modified:
             self.undo_stack.resetClean()
+
+    def _take_plan(self, label: str, plan: Plan, *, is_own: bool) -> None:
+        self.end_gesture()
+        self._push_step(label, plan)
+        self.end_gesture()
+        self._is_own = is_own
+        self.file_changed.emit()
 
     def _push_step(self, label: str, plan: Plan) -> None:
         if plan == self.plan:

@@ -141,8 +141,13 @@ def test_fine_tuning_starts_with_what_fits_and_keeps_it(workspace: Workspace):
 
 def test_a_plan_is_a_sample_until_another_is_opened_or_taken(workspace: Workspace, tmp_path: Path):
     assert workspace.is_sample
-    workspace.take_plan("a plan", SAMPLE_PLAN)
+    workspace.begin("run", SAMPLE_PLAN.model, SAMPLE_PLAN.gpu, 1)
+    assert workspace.plan == SAMPLE_PLAN
     assert not workspace.is_sample
+    workspace.show_sample()
+    assert workspace.is_sample
+    workspace.begin("train", SAMPLE_PLAN.model, "rtx-3090", 2)
+    assert (workspace.plan.workload, workspace.plan.gpu, workspace.plan.count) == (Training(), "rtx-3090", 2)
     workspace.new_plan()
     assert workspace.is_sample
     workspace.save_plan(tmp_path / "plan.json")

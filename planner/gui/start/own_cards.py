@@ -34,10 +34,10 @@ class OwnCardsField(PickerField):
         gpu, _, number = str(self.value).partition("@")
         return gpu or None, int(number or 1)
 
-    def show_cards(self, gpu: str | None, count: int) -> None:
+    def show_cards(self, gpu: str, count: int) -> None:
         """Show the cards of the person's plan."""
         self._is_chosen = True
-        self.set_value(NO_CARD if gpu is None else f"{gpu}@{count}")
+        self.set_value(f"{gpu}@{count}")
 
     def offer_found(self, kinds: "Sequence[FoundKind]") -> None:
         """Offer the cards of this machine first, and choose the first of them unless the person has chosen."""

@@ -1,12 +1,14 @@
 """The Start page: four doors to what a person wants to do, then the model and the GPU."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, cast
 
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QStackedWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QStackedWidget, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.choices import hub_choice, model_choices
@@ -20,14 +22,13 @@ from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, Part, WidgetPool, hairline, in_column, in_row, scrolled
-from planner.gui.workspace import SAMPLE_PLAN, Detection, Workspace
+from planner.gui.workspace import Detection, Workspace
 from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import ModelChoice, Plan
 from planner.present import format as fmt
 from planner.present.plan.phrase import plan_phrase
 from planner.workload.choices import Goal
-from planner.workload.workload import Inference, Training
 
 DoorKey = Literal["run", "fine-tune", "choose", "watch"]
 
@@ -89,8 +90,10 @@ class StartPage(Tab):
     def refresh(self, _evaluation: Evaluation) -> None:
         """Show the model and the cards of the plan, unless it is the sample."""
         plan = self.workspace.plan
-        if not self.workspace.is_sample and plan.model.trace is None:
-            self.model.set_value(plan.model)
+        if self.workspace.is_sample or plan.model.trace is not None:
+            return
+        self.model.set_value(plan.model)
+        if plan.gpu is not None:
             self.own_cards.show_cards(plan.gpu, plan.count)
 
     def copy_result(self) -> str:
@@ -153,47 +156,40 @@ class StartPage(Tab):
 
     def _take_plan(self, door: str) -> bool:
         """Make the answers the plan, in one undo step; return whether it can be planned."""
-        if self.model.value is None:
+        choice = self.model.value
+        if choice is None:
             self.model.show_problem("Choose a model first.")
             self.model.setFocus()
             return False
+        model = choice if isinstance(choice, ModelChoice) else ModelChoice(id=str(choice))
         goal: Goal = "fine-tune" if door == "fine-tune" else "run"
         gpu, count = self.own_cards.cards
         if door == "choose":
-            goal, gpu, count = next(job for job, _ in _JOBS if job == self.job.value), None, 1
-        model = self.model.value if isinstance(self.model.value, ModelChoice) else ModelChoice(id=str(self.model.value))
-        workload = Inference() if goal == "run" else Training()
-        plan = Plan(model=model, workload=workload, gpu=gpu, count=count, cost=self.workspace.plan.cost)
-        self._is_leaving = True
+            goal, gpu, count = cast("Goal", self.job.value), None, 1
         try:
-            self._start(plan, goal)
+            with self._leaving():
+                self.workspace.begin(goal, model, gpu, count)
         except PlannerError as error:
-            from planner.gui.memory.questions.questions import error_text  # as above
+            from planner.gui.memory.questions.questions import error_text  # the start does not wait for it
 
             self.model.show_problem(error_text(error))
             return False
-        finally:
-            self._is_leaving = False
         return True
-
-    def _start(self, plan: Plan, goal: Goal) -> None:
-        from planner.plan.editing.conflicts import resolve_conflicts  # the start does not wait for them
-        from planner.plan.editing.goals import goal_fields
-
-        catalog = self.workspace.catalog
-        started = resolve_conflicts(plan, goal_fields(plan, goal, catalog), catalog).plan
-        self.workspace.take_plan(f"{goal} {_model_text(plan.model)}", started)
 
     @Slot()
     def _show_sample(self) -> None:
-        with self.workspace.step():
-            self._is_leaving = True
-            sample = SAMPLE_PLAN
-            self.workspace.apply(
-                "sample plan", model=sample.model, workload=sample.workload, gpu=sample.gpu, count=sample.count
-            )
-        self._is_leaving = False
+        with self._leaving(), self.workspace.reporting():
+            self.workspace.show_sample()
         self.workspace.navigator.show_memory()
+
+    @contextmanager
+    def _leaving(self) -> Iterator[None]:
+        """Change the plan without leaving for the last tab: this page says itself what is shown next."""
+        self._is_leaving = True
+        try:
+            yield
+        finally:
+            self._is_leaving = False
 
     @Slot(str)
     def _show_questions(self, door: str) -> None:
@@ -269,7 +265,7 @@ class StartPage(Tab):
     def _lay_out(self) -> None:
         space = self.theme.spacing
         body = QWidget()
-        column = in_column(
+        in_column(
             (STRETCH, 2),
             make_label("What do you want to do?", font=self.theme.font("answer", bold=True)),
             make_label("GPU Planner shows what fits, how long it takes and what it costs, before you start.", "muted"),
@@ -281,11 +277,11 @@ class StartPage(Tab):
             hairline(Qt.Orientation.Horizontal),
             space.tiny,
             self._make_other_ways(),
+            (STRETCH, 3),
             owner=body,
             margins=(space.huge, space.large),
             spacing=space.small,
         )
-        column.addStretch(3)
         body.setMaximumWidth(_WIDEST)
         body.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         centered = QWidget()
@@ -331,7 +327,7 @@ class StartPage(Tab):
     def _make_other_ways(self) -> QWidget:
         """Return the recent plans, the starting points, and what can be seen without a plan."""
         navigator, space = self.workspace.navigator, self.theme.spacing
-        places = in_column(spacing=0)
+        places = in_column(spacing=space.tiny)
         self._recent = WidgetPool(places, self._make_recent_button)
         self._no_recent = make_label("Plans that you save or open appear here.", "muted", wrap=True)
         recipe = _flush_link("A published recipe…", "Training and inference setups, with their sources.")
@@ -359,18 +355,9 @@ class StartPage(Tab):
 
     def _list(self, title: str, *items: Part) -> QWidget:
         """Return `items` below a heading."""
-        heading: QLabel = make_label(title, font=self.theme.font(bold=True))
-        column = in_column(heading, spacing=0)
-        for item in items:
-            if isinstance(item, QPushButton):
-                column.addWidget(item, 0, Qt.AlignmentFlag.AlignLeft)
-            elif isinstance(item, QWidget):
-                column.addWidget(item)
-            else:
-                column.addLayout(item)
-        column.addStretch(1)
         whole = QWidget()
-        whole.setLayout(column)
+        heading = make_label(title, font=self.theme.font(bold=True))
+        in_column(heading, *items, STRETCH, owner=whole, spacing=self.theme.spacing.tiny)
         return whole
 
 
