@@ -152,7 +152,9 @@ def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Work
                 'Count each kind: --gpu "2 x RTX 3090" --gpu "RTX 4090".',
             )
         return {"workload": workload.evolve(gpus=cards), "gpu": None, "count": sum(kind.count for kind in cards)}
-    changes: dict[str, object] = {"count": arguments.count.replace(",", "")} if arguments.count is not None else {}
+    changes: dict[str, object] = {}
+    if arguments.count is not None:
+        changes["count"] = option_value("--count", arguments.count, COUNT)
     if cards:
         changes |= {"gpu": cards[0].id, "workload": workload.evolve(gpus=())}
         if cards[0].count > 1:

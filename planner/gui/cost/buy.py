@@ -71,7 +71,7 @@ class BuyQuestions(MoneyQuestions):
         self, form: LabelledForm, name: str, label: str, ends: tuple[float, float], hint: str, scale: float = 1.0
     ) -> None:
         """Add a number that has a default for each location."""
-        field = DecimalField(*ends, placeholder="by location", scale=scale)
+        field = number_input(f"buy.{name}", ends, "by location", scale)
         self._from_place[name] = field, scale
         self.ask(form, f"buy.{name}", label, field, hint)
 

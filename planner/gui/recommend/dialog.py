@@ -74,9 +74,9 @@ class RequirementsForm(QWidget):
 
     def __init__(self, theme: Theme, period: str, wish: Wish, *, counts_tokens: bool) -> None:
         super().__init__()
-        self.budget = DecimalField(0.01, 1e9, placeholder=_NO_LIMIT)
-        self.deadline = DecimalField(0.01, 1e6, placeholder=_NO_LIMIT)
-        self.power = DecimalField(1, 1e8, placeholder=_NO_LIMIT)
+        self.budget = DecimalField(0.01, 1e9, placeholder=_NO_LIMIT, kind=MONEY)
+        self.deadline = DecimalField(0.01, 1e6, placeholder=_NO_LIMIT, kind=HOURS)
+        self.power = DecimalField(1, 1e8, placeholder=_NO_LIMIT, kind=WATTS)
         self.speed = DecimalField(0.001, 1e12, placeholder=_NO_LIMIT)
         self.having = ChoiceField(theme, _RENT_OR_OWN_CHOICES)
         self.modes = ChoiceField(theme, _RENTAL_TYPES)
