@@ -1,4 +1,4 @@
-"""The parser of typed numbers, such as `128k`, `1,500`, `1,5`, `2 GiB` and `$1,200`, for the window and the command line.
+"""The parser of typed numbers, such as `128k`, `1,500`, `1,5`, `2 GiB` and `$1,200`, for window and command line.
 
 A number is understood as people mean it or refused; nothing of it is ever left out. `NumberKind` says which suffixes
 and units a field takes, and `number_kind` finds the kind of a declared field.
@@ -39,13 +39,17 @@ _BYTES: Final = {
 
 @dataclass(frozen=True)
 class NumberKind:
-    """What numbers a field takes: the factor of each suffix, and the words that may follow and change nothing."""
+    """What numbers a field takes: the factor of each suffix, and the words that may follow and change nothing.
+
+    Fields for whole numbers refuse other numbers; sizes are rounded to whole bytes.
+    """
 
     noun: str
     example: str
     factors: Mapping[str, int | Fraction]
     words: tuple[str, ...] = ()
     is_whole: bool = False
+    is_rounded: bool = False
     is_grouped: bool = True
 
 
@@ -69,9 +73,9 @@ FRACTION: Final = NumberKind("number", "0.5 or 50 %", {"": 1, "%": Fraction(1, 1
 """A share of 1."""
 YEAR: Final = NumberKind("year", "2024", {"": 1}, is_whole=True, is_grouped=False)
 """A year."""
-BYTES: Final = NumberKind("size", "24 GiB, 80 GB or 512 MiB", _BYTES)
+BYTES: Final = NumberKind("size", "24 GiB, 80 GB or 512 MiB", _BYTES, is_rounded=True)
 """A memory size in bytes: GiB is 2³⁰ and GB is 10⁹, always; g alone is GiB, as for `docker` and `free`."""
-SIZE: Final = NumberKind("size", "2 GiB or 512 MiB", {**_BYTES, "": GIB})
+SIZE: Final = NumberKind("size", "2 GiB or 512 MiB", {**_BYTES, "": GIB}, is_rounded=True)
 """A memory size in bytes, where a number without a unit is in GiB."""
 GIBIBYTES: Final = NumberKind(
     "size", "24 or 80 GB", {**{unit: Fraction(size, GIB) for unit, size in _BYTES.items()}, "": 1}
@@ -134,20 +138,12 @@ def parse_number(text: str, kind: NumberKind, least: float = -inf, most: float =
     if not text.strip():
         raise SpecError("number", "it is empty", hint)
     number = _exact_number(text, kind, hint)
+    number = Fraction(round(number)) if kind.is_rounded else number
     if kind.is_whole and number.denominator != 1:
         raise SpecError("number", f"{_shown(text)} is not a whole number", hint)
     if not least <= number <= most and not least <= float(number) <= most:
         raise SpecError("number", f"{_shown(text)} is too {'small' if number < least else 'large'}", hint)
     return int(number) if number.denominator == 1 else float(number)
-
-
-def parse_bytes(text: str) -> int:
-    """Return the bytes that a size states, such as `"24 GiB"`, `"80GB"`, `"512 MiB"` or `"1024"` (bytes).
-
-    Raises:
-        SpecError: If `text` is not a size.
-    """
-    return round(parse_number(text, BYTES))
 
 
 def number_text(number: float, kind: NumberKind) -> str:

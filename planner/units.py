@@ -12,7 +12,6 @@ GB: Final = 10**9
 TB: Final = 10**12
 
 
-
 def ceil_div(numerator: int, denominator: int) -> int:
     """Return the exact quotient of two integers, rounded up."""
     return -(-numerator // denominator)

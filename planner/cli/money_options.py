@@ -166,7 +166,9 @@ def _terms(arguments: argparse.Namespace) -> list[tuple[str, object]]:
                     else option_value(flag.name, value, kind_at(CostTerms, flag.field)),
                 )
             )
-    return found + [named_value("--money", text, "buy.pue=1.2", partial(kind_at, CostTerms)) for text in arguments.money]
+    return found + [
+        named_value("--money", text, "buy.pue=1.2", partial(kind_at, CostTerms)) for text in arguments.money
+    ]
 
 
 def _put(fields: dict[str, object], name: str, value: object) -> None:

@@ -100,8 +100,10 @@ def number_type(kind: NumberKind, least: float, most: float, word: str = "") -> 
     return parse
 
 
-ROW_LIMIT: Final = number_type(COUNT, 1, 1_000_000)
-"""Parser of the number of rows to print."""
+row_limit: Final = number_type(COUNT, 1, 1_000_000)
+"""Parser of a number of rows to print."""
+row_limit_or_none: Final = number_type(COUNT, 0, 1_000_000)
+"""Parser of a number of rows to print, of which there may be none."""
 
 
 def named_value(

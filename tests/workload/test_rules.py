@@ -41,6 +41,7 @@ BROKEN = [
     ({"task": "inference", "kv_cache": "q8_0"}, {"profile": "vllm"}, 1),
     ({"task": "inference", "profile": "llama.cpp", "kv_cache": "q8_0"}, {"attention": "eager"}, 1),
     ({"task": "inference", "weights": "nf4"}, {"profile": "llama.cpp"}, 1),
+    ({"task": "inference", "prompt_length": 4096}, {"context_length": 2048}, 1),
     ({"task": "training", "parallel": {"pipeline": 2, "pipeline_layers": [6, 10]}}, {"parallel.pipeline": 4}, 8),
     ({"task": "training", "parallel": {"pipeline": 2, "interleave": 2}}, {"parallel.pipeline": 1}, 8),
     ({"task": "training", "parallel": {"pipeline": 2, "interleave": 2}}, {"parallel.pipeline_layers": (6, 10)}, 8),

@@ -30,9 +30,9 @@ from planner.hardware.own import (
     with_own_hardware,
 )
 from planner.hardware.own_file import read_own, write_own
+from planner.numbers import GIBIBYTES, MONEY, WATTS
 from planner.paths import own_hardware_file
 from planner.plan.evaluate import evaluate
-from planner.numbers import GIBIBYTES, MONEY, WATTS
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import removal_summary
 from planner.units import GB, GIB
@@ -102,8 +102,9 @@ class _CardDialog(QDialog):
 
     def _show_refusal(self, reason: str, field: TypedField | None) -> None:
         """Show why nothing was saved, and focus the field to correct."""
-        is_named = field is None or reason.startswith(field.name)
-        show_message(self.problem, reason if is_named else f"{field.name}: {reason}")
+        if field is not None and not reason.startswith(field.name):
+            reason = f"{field.name}: {reason}"
+        show_message(self.problem, reason)
         if field is not None:
             field.setFocus()
 
@@ -171,9 +172,7 @@ class NewCardDialog(_CardDialog):
         self.bandwidth = DecimalField(
             1, _MOST_GB_PER_S, placeholder=_catalog_value_text(base.bandwidth_bytes_per_s, GB)
         )
-        self.power = DecimalField(
-            1, MOST_WATTS, placeholder=_catalog_value_text(base.board_power_watts, 1), kind=WATTS
-        )
+        self.power = DecimalField(1, MOST_WATTS, placeholder=_catalog_value_text(base.board_power_watts, 1), kind=WATTS)
         self.paid = DecimalField(0.01, MOST_USD, placeholder="not set", kind=MONEY)
         self.form.add("&Name", self.name, lambda: "")
         self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")

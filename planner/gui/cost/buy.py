@@ -7,7 +7,7 @@ from planner.cost.energy import Region
 from planner.cost.estimate import CostEstimate
 from planner.cost.figure import Figure
 from planner.cost.terms import CostTerms
-from planner.gui.cost.questions import YES_OR_NO, MoneyQuestions
+from planner.gui.cost.questions import YES_OR_NO, MoneyQuestions, number_input
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import PickerField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm

@@ -25,6 +25,7 @@ from planner.gui.widgets.section import Section
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
+from planner.numbers import HOURS, MONEY, WATTS
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.variants import apply_option, counts_tokens

@@ -38,7 +38,9 @@ def make_input(field: WorkloadField, theme: Theme, workspace: Workspace) -> Fiel
     if field.kind == "number" and field.number_kind is not None:
         placeholder = fmt.UNKNOWN if field.is_optional else ""
         stops = tuple(map(int, field.option.stops))
-        return NumberField(field.bound("ge", 0), field.bound("le", _LARGEST_NUMBER), placeholder, stops, field.number_kind)
+        return NumberField(
+            field.bound("ge", 0), field.bound("le", _LARGEST_NUMBER), placeholder, stops, field.number_kind
+        )
     return ChoiceField(theme, ())
 
 

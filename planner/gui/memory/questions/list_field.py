@@ -27,7 +27,9 @@ def parse_numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(parse_number(part, COUNT, 0, _LARGEST)) for part in parse_names(text))
     except SpecError as error:
-        raise SpecError(error.field, error.reason, "Type whole numbers separated by commas, such as 20, 20, 12.") from error
+        raise SpecError(
+            error.field, error.reason, "Type whole numbers separated by commas, such as 20, 20, 12."
+        ) from error
 
 
 class ListField(Field):

@@ -18,7 +18,8 @@ from planner.present import format as fmt
 class TypedNumber(TypedField):
     """Field for a number that takes effect while it is typed and is reformatted when the field loses the focus.
 
-    While the text is no allowed number, the value is the one before typing began, never a part of the text. It is the displayed number, from `minimum` to `maximum`, times `scale`. With `placeholder` the field may be
+    While the text is no allowed number, the value is the one before typing began, never that of a part of the text.
+    The value is the displayed number, from `minimum` to `maximum`, times `scale`. With `placeholder` the field may be
     empty, which means `None`. Subclasses call `_show_value` once they are laid out.
     """
 
