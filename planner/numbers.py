@@ -163,7 +163,9 @@ def _wanted(kind: NumberKind, least: float, most: float) -> str:
 def _exact_number(text: str, kind: NumberKind, hint: str) -> Fraction:
     plain = _with_ascii_digits(text)
     if _TWO_NUMBERS.fullmatch(plain):
-        raise SpecError("number", f"{_shown(text)} is two numbers", "Type each of them into its own field.")
+        raise SpecError(
+            "number", f"{_shown(text)} is two numbers", "Type one of them here, and the other where it belongs."
+        )
     match = _NUMBER.fullmatch(plain) if len(plain) <= _LONGEST else None
     suffix, word = (match["suffix"].lower(), match["word"].lower()) if match else ("", "")
     if suffix in kind.words and not word:

@@ -251,23 +251,17 @@ def _validated_workload(task: Task, fields: dict[str, object], place: str = "") 
         raise naming_options(SpecError(problem.field, problem.reason, hint)) from error
 
 
-def check_lengths(arguments: argparse.Namespace, requested: Workload, architecture: Architecture | None) -> None:
-    """Check that the lengths on the command line apply to the network and are consistent.
+def check_lengths(arguments: argparse.Namespace, architecture: Architecture | None) -> None:
+    """Check that the lengths on the command line apply to the network.
 
     Raises:
-        SpecError: If the network's inputs have no variable length, or the prompt is longer than the context.
+        SpecError: If the network's inputs have no variable length.
     """
     given = next((name for name in ("context", "prompt", "seq") if getattr(arguments, name) is not None), None)
     if given is None or architecture is None:
         return
     if not architecture.has_variable_length:
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
-    if not isinstance(requested, Inference) or architecture.kind == "encoder-decoder":
-        return
-    prompt, context = requested.prompt_length, requested.context_length
-    if prompt is not None and context is not None and prompt > context:
-        reason = f"{prompt:,} tokens exceed the context of {context:,} tokens, which includes prompt and answer"
-        raise SpecError("--prompt", reason, "Shorten the prompt, or raise --context.")
 
 
 def naming_options(error: SpecError) -> SpecError:
