@@ -39,7 +39,7 @@ _BYTES: Final = {
 
 @dataclass(frozen=True)
 class NumberKind:
-    """What numbers a field takes: the factor of each suffix, and the words that may follow and change nothing.
+    """The numbers that a field takes: the factor of each suffix, and the words that may follow and change nothing.
 
     Fields for whole numbers refuse other numbers; sizes are rounded to whole bytes.
     """

@@ -90,7 +90,7 @@ def _print_answer(arguments: argparse.Namespace) -> int:
         raise SpecError("--check", "needs a card to check against", "Add --gpu.")
     plan, comparison = _plan_and_log_comparison(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
-    check_lengths(arguments, evaluation.architecture)
+    check_lengths(arguments, plan.workload, evaluation.architecture)
     parts = _OptionalParts(comparison, recipe, preset, _versus_comparison(evaluation, catalog, arguments.versus))
     if arguments.save:
         save_plan_as(arguments.save, plan)

@@ -22,7 +22,7 @@ from planner.numbers import NumberKind
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of, find_field
 from planner.workload.parallel import DEGREES, without_degrees
-from planner.workload.rules import field_reader
+from planner.workload.rules import LENGTH_RULES, field_reader
 from planner.workload.software.registry import setting_names
 from planner.workload.software.settings import EngineSettings
 from planner.workload.workload import Inference, Workload
@@ -251,17 +251,21 @@ def _validated_workload(task: Task, fields: dict[str, object], place: str = "") 
         raise naming_options(SpecError(problem.field, problem.reason, hint)) from error
 
 
-def check_lengths(arguments: argparse.Namespace, architecture: Architecture | None) -> None:
-    """Check that the lengths on the command line apply to the network.
+def check_lengths(arguments: argparse.Namespace, requested: Workload, architecture: Architecture | None) -> None:
+    """Check that the lengths on the command line apply to the network and are consistent.
 
     Raises:
-        SpecError: If the network's inputs have no variable length.
+        SpecError: If the network's inputs have no variable length, or the prompt is longer than the context.
     """
     given = next((name for name in ("context", "prompt", "seq") if getattr(arguments, name) is not None), None)
     if given is None or architecture is None:
         return
     if not architecture.has_variable_length:
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
+    try:
+        LENGTH_RULES.check(requested, model=architecture)
+    except SpecError as error:
+        raise naming_options(error) from error
 
 
 def naming_options(error: SpecError) -> SpecError:

@@ -11,7 +11,7 @@ from planner.models.images import embeds_images, image_tokens
 from planner.workload.formats import autocasts, product_format
 from planner.workload.layout import resolve_parallel
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.rules import LENGTH_RULES, WEIGHT_FILE_RULES
+from planner.workload.rules import WEIGHT_FILE_RULES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, serving_support, settings_for, training_support
 from planner.workload.training import Lora
 from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, native_format_name
@@ -63,7 +63,6 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         raise SpecError("profile", f"{SOFTWARE[profile].title} cannot run an image encoder on its own", hint)
     images = _images_per_prompt(workload, architecture, profile)
     WEIGHT_FILE_RULES.check(workload, model=architecture)
-    LENGTH_RULES.check(workload, model=architecture)
     if images:
         prompt = max(prompt, images * image_tokens(architecture.stacks[0], workload.image_size) + 1)
     return _validated_workload(

@@ -436,7 +436,10 @@ LENGTH_RULES: Final = RuleSet(
     ),
     task="inference",
 )
-"""Rules on the lengths of prompt and context, which an encoder-decoder model has in different networks."""
+"""Rules on the lengths that a person gives, which an encoder-decoder model has in different networks.
+
+The window and the command line check them; in estimates, a context holds at least its prompt.
+"""
 
 STAGE_RULES: Final = RuleSet(
     WorkloadRule(

@@ -302,7 +302,7 @@ def test_a_build_says_what_it_needs_and_what_to_mind(said):
     assert {step["key"]: step["value"] for step in record["figures"]}["circuits"] == 1
     assert "--host-watts: '-5' is too small" in said("--build", "l4", "--host-watts=-5", code=2)
     assert "'many' is not a number of watts" in said("--build", "l4", "--power-limit", "many", code=2)
-    assert "'nan' is not a power above 0" in said("--build", "l4", "--power-limit", "nan", code=2)
+    assert "'nan' is not a number of watts" in said("--build", "l4", "--power-limit", "nan", code=2)
     assert "invalid choice: '140V'" in said("--build", "l4", "--circuit", "140V", code=2)
 
 

@@ -12,7 +12,15 @@ from planner.present.plan.settings import offered_choices
 from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
 from planner.workload.presentation import FieldContext
-from planner.workload.rules import ALL_RULES, EDITING_RULES, RuleSet, WorkloadRule, field_reader, is_offered
+from planner.workload.rules import (
+    ALL_RULES,
+    EDITING_RULES,
+    LENGTH_RULES,
+    RuleSet,
+    WorkloadRule,
+    field_reader,
+    is_offered,
+)
 from planner.workload.workload import Inference, Training
 
 LLAMA = "meta-llama/Llama-3.2-1B"
@@ -108,7 +116,7 @@ def test_a_rule_is_refused_and_obeyed(catalog, architecture, before, answer, cou
     broken = broken_rules(before, answer, count, architecture)
     assert broken
     plan = Plan(model=ModelChoice(id=LLAMA), workload=made(before), gpu="h100-sxm5-80gb", count=count)
-    if not all(rule in EDITING_RULES.rules for rule in broken):
+    if not all(rule in (*EDITING_RULES.rules, *LENGTH_RULES.rules) for rule in broken):
         with pytest.raises((ValidationError, SpecError)) as refused:
             evaluate(plan.evolve(workload=made(changed(before, answer)), count=answer.get("count", count)), catalog)
         read = draft_of(before, answer, count, architecture).value
