@@ -262,6 +262,8 @@ def check_lengths(arguments: argparse.Namespace, requested: Workload, architectu
         return
     if not architecture.has_variable_length:
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
+    if not isinstance(requested, Inference):
+        return
     try:
         LENGTH_RULES.check(requested, model=architecture)
     except SpecError as error:

@@ -63,7 +63,8 @@ def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -
     while True:
         changed = _build_plan(plan, plan_edits, draft)
         try:
-            LENGTH_RULES.check(changed.workload, model=context["model"])
+            if isinstance(changed.workload, Inference):
+                LENGTH_RULES.check(changed.workload, model=context["model"])
             evaluate(changed, catalog)
         except SpecError as error:
             # Each time another field goes back to its default, until none is left that could.
