@@ -39,7 +39,7 @@ _IMPORTED_NEXT: Final = (
     "planner.gui.memory.tab",
     "planner.gui.memory.curves.plot",
     "planner.plan.editing.goals",
-    "planner.memory.software.pytorch",
+    "planner.memory.software.transformers_training",
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",
     "planner.gui.monitor.tab",

@@ -302,6 +302,7 @@ _HELP: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("help.about", "&About GPU Planner", "Help/2", _show_about, icon="info"),
 )
 _MANUAL_PAGES: Final = {
+    START.key: "first-steps.md",
     "catalog": "hardware.md",
     "memory": "memory.md",
     "cost": "cost.md",

@@ -1,6 +1,6 @@
 """Goals, to run, fine-tune or train a model, and the workload fields with which a plan for each starts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import product
 from types import MappingProxyType
 from typing import Final
@@ -28,7 +28,7 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
 
     The workload of `plan` has the task of the goal. Training starts with all parameters. Fine-tuning starts with the
     first adapter that fits the cards, from LoRA without checkpointing to QLoRA with a micro-batch of one, or with the
-    last if none fits; a workload that trains a part of the model and may fit stays as it is.
+    last if none fits; without a card, with plain LoRA. A workload that trains a part of the model and may fit stays.
 
     Raises:
         PlannerError: If the plan cannot be evaluated, for example because its model cannot be trained.
@@ -40,24 +40,20 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
     is_adapted = isinstance(plan.workload, Training) and plan.workload.trains_part
     if is_adapted and evaluate(plan, catalog).memory.verdict != "does-not-fit":
         return {}
-    adapters = list(_adapters(plan))
-    return next((fields for fields in adapters if _fits(plan, fields, catalog)), adapters[-1])
-
-
-def _adapters(plan: Plan) -> Iterator[dict[str, object]]:
-    """Yield the ways to fine-tune the plan's model with adapters, those that need the most memory first.
-
-    Without a card, which would decide between them, only plain LoRA.
-    """
     if plan.gpu is None and not plan.workload.gpus:
-        yield _adapter_fields("lora")
-        return
-    for method, checkpointing, size in product(_METHODS, _CHECKPOINTING, _MICRO_BATCHES):
-        yield {
-            **_adapter_fields(method),
-            f"{WORKLOAD}activation_checkpointing": checkpointing,
-            f"{WORKLOAD}micro_batch": size,
-        }
+        return _adapter_fields("lora")  # a card would decide between the others
+    return _first_adapter_that_fits(plan, catalog)
+
+
+def _first_adapter_that_fits(plan: Plan, catalog: Catalog) -> dict[str, object]:
+    """Return the fields of the first adapter that fits, or of the one that needs the least memory."""
+    ways: list[dict[str, object]] = []
+    for method, checkpointing in product(_METHODS, _CHECKPOINTING):
+        checkpoints = {f"{WORKLOAD}activation_checkpointing": checkpointing}
+        ways = [{**_adapter_fields(method), **checkpoints, f"{WORKLOAD}micro_batch": size} for size in _MICRO_BATCHES]
+        if _fits(plan, ways[-1], catalog):
+            return next(way for way in ways if _fits(plan, way, catalog))
+    return ways[-1]
 
 
 def _adapter_fields(method: Method) -> dict[str, object]:
