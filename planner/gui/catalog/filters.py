@@ -20,7 +20,7 @@ from planner.present.catalog.search_query import ParsedSearch, SearchBound, pars
 from planner.present.columns import Column
 
 _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8)
-_MONEY_COLUMNS: Final = frozenset(("price", "street", "used", "rent"))
+_MONEY_COLUMNS: Final = frozenset(("buy", "price", "street", "used", "rent"))
 _FITTING_VERDICTS: Final = ("fits", "tight")
 _UNVERIFIED_CERTAINTIES: Final = ("single-source", "conflicting", "yours")
 _RENT_STOPS: Final = (
@@ -96,14 +96,14 @@ CARDS: Final = RecordKind(
     things="cards",
     columns={column.key: column for column in GPU_COLUMNS},
     words=GPU_QUERY_SCHEMA,
-    ranges=("memory", "bandwidth", "bf16", "power", "price", "street", "used", "rent", "year"),
+    ranges=("buy", "memory", "bandwidth", "bf16", "power", "price", "street", "used", "rent", "year"),
     record_of=attrgetter("gpu"),
     first=("vendor", "segment"),
     scales={"rent": _RENT_STOPS},
-    like={"street": "price", "used": "price"},
+    like={"buy": "price", "street": "price", "used": "price"},
     value_words={"segment": SEGMENT_TITLES},
 )
-"""Accelerators as a kind of record; the sliders of street and used prices have the stops of the launch price."""
+"""Accelerators as a kind of record; the sliders of all prices have the stops of the launch price."""
 
 
 class ValueRange(Spec):
@@ -144,6 +144,11 @@ class RecordFilter(Spec):
     def is_empty(self) -> bool:
         """Return whether all records pass."""
         return self == type(self).model_validate({})
+
+    @property
+    def bounded_keys(self) -> tuple[str, ...]:
+        """Return the keys of the columns that the filter bounds, without repetition."""
+        return tuple(dict.fromkeys((*self.bounds, *(bound.key for bound in self.parsed.bounds))))
 
     @property
     def by_name_only(self) -> bool:

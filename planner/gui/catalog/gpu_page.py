@@ -30,7 +30,7 @@ from planner.present.catalog.records import GPU_FIELDS, gpu_fields
 
 _PANE_WIDTHS: Final = (180, 694, 256)
 _DEFAULT_COLUMNS: Final = (
-    *("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "bf16", "power", "fp32", "fp8", "year", "price"),
+    *("name", "fits", "buy", "memory", "bandwidth", "job_time", "job_cost", "bf16", "power", "fp32", "fp8", "year"),
     *("vendor", "segment", "architecture"),
 )
 
@@ -46,9 +46,9 @@ class GpuPage(Page):
     saved_in = "filters"
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
-        default_layout = TableLayout(shown=_DEFAULT_COLUMNS, sort_key="year", descending=True)
+        default_layout = TableLayout(shown=_DEFAULT_COLUMNS, sort_key="fits", descending=True)
         lookups = Lookups(workspace, tasks)
-        super().__init__(workspace, theme, lookups, GPU_COLUMNS, default_layout)
+        super().__init__(workspace, theme, lookups, GPU_COLUMNS, default_layout, price_key="buy")
         lookups.setParent(self)
         self.own = OwnCards(workspace, theme, self, self._current_gpu, self.table.choose)
         self.here = make_label(role="muted", wrap=True)
@@ -91,8 +91,7 @@ class GpuPage(Page):
         super().refresh(evaluation)
 
     def show_fitting(self) -> None:
-        """Show only the cards on which the plan fits, smallest memory first."""
-        self.table.sort_by("memory")
+        """Show only the cards on which the plan fits."""
         self.narrow(CatalogFilter(only_fitting=True), "only_fitting")
         self.table.scrollToTop()
 
@@ -139,7 +138,7 @@ class GpuPage(Page):
         """Return a table row for every card, with verdict, prices and job costs; cards in this machine are marked."""
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
         software = () if known.prices is None else catalog.software  # loaded with the prices by the background thread
-        rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software)
+        rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software, known.buying)
         here = self._here.words
         return [replace(row, here=here[row.id]) if row.id in here else row for row in rows]
 

@@ -56,10 +56,11 @@ class Page(QWidget):
         lookups: Lookups,
         columns: Sequence[Column[Any]],
         default_layout: TableLayout,
+        price_key: str,
     ) -> None:
         super().__init__()
         self.workspace, self.theme, self.lookups = workspace, theme, lookups
-        self.model = RecordTableModel(columns, attrgetter("id"), self)
+        self.model = RecordTableModel(columns, attrgetter("id"), self, then=price_key)
         self.table = RecordTable(
             self.model, theme, default_layout, {"fits": lambda row: verdict_icon(row.verdict)}, name=self.title
         )
@@ -137,6 +138,7 @@ class Page(QWidget):
         """Apply the filter `new_filter`; `latest` is the key of the condition that was changed last."""
         text_before = self._filter.query.text
         self._filter, self._latest = new_filter, latest
+        self.table.show_asked_columns(new_filter.bounded_keys)
         self.model.set_filter(None if new_filter.is_empty else self._matching_ids)
         self.show_rows()
         self._counting.start()
@@ -231,7 +233,8 @@ class Page(QWidget):
         if planned != self._planned or self.table.current_id is None:
             self._planned = planned
             if planned is not None and planned != self.table.current_id:
-                self.table.choose(planned)  # which also describes it
+                # On opening, the table stays at its top, where the best choices are.
+                self.table.choose(planned, scrolls=self.table.current_id is not None)  # which also describes it
                 return
         self.describe_current()
 

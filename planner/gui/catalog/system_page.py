@@ -59,7 +59,8 @@ class SystemPage(Page):
     saved_in = "system_filters"
 
     def __init__(self, workspace: Workspace, theme: Theme, lookups: Lookups) -> None:
-        super().__init__(workspace, theme, lookups, SYSTEM_COLUMNS, default_layout(SYSTEM_COLUMNS, sort_key="name"))
+        layout = default_layout(SYSTEM_COLUMNS, sort_key="fits", descending=True)
+        super().__init__(workspace, theme, lookups, SYSTEM_COLUMNS, layout, price_key="price")
         self.model.set_records(self.rows_without_verdicts())
         self.restore(_PANE_WIDTHS)
 

@@ -15,7 +15,7 @@ COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
         *("ridge_point", "power"),
     ),
     "money": (
-        *("name", "fits", "job_cost", "job_cost_tokens", "memory", "price", "street", "used", "rent"),
+        *("name", "fits", "job_cost", "job_cost_tokens", "memory", "buy", "price", "street", "used", "rent"),
         *("usd_per_gib", "usd_per_tflops", "bandwidth_per_usd"),
     ),
     "power": (
@@ -29,6 +29,7 @@ SORT_TITLES: Final[dict[str, str]] = {
     "job_time": "My job takes, hours per run, else seconds per token",
     "job_cost": "My job costs, USD",
     "job_cost_tokens": "Cost per million tokens, USD",
+    "buy": "Price, USD",
     "year": "Year",
     "memory": "Memory, GiB",
     "usable_memory": "Usable, GiB",

@@ -25,9 +25,9 @@ _CLASS_COLUMNS: Final = ("vendor", "segment", "architecture", "part", "fits", "c
 _LINEAR_COLUMNS: Final = frozenset(("year",))
 PRESETS: Final[dict[str, dict[str, PlotChoice]]] = {
     "accelerators": {
-        "Bandwidth against price": PlotChoice(x="price", y="bandwidth", size="memory", color="vendor"),
+        "Bandwidth against price": PlotChoice(x="buy", y="bandwidth", size="memory", color="vendor"),
         "Dense BF16 against power": PlotChoice(x="power", y="bf16", size="memory", color="segment"),
-        "Memory against price": PlotChoice(x="price", y="memory", size="bandwidth", color="segment"),
+        "Memory against price": PlotChoice(x="buy", y="memory", size="bandwidth", color="segment"),
         "Bandwidth over the years": PlotChoice(x="year", y="bandwidth", color="segment", log_x=False),
         "Dense BF16 over the years": PlotChoice(x="year", y="bf16", color="segment", log_x=False),
         "Price of memory over the years": PlotChoice(x="year", y="usd_per_gib", color="segment", log_x=False),
