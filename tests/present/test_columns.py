@@ -16,17 +16,17 @@ def test_the_pareto_front_is_ordered_by_the_first_coordinate():
 
 def test_the_mark_of_a_figure_shows_its_certainty():
     measured = SHEET.evolve(basis="measured")
-    assert [provenance_mark(where) for where in (SHEET, DERIVED, measured)] == ["•", "ƒ", "m"]
+    assert [provenance_mark(where) for where in (SHEET, DERIVED, measured)] == ["published", "derived", "measured"]
     marks = {
         provenance_mark(SHEET.evolve(certainty=certainty))
         for certainty in ("confirmed", "single-source", "conflicting", "preliminary")
     }
-    assert marks | {"ƒ", "m", "~", "y"} == {sign for sign, _ in MARK_MEANINGS}
+    assert marks | {"derived", "measured", "assumed", "yours"} == set(MARK_MEANINGS)
 
 
 def test_the_users_own_figure_is_marked_as_theirs():
     detail = figure_detail("Paid", "$720", Provenance.own("your own figure", "2026-11-01"))
-    assert (detail.certainty, detail.mark, dict(MARK_MEANINGS)[detail.mark]) == ("yours", "y", "yours")
+    assert (detail.certainty, detail.mark, MARK_MEANINGS[detail.mark]) == ("yours", "yours", "entered by you")
     assert detail.tooltip == "your own figure\nyours\nentered 1 November 2026"
 
 

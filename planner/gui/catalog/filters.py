@@ -21,7 +21,7 @@ from planner.present.columns import Column
 
 _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8)
 _MONEY_COLUMNS: Final = frozenset(("buy", "price", "street", "used", "rent"))
-_FITTING_VERDICTS: Final = ("fits", "tight")
+FITTING_VERDICTS: Final = ("fits", "tight")
 _UNVERIFIED_CERTAINTIES: Final = ("single-source", "conflicting", "yours")
 _RENT_STOPS: Final = (
     *(0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75),
@@ -178,7 +178,7 @@ class RecordFilter(Spec):
         """Return the records that pass the switches and bounds, before the query is applied."""
         record_of = self.kind.record_of
         if self.only_fitting:
-            rows = [row for row in rows if row.verdict in _FITTING_VERDICTS]
+            rows = [row for row in rows if row.verdict in FITTING_VERDICTS]
         if self.confirmed:
             rows = [row for row in rows if record_of(row).provenance.certainty not in _UNVERIFIED_CERTAINTIES]
         if self.released:

@@ -22,6 +22,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
 from planner.hardware.software_support import describe_other_hardware
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
+from planner.present import format as fmt
 from planner.present.catalog.column_sets import COLUMN_SETS
 from planner.present.catalog.detected_cards import NO_CARDS, detect_cards
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, lower_is_better
@@ -70,6 +71,15 @@ class GpuPage(Page):
         """Put the card into the plan."""
         with self.workspace.reporting():
             self.workspace.answer(f"card {record.gpu.name}", {"gpu": record.id})
+
+    def name_and_price(self, record: GpuRow) -> tuple[str, float | None]:
+        """Return the name of a card and what it costs to buy in US dollars."""
+        return record.gpu.name, None if record.buying is None else record.buying.value
+
+    def each_text(self) -> str:
+        """Return how many of each card the plan is for, if it is for several."""
+        count = self.workspace.plan.count
+        return f" ({fmt.integer(count)} of each)" if count > 1 else ""
 
     def planned(self) -> str | None:
         """Return the id of the plan's card; without a card, of the smallest card on which the plan fits."""

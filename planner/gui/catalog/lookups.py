@@ -30,8 +30,9 @@ _JOBS_DELAY_MS: Final = 300
 class Lookups(QObject):
     """Computes job costs and prices for the current plan and catalog; `results_arrived` is emitted when results arrive.
 
-    A change of the plan cancels the running job computation, and no stale results are kept. `prices` (of cards), `buying`
-    (what one card costs) and `rents` (of systems) are None until they have been read. `today` returns the date of the prices.
+    A change of the plan cancels the running job computation, and no stale results are kept. `prices` (of cards),
+    `buying` (what one card costs) and `rents` (of systems) are None until they have been read. `today` returns the date
+    of the prices.
     """
 
     results_arrived = Signal()
@@ -116,7 +117,11 @@ def ignore_planner_error(error: BaseException) -> None:
 def _read_prices_and_rents(
     catalog: Catalog, today: date
 ) -> "tuple[Mapping[str, CardPrices], Rents, Mapping[str, Figure]]":
-    from planner.plan.prices import buying_prices, prices_by_card, rents_by_system  # slow, and not needed for the first view
+    from planner.plan.prices import (  # slow, and not needed for the first view
+        buying_prices,
+        prices_by_card,
+        rents_by_system,
+    )
 
     # The details also need these; loading them here keeps the first arrow key fast.
     _ = catalog.software, catalog.speeds

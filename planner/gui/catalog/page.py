@@ -13,7 +13,14 @@ from planner.gui.catalog.conditions import ChipRow, EmptyResult
 from planner.gui.catalog.describe import RecordSummary
 from planner.gui.catalog.detail import DetailPane
 from planner.gui.catalog.facets import FacetPanel
-from planner.gui.catalog.filters import NameSearch, RecordFilter, blocking_condition, conditions, grouped_conditions
+from planner.gui.catalog.filters import (
+    FITTING_VERDICTS,
+    NameSearch,
+    RecordFilter,
+    blocking_condition,
+    conditions,
+    grouped_conditions,
+)
 from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.scatter.panel import ScatterPanel
 from planner.gui.catalog.settings import View
@@ -25,7 +32,9 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
+from planner.present import format as fmt
 from planner.present.columns import Column
+from planner.present.memory.verdict import fitting_sentence
 
 _COUNT_DELAY_MS: Final = 50
 
@@ -121,9 +130,29 @@ class Page(QWidget):
         """Return the shown records as flat rows with sources."""
         raise NotImplementedError
 
+    def name_and_price(self, record: Any) -> tuple[str, float | None]:  # noqa: ANN401  # as above
+        """Return the name and the price in US dollars of `record`, None if it is not known."""
+        raise NotImplementedError
+
     def planned(self) -> str | None:
         """Return the id of the record in the plan, else of the record to select at first, or None without either."""
         raise NotImplementedError
+
+    def sentence(self) -> str:
+        """Return on how many of the listed records the plan fits, and the cheapest of these."""
+        rows = self.model.records
+        if not rows:
+            return f"No {self.noun} matches the filters."
+        listed = fmt.plural(len(rows), self.noun)
+        fitting = [self.name_and_price(row) for row in rows if row.verdict in FITTING_VERDICTS]
+        priced = [(usd, name) for name, usd in fitting if usd is not None]
+        cheapest = f"{min(priced)[1]}, {fmt.money(min(priced)[0])}" if priced else ""
+        total = listed if self._filter.is_empty else f"the {listed} listed"
+        return fitting_sentence(self.workspace.plan.model.id, len(fitting), f"{total}{self.each_text()}", cheapest)
+
+    def each_text(self) -> str:
+        """Return how many of each record the plan is for, if that is not part of the record."""
+        return ""
 
     @property
     def filter(self) -> RecordFilter:
@@ -141,6 +170,8 @@ class Page(QWidget):
         self.table.show_asked_columns(new_filter.bounded_keys)
         self.model.set_filter(None if new_filter.is_empty else self._matching_ids)
         self.show_rows()
+        if self.detail.is_describing is (self.table.current_record is None):
+            self.describe_current()
         self._counting.start()
         self.facets.show_filter(new_filter)
         self.chips.show_conditions([found for found in conditions(new_filter) if found.key != "text"])
@@ -247,9 +278,9 @@ class Page(QWidget):
     @Slot()
     def compare_current(self) -> None:
         """Request a comparison of the selected records, or of the current record."""
-        chosen = [self.model.identify(record) for record in self.table.selected_records]
-        current = [] if self.table.current_id is None else [self.table.current_id]
-        self.comparison_wanted.emit(tuple(chosen or current))
+        current = self.table.current_record
+        records = self.table.selected_records or (() if current is None else (current,))
+        self.comparison_wanted.emit(tuple(map(self.model.identify, records)))
 
     def restore(self, sizes: Sequence[int]) -> None:
         """Restore the table layout and the pane widths from the settings; `sizes` are the default pane widths.
@@ -294,12 +325,12 @@ class Page(QWidget):
 
     @Slot()
     def describe_current(self) -> None:
-        """Show the details of the current record."""
-        record = self.model.find(self.table.current_id)
-        if record is None:
-            self.detail.clear()
-        else:
-            self.detail.describe(self.describe(record))
+        """Show the details of the current record, or say that the filters hide it."""
+        if self.table.current_record is not None:
+            self.detail.describe(self.describe(self.table.current_record))
+            return
+        hidden = self.model.find(self.table.current_id)
+        self.detail.clear("" if hidden is None else self.name_and_price(hidden)[0])
 
     @Slot()
     def _store_table_layout(self) -> None:

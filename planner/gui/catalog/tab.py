@@ -22,9 +22,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
-from planner.plan.evaluate import Evaluation, find_fits
-from planner.present import format as fmt
-from planner.present.memory.verdict import fitting_sentence
+from planner.plan.evaluate import Evaluation
 
 
 class CatalogTab(Tab):
@@ -68,7 +66,7 @@ class CatalogTab(Tab):
     def refresh(self, evaluation: Evaluation) -> None:
         """Update the verdicts for the plan."""
         self.page.refresh(evaluation)
-        self._answer.setText(self._fitting_sentence())
+        self._answer.setText(self.page.sentence())
         if self.view == "compare":
             self.compare.refresh()
         self._update_bar()
@@ -162,14 +160,6 @@ class CatalogTab(Tab):
             else:
                 write_rows(path, self.page.export_fields, self.page.export_rows())
 
-    def _fitting_sentence(self) -> str:
-        if self.page is not self.gpus:
-            return self.systems.sentence()
-        plan, catalog = self.workspace.plan, self.workspace.catalog
-        fits, total = find_fits(plan, catalog), fmt.plural(len(catalog.hardware.gpus), "accelerator")
-        smallest = catalog.hardware.gpu(fits[0].gpu_id).name if fits else ""
-        return fitting_sentence(plan.model.id, len(fits), f"{total}{_record_count_text(plan.count)}", smallest)
-
     def about_card(self) -> OwnCards:
         """Show the accelerators, and return the editor of the user's own data about the selected card."""
         if self.view == "compare" or self.page is not self.gpus:
@@ -242,13 +232,10 @@ class CatalogTab(Tab):
     @Slot()
     def _show_match_count(self) -> None:
         self.bar.show_count(self.page)
+        self._answer.setText(self.page.sentence())
 
     @Slot()
     def _open_column_menu(self) -> None:
         menu = self.page.column_menu()
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.bar.columns.mapToGlobal(self.bar.columns.rect().bottomLeft()))
-
-
-def _record_count_text(count: int) -> str:
-    return f" ({fmt.integer(count)} of each)" if count > 1 else ""

@@ -92,9 +92,7 @@ def gpu_rows(
     """
     verdicts, worked, asked = fits or {}, jobs or {}, buying or {}
     plain = gpu_rows_without_plan(hardware.gpus, hardware, prices or {}, software)
-    return tuple(
-        _row_with_verdict(row, verdicts.get(row.id), worked.get(row.id), asked.get(row.id)) for row in plain
-    )
+    return tuple(_row_with_verdict(row, verdicts.get(row.id), worked.get(row.id), asked.get(row.id)) for row in plain)
 
 
 def gpu_row_without_plan(
@@ -129,9 +127,7 @@ def product_kind(gpu: Gpu) -> str:
     return ", ".join((kind, *shared, *split))
 
 
-def _row_with_verdict(
-    row: GpuRow, fit: CardFit | None, job: JobSummary | None, buying: "Figure | None"
-) -> GpuRow:
+def _row_with_verdict(row: GpuRow, fit: CardFit | None, job: JobSummary | None, buying: "Figure | None") -> GpuRow:
     if fit is None:
         return row if buying is None else replace(row, buying=buying)
     reason = "; ".join(fit.unsupported)

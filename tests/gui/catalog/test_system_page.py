@@ -23,18 +23,20 @@ def verdicts(tab):
     return {row.id: row.verdict for row in tab.systems.model.all_records}
 
 
-def test_the_table_begins_by_name_with_the_verdict_second(tab):
+def test_the_table_begins_with_the_cheapest_systems_that_fit(tab):
     model = tab.systems.model
-    assert (model.sort_key, model.descending) == ("name", False)
-    names = [row.system.name for row in model.records]
-    assert names == sorted(names, key=str.lower)
+    assert (model.sort_key, model.descending) == ("fits", True)
+    fitting = [row.system.price_usd for row in model.records if row.verdict == "fits"]
+    assert [row.verdict for row in model.records][: len(fitting)] == ["fits"] * len(fitting)
+    known = [price for price in fitting if price is not None]
+    assert fitting == sorted(known) + [None] * (len(fitting) - len(known))
     assert [column.key for column in tab.systems.table.visible_columns][:2] == ["name", "fits"]
 
 
 def test_what_systems_are_compared_by_is_in_view_in_the_smallest_window(tab):
     QApplication.processEvents()
     table = tab.systems.table
-    for key in ("fits", "memory", "bandwidth", "bf16", "power"):
+    for key in ("fits", "price", "cards", "memory", "bandwidth"):
         position = tab.systems.model.column_of(key)
         end = table.columnViewportPosition(position) + table.columnWidth(position) - PADDING
         assert end <= table.viewport().width()

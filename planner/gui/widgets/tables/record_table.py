@@ -130,7 +130,7 @@ class RecordTable(CellView):
         self._chosen: frozenset[str] = frozenset()
         self._asked_keys: tuple[str, ...] = ()
         self._guests: frozenset[str] = frozenset()
-        self._is_at_top = True
+        self._follows_current = True
         self.default_layout = initial_layout or default_layout(model.columns)
         self._pinned = PinnedColumn(self, model, theme, self._cells)
         self._set_up_header()
@@ -139,7 +139,6 @@ class RecordTable(CellView):
         self._pinned.doubleClicked.connect(self._on_double_clicked)
         self.selectionModel().currentRowChanged.connect(self._on_current_changed)
         self.selectionModel().selectionChanged.connect(self._on_selection_changed)
-        model.modelAboutToBeReset.connect(self._note_scroll_position)
         model.modelReset.connect(self._restore_selection)
         theme.changed.connect(self.viewport().update)
 
@@ -262,7 +261,10 @@ class RecordTable(CellView):
             bar.setValue(bar.value() + (over if over > 0 else -under))
 
     def choose(self, record_id: str, *, scrolls: bool = True) -> None:
-        """Make `record_id` the current record, even if the filter hides that record; scroll there if `scrolls`."""
+        """Make `record_id` the current record, even if the filter hides that record.
+
+        Unless it `scrolls`, the table stays where it is, also when its rows are sorted or filtered later.
+        """
         row = self.records().row_of(record_id)
         if row is not None:
             index, before = self.model().index(row, 0), self.verticalScrollBar().value()
@@ -270,6 +272,7 @@ class RecordTable(CellView):
             self._make_row_current(row)
             if not scrolls:
                 self.verticalScrollBar().setValue(before)
+                self._follows_current = False
             elif not in_view:
                 self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
                 self._align_scroll_to_row()
@@ -417,6 +420,7 @@ class RecordTable(CellView):
         record = self.records().record(current.row()) if current.isValid() else None
         if record is not None:
             self.current_id = self.records().identify(record)
+            self._follows_current = True
             self.current_changed.emit(record)
 
     @Slot(QItemSelection, QItemSelection)
@@ -427,12 +431,8 @@ class RecordTable(CellView):
         self._pinned.viewport().update()
 
     @Slot()
-    def _note_scroll_position(self) -> None:
-        self._is_at_top = self.verticalScrollBar().value() == 0
-
-    @Slot()
     def _restore_selection(self) -> None:
-        """Restore the selection by name after rows moved or were filtered out; a table at its top stays there.
+        """Restore the selection by name after rows moved or were filtered out.
 
         Both views are laid out immediately; otherwise they would do so after the first painting and paint twice.
         """
@@ -447,7 +447,7 @@ class RecordTable(CellView):
             self.selectionModel().select(selection, _SELECT)
             if row is not None:
                 self.selectionModel().setCurrentIndex(model.index(row, 0), _CURRENT)
-        if row is None or self._is_at_top:
+        if row is None:
             self.verticalScrollBar().setValue(0)
-        else:
+        elif self._follows_current:
             self.scrollTo(model.index(row, 0))
