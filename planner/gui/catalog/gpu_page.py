@@ -1,12 +1,10 @@
 """Catalog page of accelerators: filters, table and the details of a card."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from PySide6.QtCore import Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu
 
 from planner.gui.catalog.describe import RecordSummary, describe_gpu
 from planner.gui.catalog.filters import CatalogFilter
@@ -23,7 +21,7 @@ from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
 from planner.hardware.software_support import describe_other_hardware
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present import format as fmt
-from planner.present.catalog.column_sets import COLUMN_SETS
+from planner.present.catalog.column_sets import COLUMN_GROUPS, COLUMN_SETS
 from planner.present.catalog.detected_cards import NO_CARDS, detect_cards
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, lower_is_better
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
@@ -45,6 +43,8 @@ class GpuPage(Page):
     export_fields = GPU_FIELDS
     everything = CatalogFilter()
     saved_in = "filters"
+    column_groups = COLUMN_GROUPS
+    column_sets = COLUMN_SETS
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         default_layout = TableLayout(shown=_DEFAULT_COLUMNS, sort_key="fits", descending=True)
@@ -106,10 +106,8 @@ class GpuPage(Page):
         self.table.scrollToTop()
 
     def show_columns(self, name: str) -> None:
-        """Show a named set of columns; the sort column stays if it is in the set."""
-        now = self.table.layout_now()
-        self.table.arrange(now.evolve(shown=COLUMN_SETS[name]))
-        self.table.arranged.emit()
+        """Show a named set of columns."""
+        self.table.show_columns(COLUMN_SETS[name])
 
     def sort_by_best(self, key: str) -> None:
         """Show the column `key`, sort by it with the best record on top, and select the best record."""
@@ -124,17 +122,6 @@ class GpuPage(Page):
         """Show the cards' power needs for the electrical circuit `key`, and store the circuit in the settings."""
         self.workspace.settings.update_catalog(circuit=key)
         self.describe_current()
-
-    def column_menu(self) -> QMenu:
-        """Return a new menu with the column sets above the columns."""
-        menu = super().column_menu()
-        first = menu.actions()[0]
-        for name in COLUMN_SETS:
-            action = QAction(f"Columns: {name}", menu)
-            action.triggered.connect(partial(self.show_columns, name))
-            menu.insertAction(first, action)
-        menu.insertSeparator(first)
-        return menu
 
     def about(self, text: str) -> str:
         """Explain why FPGAs and other accelerators that the search `text` names are not in the catalog."""

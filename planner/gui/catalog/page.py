@@ -1,13 +1,13 @@
 """Base class of the catalog pages: filters, a table or plot of records, and details of the current record."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QWidget
+from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from planner.gui.catalog.conditions import ChipRow, EmptyResult
 from planner.gui.catalog.describe import RecordSummary
@@ -57,6 +57,8 @@ class Page(QWidget):
     export_fields: ClassVar[tuple[str, ...]]
     everything: ClassVar[RecordFilter]
     saved_in: ClassVar[str]
+    column_groups: ClassVar[Mapping[str, Sequence[str]]]
+    column_sets: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     def __init__(
         self,
@@ -184,8 +186,8 @@ class Page(QWidget):
 
     @Slot()
     def count_facets(self) -> None:
-        """Update the counts of the facet values."""
-        self.facets.show_counts(self._filter.counts(self._rows_with_search_words()))
+        """Update the counts of the facet values, and the ranges of the listed values."""
+        self.facets.show_counts(self._filter.counts(self._rows_with_search_words()), self.model.records)
 
     @Slot()
     def _on_lookup_results(self) -> None:
@@ -217,9 +219,11 @@ class Page(QWidget):
         self.results.addWidget(panel)
         return panel
 
-    def column_menu(self) -> QMenu:
-        """Return a new menu to sort by and choose columns."""
-        return self.table.column_menu()
+    def open_columns(self, anchor: QWidget) -> None:
+        """Open the choice of columns below `anchor`."""
+        from planner.gui.catalog.column_popover import ColumnPopover
+
+        ColumnPopover(self.table, self.theme, self.column_groups, self.column_sets).open_at(anchor)
 
     def show_view(self, view: View) -> None:
         """Switch between table and scatter plot."""

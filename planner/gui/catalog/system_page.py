@@ -11,6 +11,7 @@ from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.hardware.system_fields import SYSTEM_QUERY_SCHEMA, SystemQuery
 from planner.plan.placement import fits_by_system
+from planner.present.catalog.column_sets import SYSTEM_COLUMN_GROUPS
 from planner.present.catalog.records import SYSTEM_FIELDS, system_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_row import SystemRow, system_rows
@@ -61,6 +62,7 @@ class SystemPage(Page):
     export_fields = SYSTEM_FIELDS
     everything = SystemFilter()
     saved_in = "system_filters"
+    column_groups = SYSTEM_COLUMN_GROUPS
 
     def __init__(self, workspace: Workspace, theme: Theme, lookups: Lookups) -> None:
         layout = TableLayout(shown=_DEFAULT_COLUMNS, sort_key="fits", descending=True)

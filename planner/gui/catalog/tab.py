@@ -193,7 +193,7 @@ class CatalogTab(Tab):
         self.bar.left.connect(self._on_search_left)
         self.bar.switched.connect(self._on_page_chosen)
         self.bar.viewed.connect(self.show_view)
-        self.bar.columns.clicked.connect(self._open_column_menu)
+        self.bar.columns.clicked.connect(self._open_columns)
         self.saved.applied.connect(self.apply_filter)
         self.compare.table_wanted.connect(partial(self.show_view, "table"))
         self._connect_page(self.gpus)
@@ -235,7 +235,5 @@ class CatalogTab(Tab):
         self._answer.setText(self.page.sentence())
 
     @Slot()
-    def _open_column_menu(self) -> None:
-        menu = self.page.column_menu()
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(self.bar.columns.mapToGlobal(self.bar.columns.rect().bottomLeft()))
+    def _open_columns(self) -> None:
+        self.page.open_columns(self.bar.columns)

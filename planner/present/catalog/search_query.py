@@ -1,4 +1,4 @@
-"""Parser of search texts: `rtx at least 24 GiB under 1,000 USD` is a name and two bounds, `bandwidth > 1000` a third."""
+"""Parser of search texts: `rtx at least 24 GiB under 1,000 USD` is a name and two bounds, `power < 300` a third."""
 
 import re
 from collections.abc import Mapping

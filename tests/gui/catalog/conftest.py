@@ -29,7 +29,8 @@ def make_tab(
         with unstyled():
             made = CatalogTab(workspace, theme, tasks)
             if on_systems:
-                _ = made.systems  # built on first use
+                made.systems.facets.finish()  # built on first use
+            made.gpus.facets.finish()
         qtbot.addWidget(made)
         made.resize(1160, 700)
         made.show()

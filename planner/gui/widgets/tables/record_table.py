@@ -213,6 +213,11 @@ class RecordTable(CellView):
             header.viewport().update()
         self.arranged.emit()
 
+    def show_columns(self, keys: Sequence[str]) -> None:
+        """Show exactly the columns `keys`, as the user chose; widths and the order of the rows stay."""
+        self.arrange(self.layout_now().evolve(shown=tuple(keys)))
+        self.arranged.emit()
+
     def show_column(self, key: str, shown: bool) -> None:
         """Show or hide a column, as the user chose."""
         self._guests -= {key}
