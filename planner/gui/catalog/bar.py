@@ -35,6 +35,7 @@ class CatalogBar(QWidget):
     def __init__(self, theme: Theme, saved: QMenu, export: QMenu) -> None:
         super().__init__()
         self.search = QLineEdit(clearButtonEnabled=True)
+        self.filters = QToolButton(text="Filters", checkable=True, checked=True, toolTip="Show or hide the filters")
         self.columns = QPushButton("Col&umns")
         self.saved = QPushButton("Saved fi&lters")
         self._export = QPushButton("&Export")
@@ -57,7 +58,7 @@ class CatalogBar(QWidget):
     def show_view(self, view: View) -> None:
         """Check the button of `view`; the comparison view disables the search field."""
         self._views.button(tuple(VIEWS).index(view)).setChecked(True)
-        for widget in (*self.pages.buttons(), self.search, self.count, self.saved):
+        for widget in (*self.pages.buttons(), self.filters, self.search, self.count, self.saved):
             widget.setEnabled(view != "compare")
         self.columns.setEnabled(view == "table")
 
@@ -112,6 +113,7 @@ class CatalogBar(QWidget):
         self._switches.addWidget(hairline(Qt.Orientation.Vertical))
         _add_buttons(self._switches, self._views, tuple(VIEWS.values()))
         self._switches.addStretch(0)
+        self._tools.addWidget(self.filters)
         self._tools.addWidget(self.search, 1)
         for widget in (self.count, self.saved, self.columns, self._export):
             self._tools.addWidget(widget)

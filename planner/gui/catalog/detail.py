@@ -126,28 +126,23 @@ class FigureList(QWidget):
             preface = self._placed_text(QRect(0, 0, width, _TALL), words, "muted", small=True)
             yield preface
             top = preface.place.bottom() + self._theme.spacing.medium
-        common_marks = [_most_common_mark(group) for group in self._groups]
-        marks_width = self._marks_width(common_marks)
-        for number, (group, common_mark) in enumerate(zip(self._groups, common_marks, strict=True)):
+        for number, group in enumerate(self._groups):
+            common_mark = _most_common_mark(group)
             top += self._theme.spacing.medium if number else 0
             headings = self._heading_texts(group.title, common_mark, top, width)
             yield from headings
             top = max(heading.place.bottom() for heading in headings) + self._theme.spacing.tiny
+            marks_width = self._marks_width(group, common_mark)
             for detail in group.details:
                 mark = "" if detail.mark == common_mark else detail.mark
                 for piece in self._figure_texts(detail, mark, common_origin, top, (width, marks_width)):
                     top = max(top, piece.place.bottom() + _LINE_GAP)
                     yield piece
 
-    def _marks_width(self, common_marks: Sequence[str]) -> int:
-        """Return the width of the column of certainty words, 0 without any."""
+    def _marks_width(self, group: DetailGroup, common_mark: str) -> int:
+        """Return the width of a group's column of certainty words, 0 without any."""
         metrics = QFontMetrics(self._small)
-        words = {
-            detail.mark
-            for group, common in zip(self._groups, common_marks, strict=True)
-            for detail in group.details
-            if detail.mark != common
-        }
+        words = {detail.mark for detail in group.details if detail.mark != common_mark}
         widest = max(map(metrics.horizontalAdvance, words), default=0)
         return widest + self._theme.spacing.small if widest else 0
 

@@ -331,6 +331,8 @@ class FacetPanel(ScrollColumn):
         section = self._sections[key] = Section(self._theme, title, body)
         section.set_open(f"{self._kind.prefix}{key}" not in self._settings.current.closed_facets)
         section.toggled.connect(self._store_closed_sections)
+        for widget in section.findChildren(QWidget):
+            widget.ensurePolished()  # or the layout would keep the sizes that they have without the theme
         self._body_column.insertWidget(self._body_column.count() - 1, section)
         layout = section.layout()
         if layout is not None:

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from planner.gui.catalog.conditions import ChipRow, EmptyResult
@@ -37,6 +37,9 @@ from planner.present.columns import Column
 from planner.present.memory.verdict import fitting_sentence
 
 _COUNT_DELAY_MS: Final = 50
+_WIDE: Final = 1250
+_MOST_EXTRA: Final = 120
+"""From which width of the page the details grow, and by how many pixels at most."""
 
 
 class Page(QWidget):
@@ -92,6 +95,8 @@ class Page(QWidget):
             self.results.addWidget(result)
         self.view: View = "table"
         self._planned: str | None = None
+        self._is_opened = False
+        self._default_widths: tuple[int, ...] = ()
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.setChildrenCollapsible(False)
         middle = QWidget()
@@ -294,9 +299,18 @@ class Page(QWidget):
         current = self.workspace.settings.current
         self.table.arrange(current.tables.get(self.key, self.table.default_layout))
         left = current.splitters.get(f"catalog-{self.key}", ())
-        self.splitter.setSizes(list(left if len(left) == len(sizes) else sizes))
+        self._default_widths = () if len(left) == len(sizes) else tuple(sizes)
+        self.splitter.setSizes(list(self._default_widths or left))
         self.table.arranged.connect(self._store_table_layout)
         self.splitter.splitterMoved.connect(self._store_pane_widths)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the details more room in a wide window, unless the user has set the widths."""
+        super().resizeEvent(event)
+        if self._default_widths:
+            first, _, last = self._default_widths
+            last += min(_MOST_EXTRA, max(0, (self.width() - _WIDE) // 3))
+            self.splitter.setSizes([first, max(1, self.width() - first - last), last])
 
     def _add_context_actions(self) -> None:
         for title, run in (
@@ -329,7 +343,11 @@ class Page(QWidget):
 
     @Slot()
     def describe_current(self) -> None:
-        """Show the details of the current record, or say that the filters hide it."""
+        """Show the details of the current record, or say that the filters hide it; on opening, after the table."""
+        if not self._is_opened:
+            self._is_opened = True
+            QTimer.singleShot(0, self, self.describe_current)
+            return
         if self.table.current_record is not None:
             self.detail.describe(self.describe(self.table.current_record))
             return
@@ -342,6 +360,7 @@ class Page(QWidget):
 
     @Slot()
     def _store_pane_widths(self) -> None:
+        self._default_widths = ()
         splitters = self.workspace.settings.current.splitters
         sizes = {f"catalog-{self.key}": tuple(self.splitter.sizes())}
         self.workspace.settings.update(splitters={**splitters, **sizes})

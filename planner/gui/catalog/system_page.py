@@ -18,7 +18,7 @@ from planner.present.catalog.system_row import SystemRow, system_rows
 
 _COUNT_STOPS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 _DEFAULT_COLUMNS: Final = (
-    *("name", "fits", "price", "cards", "memory", "bandwidth", "bf16", "power", "rent", "year"),
+    *("name", "fits", "price", "memory", "cards", "bandwidth", "bf16", "power", "rent", "year"),
     *("accelerators", "kind", "vendor"),
 )
 _PANE_WIDTHS: Final = (206, 648, 276)

@@ -2,8 +2,10 @@
 
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Final
 
 from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget
 
 from planner.gui.catalog.bar import CatalogBar
@@ -24,6 +26,9 @@ from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 
+_ROOM_FOR_FILTERS: Final = 1000
+"""Width of the tab in pixels from which the filters are shown at first."""
+
 
 class CatalogTab(Tab):
     """Accelerators and systems with a common search, as a table, a scatter plot or a comparison."""
@@ -43,6 +48,7 @@ class CatalogTab(Tab):
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
         self._stack = QStackedWidget()
         self._pages = QStackedWidget()
+        self._had_room = True
         self._lay_out()
         self._connect()
 
@@ -193,6 +199,7 @@ class CatalogTab(Tab):
         self.bar.left.connect(self._on_search_left)
         self.bar.switched.connect(self._on_page_chosen)
         self.bar.viewed.connect(self.show_view)
+        self.bar.filters.toggled.connect(self._show_filters)
         self.bar.columns.clicked.connect(self._open_columns)
         self.saved.applied.connect(self.apply_filter)
         self.compare.table_wanted.connect(partial(self.show_view, "table"))
@@ -204,6 +211,18 @@ class CatalogTab(Tab):
         page.counted.connect(self._show_match_count)
         page.comparison_wanted.connect(self.compare_records)
         page.searched.connect(partial(self._on_page_searched, page))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Hide the filters where the table needs their space, and show them where it does not."""
+        super().resizeEvent(event)
+        has_room = self.width() >= _ROOM_FOR_FILTERS
+        if has_room is not self._had_room:
+            self._had_room = has_room
+            self.bar.filters.setChecked(has_room)
+
+    @Slot(bool)
+    def _show_filters(self, shown: bool) -> None:
+        self.page.facets.setVisible(shown)
 
     def _update_bar(self) -> None:
         example = "24 GiB under 2,000 USD" if self.page is self.gpus else "600 GiB under 12 kW"
@@ -224,6 +243,7 @@ class CatalogTab(Tab):
     @Slot(int)
     def _on_page_chosen(self, page_index: int) -> None:
         self._pages.setCurrentWidget(self.systems if page_index else self.gpus)
+        self._show_filters(self.bar.filters.isChecked())
         if self.view != "compare":
             self.page.show_view(self.view)
         self.page.search(self.bar.search.text())

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from planner.gui.catalog.tab import CatalogTab
@@ -35,6 +36,7 @@ def make_tab(
         made.resize(1160, 700)
         made.show()
         made.activateWindow()
+        QApplication.processEvents()  # the details follow the table
         if on_systems:
             made.bar.pages.button(1).click()
         return made
