@@ -340,5 +340,6 @@ class DetailPane(QWidget):
         buttons = in_row((self._use, 1), self._compare)
         head.addLayout(buttons)
         in_column(head, (area, 1), owner=self._body, spacing=0)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         in_column(self._nothing, self._body, owner=self)
         self._nothing.setContentsMargins(space.medium, space.huge, space.medium, space.huge)

@@ -83,9 +83,9 @@ class RecordKind:
 
 
 def range_text(low: float | None, high: float | None, show: Callable[[float], str]) -> str:
-    """Format a range: `from 24 GiB`, `up to 2020`, `24 – 80`, or empty if both ends are open."""
+    """Format a range: `from 24 GiB`, `up to 2020`, `24 – 80`, `8` if both ends are equal, or empty if they are open."""
     if low is not None and high is not None:
-        return f"{show(low)} – {show(high)}"
+        return show(low) if low == high else f"{show(low)} – {show(high)}"
     if low is not None:
         return f"from {show(low)}"
     return "" if high is None else f"up to {show(high)}"

@@ -150,12 +150,11 @@ class Page(QWidget):
         rows = self.model.records
         if not rows:
             return f"No {self.noun} matches the filters."
-        listed = fmt.plural(len(rows), self.noun)
+        listed = fmt.plural(len(rows), self.noun if self._filter.is_empty else f"matching {self.noun}")
         fitting = [self.name_and_price(row) for row in rows if row.verdict in FITTING_VERDICTS]
         priced = [(usd, name) for name, usd in fitting if usd is not None]
         cheapest = f"{min(priced)[1]}, {fmt.money(min(priced)[0])}" if priced else ""
-        total = listed if self._filter.is_empty else f"the {listed} listed"
-        return fitting_sentence(self.workspace.plan.model.id, len(fitting), f"{total}{self.each_text()}", cheapest)
+        return fitting_sentence(self.workspace.plan.model.id, len(fitting), f"{listed}{self.each_text()}", cheapest)
 
     def each_text(self) -> str:
         """Return how many of each record the plan is for, if that is not part of the record."""

@@ -41,7 +41,6 @@ class CatalogTab(Tab):
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__(workspace, theme, tasks)
         self.gpus = GpuPage(workspace, theme, tasks)
-        self.compare = ComparePage(workspace, theme, tasks)
         self.saved = SavedFilters(workspace, lambda: self.page, self)
         self._export_menu = CatalogExportMenu(self, self)
         self.bar = CatalogBar(theme, self.saved, self._export_menu)
@@ -61,6 +60,14 @@ class CatalogTab(Tab):
     def view(self) -> View:
         """Return the current view."""
         return self.bar.view
+
+    @cached_property
+    def compare(self) -> ComparePage:
+        """Return the comparison, built on first use."""
+        page = ComparePage(self.workspace, self.theme, self.tasks)
+        page.table_wanted.connect(partial(self.show_view, "table"))
+        self._stack.addWidget(page)
+        return page
 
     @cached_property
     def systems(self) -> SystemPage:
@@ -107,11 +114,11 @@ class CatalogTab(Tab):
         """Switch to the table, the scatter plot or the comparison."""
         self.workspace.settings.update_catalog(view=view)
         self.bar.show_view(view)
-        comparing = view == "compare"
-        self._stack.setCurrentIndex(1 if comparing else 0)
-        if comparing:
+        if view == "compare":
+            self._stack.setCurrentWidget(self.compare)
             self.compare.refresh()
         else:
+            self._stack.setCurrentWidget(self._pages)
             self.page.show_view(view)
 
     def compare_records(self, names: tuple[str, ...]) -> None:
@@ -192,7 +199,6 @@ class CatalogTab(Tab):
             spacing=space.medium,
         )
         self._stack.addWidget(self._pages)
-        self._stack.addWidget(self.compare)
 
     def _connect(self) -> None:
         self.bar.searched.connect(self._on_searched)
@@ -202,7 +208,6 @@ class CatalogTab(Tab):
         self.bar.filters.toggled.connect(self._show_filters)
         self.bar.columns.clicked.connect(self._open_columns)
         self.saved.applied.connect(self.apply_filter)
-        self.compare.table_wanted.connect(partial(self.show_view, "table"))
         self._connect_page(self.gpus)
         self.show_view(self.workspace.settings.current.catalog.view)
 
