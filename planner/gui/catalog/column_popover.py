@@ -102,7 +102,9 @@ class ColumnPopover(Popover):
                 item = QListWidgetItem(titles[key], self._list)
                 item.setData(_KEY, key)
                 item.setToolTip(helps[key])
-                item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsUserCheckable)
+                item.setFlags(
+                    Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsUserCheckable
+                )
 
     def _column_items(self) -> list[QListWidgetItem]:
         items = (self._list.item(row) for row in range(self._list.count()))

@@ -154,7 +154,8 @@ class Page(QWidget):
         fitting = [self.name_and_price(row) for row in rows if row.verdict in FITTING_VERDICTS]
         priced = [(usd, name) for name, usd in fitting if usd is not None]
         cheapest = f"{min(priced)[1]}, {fmt.money(min(priced)[0])}" if priced else ""
-        return fitting_sentence(self.workspace.plan.model.id, len(fitting), f"{listed}{self.each_text()}", cheapest)
+        model = self.workspace.plan.model.id.rpartition("/")[2]
+        return fitting_sentence(model, len(fitting), f"{listed}{self.each_text()}", cheapest)
 
     def each_text(self) -> str:
         """Return how many of each record the plan is for, if that is not part of the record."""

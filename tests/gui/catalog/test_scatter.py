@@ -44,7 +44,7 @@ def drawn(rows, **choice):
     def words(key):
         return {row.id: COLUMNS[key].text(row) for row in rows}
 
-    return scatter_data([row.id for row in rows], COLUMNS, numbers, words, PlotChoice(**choice))
+    return scatter_data([row.id for row in rows], COLUMNS, numbers, words, PlotChoice(**{"x": "price", **choice}))
 
 
 def are_alike(one, other):
