@@ -35,7 +35,11 @@ class CatalogBar(QWidget):
     def __init__(self, theme: Theme, saved: QMenu, export: QMenu) -> None:
         super().__init__()
         self.search = QLineEdit(clearButtonEnabled=True)
-        self.filters = QToolButton(text="Filters", checkable=True, checked=True, toolTip="Show or hide the filters")
+        self.filters = QToolButton()
+        self.filters.setText("Filters")
+        self.filters.setToolTip("Show or hide the filters")
+        self.filters.setCheckable(True)
+        self.filters.setChecked(True)
         self.columns = QPushButton("Col&umns")
         self.saved = QPushButton("Saved fi&lters")
         self._export = QPushButton("&Export")

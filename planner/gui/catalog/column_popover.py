@@ -50,11 +50,8 @@ class ColumnPopover(Popover):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         heading = in_row((make_label("Columns", font=theme.font(bold=True)), 1), reset)
         sorting = in_row(make_label("Sort by", role="muted"), (self._sort, 1), self._descending)
-        in_column(heading, self._search, owner=content, spacing=theme.spacing.small)
-        if sets:
-            content.layout().addLayout(self._set_buttons(sets))
-        content.layout().addWidget(self._list)
-        content.layout().addLayout(sorting)
+        named = (self._set_buttons(sets),) if sets else ()
+        in_column(heading, self._search, *named, self._list, sorting, owner=content, spacing=theme.spacing.small)
         self._add_items(groups)
         self._show_layout()
         self._search.installEventFilter(self)

@@ -306,7 +306,7 @@ def test_the_primary_action_uses_the_chosen_card(tab, workspace):
 
 def test_where_nothing_fits_the_answer_says_so(tab, workspace):
     workspace.apply_workload("batch", batch=1_000_000)
-    assert tab._answer.text() == "meta-llama/Llama-3.1-8B does not fit on any of 257 accelerators as planned."
+    assert tab._answer.text() == "Llama-3.1-8B does not fit on any of 257 accelerators as planned."
     workspace.apply("count", count=2)
     assert "2 of each" in tab._answer.text()
 

@@ -240,7 +240,7 @@ def test_usable_memory_is_measured_or_marked_as_assumed():
     assert (assumed.text, assumed.mark) == ("78.0\u2009GiB", "assumed")
     assert "77.0 – 79.0" in assumed.exact
     measured = details(gpu_details(CARD.evolve(usable_memory_bytes=79 * GIB), usable))["Usable by a program"]
-    assert (measured.text, measured.mark) == ("79.0\u2009GiB", "•")
+    assert (measured.text, measured.mark) == ("79.0\u2009GiB", "published")
 
 
 def test_the_users_power_limit_follows_the_board_power():
