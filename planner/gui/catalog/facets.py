@@ -315,6 +315,7 @@ class FacetPanel(ScrollColumn):
         self._groups: dict[str, FacetGroup] = {}
         self._ranges: dict[str, RangeGroup] = {}
         self._sections: dict[str, Section] = {}
+        self._last_stop: QWidget = self._clear
         last = [facet for facet in self._kind.facets if facet not in self._kind.first]
         self._unbuilt = [*self._kind.first, *self._kind.ranges, *last]
         self._lay_out()
@@ -405,7 +406,7 @@ class FacetPanel(ScrollColumn):
             column.addWidget(box)
         column.addStretch(1)
         self._body_column = column
-        self._last_stop: QWidget = box
+        self._last_stop = box
         self.setWidget(body)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName("Filters")
