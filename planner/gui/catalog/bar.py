@@ -122,8 +122,6 @@ class CatalogBar(QWidget):
         for widget in (self.count, self.saved, self.columns, self._export):
             self._tools.addWidget(widget)
         self._bar = in_row(self._switches, (self._tools, 1), owner=self, spacing=theme.spacing.small)
-        self.filters.setIcon(theme.icon("filter", "muted"))
-        self.filters.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.search.addAction(theme.icon("search", "muted"), QLineEdit.ActionPosition.LeadingPosition)
 
 

@@ -15,7 +15,7 @@ from planner.gui.theme import Theme
 Floats = NDArray[np.float64]
 _MAX_NAMES: Final = 28
 _CELL_PIXELS: Final = 5
-_BEHIND_OPACITY: Final = 200
+_BEHIND_OPACITY: Final = 130
 # Pixels between a label and the centers of other points, and between labels side by side.
 _POINT_CLEARANCE: Final = 4
 _LABEL_SPACING: Final = 8
