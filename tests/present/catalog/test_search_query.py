@@ -78,3 +78,7 @@ def test_a_number_of_cards_is_a_bound_where_machines_are_searched():
     assert asked.words == ""
     assert asked.bounds[1].rest == "systems under 300,000 USD"
     assert parse_search("8 gpus", UNITS).words == "8 gpus"
+
+
+def test_what_is_no_number_is_no_bound():
+    assert bounds("at least 1,50,0 GiB") == []
