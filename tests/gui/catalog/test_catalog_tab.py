@@ -502,3 +502,14 @@ def test_the_certainty_of_figures_is_said_in_words(tab):
     assert {"published", "derived", "measured"} <= words
     shown = next(piece for piece in figures._cached_texts(figures.width()) if piece.text == "published")
     assert "two sources agree" in figures.tooltip_at(shown.place.center())
+
+
+def test_a_click_on_a_header_sorts_the_best_first(tab):
+    table, model = tab.gpus.table, tab.gpus.model
+    directions = {}
+    for key in ("bandwidth", "buy", "fits", "name"):
+        table.sort_as_clicked(key)
+        directions[key] = model.descending
+    assert directions == {"bandwidth": True, "buy": False, "fits": True, "name": False}
+    table.sort_as_clicked("name")
+    assert model.descending

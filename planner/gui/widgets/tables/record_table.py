@@ -317,9 +317,10 @@ class RecordTable(CellView):
         return menu
 
     def sort_as_clicked(self, key: str) -> None:
-        """Sort by `key` as a click on its header does: numbers first in descending order, then reversed."""
+        """Sort by `key` as a click on its header does: the best number first, words from A to Z, then reversed."""
         model = self.records()
-        largest_first = model.columns[model.column_of(key)].align == "right"
+        has_numbers = any(value is not None for value in model.numbers(key).values())
+        largest_first = has_numbers and not model.columns[model.column_of(key)].lower_is_better
         self._guests -= {key}  # the user works with it: it stays
         self.sort_by(key, not model.descending if key == model.sort_key else largest_first)
         self.scrollToTop()
