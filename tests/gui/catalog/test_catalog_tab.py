@@ -502,6 +502,10 @@ def test_the_certainty_of_figures_is_said_in_words(tab):
     assert {"published", "derived", "measured"} <= words
     shown = next(piece for piece in figures._cached_texts(figures.width()) if piece.text == "published")
     assert "two sources agree" in figures.tooltip_at(shown.place.center())
+    power = tab.gpus.model.column_of("power")
+    cells = [tab.gpus.model.index(row, power) for row in range(tab.gpus.model.rowCount())]
+    told = [cell.data(Qt.ItemDataRole.AccessibleDescriptionRole) for cell in cells]
+    assert any("\none source\n" in words for words in told)
 
 
 def test_a_click_on_a_header_sorts_the_best_first(tab):

@@ -176,7 +176,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
             return _RIGHT if column.align == "right" else _LEFT
         if role == Qt.ItemDataRole.UserRole:
             return column.value(self._shown[row][1])
-        if role == Qt.ItemDataRole.ToolTipRole:
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole):
             return column.tooltip(self._shown[row][1]) if column.tooltip else self.texts(row)[index.column()]
         if role == Qt.ItemDataRole.AccessibleTextRole:
             mark = ", in the plan" if index.column() == 0 and self.is_marked(row) else ""
