@@ -247,12 +247,8 @@ class RecordTable(CellView):
                     header.setSectionHidden(position, False)
                     header.moveSection(header.visualIndex(position), _GUEST_PLACE)
                     self._guests |= {key}
-        self._redo_columns()
-
-    def _redo_columns(self) -> None:
-        """Lay out the columns again, which the header has not announced."""
         self.updateGeometries()
-        self.horizontalHeader().viewport().update()
+        header.viewport().update()
         self.viewport().update()
 
     def _bring_into_view(self, key: str) -> None:
