@@ -31,7 +31,7 @@ _SERIES: Final = 8
 _WIDEST_TEXTS: Final = ("100\u2009%", "79.2 / 80.0\u2009GiB", "700 / 700\u2009W", "100\u2009°C", "2,520\u2009MHz")
 _USE, _MEMORY, _POWER, _TEMPERATURE, _CLOCK = range(5)
 _LEAST_NAME, _MOST_NAME, _LEAST_STATE, _MOST_STATE = 90, 220, 40, 200
-_LEAST_SPARK, _MOST_SPARK = 40, 160
+_LEAST_SPARK, _MOST_SPARK = 40, 320
 _SPARKS: Final = 3
 # A diagnosis that differs from the other cards' needs so much at the end of a line.
 _DIAGNOSIS_ROOM: Final = 150
@@ -229,7 +229,7 @@ class _TotalsLine(_Line):
         # Nothing else is in the columns of the sparklines, and a total may be wider than a card's text.
         for number, text in ((_MEMORY, totals.memory), (_POWER, totals.power)):
             self._paint_text(painter, areas[number].united(sparks[number]), text, "text", _RIGHT)
-        left = areas[_TEMPERATURE].left()
+        left = areas[_TEMPERATURE].left() + self._theme.spacing.small
         self._paint_text(painter, QRect(left, 0, self.width() - left, self.height()), totals.energy, "text")
         painter.end()
 

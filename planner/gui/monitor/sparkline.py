@@ -20,9 +20,9 @@ METRICS: Final = ("utilization_fraction", "memory_used_bytes", "power_watts")
 
 
 class Sparkline(NamedTuple):
-    """Course of a quantity: the parts between gaps, as points from (0, 0) to (1, 1)."""
+    """Course of a quantity: the polylines between gaps, with points from (0, 0) to (1, 1)."""
 
-    parts: tuple[tuple[QPointF, ...], ...]
+    parts: tuple[QPolygonF, ...]
 
     def paint(self, painter: QPainter, area: QRect, theme: Theme, role: str, expected: float | None = None) -> None:
         """Paint the course in the color `role`; `expected` is the height at which the plan's prediction is marked."""
@@ -32,15 +32,13 @@ class Sparkline(NamedTuple):
             painter.setPen(cosmetic_pen(theme.color("text"), 1, Qt.PenStyle.DashLine))
             height = area.bottom() - min(expected, 1.0) * area.height()
             painter.drawLine(QPointF(area.left(), height), QPointF(area.right(), height))
-        painter.setPen(cosmetic_pen(theme.color(role), 1.5))
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(cosmetic_pen(theme.color(role), 1))
+        painter.save()
+        painter.translate(area.left(), area.bottom())
+        painter.scale(area.width(), -area.height())
         for part in self.parts:
-            points = [
-                QPointF(area.left() + point.x() * area.width(), area.bottom() - point.y() * area.height())
-                for point in part
-            ]
-            painter.drawPolyline(QPolygonF(points))
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+            painter.drawPolyline(part)
+        painter.restore()
 
 
 def sparklines(history: History, device: Device, span: AxisRange, until: float) -> tuple[Sparkline, ...]:
@@ -68,4 +66,4 @@ def _sparkline(history: History, key: SeriesKey, limit: float | None, span: Axis
     x, y = (curve.x.clip(*shown) - span.low) / (span.high - span.low), curve.y / top
     points = [QPointF(*pair) for pair in zip(x.tolist(), y.tolist(), strict=True)]
     borders = pairwise((0, *curve.breaks, len(points)))
-    return Sparkline(tuple(tuple(points[first:stop]) for first, stop in borders if stop > first))
+    return Sparkline(tuple(QPolygonF(points[first:stop]) for first, stop in borders if stop > first))

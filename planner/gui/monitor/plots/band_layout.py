@@ -142,7 +142,7 @@ def _lines(found: Iterable[Event | TimelineMark], history: History, labels: Mapp
             named = cards.setdefault(_clock_and_words(each, history), [])
             if each.uuid:
                 named.append(labels.get(each.uuid, each.uuid))
-    return tuple(f"{clock}  {_cards_phrase(named)}{words}" for (clock, words), named in cards.items())
+    return tuple(f"{clock}  {_cards_phrase(named, len(labels))}{words}" for (clock, words), named in cards.items())
 
 
 def _clock_and_words(event: Event, history: History) -> tuple[str, str]:
@@ -153,7 +153,9 @@ def _clock_and_words(event: Event, history: History) -> tuple[str, str]:
     return clock_text(history.wall_of(began)), f"{event_title(event)}{lasted}{ongoing}"
 
 
-def _cards_phrase(labels: Sequence[str]) -> str:
+def _cards_phrase(labels: Sequence[str], cards: int) -> str:
+    if len(labels) == cards > 1:
+        return "all cards: "
     return f"card{'s' if len(labels) > 1 else ''} {', '.join(labels)}: " if labels else ""
 
 

@@ -106,7 +106,7 @@ def test_spans_side_by_side_become_one(two_cards):
 def test_all_events_are_told_as_text(two_cards):
     rows = event_lines(two_cards, 0.0, 600.0, LABELS)
     assert len(rows) == 6
-    assert any("cards 0, 1: no readings" in row for row in rows)
+    assert any("all cards: no readings" in row for row in rows)
     assert event_lines(two_cards, 0.0, 600.0, LABELS, 2) == rows[-2:]
     assert rows[0].endswith("card 0: waiting for data, 1\u2009min 0\u2009s")
 
