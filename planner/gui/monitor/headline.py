@@ -83,7 +83,7 @@ def _with_lowercase_start(advice: str) -> str:
 
 
 class EmptyState(QWidget):
-    """What to do on a machine without cards: three buttons that the tab connects."""
+    """Buttons for a machine without cards, which the tab connects."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

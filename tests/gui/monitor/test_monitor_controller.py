@@ -173,6 +173,7 @@ def test_a_process_that_is_not_of_this_machine_is_not_ended(qtbot, make_tab, dri
     table = tab.processes.table
     wait(qtbot, lambda: table.records().rowCount() == 1)
     table.enter()
+    table.choose(table.records().identify(table.records().record(0)))
     with qtbot.waitSignal(workspace.failed) as told:
         tab.processes.end.click()
     assert "PID is not valid here" in told.args[0].hint
