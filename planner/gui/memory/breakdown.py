@@ -26,13 +26,15 @@ from planner.present.memory.view import MemoryView, PartRow, SymbolRow, TermRow
 
 GIB: Final = "GiB"
 SHARE: Final = "Share"
-FORMULA: Final = "Formula"
+HOW: Final = "How"
 CONFIDENCE: Final = "Confidence"
 _WIDEST_TITLE: Final = "Framework overhead"
 _WIDEST_GIB: Final = "123.45"
 _WIDEST_SHARE: Final = "100 %"
 _WIDEST_CONFIDENCE: Final = "counted exactly"
+_TYPICAL_HOW: Final = "2,048 tokens × 128,256 logits × 14 bytes"
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_WRAPPED = _LEFT | Qt.TextFlag.TextWordWrap
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _ORIGINS: Final = {
     "model": "from the model",
@@ -42,6 +44,7 @@ _ORIGINS: Final = {
     "library": "from the library",
 }
 _CELL_SPACING: Final = 2
+_TALL: Final = 10_000
 Cells = tuple[str, str, str, str, str]
 
 
@@ -54,39 +57,48 @@ class ColumnPositions:
     title: float
     gib_right: float
     share_right: float
-    formula: float
-    formula_right: float
+    how: float
+    how_right: float
     confidence: float
     width: float
 
+    @property
+    def how_width(self) -> float:
+        """Return the width of the *How* column."""
+        return max(1, self.how_right - self.how)
+
 
 def place_columns(theme: Theme, width: int) -> ColumnPositions:
-    """Return the column positions in a table of `width` pixels; the formula takes the remaining width."""
+    """Return the column positions in a table of `width` pixels; *How* takes the remaining width.
+
+    In a narrow table the column *Confidence* is left out: the opened row and the tooltip state it.
+    """
     metrics, plain = QFontMetricsF(theme.font(bold=True)), QFontMetricsF(theme.font())
     gap = theme.spacing.medium
     swatch = theme.icon_side + theme.spacing.tiny
     title = swatch + metrics.ascent() + theme.spacing.small
     gib_right = title + metrics.horizontalAdvance(_WIDEST_TITLE) + metrics.horizontalAdvance(_WIDEST_GIB)
     share_right = gib_right + gap + metrics.horizontalAdvance(_WIDEST_SHARE)
-    confidence = max(share_right, width - plain.horizontalAdvance(_WIDEST_CONFIDENCE))
-    formula = share_right + theme.spacing.large
-    return ColumnPositions(0, swatch, title, gib_right, share_right, formula, confidence - gap, confidence, width)
+    how = share_right + theme.spacing.large
+    confidence = width - plain.horizontalAdvance(_WIDEST_CONFIDENCE)
+    how_right = confidence - gap
+    if how_right - how < plain.horizontalAdvance(_TYPICAL_HOW):
+        how_right = confidence = max(how, width)
+    return ColumnPositions(0, swatch, title, gib_right, share_right, how, how_right, confidence, width)
 
 
-def row_height(theme: Theme) -> int:
-    """Return the height of a breakdown line in pixels."""
-    return round(QFontMetricsF(theme.font()).height() + theme.spacing.small)
+def row_height(theme: Theme, lines: int = 1) -> int:
+    """Return the height of a breakdown row with so many `lines` of text, in pixels."""
+    return round(lines * QFontMetricsF(theme.font()).height() + theme.spacing.small)
 
 
 def paint_cells(painter: QPainter, columns: ColumnPositions, height: int, cells: Cells) -> None:
-    """Paint title, GiB, share, formula and confidence into their columns, in the painter's font and pen."""
-    title, gib, share, formula, confidence = cells
-    formula_box = QRectF(columns.formula, 0, max(0, columns.formula_right - columns.formula), height)
-    metrics = QFontMetricsF(painter.font())
+    """Paint title, GiB, share, *How* and confidence into their columns, in the painter's font and pen."""
+    title, gib, share, how, confidence = cells
     painter.drawText(QRectF(columns.title, 0, columns.gib_right - columns.title, height), _LEFT, title)
     painter.drawText(QRectF(0, 0, columns.gib_right, height), _RIGHT, gib)
     painter.drawText(QRectF(0, 0, columns.share_right, height), _RIGHT, share)
-    painter.drawText(formula_box, _LEFT, metrics.elidedText(formula, Qt.TextElideMode.ElideRight, formula_box.width()))
+    painter.drawText(QRectF(columns.how, 0, columns.how_width, height), _WRAPPED, how)
     painter.drawText(QRectF(columns.confidence, 0, columns.width - columns.confidence, height), _LEFT, confidence)
 
 
@@ -106,20 +118,34 @@ class TermButton(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
         theme.changed.connect(self.update)
         self.toggled.connect(self._update_accessible_name)
 
     def set_row(self, row: TermRow) -> None:
         """Show a memory term."""
+        if row == self._row:
+            return
+        is_reworded = self._row is None or row.how != self._row.how
         self._row = row
-        self.setToolTip(f"{row.exact} ({row.range_text})")
+        self.setToolTip(f"{row.exact} ({row.range_text}), {row.certainty}")
         self._update_accessible_name()
+        if is_reworded:
+            self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return a size with the height of a breakdown line."""
-        return QSize(0, row_height(self._theme))
+        """Return a size with the height of a row at its current width."""
+        return QSize(0, self.heightForWidth(self.width()))
+
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of the row, whose words on how it is computed wrap."""
+        metrics = QFontMetricsF(self._theme.font())
+        box = QRectF(0, 0, place_columns(self._theme, width).how_width, _TALL)
+        words = metrics.boundingRect(box, _WRAPPED, self._row.how if self._row else "")
+        return row_height(self._theme, max(1, round(words.height() / metrics.lineSpacing())))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the line, with a frame while the line has the focus."""
@@ -131,11 +157,12 @@ class TermButton(QAbstractButton):
         self._paint_chevron_and_swatch(painter, columns, self._row)
         painter.setFont(self._theme.font(bold=self.isChecked()))
         painter.setPen(self._theme.color("text"))
-        cells = (self._row.title, self._row.gib, self._row.share_text, "" if self.isChecked() else self._row.how, "")
-        paint_cells(painter, columns, self.height(), cells)
+        paint_cells(painter, columns, self.height(), (self._row.title, self._row.gib, self._row.share_text, "", ""))
         painter.setFont(self._theme.font())
+        paint_cells(painter, columns, self.height(), ("", "", "", self._row.how, ""))
         painter.setPen(self._theme.color("muted"))
-        paint_cells(painter, columns, self.height(), ("", "", "", "", self._row.certainty))
+        if columns.confidence < columns.width:
+            paint_cells(painter, columns, self.height(), ("", "", "", "", self._row.certainty))
         painter.end()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -206,7 +233,7 @@ class TermDetail(QLabel):
 
 def detail_html(row: TermRow, muted: str) -> str:
     """Return all details of `row` as HTML, with headings in the color `muted`."""
-    facts = [("Formula", row.how), ("With values", _formula_with_values_text(row.numbers_put_in, row.exact))]
+    facts = [("Formula", row.formula), ("With values", _formula_with_values_text(row.numbers_put_in, row.exact))]
     if row.range_text != fmt.size(row.bytes):
         facts.append(("Range", row.range_text))
     facts += [("Confidence", row.certainty), ("Source", row.source)]
@@ -252,7 +279,7 @@ class Breakdown(QWidget):
         self._open: set[str] = set()
         self._head = _TextLine(theme, "muted", bold=False)
         self._total = _TextLine(theme, "text", bold=True)
-        self._head.set_cells(("Term", GIB, SHARE, FORMULA, CONFIDENCE))
+        self._head.set_cells(("Term", GIB, SHARE, HOW, CONFIDENCE))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         self._layout = in_column(self._head, self._total, owner=self, spacing=0)
 
@@ -350,7 +377,9 @@ class _TextLine(QWidget):
         painter = QPainter(self)
         painter.setFont(self._theme.font("body" if self._bold else "small", bold=self._bold))
         painter.setPen(QPen(self._theme.color(self._role)))
-        paint_cells(painter, place_columns(self._theme, self.width()), self.height(), self.cells)
+        columns = place_columns(self._theme, self.width())
+        shown = self.cells if columns.confidence < columns.width else (*self.cells[:-1], "")
+        paint_cells(painter, columns, self.height(), shown)
         if not self._bold:
             painter.setPen(self._theme.color("border"))
             painter.drawLine(0, self.height() - 1, self.width(), self.height() - 1)

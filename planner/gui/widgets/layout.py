@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
@@ -170,6 +171,36 @@ class FlowLayout(QLayout):
                 item.setGeometry(QRect(QPoint(left, top), size))
             left, line = left + size.width() + self.spacing(), max(line, size.height())
         return top + line + self.contentsMargins().bottom() - area.top()
+
+
+class SideBySide(QWidget):
+    """Two widgets beside each other if the width is at least `least_width` pixels, and otherwise one above the other.
+
+    Side by side they share the width in the ratio of `stretches`, or a widget with stretch 0 keeps its own.
+    """
+
+    def __init__(
+        self, first: QWidget, second: QWidget, *, least_width: int, stretches: tuple[int, int], spacing: int
+    ) -> None:
+        super().__init__()
+        self._least_width, self._stretches = least_width, stretches
+        self._box = in_column(first, second, owner=self, spacing=spacing)
+
+    @property
+    def is_split(self) -> bool:
+        """Return whether the widgets stand beside each other."""
+        return self._box.direction() == QBoxLayout.Direction.LeftToRight
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Arrange the widgets for the new width."""
+        super().resizeEvent(event)
+        is_wide = event.size().width() >= self._least_width
+        if is_wide == self.is_split:
+            return
+        directions = QBoxLayout.Direction
+        self._box.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
+        for place, stretch in enumerate(self._stretches):
+            self._box.setStretch(place, stretch if is_wide else 0)
 
 
 def hairline(orientation: Qt.Orientation) -> QWidget:

@@ -9,10 +9,13 @@ from typing import Final, Literal, NamedTuple
 from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare
 from planner.present import format as fmt
 from planner.present.format import substitute_symbols, symbol_value
+from planner.present.memory.formula_words import formula_in_words
 from planner.present.memory.verdict import (
     capacity_note,
-    certainty_sentences,
+    certainty_sentence,
     fewest_cards_note,
+    gauge_facts,
+    gauge_text,
     host_note,
     memory_answer,
 )
@@ -75,7 +78,7 @@ class PartRow(NamedTuple):
 
 
 class TermRow(NamedTuple):
-    """A memory term with its evidence: formula, numbers, symbols, source and parts."""
+    """A memory term with its evidence: `how` it is computed in words, formula, numbers, symbols, source and parts."""
 
     name: str
     title: str
@@ -84,6 +87,7 @@ class TermRow(NamedTuple):
     share: float
     share_text: str
     how: str
+    formula: str
     certainty: str
     range_text: str
     exact: str
@@ -108,7 +112,10 @@ class PhaseRow(NamedTuple):
 
 
 class MemoryView(NamedTuple):
-    """A memory result ready for display in the window or a terminal."""
+    """A memory result ready for display in the window or a terminal.
+
+    `answer` is one sentence; `gauge` says the same in figures with its `facts`, both empty without a verdict.
+    """
 
     answer: str
     reason: str
@@ -126,6 +133,8 @@ class MemoryView(NamedTuple):
     devices: tuple[DeviceRow, ...] = ()
     certainty: str = ""
     sharing: str = ""
+    gauge: str = ""
+    facts: tuple[str, ...] = ()
 
     def as_text(self) -> str:
         """Return the whole memory result as plain text, for the clipboard."""
@@ -143,7 +152,7 @@ class MemoryView(NamedTuple):
         rows = (
             (
                 *(row.name, str(row.bytes), f"{row.bytes / GIB:.6f}", f"{row.share:.6f}", row.certainty),
-                *(row.how, row.numbers_put_in, row.source),
+                *(row.formula, row.numbers_put_in, row.source),
             )
             for row in self.terms
         )
@@ -177,7 +186,9 @@ def memory_view(
             *((*capacity_note(memory), *host_note(memory)) if supported else ()),
             *memory.notes,
         ),
-        certainty=certainty_sentences(memory) if supported else "",
+        certainty=certainty_sentence(memory) if supported else "",
+        gauge=gauge_text(memory) if supported else "",
+        facts=gauge_facts(memory, card, count) if supported else (),
     )
 
 
@@ -230,7 +241,8 @@ def _term_row(term: Term, total: int) -> TermRow:
         gib=fmt.gib(term.bytes),
         share=share,
         share_text=fmt.percent(share),
-        how=_parts_formula_text(term.parts) if listed else term.formula,
+        how=formula_in_words(term),
+        formula=_parts_formula_text(term.parts) if listed else term.formula,
         certainty=CERTAINTY_TITLES[term.certainty],
         range_text=fmt.size_range(term.low_bytes, term.high_bytes),
         exact=fmt.exact_bytes(term.bytes),

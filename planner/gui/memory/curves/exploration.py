@@ -15,7 +15,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.threads import create_qt_classes
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.layout import STRETCH, SideBySide, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
@@ -25,6 +25,10 @@ from planner.present.plan.settings import title_in_sentence
 
 REST_MS: Final = 120
 _CURVE_HEIGHT: Final = 190
+_TALLEST_CURVE: Final = 420
+_ASIDE_WIDTH: Final = 180
+_SPLIT_WIDTH: Final = 620
+"""Width in pixels from which the values that fit stand beside the curve."""
 _KEY: Final = "exploration"
 
 
@@ -73,16 +77,17 @@ class ExplorationPanel(QWidget):
 
     updated = Signal()
 
-    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, aside_width: int) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._evaluation: Evaluation | None = None
         self._axis: Axis | None = None
         self.curve = CurvePanel(theme)
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
+        self.curve.setMaximumHeight(_TALLEST_CURVE)
         self.rows: list[SolutionRow] = []
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self._lay_out(aside_width)
+        self._lay_out()
         self._rest.timeout.connect(self.update_now)
         self.curve.axis_chosen.connect(self._on_axis_chosen)
         self.curve.value_chosen.connect(self._on_value_chosen)
@@ -167,11 +172,14 @@ class ExplorationPanel(QWidget):
         self.rows.append(row)
         self._column.insertWidget(len(self.rows) - 1, row)
 
-    def _lay_out(self, aside_width: int) -> None:
+    def _lay_out(self) -> None:
         aside = QWidget()
-        aside.setFixedWidth(aside_width)
+        aside.setMinimumWidth(_ASIDE_WIDTH)
         self._column = in_column(STRETCH, owner=aside, spacing=self._theme.spacing.small)
-        in_row((self.curve, 1), aside, owner=self, spacing=self._theme.spacing.large)
+        both = SideBySide(
+            self.curve, aside, least_width=_SPLIT_WIDTH, stretches=(1, 0), spacing=self._theme.spacing.large
+        )
+        in_column(both, owner=self)
 
 
 def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> ExplorationResult:

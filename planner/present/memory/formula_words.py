@@ -1,0 +1,67 @@
+"""A term's formula in words: `8.03 B parameters × 2 bytes` for `P × w`."""
+
+import re
+from typing import Final
+
+from planner.memory.result import Symbol, Term
+from planner.present import format as fmt
+
+_LISTED_PARTS: Final = 2
+_LARGE_NUMBER: Final = 1_000_000
+_BYTES_OF: Final = re.compile(r"bytes(?: of|:) (?:the |a |one )?")
+# Where the noun ends with which a symbol's meaning begins: `tokens for which logits are computed`.
+_NOUN_END: Final = re.compile(
+    r"[;:,(]| (?:of|for|that|in|per|on|at|with|inside|once|before|cached|decoded|alive|held|shared|summed|counted)\b"
+)
+_GROUP_OF_FACTORS: Final = re.compile(r"(?<!/ )(?<!\w)\(([^()+−]*)\)")
+_NO_BREAK: Final = "\N{NO-BREAK SPACE}"
+_BITS_TO_BYTES: Final = " / 8"
+
+
+def formula_in_words(term: Term) -> str:
+    """Return how many bytes `term` has, in words: its largest parts, or else its formula with numbers and nouns."""
+    return _parts_text(term) if len(term.parts) > 1 else _product_text(term)
+
+
+def _parts_text(term: Term) -> str:
+    """Return the largest parts: `feed-forward blocks 2.00 GiB + norms 1.66 GiB + 1 more`."""
+    largest = sorted(term.parts, key=lambda part: -part.bytes)
+    said = [_amount_text(part.name, part.bytes) for part in largest[:_LISTED_PARTS]]
+    if len(largest) > _LISTED_PARTS:
+        said.append(f"{fmt.integer(len(largest) - _LISTED_PARTS)} more")
+    freed = sum(part.bytes for part in term.parts) - term.bytes
+    return " + ".join(said) + (f" − {fmt.size(freed)} already freed" if freed > 0 else "")
+
+
+def _product_text(term: Term) -> str:
+    formula = term.formula
+    while (simpler := _GROUP_OF_FACTORS.sub(r"\1", formula)) != formula:
+        formula = simpler
+    in_bits = any(symbol.meaning.startswith("bits ") for symbol in term.symbols)
+    return fmt.replace_symbols(
+        formula.replace(_BITS_TO_BYTES, "") if in_bits else formula,
+        {symbol.name: _symbol_text(symbol) for symbol in term.symbols},
+    )
+
+
+def _symbol_text(symbol: Symbol) -> str:
+    """Return a symbol's value with its noun: `8.03 B parameters`, `width 4,096`, `CUDA graphs 512 MiB`."""
+    value = symbol.value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and _BYTES_OF.match(symbol.meaning):
+        return _amount_text(_BYTES_OF.sub("", symbol.meaning, count=1), value)
+    noun = _NOUN_END.split(symbol.meaning.removeprefix("number of ").removeprefix("its "), maxsplit=1)[0]
+    if noun == "share":
+        return fmt.percent(value)
+    if noun == "bytes" and value >= _LARGE_NUMBER:
+        return fmt.size(round(value))
+    number = fmt.parameters(round(value)) if value >= _LARGE_NUMBER else fmt.plain(value, 4)
+    if not noun.endswith("s"):
+        return f"{noun} {number}".strip()
+    return f"{number}{_NO_BREAK}{noun.removesuffix('s') if value == 1 else noun}"
+
+
+def _amount_text(name: str, size_bytes: int) -> str:
+    """Return a name without its explanations, and its size: `device context 426 MiB`."""
+    return f"{re.split(r'[;(]', name, maxsplit=1)[0].strip()} {fmt.size(size_bytes)}"
