@@ -133,6 +133,12 @@ class AdvicePanel(QWidget):
                 line.setEnabled(False)
             self._schedule_update()
 
+    @Slot()
+    def open(self) -> None:
+        """Open the section."""
+        self.section.set_open(True)
+        self._schedule_update()
+
     def showEvent(self, event: QShowEvent) -> None:
         """Update after changes that were made while the panel was hidden."""
         super().showEvent(event)

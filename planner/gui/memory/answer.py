@@ -54,6 +54,11 @@ class AnswerPanel(QWidget):
         """Return the shown verdict with the gauge."""
         return self._headline.text()
 
+    @property
+    def facts(self) -> str:
+        """Return the line below the gauge."""
+        return self._facts.text()
+
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
         """Show the memory result in `view` with its verdict."""
         headline = f"{VERDICT_TITLES[verdict]}: {view.gauge}" if verdict and view.gauge else view.answer

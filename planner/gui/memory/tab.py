@@ -82,6 +82,7 @@ class MemoryTab(QuestionTab):
         self.copy_menu.failed.connect(workspace.failed)
         self.controls.copy.setMenu(self.copy_menu)
         self.bar.activated.connect(self.breakdown.open_term)
+        self.controls.find_cards.advice_wanted.connect(self._show_advice)
         for panel in (self.advice, self.exploration):
             panel.updated.connect(self._set_tab_order)
         self.tracer.changed.connect(self._on_tracer_changed)
@@ -194,6 +195,11 @@ class MemoryTab(QuestionTab):
         self.log_dialog.source.field.setFocus()
         if isinstance(file, Path):
             self.log_dialog.source.open_file(file)
+
+    @Slot()
+    def _show_advice(self) -> None:
+        self.advice.open()
+        self.results.ensureWidgetVisible(self.advice)
 
     @Slot()
     def _set_tab_order(self) -> None:

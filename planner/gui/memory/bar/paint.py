@@ -55,6 +55,8 @@ class BarPicture:
     def paint(self, painter: QPainter, highlighted: str | None, *, focused: bool) -> None:
         """Paint bar, scale and legend, with a frame around the piece called `highlighted`."""
         painter.save()
+        # Whole pixels: where the screen is scaled, what shows through at an edge would draw lines beside it.
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.setClipPath(self._rounded_bar_path(self.layout.width))
         painter.fillRect(self._bar_rect(0, self.layout.card_right), self._theme.color("free"))
         self._paint_pieces(painter)
@@ -109,7 +111,6 @@ class BarPicture:
             elif piece.segment.kind == "overflow":
                 self._paint_overflow(painter, rect)
         self._fade_range(painter)
-        painter.setPen(QPen(self._theme.color("surface"), 1))
         for piece in layout.pieces:
             rect = self._bar_rect(piece.left, piece.right)
             if piece.segment.kind == "other":
@@ -118,8 +119,7 @@ class BarPicture:
                 # Up to the expected total the overflow is certain: it is drawn above the other processes.
                 self._paint_overflow(painter, rect)
             elif piece.left > 0:
-                x = round(rect.left()) + 0.5
-                painter.drawLine(QPointF(x, self.bar.top()), QPointF(x, self.bar.bottom()))
+                painter.fillRect(self._bar_rect(piece.left - 0.5, piece.left + 0.5), self._theme.color("surface"))
 
     def _paint_overflow(self, painter: QPainter, rect: QRectF) -> None:
         """Draw lines in the `bad` color above and below the part of the bar that exceeds the card's memory."""

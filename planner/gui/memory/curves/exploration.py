@@ -21,6 +21,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.memory_curve import Axis, plan_at_value, plan_axes
 from planner.plan.plan import Plan
+from planner.present import format as fmt
 from planner.present.plan.settings import title_in_sentence
 
 REST_MS: Final = 120
@@ -64,6 +65,8 @@ class SolutionRow(QWidget):
         self._title.setText(solution.title)
         self._value.setText(solution.text)
         self.use.setVisible(solution.plan is not None)
+        self.use.setText(f"Use {fmt.integer(solution.value)}" if isinstance(solution.value, int) else "Use")
+        self.use.setToolTip("The plan has this value." if solution.is_taken else "Change the plan to this value.")
         self.use.setEnabled(not solution.is_taken)
         self.use.setAccessibleName(f"{self.use.text()}: {self.text}")
 
