@@ -1,5 +1,6 @@
 """Memory breakdown: a table of the terms of the memory peak, each of which expands to show its formula."""
 
+import re
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -43,6 +44,8 @@ _ORIGINS: Final = {
     "format": "from the format",
     "library": "from the library",
 }
+_NUMBER_WITH_NOUN: Final = re.compile(rf"(?<=[\dBM])[ {fmt.THIN}](?=[A-Za-z%])")
+"""The space between a number and its unit or noun, at which no line breaks."""
 _CELL_SPACING: Final = 2
 _TALL: Final = 10_000
 Cells = tuple[str, str, str, str, str]
@@ -114,11 +117,12 @@ class TermButton(QAbstractButton):
         super().__init__()
         self._theme = theme
         self._row: TermRow | None = None
+        self._how = ""
         self.setCheckable(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         theme.changed.connect(self.update)
@@ -128,8 +132,8 @@ class TermButton(QAbstractButton):
         """Show a memory term."""
         if row == self._row:
             return
-        is_reworded = self._row is None or row.how != self._row.how
-        self._row = row
+        how = _NUMBER_WITH_NOUN.sub("\N{NO-BREAK SPACE}", row.how)
+        is_reworded, self._row, self._how = how != self._how, row, how
         self.setToolTip(f"{row.exact} ({row.range_text}), {row.certainty}")
         self._update_accessible_name()
         if is_reworded:
@@ -137,14 +141,14 @@ class TermButton(QAbstractButton):
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return a size with the height of a row at its current width."""
-        return QSize(0, self.heightForWidth(self.width()))
+        """Return a size with the height of a row whose words do not wrap; see `heightForWidth`."""
+        return QSize(0, row_height(self._theme))
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of the row, whose words on how it is computed wrap."""
         metrics = QFontMetricsF(self._theme.font())
         box = QRectF(0, 0, place_columns(self._theme, width).how_width, _TALL)
-        words = metrics.boundingRect(box, _WRAPPED, self._row.how if self._row else "")
+        words = metrics.boundingRect(box, _WRAPPED, self._how)
         return row_height(self._theme, max(1, round(words.height() / metrics.lineSpacing())))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -159,7 +163,7 @@ class TermButton(QAbstractButton):
         painter.setPen(self._theme.color("text"))
         paint_cells(painter, columns, self.height(), (self._row.title, self._row.gib, self._row.share_text, "", ""))
         painter.setFont(self._theme.font())
-        paint_cells(painter, columns, self.height(), ("", "", "", self._row.how, ""))
+        paint_cells(painter, columns, self.height(), ("", "", "", self._how, ""))
         painter.setPen(self._theme.color("muted"))
         if columns.confidence < columns.width:
             paint_cells(painter, columns, self.height(), ("", "", "", "", self._row.certainty))
@@ -280,7 +284,6 @@ class Breakdown(QWidget):
         self._head = _TextLine(theme, "muted", bold=False)
         self._total = _TextLine(theme, "text", bold=True)
         self._head.set_cells(("Term", GIB, SHARE, HOW, CONFIDENCE))
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         self._layout = in_column(self._head, self._total, owner=self, spacing=0)
 
     @property

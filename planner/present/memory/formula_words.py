@@ -14,7 +14,6 @@ _NOUN_END: Final = re.compile(
     r"[;:,(]| (?:of|for|that|in|per|on|at|with|inside|once|before|cached|decoded|alive|held|shared|summed|counted)\b"
 )
 _GROUP_OF_FACTORS: Final = re.compile(r"(?<!/ )(?<!\w)\(([^()+−]*)\)")
-_NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _BITS_TO_BYTES: Final = " / 8"
 
 
@@ -59,7 +58,7 @@ def _symbol_text(symbol: Symbol) -> str:
     number = fmt.parameters(round(value)) if value >= _LARGE_NUMBER else fmt.plain(value, 4)
     if not noun.endswith("s"):
         return f"{noun} {number}".strip()
-    return f"{number}{_NO_BREAK}{noun.removesuffix('s') if value == 1 else noun}"
+    return f"{number} {noun.removesuffix('s') if value == 1 else noun}"
 
 
 def _amount_text(name: str, size_bytes: int) -> str:

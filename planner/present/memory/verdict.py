@@ -18,11 +18,11 @@ def sure_text(verdict: Verdict, fit_probability: float) -> str:
 
 
 def certainty_sentence(memory: MemoryResult) -> str:
-    """Return how many bytes of the peak are exact, measured and assumed, in one sentence."""
+    """Return how sure the verdict is, and how many bytes of the peak are exact, measured and assumed."""
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
     said = ", ".join(f"{CERTAINTY_TITLES[how]} {fmt.size(size)}" for how, size in parts if size)
-    return f"{fmt.capitalized(said)}." if said else ""
+    return fmt.sentence(": ".join(filter(None, (_sure_text(memory), said))))
 
 
 VERDICT_TITLES: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
@@ -109,7 +109,8 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
     where = f"{VERDICT_TITLES[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
     which = f"the card with the {scarcity_phrase(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
     needs = f"{_needs_phrase(memory)} of {_capacity_phrase(memory)}{_margin_phrase(memory)}"
-    return f"{where}{_sure_phrase(memory, ', ')}: {which}{needs}."
+    tight = _sure_text(memory) if memory.verdict == "tight" else ""
+    return f"{where}: {', '.join(filter(None, (f'{which}{needs}', tight)))}."
 
 
 def gauge_text(memory: MemoryResult) -> str:
@@ -121,7 +122,8 @@ def gauge_text(memory: MemoryResult) -> str:
         return ""
     needed, capacity = fmt.size(memory.total_bytes), fmt.size(memory.capacity_bytes)
     unit = capacity.rpartition(fmt.THIN)[2]
-    return f"{needed.removesuffix(f'{fmt.THIN}{unit}')} of {capacity}{_sure_phrase(memory, ' · ')}"
+    amount = f"{needed.removesuffix(f'{fmt.THIN}{unit}')} of {capacity}"
+    return " · ".join(filter(None, (amount, _sure_text(memory))))
 
 
 def gauge_facts(memory: MemoryResult, card: str | None, count: int = 1) -> tuple[str, ...]:
@@ -217,11 +219,11 @@ def _capacity_phrase(memory: MemoryResult) -> str:
     return f"{_without_total_unit(fmt.size(memory.capacity_bytes), memory)} usable{held}"
 
 
-def _sure_phrase(memory: MemoryResult, joint: str) -> str:
-    """Return how sure the verdict is after `joint`, empty if that is unknown."""
+def _sure_text(memory: MemoryResult) -> str:
+    """Return how sure the verdict is, empty without one."""
     if memory.verdict is None or memory.fit_probability is None:
         return ""
-    return f"{joint}{sure_text(memory.verdict, memory.fit_probability)}"
+    return sure_text(memory.verdict, memory.fit_probability)
 
 
 def _margin_phrase(memory: MemoryResult) -> str:

@@ -25,7 +25,7 @@ def term(formula, *symbols, parts=(), size=4 * GIB):
 
 
 def said(written):
-    return seen(formula_in_words(written)).replace("\N{NO-BREAK SPACE}", " ")
+    return seen(formula_in_words(written))
 
 
 PARAMETERS = ("P", 8_030_261_248, "number of parameters; tied parameters count once")

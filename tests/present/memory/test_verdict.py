@@ -27,7 +27,7 @@ CASES = [
     (
         on_card(16 * GIB, "tight", fit_probability=0.66, low_bytes=15 * GIB),
         1,
-        "Tight on 1 × RTX 4090, 66 % sure it fits: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, 0 B free.",
+        "Tight on 1 × RTX 4090: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, 0 B free, 66 % sure it fits.",
         "Tight, 66 % sure it fits",
     ),
     (
@@ -95,7 +95,7 @@ def test_exact_measured_and_assumed_bytes_are_stated_separately():
     card = bundled().hardware.gpu("rtx-4090")
     result = estimate_memory(small_llama(), Inference(), card, bundled().hardware.usable_memory(card))
     said = certainty_sentence(result).replace(THIN, " ")
-    assert said.startswith("Counted exactly ")
+    assert said.startswith("Over 99 % sure: counted exactly ")
     assert " MiB, verified in runs " in said
     assert " MiB, assumed " in said
     exact = tuple(term for term in result.terms if term.certainty == "exact")
