@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractButton, QLabel, QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import in_column, laid_out_at_once
 from planner.gui.widgets.rich_text import colored, fact_rows, table_row
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, PartRow, SymbolRow, TermRow
@@ -214,6 +214,7 @@ class TermDetail(QLabel):
         super().__init__(wordWrap=True, textFormat=Qt.TextFormat.RichText)
         self._theme = theme
         self._row: TermRow | None = None
+        self._heights: dict[int, int] = {}
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
@@ -229,8 +230,15 @@ class TermDetail(QLabel):
             self.setAccessibleName(f"How {row.title.lower()} is computed")
             self._update_html()
 
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of the text, laid out once for each width: a layout asks many times."""
+        if width not in self._heights:
+            self._heights[width] = super().heightForWidth(width)
+        return self._heights[width]
+
     @Slot()
     def _update_html(self) -> None:
+        self._heights.clear()
         if self._row is not None:
             self.setText(detail_html(self._row, self._theme.color("muted").name()))
 
@@ -343,7 +351,8 @@ class Breakdown(QWidget):
         button, detail = self._lines[number]
         row = self._rows[number]
         (self._open.add if button.isChecked() else self._open.discard)(row.name)
-        self._show_detail(detail, row)
+        with laid_out_at_once(self):
+            self._show_detail(detail, row)
 
     def _show_detail(self, detail: TermDetail, row: TermRow | None) -> None:
         shown = row is not None and row.name in self._open

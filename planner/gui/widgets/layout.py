@@ -1,6 +1,7 @@
 """Layout helpers: rows, columns, wrapping lines, scroll areas, reused widgets, and the tab order."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
@@ -231,6 +232,32 @@ def scrolled(body: QWidget) -> ScrollColumn:
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setWidget(body)
     return area
+
+
+@contextmanager
+def laid_out_at_once(changing: QWidget) -> Iterator[None]:
+    """Show and hide content of `changing`, then give all around it in its scroll area their new sizes in one pass.
+
+    Qt lays out from the inside to the outside: what grows is squeezed into its old place first, and then moved.
+    """
+    around = [changing]
+    while (parent := around[-1].parentWidget()) is not None and not isinstance(parent, QScrollArea):
+        around.append(parent)
+    layouts = [layout for layout in (widget.layout() for widget in around) if layout is not None]
+    for layout in layouts:
+        layout.setEnabled(False)
+    try:
+        yield
+    finally:
+        for layout in layouts:
+            layout.setEnabled(True)
+    for widget in around:
+        widget.updateGeometry()
+    if parent is not None:
+        body, view = parent.widget(), parent.viewport()
+        body.resize(view.width(), max(view.height(), body.heightForWidth(view.width())))
+    for layout in reversed(layouts):
+        layout.activate()
 
 
 def tab_stops(layout: QLayout) -> Iterator[QWidget]:
