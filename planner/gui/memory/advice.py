@@ -12,7 +12,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import IconLabel, make_label
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import in_column, laid_out_at_once
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
@@ -168,9 +168,10 @@ class AdvicePanel(QWidget):
 
     def _show_found(self, suggestions: "tuple[Suggestion, ...]") -> None:
         self._suggestions = suggestions
-        if suggestions:
-            self._show_message("")
-        self._show_suggestions()
+        with laid_out_at_once(self):
+            if suggestions:
+                self._show_message("")
+            self._show_suggestions()
 
     def _end_search(self, evaluation: Evaluation, _result: None) -> None:
         from planner.present.memory.advice import no_advice_sentence  # with the advice, imported in the background

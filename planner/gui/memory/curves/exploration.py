@@ -15,7 +15,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.threads import create_qt_classes
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, SideBySide, in_column, in_row
+from planner.gui.widgets.layout import STRETCH, SideBySide, in_column, in_row, laid_out_at_once
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
@@ -130,12 +130,13 @@ class ExplorationPanel(QWidget):
             self._tasks.run(_KEY, work, self._show_result, self._on_error)
 
     def _show_result(self, explored: ExplorationResult) -> None:
-        while len(self.rows) < len(explored.solutions):
-            self._add_solution_row()
-        for position, row in enumerate(self.rows):
-            row.setVisible(position < len(explored.solutions))
-            if position < len(explored.solutions):
-                row.show_solution(explored.solutions[position])
+        with laid_out_at_once(self):
+            while len(self.rows) < len(explored.solutions):
+                self._add_solution_row()
+            for position, row in enumerate(self.rows):
+                row.setVisible(position < len(explored.solutions))
+                if position < len(explored.solutions):
+                    row.show_solution(explored.solutions[position])
         self.curve.set_data(explored.curve)
         self.updated.emit()
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from planner.gui.memory.curves.plot import CurvePlot
 
 _WIDEST_AXIS_TITLE: Final = "Number of cards"
+_WIDTH_WITH_RANGE: Final = 520
+"""Width in pixels from which the read-out has room for the range of the memory."""
 
 
 def _gib_column(key: str, title: str, get_bytes: Callable[[MemoryPoint], int | None]) -> Column[MemoryPoint]:
@@ -82,6 +84,8 @@ class CurvePanel(DataPanel[CurveData]):
 
     def _read_out_text(self, data: CurveData, point: MemoryPoint | None) -> str:
         described = point or data.current
-        size = fmt.size_with_range(described.total_bytes, described.low_bytes, described.high_bytes)
-        host = f", {fmt.size(described.host_bytes)} in host memory" if described.host_bytes else ""
+        size = fmt.size(described.total_bytes)
+        if self.width() >= _WIDTH_WITH_RANGE:
+            size = fmt.size_with_range(described.total_bytes, described.low_bytes, described.high_bytes)
+        host = f", {fmt.size(described.host_bytes)} in host memory" if point and described.host_bytes else ""
         return f"{'' if point else 'now '}{fmt.integer(described.value)}: {size}{host}"
