@@ -88,7 +88,7 @@ class TaskRunner(QObject):
         on_done: Callable[[None], None],
         on_error: Callable[[BaseException], None] | None = None,
     ) -> None:
-        """Iterate over the results of `work` in a background thread; call `on_round` with each, and `on_done` at the end.
+        """Take the results of `work` in a background thread; call `on_round` with each, and `on_done` at the end.
 
         `work` is handed a function that returns whether its results are no longer needed.
         """

@@ -246,9 +246,7 @@ class MemoryTab(QuestionTab):
             self.answer.reasons,
             self._devices_place,
             (
-                SideBySide(
-                    main, self.exploration, least_width=_WIDE, stretches=_WIDE_STRETCHES, spacing=space.large
-                ),
+                SideBySide(main, self.exploration, least_width=_WIDE, stretches=_WIDE_STRETCHES, spacing=space.large),
                 1,
             ),
             (self._trace_place, 1),

@@ -254,7 +254,7 @@ def laid_out_at_once(changing: QWidget) -> Iterator[None]:
     for widget in around:
         widget.updateGeometry()
     if parent is not None:
-        body, view = parent.widget(), parent.viewport()
+        body, view = cast("QWidget", parent.widget()), parent.viewport()
         body.resize(view.width(), max(view.height(), body.heightForWidth(view.width())))
     for layout in reversed(layouts):
         layout.activate()

@@ -176,7 +176,9 @@ def advise_in_rounds(
         savings = sorted(_saving_advice(search, offered), key=lambda advice: -advice.saved_bytes)
         yield _first_with_sharing(savings, savings)
         return
-    hardware, candidates = tuple(_hardware_advice(plan, catalog)), ()
+    hardware = tuple(_hardware_advice(plan, catalog))
+    candidates: tuple[ChangedPlan, ...] = ()
+    pieces: list[Advice] = []
     for candidates in find_changes(search, offered, plan_sequences(plan, workload, search.architecture, domain)):
         improving = (changed for changed in candidates if _improves_fit(search.start, changed))
         pieces = [*(_build_advice(search.start, changed) for changed in improving), *hardware]

@@ -91,7 +91,7 @@ def _merge_settings(old: object, new: object) -> object:
 def find_changes(
     search: ChangeSearch, offered: Iterable[PlanChange], change_sequences: Iterable[ChangeSequence]
 ) -> Iterator[tuple[ChangedPlan, ...]]:
-    """Yield all sets of changes evaluated so far, after each round: single changes first; one that fits is not extended.
+    """Yield all sets of changes evaluated so far, after each round; a set that fits is not extended.
 
     A change from a sequence stands alone or ends a set, with the mildest value with which the set fits, or is tight. A
         change that takes much time is combined with at most one other, so that sets without it are found too.

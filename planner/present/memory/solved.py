@@ -48,4 +48,8 @@ def solved_text(fitting_result: SolveResult, tight_result: SolveResult) -> str:
         return f"{value}, {bound}"
     if tight == fits:
         return value
-    return f"{value} ({fmt.integer(tight)} may be enough)" if tight < fits else f"{value} (up to {fmt.integer(tight)} may fit)"
+    return (
+        f"{value} ({fmt.integer(tight)} may be enough)"
+        if tight < fits
+        else f"{value} (up to {fmt.integer(tight)} may fit)"
+    )

@@ -45,7 +45,7 @@ def needs_change(memory: MemoryResult) -> bool:
 
 
 def verdict_phrase(memory: MemoryResult) -> str:
-    """Return the memory verdict as a short phrase, for the plan bar: `Fits, 6.10 GiB free`, `Tight, 77 % sure it fits`."""
+    """Return the memory verdict as a short phrase: `Fits, 6.10 GiB free`, `Tight, 77 % sure it fits`."""
     if memory.unsupported:
         return NOT_SUPPORTED
     if memory.verdict is None or memory.free_bytes is None:

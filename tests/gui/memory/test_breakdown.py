@@ -85,7 +85,13 @@ def test_all_lines_are_copied_with_the_keyboard(breakdown, qtbot):
     qtbot.keyClick(breakdown.term_buttons[1], Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
     assert lines[0] == ["Term", "GiB", "Share", "How", "Confidence"]
-    assert lines[1] == ["Weights", "16.00", "89\u2009%", "numbers <kept> 8.59\u2009B × one 2.00\u2009B", "counted exactly"]
+    assert lines[1] == [
+        "Weights",
+        "16.00",
+        "89\u2009%",
+        "numbers <kept> 8.59\u2009B × one 2.00\u2009B",
+        "counted exactly",
+    ]
     assert lines[-1][:2] == ["Total", "18.00"]
     qtbot.keyClick(breakdown.term_buttons[1], Qt.Key.Key_X, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text().startswith("Term")

@@ -28,7 +28,7 @@ class Sizes(QObject):
         self.heights = []
         watched.installEventFilter(self)
 
-    def eventFilter(self, _watched, event):
+    def eventFilter(self, _watched, event):  # noqa: N802  # the name is Qt's
         if event.type() == QEvent.Type.Resize:
             self.heights.append(event.size().height())
         return False

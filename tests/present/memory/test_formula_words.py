@@ -43,7 +43,9 @@ CARDS = ("N", 8, "cards that share this memory, rounded up")
             "8.03 B parameters × 2 bytes / 8 cards × 81 %",
         ),
         (
-            term("B × n × c / 8", ("B", 1, "sequences"), ("n", 63_000, "tokens cached"), ("c", 4.5, "bits per element")),
+            term(
+                "B × n × c / 8", ("B", 1, "sequences"), ("n", 63_000, "tokens cached"), ("c", 4.5, "bits per element")
+            ),
             "1 sequence × 63,000 tokens × 4.5 bits",
         ),
         (
@@ -51,7 +53,17 @@ CARDS = ("N", 8, "cards that share this memory, rounded up")
             "(8,192 tokens + 2 × 4 sequences) × width 96",
         ),
         (term("p × g", ("p", 512, "pages"), ("g", 2 * MIB, "bytes per page of a group")), "512 pages × 2.00 MiB"),
-        (term("G", ("G", 512 * MIB, "bytes of the graph, laid out"),), "graph, laid out 512 MiB"),
+        (
+            term(
+                "G",
+                ("G", 512 * MIB, "bytes of the graph, laid out"),
+            ),
+            "graph, laid out 512 MiB",
+        ),
+        (
+            term("sum of n traced allocations", ("n", 148, "allocations alive at the peak")),
+            "sum of 148 traced allocations",
+        ),
         (term("n × k", ("n", 3, "tokens"), ("k", "auto", "copies")), "3 tokens × auto"),
         (term("P / (w × N)", PARAMETERS, WIDTH, CARDS), "8.03 B parameters / (2 bytes × 8 cards)"),
     ],
@@ -66,4 +78,13 @@ def test_of_many_parts_the_two_largest_are_named():
 
 
 def test_what_is_freed_before_the_peak_is_subtracted():
-    assert said(term("A + B − M", parts=(("a", 3 * GIB), ("b", 2 * GIB)))) == "a 3.00 GiB + b 2.00 GiB − 1.00 GiB already freed"
+    assert (
+        said(term("A + B − M", parts=(("a", 3 * GIB), ("b", 2 * GIB))))
+        == "a 3.00 GiB + b 2.00 GiB − 1.00 GiB already freed"
+    )
+
+
+def test_a_sum_of_sizes_names_the_largest_and_what_is_freed():
+    sizes = (("N", GIB, "bytes of norms"), ("C", 3 * GIB, "bytes of checkpoints"), ("M", GIB // 2, "bytes: freed"))
+    summed = term("N + C − M", *sizes, size=7 * GIB // 2)
+    assert said(summed) == "checkpoints 3.00 GiB + norms 1.00 GiB − 512 MiB already freed"

@@ -104,7 +104,9 @@ def test_a_memory_result_is_exported_as_text_and_table():
     assert first[:3] == ("weights", "12884901888", "12.000000")
 
 
-@pytest.mark.parametrize(("sizes", "how"), [((3, 5), "bucket 2 5.00 GiB + bucket 1 3.00 GiB"), ((8,), "bucket 1 8.00 GiB")])
+@pytest.mark.parametrize(
+    ("sizes", "how"), [((3, 5), "bucket 2 5.00 GiB + bucket 1 3.00 GiB"), ((8,), "bucket 1 8.00 GiB")]
+)
 def test_parts_are_shown_by_name_instead_of_numbered_symbols(sizes, how):
     parts = tuple(TermPart(f"bucket {place}", size * GIB, f"{size}", "a book") for place, size in enumerate(sizes, 1))
     symbols = tuple(

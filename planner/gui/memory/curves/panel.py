@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planner.gui.memory.curves.plot import CurvePlot
 
 _WIDEST_AXIS_TITLE: Final = "Number of cards"
-_WIDTH_WITH_RANGE: Final = 520
+_WIDTH_WITH_RANGE: Final = 580
 """Width in pixels from which the read-out has room for the range of the memory."""
 
 

@@ -69,7 +69,8 @@ class CurvePlot(Chart):
         self._place_card_line(data)
         low, high = data.memory_range
         if data.capacity_bytes is not None and data.label_corner.startswith("above"):
-            share = min(_LARGEST_LABEL_SHARE, QFontMetrics(self._theme.font("small")).height() * 2 / self._plot_height)
+            label_height = 2 * QFontMetrics(self._theme.font("small")).height()
+            share = min(_LARGEST_LABEL_SHARE, label_height / max(1, self._item.getViewBox().height()))
             high = max(high, low + (data.capacity_bytes - low) / (1 - share))
         self._set_axis_ranges(
             (data.x_position(data.points[0].value), data.x_position(data.points[-1].value)),
@@ -77,10 +78,6 @@ class CurvePlot(Chart):
             padding=0.02,
         )
         self._place_ticks()
-
-    @property
-    def _plot_height(self) -> float:
-        return max(1.0, self._item.getViewBox().height())
 
     def _card_text(self, data: CurveData, capacity_bytes: int) -> str:
         """Return the card's label, without its name if that leaves too little of the curve free."""

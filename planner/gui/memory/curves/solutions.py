@@ -122,9 +122,7 @@ def _largest_solution(evaluation: Evaluation, catalog: Catalog, field: SolvableF
     tight = largest_that_fits(plan, catalog, field, "tight")
     best = comfortable if comfortable.value is not None else tight
     is_taken = best.value == current_value(evaluation, field)
-    return Solution(
-        field, solved_title(field), solved_text(comfortable, tight), best.value, best.plan, is_taken
-    )
+    return Solution(field, solved_title(field), solved_text(comfortable, tight), best.value, best.plan, is_taken)
 
 
 def _fewest_cards_solution(plan: Plan, catalog: Catalog) -> Solution:
