@@ -186,6 +186,7 @@ class SideBySide(QWidget):
         super().__init__()
         self._least_width, self._stretches = least_width, stretches
         self._box = in_column(first, second, owner=self, spacing=spacing)
+        self._parts = first, second
 
     @property
     def is_split(self) -> bool:
@@ -200,8 +201,9 @@ class SideBySide(QWidget):
             return
         directions = QBoxLayout.Direction
         self._box.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
-        for place, stretch in enumerate(self._stretches):
+        for place, (part, stretch) in enumerate(zip(self._parts, self._stretches, strict=True)):
             self._box.setStretch(place, stretch if is_wide else 0)
+            self._box.setAlignment(part, Qt.AlignmentFlag.AlignTop if is_wide else Qt.AlignmentFlag(0))
 
 
 def hairline(orientation: Qt.Orientation) -> QWidget:

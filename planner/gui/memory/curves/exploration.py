@@ -25,9 +25,7 @@ from planner.present import format as fmt
 from planner.present.plan.settings import title_in_sentence
 
 REST_MS: Final = 120
-_CURVE_HEIGHT: Final = 190
-_TALLEST_CURVE: Final = 420
-_ASIDE_WIDTH: Final = 180
+_ASIDE_WIDTH: Final = 230
 _SPLIT_WIDTH: Final = 620
 """Width in pixels from which the values that fit stand beside the curve."""
 _KEY: Final = "exploration"
@@ -86,8 +84,6 @@ class ExplorationPanel(QWidget):
         self._evaluation: Evaluation | None = None
         self._axis: Axis | None = None
         self.curve = CurvePanel(theme)
-        self.curve.setMinimumHeight(_CURVE_HEIGHT)
-        self.curve.setMaximumHeight(_TALLEST_CURVE)
         self.rows: list[SolutionRow] = []
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
