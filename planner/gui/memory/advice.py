@@ -48,6 +48,7 @@ class AdviceLine(QWidget):
         self._effect_label = make_label()
         self._cost_label = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.apply = QPushButton("Apply")
+        self.apply.setToolTip("Change the plan this way, as one undo step.")
         self._lay_out()
         self.apply.clicked.connect(self._on_apply_clicked)
 

@@ -17,7 +17,6 @@ from planner.memory.result import Verdict
 from planner.plan.evaluate import Evaluation
 from planner.plan.logs.applied_corrections import applied_corrections
 from planner.present import format as fmt
-from planner.present.memory.verdict import VERDICT_TITLES
 from planner.present.memory.view import MemoryView
 
 _ICON_SCALE: Final = 1.5
@@ -61,9 +60,8 @@ class AnswerPanel(QWidget):
 
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
         """Show the memory result in `view` with its verdict."""
-        headline = f"{VERDICT_TITLES[verdict]}: {view.gauge}" if verdict and view.gauge else view.answer
         notes = tuple(filter(None, (view.certainty, *view.notes)))
-        self._headline.setText(headline)
+        self._headline.setText(view.headline)
         self._note_lines.setText("\n".join(notes))
         self._notes.set_summary(" · ".join(notes))
         self._notes.setVisible(bool(notes))

@@ -6,11 +6,12 @@ the command line.
 
 from typing import Final, Literal, NamedTuple
 
-from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare
+from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare, Verdict
 from planner.present import format as fmt
 from planner.present.format import substitute_symbols, symbol_value
 from planner.present.memory.formula_words import formula_in_words
 from planner.present.memory.verdict import (
+    VERDICT_TITLES,
     capacity_note,
     certainty_sentence,
     fewest_cards_note,
@@ -119,7 +120,7 @@ class MemoryView(NamedTuple):
 
     answer: str
     reason: str
-    verdict: str | None
+    verdict: Verdict | None
     supported: bool
     total_bytes: int
     low_bytes: int
@@ -135,6 +136,11 @@ class MemoryView(NamedTuple):
     sharing: str = ""
     gauge: str = ""
     facts: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """Return the verdict with the gauge, or the answer without one: `Fits: 16.4 of 23.5 GiB · 98 % sure`."""
+        return f"{VERDICT_TITLES[self.verdict]}: {self.gauge}" if self.verdict and self.gauge else self.answer
 
     def as_text(self) -> str:
         """Return the whole memory result as plain text, for the clipboard."""
