@@ -5,6 +5,7 @@ from typing import Generic, TypeVar
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from planner.gui.widgets.terms import EXPLAIN_KEY, explained_tooltip, term_of
 from planner.present.columns import Column, Sortable
 
 Record = TypeVar("Record")
@@ -181,7 +182,8 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return column.header
         if role == Qt.ItemDataRole.ToolTipRole:
-            return "\n".join(filter(None, (column.header, column.help)))
+            hint = "\n".join(filter(None, (column.header, column.help)))
+            return explained_tooltip(hint, term_of(column.header), f"Right-click it or press {EXPLAIN_KEY}")
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _RIGHT if column.align == "right" else _LEFT
         return None
