@@ -1,7 +1,8 @@
 """The reference pages of the manual, written from the code: `python .ci/reference.py [--check]`.
 
 Writes `docs/reference`: the help of every command, every field of a workload, the public Python names, and the
-glossary; and `docs/gpu-basics.md`, the glossary in reading order, with its drawings. With `--check` it writes nothing, and ends with 1 where a page differs from what the code says.
+glossary; and `docs/gpu-basics.md`, the glossary in reading order, with its drawings.
+With `--check` it writes nothing, and ends with 1 where a page differs from what the code says.
 """
 
 import argparse
@@ -119,9 +120,9 @@ def basics_page() -> str:
     """Return the terms in reading order, with drawings, and marks where the window adds figures of the plan."""
     parts = [
         "# GPU basics",
-        "What one needs to know about GPUs to run, fine-tune and train neural networks, in the order in which one thing "
-        "builds on another. The window explains the same terms where it uses them: they are underlined with dots; click "
-        "one, or press Shift+F1 in its field.",
+        "What one needs to know about GPUs to run, fine-tune and train neural networks, in an order in which one thing "
+        "builds on another. The window explains the same terms where it uses them: they are underlined with dots. Click "
+        "one, or press Shift+F1 in its field, for its card.",
     ]
     drawn: set[str] = set()
     for chapter, entries in terms_to_read().items():
