@@ -121,14 +121,15 @@ def basics_page() -> str:
     parts = [
         "# GPU basics",
         "What one needs to know about GPUs to run, fine-tune and train neural networks, in an order in which one thing "
-        "builds on another. The window explains the same terms where it uses them: they are underlined with dots. Click "
-        "one, or press Shift+F1 in its field, for its card.",
+        "builds on another. The window explains the same terms where it uses them, underlined with dots: click one, or "
+        "press Shift+F1 in its field.",
     ]
     drawn: set[str] = set()
     for chapter, entries in terms_to_read().items():
         parts += [f"## {chapter}", CHAPTERS[chapter]]
         for entry in entries:
-            others = f" Also called {', '.join(entry.aliases)}." if entry.aliases else ""
+            new = [name for name in entry.aliases if name.casefold() not in entry.definition.casefold()]
+            others = f" Also called {', '.join(new)}." if new else ""
             parts.append(f"### {entry.term}\n\n{entry.definition}{others} [Source]({entry.source})")
             if entry.drawing and entry.drawing not in drawn:
                 drawn.add(entry.drawing)

@@ -32,7 +32,6 @@ _WIDEST_PICTURE: Final = 760
 _MARGIN: Final = 18
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(((?!https?:)[^)#]+\.md)\)")
 _EXAMPLE: Final = re.compile(r"<!-- in your plan: (.*?) -->")
-_DRAWING_SCALE: Final = 1.25
 _PAGE_ROLE: Final = Qt.ItemDataRole.UserRole
 
 
@@ -169,7 +168,7 @@ class _Page(QTextBrowser):
         """Return the Markdown text of a page, a drawing in the theme's colors, or a picture of the page's width."""
         path = self._folder / QUrl(name).path()
         if path.suffix == ".svg":
-            return drawing_pixmap(self._theme, path.stem, self.devicePixelRatioF(), _DRAWING_SCALE).toImage()
+            return drawing_pixmap(self._theme, path.stem, self.devicePixelRatioF())
         if kind == QTextDocument.ResourceType.ImageResource.value:
             picture = QImage(str(self._folder / "pictures" / path.name))
             ratio = self.devicePixelRatioF()
@@ -198,6 +197,7 @@ class _Page(QTextBrowser):
         """Format the headings of the page, and scroll to the heading that the link to the page names."""
         cursor = QTextCursor(self.document())
         headings: dict[str, QTextBlock] = {}
+        cursor.beginEditBlock()  # or each heading would lay the page out again
         block = self.document().begin()
         while block.isValid():
             if level := block.blockFormat().headingLevel():
@@ -208,6 +208,7 @@ class _Page(QTextBrowser):
                 cursor.mergeBlockFormat(spaced)
                 headings.setdefault(heading_slug(block.text()), block)
             block = block.next()
+        cursor.endEditBlock()
         if found := headings.get(source.fragment()):
             self.setTextCursor(QTextCursor(found))
             self.verticalScrollBar().setValue(round(self.document().documentLayout().blockBoundingRect(found).y()))

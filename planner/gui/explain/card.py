@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from planner.glossary import GlossaryTerm
 from planner.gui.explain.drawing import DRAWING_SIZE, drawing_pixmap
-from planner.gui.theme import Theme, set_style_role
+from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
@@ -40,9 +40,7 @@ class TermCard(Popover):
             drawing.setAccessibleName(f"Drawing of {term.term}")
             column.addWidget(drawing)
         if in_plan:
-            plan_line = make_label(in_plan, wrap=True)
-            set_style_role(plan_line, "accent")
-            column.addWidget(plan_line)
+            column.addWidget(make_label(in_plan, font=theme.font(bold=True), wrap=True))
         self.more_button = link_button("&More", "Read about it in GPU basics")
         self.more_button.clicked.connect(self._ask_for_more)
         column.addLayout(in_row(self.more_button, STRETCH))

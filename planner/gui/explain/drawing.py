@@ -1,7 +1,7 @@
 """Drawings of `resources/drawings` in the colors of the theme."""
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import QPainter, QPixmap
@@ -13,16 +13,10 @@ from planner.paths import resources_dir
 DRAWING_SIZE = QSize(320, 140)
 
 
-def drawing_pixmap(theme: Theme, name: str, ratio: float, scale: float = 1.0) -> QPixmap:
-    """Return the drawing `name` for a device pixel ratio, `scale` times as large as it is drawn."""
-    size = DRAWING_SIZE * scale
-    pixmap = QPixmap(size * ratio)
-    pixmap.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(pixmap)
-    QSvgRenderer(QByteArray(_in_colors(theme, _drawing_svg(name)).encode())).render(painter)
-    painter.end()
-    pixmap.setDevicePixelRatio(ratio)
-    return pixmap
+def drawing_pixmap(theme: Theme, name: str, ratio: float) -> QPixmap:
+    """Return the drawing `name` in the theme's colors, for a device pixel ratio."""
+    svg = re.sub(r"@([\w-]+)", lambda role: theme.tokens.colors[role[1]], _drawing_svg(name))
+    return _painted(svg, ratio)
 
 
 @cache
@@ -30,5 +24,12 @@ def _drawing_svg(name: str) -> str:
     return (resources_dir() / "drawings" / f"{name}.svg").read_text(encoding="utf-8")
 
 
-def _in_colors(theme: Theme, svg: str) -> str:
-    return re.sub(r"@([\w-]+)", lambda role: theme.color(role[1]).name(), svg)
+@lru_cache(maxsize=64)
+def _painted(svg: str, ratio: float) -> QPixmap:
+    pixmap = QPixmap(DRAWING_SIZE * ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    QSvgRenderer(QByteArray(svg.encode())).render(painter)
+    painter.end()
+    pixmap.setDevicePixelRatio(ratio)
+    return pixmap

@@ -63,5 +63,7 @@ class Explainer(TermRequests):
         from planner.present.terms import in_plan
 
         example = partial(in_plan, evaluation=self._workspace.evaluation)
-        page = f"{BASICS}#{heading_slug(name)}" if name else BASICS
-        open_once(Manual(self._theme, page, self._window, example))
+        manual = Manual(self._theme, BASICS, self._window, example)
+        open_once(manual)
+        if name:  # once it is shown, for a page is laid out anew for the width of its window
+            manual.open_page(f"{BASICS}#{heading_slug(name)}")
