@@ -88,15 +88,33 @@ def _carbon_source_text(row: RegionCarbon) -> str:
 
 
 _COLUMNS: Final[tuple[Column[RegionCarbon], ...]] = (
-    text_column("region", "Region", lambda row: row.name, width=26),
+    text_column("region", "Region", lambda row: row.name, width=26, about="Region of the electricity"),
     number_column(
-        "carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_carbon_source_text
+        "carbon",
+        "CO₂",
+        lambda row: row.carbon_kg,
+        show=fmt.significant,
+        unit="kg",
+        tooltip=_carbon_source_text,
+        about="Emissions of the plan's electricity if it came from this region",
     ),
     number_column(
-        "grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_carbon_source_text
+        "grams",
+        "Intensity",
+        lambda row: row.grams_per_kwh.value,
+        unit="g/kWh",
+        width=12,
+        tooltip=_carbon_source_text,
+        about="Emissions per kilowatt-hour of the region's electricity",
     ),
     text_column(
-        "date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_carbon_source_text
+        "date",
+        "Date",
+        lambda row: row.grams_per_kwh.date,
+        unknown="no date",
+        width=12,
+        tooltip=_carbon_source_text,
+        about="Date of the carbon intensity",
     ),
 )
 

@@ -52,17 +52,38 @@ def _difference_bytes(row: LogRow) -> int | None:
 
 
 def _size_column(
-    key: str, title: str, get_bytes: Callable[[LogRow], int | None], text: Callable[[LogRow], str]
+    key: str, title: str, get_bytes: Callable[[LogRow], int | None], text: Callable[[LogRow], str], about: str
 ) -> Column[LogRow]:
-    return Column(key, title, get_bytes, text, align="right", width=12, tooltip=lambda row: row.exact)
+    return Column(key, title, get_bytes, text, align="right", width=12, tooltip=lambda row: row.exact, help=about)
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    text_column("part", "Part", lambda row: row.title, width=25),
-    _size_column("predicted", "Estimated", lambda row: row.predicted_bytes, lambda row: row.predicted),
-    _size_column("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual),
-    Column("difference", "Difference", _difference_bytes, lambda row: row.difference, align="right", width=10),
-    text_column("why", "Why", lambda row: row.why, width=24, tooltip=lambda row: row.why),
+    text_column("part", "Part", lambda row: row.title, width=25, about="Part of the memory that the log states"),
+    _size_column(
+        "predicted",
+        "Estimated",
+        lambda row: row.predicted_bytes,
+        lambda row: row.predicted,
+        about="Size by the estimate of the plan",
+    ),
+    _size_column("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual, about="Size by the log"),
+    Column(
+        "difference",
+        "Difference",
+        _difference_bytes,
+        lambda row: row.difference,
+        align="right",
+        width=10,
+        help="Log less estimate, as a share of the estimate",
+    ),
+    text_column(
+        "why",
+        "Why",
+        lambda row: row.why,
+        width=24,
+        tooltip=lambda row: row.why,
+        about="Likely reason for the difference",
+    ),
 )
 
 

@@ -20,16 +20,37 @@ if TYPE_CHECKING:
 _WIDEST_AXIS_TITLE: Final = "Number of cards"
 
 
-def _gib_column(key: str, title: str, get_bytes: Callable[[MemoryPoint], int | None]) -> Column[MemoryPoint]:
-    return number_column(key, title, get_bytes, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15)
+def _gib_column(
+    key: str, title: str, get_bytes: Callable[[MemoryPoint], int | None], about: str
+) -> Column[MemoryPoint]:
+    return number_column(
+        key, title, get_bytes, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15, about=about
+    )
 
 
 _COLUMNS: Final[tuple[Column[MemoryPoint], ...]] = (
-    number_column("value", "Value", lambda point: point.value, show=lambda value: fmt.integer(round(value)), width=12),
-    _gib_column("memory", "Memory", lambda point: point.total_bytes),
-    _gib_column("low", "At least", lambda point: point.low_bytes),
-    _gib_column("high", "At most", lambda point: point.high_bytes),
-    _gib_column("host", "Host memory", lambda point: point.host_bytes),
+    number_column(
+        "value",
+        "Value",
+        lambda point: point.value,
+        show=lambda value: fmt.integer(round(value)),
+        width=12,
+        about="Value of the setting on the x axis",
+    ),
+    _gib_column(
+        "memory",
+        "Memory",
+        lambda point: point.total_bytes,
+        about="Memory that the plan needs on the fullest card with this value",
+    ),
+    _gib_column("low", "At least", lambda point: point.low_bytes, about="One case in twenty needs less"),
+    _gib_column("high", "At most", lambda point: point.high_bytes, about="One case in twenty needs more"),
+    _gib_column(
+        "host",
+        "Host memory",
+        lambda point: point.host_bytes,
+        about="RAM of the machine that the plan needs with this value",
+    ),
 )
 
 
