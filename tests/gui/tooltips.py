@@ -16,8 +16,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from planner.gui.catalog.compare_table import CompareTable
+from planner.gui.widgets.tables.cell_view import PinnedColumn
+
 CONTROLS = (QAbstractButton, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit, QPlainTextEdit)
-PLAIN = ("Close", "Cancel", "OK", "&Close", "&Cancel", "&OK", "Copy", "&Copy")
+PLAIN = ("Close", "Cancel", "OK", "&Close", "&Cancel", "&OK", "Copy", "&Copy", "Save", "&Save")
 """Texts of buttons that everybody knows."""
 
 
@@ -38,6 +41,8 @@ def _controls(root: QWidget) -> Iterator[str]:
 
 def _columns(root: QWidget) -> Iterator[str]:
     for table in root.findChildren(QTableView):
+        if isinstance(table, PinnedColumn | CompareTable):  # of the same model as its table, and with a column a record
+            continue
         model = table.model()
         for position in range(model.columnCount() if model else 0):
             title = str(model.headerData(position, Qt.Orientation.Horizontal) or "")

@@ -53,7 +53,7 @@ class FacetGroup(QWidget):
         self._numbers: dict[str | None, QLabel] = {}
         self._counts: Mapping[str | None, int] = {}
         self._expanded = False
-        self._more = link_button("")
+        self._more = link_button("", "Show all values, or only the most common ones")
         layout = in_column(owner=self, spacing=theme.spacing.tiny)
         self._grid = QGridLayout()
         self._grid.setVerticalSpacing(theme.spacing.tiny)
@@ -118,6 +118,7 @@ class FacetGroup(QWidget):
         """Create the check box for `value`; creating all check boxes at start would take too long."""
         box, number = QCheckBox(self._titles[value]), make_label(role="muted")
         self._boxes[value], self._numbers[value] = box, number
+        box.setToolTip(f"Keep {self._titles[value]}, and what else is checked here")
         self._grid.addWidget(box, self._places[value], 0)
         self._grid.addWidget(number, self._places[value], 1, Qt.AlignmentFlag.AlignRight)
         self._show_count(value)
@@ -215,6 +216,7 @@ class RangeGroup(QWidget):
 
     def __init__(self, theme: Theme, name: str, stops: Sequence[float], *, grouped: bool = True) -> None:
         super().__init__()
+        self.setToolTip(f"{name}: drag an end, or type it; empty is open")
         self._slider = RangeSlider(theme, stops)
         written = fmt.plain if grouped else "{:.0f}".format
         self._low, self._high = (
@@ -272,6 +274,7 @@ class FacetPanel(ScrollColumn):
         self._empty = self._filter = empty
         self._kind = empty.kind
         self._clear = link_button("Clear all")
+        self._clear.setToolTip("Lift every filter")
         self._toggles = {field: QCheckBox(words.format(self._kind.things)) for field, (_, words) in TOGGLES.items()}
         self._groups = {facet: FacetGroup(theme, _facet_values(self._kind, facet, rows)) for facet in self._kind.facets}
         self._ranges = {key: self._make_range_group(key, rows) for key in self._kind.ranges}

@@ -35,6 +35,7 @@ class OfferList(QWidget):
         self._heading = make_label(font=theme.font(bold=True))
         self._no_offers = make_label(role="muted", wrap=True)
         self._use = QPushButton("&Use this offer")
+        self._use.setToolTip("Compute the plan's rent with the selected offer")
         self._use.setEnabled(False)
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
         self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="Offers for this job")

@@ -50,6 +50,7 @@ class PartButton(QToolButton):
         self._full_text = ""
         self._icon: tuple[str, str] | None = None
         self.setAccessibleName(part_name)
+        self.setToolTip(part_name)
         set_style_role(self, "part")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         # Wider than the centered icon, since Qt leaves too little space before the text.

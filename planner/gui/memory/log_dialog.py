@@ -98,9 +98,11 @@ class LogSource(QWidget):
         self._tasks = tasks
         self.field = _LogField()
         self.field.setAccessibleName("Output of the run")
+        self.field.setToolTip("Paste what the run printed")
         self.field.setPlaceholderText("Paste the output of a run, or drop a log file here.")
         self.field.setFixedHeight(self.field.fontMetrics().lineSpacing() * _FIELD_LINES + 2 * theme.spacing.small)
         self.open_button = QPushButton("&Open a file…")
+        self.open_button.setToolTip("Read a log from a file")
         about = make_label(
             (
                 "PyTorch's memory_summary(), memory_stats(), snapshot as JSON or out-of-memory message; start-up lines "
@@ -208,6 +210,7 @@ class LogDialog(QDialog):
         self.reason = make_label(wrap=True, selectable=True)
         self._notes = make_label(role="muted", wrap=True)
         self.use = QCheckBox("&Use this correction in the plan")
+        self.use.setToolTip("Correct the plan's estimate by what the log says")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._copy = QPushButton("&Copy")
         self.setWindowTitle("Compare with a log")

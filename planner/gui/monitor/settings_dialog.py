@@ -81,18 +81,32 @@ class SettingsDialog(QDialog):
 
     def _add_alert_rows(self, rules: AlertRules) -> None:
         self._add_heading("Alerts")
-        self.is_on = self._add_check_box("&Show alerts on the desktop and mark them on the timeline", rules.is_on)
+        self.is_on = self._add_check_box(
+            "&Show alerts on the desktop and mark them on the timeline", rules.is_on, "Turn all alerts on or off"
+        )
         self.temperature = self._add_threshold(
-            "&Temperature of a card is at least", rules.temperature_celsius, 90, 150, "°C"
+            "&Temperature of a card is at least", rules.temperature_celsius, 90, 150, "°C", "Alert on a hot card"
         )
         memory = _multiplied(rules.memory_fraction, _PER_CENT)
-        self.memory = self._add_threshold("Used &memory of a card is at least", memory, 95, 100, "%")
-        self.idle = self._add_threshold(
-            "Card is &idle (utilization below 5 %) for", rules.idle_minutes, _DEFAULT_IDLE_MINUTES, 10_000, "min"
+        self.memory = self._add_threshold(
+            "Used &memory of a card is at least", memory, 95, 100, "%", "Alert on a full card"
         )
-        self.lost = self._add_check_box("A card is &lost", rules.lost)
-        self.process_ended = self._add_check_box("A &process on a card has ended", rules.process_ended)
+        self.idle = self._add_threshold(
+            "Card is &idle (utilization below 5 %) for",
+            rules.idle_minutes,
+            _DEFAULT_IDLE_MINUTES,
+            10_000,
+            "min",
+            "Alert on a card without work",
+        )
+        self.lost = self._add_check_box(
+            "A card is &lost", rules.lost, "Alert on a card that the driver no longer finds"
+        )
+        self.process_ended = self._add_check_box(
+            "A &process on a card has ended", rules.process_ended, "Alert on the end of a run"
+        )
         self.hold = _number_box(rules.hold_seconds, 0, 3600, "s")
+        self.hold.setToolTip("Time for which a threshold must be exceeded")
         self._add_row(make_label("Alert on temperature and memory only after"), self.hold)
         self._alerts = (self.lost, self.process_ended, self.hold, self.temperature, self.memory, self.idle)
 
@@ -104,9 +118,13 @@ class SettingsDialog(QDialog):
             _DEFAULT_RELEASE_MINUTES,
             10_000,
             "min",
+            "Lets a laptop's card sleep. Does not apply while recording or while alerts are on.",
         )
-        self.release.setToolTip("Lets a laptop's card sleep. Does not apply while recording or while alerts are on.")
-        self.may_end_others = self._add_check_box("Allow ending processes of &other users", settings.may_end_others)
+        self.may_end_others = self._add_check_box(
+            "Allow ending processes of &other users",
+            settings.may_end_others,
+            "Offer to end them in the list of processes, if the system allows it",
+        )
         self._add_heading("Energy")
         self.tariff = TariffField(settings.usd_per_kwh)
         price = make_label("Electricity &costs")
@@ -120,16 +138,19 @@ class SettingsDialog(QDialog):
     def _add_heading(self, text: str) -> None:
         self._grid.addWidget(make_label(text, font=self._theme.font(bold=True)), self._grid.rowCount(), 0, 1, 2)
 
-    def _add_check_box(self, text: str, is_on: bool) -> QCheckBox:
+    def _add_check_box(self, text: str, is_on: bool, hint: str) -> QCheckBox:
         box = QCheckBox(text)
+        box.setToolTip(hint)
         box.setChecked(is_on)
         self._grid.addWidget(box, self._grid.rowCount(), 0, 1, 2)
         return box
 
     def _add_threshold(
-        self, text: str, value: float | None, default: float, most: float, unit: str
+        self, text: str, value: float | None, default: float, most: float, unit: str, hint: str
     ) -> "_OptionalThreshold":
         threshold = _OptionalThreshold(text, value, default, most, unit)
+        for widget in (threshold, threshold.number):
+            widget.setToolTip(hint)
         self._add_row(threshold, threshold.number)
         return threshold
 

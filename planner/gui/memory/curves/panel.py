@@ -67,6 +67,7 @@ class CurvePanel(DataPanel[CurveData]):
         super().__init__(theme, "Memory over", "curve", "memory-curve")
         self.over = ChoiceField(theme, ())
         self.over.set_name("Memory over")
+        self.over.setToolTip("Setting on the x axis")
         self.over.setMinimumWidth(
             QFontMetrics(theme.font()).horizontalAdvance(_WIDEST_AXIS_TITLE) + 2 * theme.spacing.huge
         )
