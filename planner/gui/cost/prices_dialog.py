@@ -105,6 +105,7 @@ class PricesDialog(QDialog):
         self.discard_button = QPushButton("&Discard held prices")
         self.discard_button.setToolTip("Keep the former prices instead of those that differ surprisingly much")
         self.bundled_button = QPushButton()
+        self.bundled_button.setToolTip("Switch between the prices that came with GPU Planner and those fetched since")
         self.add_button = QPushButton("Add from a f&ile…")
         self.add_button.setToolTip("Add offers of your own from a file")
         self.remove_button = QPushButton("&Remove my offer")

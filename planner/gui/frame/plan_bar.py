@@ -67,7 +67,7 @@ class PartButton(QToolButton):
         """Show `text` after `icon`, a name and a color role."""
         self._full_text, self._icon = text, icon
         self.setAccessibleName(f"{self._part_name}: {text}")
-        self.setToolTip(tooltip or text)
+        self.setToolTip(tooltip or text or self._part_name)
         self._update_icon()
         self.updateGeometry()
         self._elide_text()

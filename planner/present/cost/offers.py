@@ -130,6 +130,7 @@ def _price(mode: RentMode) -> Column[ListedOffer]:
         unknown=_NOT_OFFERED,
         width=8,
         tooltip=_origin(mode),
+        about=f"Price of one card for an hour: {RENT_MODE_TITLES[mode]}",
     )
 
 
@@ -195,9 +196,11 @@ OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
 
 
 def _usd(
-    key: str, title: str, get: Callable[[OfferRow], float], *, unit: str = "", shown: bool = True
+    key: str, title: str, get: Callable[[OfferRow], float], about: str, *, unit: str = "", shown: bool = True
 ) -> Column[OfferRow]:
-    return number_column(key, title, get, unit=unit, show=fmt.money, width=8, shown=shown, tooltip=_price_origin)
+    return number_column(
+        key, title, get, unit=unit, show=fmt.money, width=8, shown=shown, tooltip=_price_origin, about=about
+    )
 
 
 def _price_origin(row: OfferRow) -> str:
@@ -223,10 +226,10 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
         "mode", "Mode", lambda row: RENT_MODE_TITLES[row.mode], width=9, about="On demand, spot or with a commitment"
     ),
     number_column("hours", "Hours", lambda row: row.hours, width=6, about="Hours that the machines are paid"),
-    _usd("usd", "Cost", lambda row: row.usd),
-    _usd("low", "At least", lambda row: row.low_usd, shown=False),
-    _usd("high", "At most", lambda row: row.high_usd, shown=False),
-    _usd("gpu_hour", "Per GPU-hour", lambda row: row.usd_per_gpu_hour),
+    _usd("usd", "Cost", lambda row: row.usd, "Cost of the job with this offer"),
+    _usd("low", "At least", lambda row: row.low_usd, "The job costs less in one case of ten", shown=False),
+    _usd("high", "At most", lambda row: row.high_usd, "The job costs more in one case of ten", shown=False),
+    _usd("gpu_hour", "Per GPU-hour", lambda row: row.usd_per_gpu_hour, "Cost of the job for each hour of one card"),
     Column(
         "age",
         "Age",
