@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QPoint, QRect, QTimer, Slot
+from PySide6.QtCore import QPoint, QRect, Slot
 from PySide6.QtWidgets import QApplication, QMenu, QTableView, QWidget
 
 from planner.glossary import GlossaryTerm, glossary
@@ -13,8 +13,6 @@ from planner.gui.widgets.terms import TermRequests, explain, explaining_action, 
 from planner.gui.workspace import Workspace
 
 BASICS: Final = "gpu-basics.md"
-_UNDERLINE_AFTER_MS: Final = 300
-"""Delay of reading the glossary and underlining its terms, so that the window is drawn and responsive first."""
 
 
 class Explainer(TermRequests):
@@ -24,7 +22,6 @@ class Explainer(TermRequests):
         super().__init__(window)
         self._workspace, self._theme, self._window = workspace, theme, window
         self.asked.connect(self.show_card)
-        QTimer.singleShot(_UNDERLINE_AFTER_MS, self, self.underline_terms)
 
     @Slot()
     def underline_terms(self) -> None:

@@ -16,7 +16,7 @@ from PySide6.QtGui import (
     QTextLayout,
     QTextOption,
 )
-from PySide6.QtWidgets import QAbstractButton, QGroupBox, QLabel, QTableView, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QTableView, QToolTip, QWidget
 
 from planner.glossary import GlossaryTerm, find_term, is_glossary_read
 
@@ -58,15 +58,11 @@ def term_of(text: str) -> GlossaryTerm | None:
 
 
 def terms_at(widget: QWidget) -> list[GlossaryTerm]:
-    """Return the terms that the focused `widget` names: those of a table's columns, else that of the nearest name."""
+    """Return the terms that the focused `widget` names: those of a table's columns, else that of its name or text."""
     if isinstance(widget, QTableView):
         return table_terms(widget)
-    inner: QWidget | None = widget
-    while inner is not None and not inner.isWindow():
-        if found := find_term(inner.accessibleName()) or find_term(_shown_text(inner)):
-            return [found]
-        inner = inner.parentWidget()
-    return []
+    found = find_term(widget.accessibleName()) or find_term(_shown_text(widget))
+    return [] if found is None else [found]
 
 
 def table_terms(table: QTableView) -> list[GlossaryTerm]:
@@ -165,6 +161,4 @@ class TermLabel(QLabel):
 
 
 def _shown_text(widget: QWidget) -> str:
-    if isinstance(widget, QAbstractButton):
-        return widget.text()
-    return widget.title() if isinstance(widget, QGroupBox) else ""
+    return widget.text() if isinstance(widget, QAbstractButton) else ""
