@@ -71,6 +71,7 @@ def _total_column(total: AcceleratorTotal) -> Column[SystemRow]:
         width=6,
         shown=total is not FP16,
         tooltip=total_tooltip,
+        about=f"{total.title} of all accelerators together",
     )
 
 
@@ -85,6 +86,7 @@ def _per_power_column(figure: PerPowerFigure) -> Column[SystemRow]:
         unknown=fmt.UNKNOWN,
         shown=False,
         tooltip=lambda row: figure.formula(row.system, row.gpu),
+        about=f"{figure.title}: of all accelerators, at the machine's maximum power",
     )
 
 
@@ -105,7 +107,12 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         tooltip=lambda row: f"{row.system.name}\n{row.id}",
         about="Name of the system",
     ),
-    fits_column(lambda row: row.verdict, lambda row: row.unsupported, _fits_tooltip),
+    fits_column(
+        lambda row: row.verdict,
+        lambda row: row.unsupported,
+        _fits_tooltip,
+        "Whether the plan fits on the accelerators of one such machine",
+    ),
     number_column(
         "memory",
         "Memory",
