@@ -100,7 +100,8 @@ class Autosave(QObject):
             if taken is None and session is not None and self._restore_session(file, session):
                 taken = file, lock
                 continue
-            if session is None or session.closed or time.time() - _modified_seconds(file) > KEEP_SECONDS:
+            is_settled = session is None or (session.closed and not session.modified)
+            if is_settled or time.time() - _modified_seconds(file) > KEEP_SECONDS:
                 file.unlink(missing_ok=True)
             lock.unlock()
         return taken

@@ -205,7 +205,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask about unsaved changes before closing, and store the window's geometry."""
-        if not self.documents.may_leave():
+        if not self.documents.may_quit():
             event.ignore()
             return
         self.navigator.trace_cancel_requested.emit()

@@ -26,13 +26,16 @@ from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import ScrollColumn, in_column, in_row
 from planner.gui.widgets.section import Section
+from planner.numbers import AMOUNT, GIBIBYTES, MONEY, WATTS, YEAR, NumberKind
 from planner.present import format as fmt
 
 _COLLAPSED_ROWS: Final = 8
 _RADIUS: Final = 6
 _TRACK: Final = 2
 _MAX_VALUE: Final = 1e9
+_LAST_YEAR: Final = 9999
 _NARROW: Final = 40
+_KINDS_OF_UNITS: Final = {"GiB": GIBIBYTES, "W": WATTS}
 _OPEN: Final = ValueRange()
 
 
@@ -209,18 +212,23 @@ class RangeSlider(QWidget):
 class RangeGroup(QWidget):
     """Two number fields with a slider; `chosen` carries the bounds `(low, high)`, None for an open bound.
 
-    `stops` are the slider's stops in ascending order. Years are not `grouped` by thousands.
+    `stops` are the slider's stops in ascending order.
     """
 
     chosen = Signal(object)
 
-    def __init__(self, theme: Theme, name: str, stops: Sequence[float], *, grouped: bool = True) -> None:
+    def __init__(self, theme: Theme, name: str, stops: Sequence[float], kind: NumberKind) -> None:
         super().__init__()
         self.setToolTip(f"{name}: drag an end, or type it; empty is open")
         self._slider = RangeSlider(theme, stops)
-        written = fmt.plain if grouped else "{:.0f}".format
         self._low, self._high = (
-            DecimalField(0, _MAX_VALUE, placeholder=written(end), grouped=grouped) for end in (stops[0], stops[-1])
+            DecimalField(
+                0,
+                _LAST_YEAR if kind is YEAR else _MAX_VALUE,
+                f"{end:.0f}" if kind is YEAR else fmt.plain(end),
+                kind=kind,
+            )
+            for end in (stops[0], stops[-1])
         )
         for field in (self._low, self._high):
             for edit in field.findChildren(QLineEdit):
@@ -374,7 +382,15 @@ class FacetPanel(ScrollColumn):
 
     def _make_range_group(self, key: str, rows: Sequence[Any]) -> RangeGroup:
         title, stops = self._kind.columns[key].title, _slider_stops(self._kind, key, rows)
-        return RangeGroup(self._theme, title, stops, grouped=key != "year")
+        return RangeGroup(self._theme, title, stops, _kind_of_column(self._kind, key))
+
+
+def _kind_of_column(kind: RecordKind, key: str) -> NumberKind:
+    """Return the kind of the numbers that bound a column."""
+    column = kind.columns[key]
+    if column.measure == fmt.USD:
+        return MONEY
+    return YEAR if key == "year" else _KINDS_OF_UNITS.get(column.unit, AMOUNT)
 
 
 def _facet_values(kind: RecordKind, facet: str, rows: Sequence[Any]) -> list[tuple[str | None, str]]:

@@ -22,6 +22,7 @@ from planner.gui.widgets.layout import hairline, in_column, in_row
 from planner.gui.widgets.popover import Popover, SearchPopover
 from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
+from planner.numbers import LENGTH
 from planner.present.cost.time import pace_phrase
 from planner.present.format import integer
 from planner.present.memory.verdict import cannot_run, verdict_phrase
@@ -113,7 +114,7 @@ class WorkloadSummary(QWidget):
         self._workspace = workspace
         self._task = ChoiceField(theme, _TASKS)
         self._sequences = NumberField(1, 1_000_000)
-        self._length = NumberField(1, 100_000_000, placeholder=_MODEL_LIMIT)
+        self._length = NumberField(1, 100_000_000, placeholder=_MODEL_LIMIT, kind=LENGTH)
         form = LabelledForm(theme)
         form.add("I want &to", self._task, lambda: "inference")
         form.add("&Sequences", self._sequences, lambda: 1, hint="Concurrent sequences on each card")

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from planner.errors import SpecError
+from planner.numbers import AMOUNT, parse_number
 from planner.units import GB, GIB
 
 _UNITS: Final[dict[str, tuple[str, float]]] = {
@@ -37,14 +39,14 @@ _FILLERS: Final = frozenset(
 )
 _MORE: Final = "at least|from|since|over|above|more than|>=|>|≥"
 _LESS: Final = "at most|up to|under|below|less than|within|until|<=|<|≤"
-_AMOUNT: Final = r"(?P<dollar>\$\s*)?(?P<number>\d[\d,]*(?:\.\d+)?)"
+_AMOUNT: Final = r"(?P<dollar>\$\s*)?(?P<number>\d(?:[\d.,]*\d)?k?)"
 _UNIT: Final = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
 _BOUND: Final = re.compile(
     rf"(?:\b(?P<kind>{'|'.join(_PRICE_KINDS)})\s+)?(?:(?P<more>{_MORE})|(?P<less>{_LESS}))\s*{_AMOUNT}"
     rf"(?:\s*(?P<unit>{_UNIT})(?![\w/]))?(?P<hourly>\s*(?:/\s*h|an hour|per hour)\b)?",
     re.IGNORECASE,
 )
-_SIZE: Final = re.compile(r"(?<![\w.])(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<unit>gib|gb)(?![\w/])", re.IGNORECASE)
+_SIZE: Final = re.compile(r"(?<![\w.])(?P<number>\d(?:[\d.,]*\d)?)\s*(?P<unit>gib|gb)(?![\w/])", re.IGNORECASE)
 _FIRST_YEAR: Final = 1990
 _LAST_YEAR: Final = 2099
 
@@ -75,10 +77,12 @@ def parse_search(text: str, units: Mapping[str, float]) -> ParsedSearch:
     matches the range between both. A number without a unit is a year if it could be one.
     """
     found = [
-        (match, bound) for match in _BOUND.finditer(text) if (bound := _search_bound(match, text, units)) is not None
+        (match, bound)
+        for match in filter(_has_number, _BOUND.finditer(text))
+        if (bound := _search_bound(match, text, units)) is not None
     ]
     rest = _without_matches(text, [match for match, _ in found])
-    sizes = list(_SIZE.finditer(rest))
+    sizes = list(filter(_has_number, _SIZE.finditer(rest)))
     bounds = (*(bound for _, bound in found), *(_memory_bound_as_sold(match, text, units["memory"]) for match in sizes))
     words = _without_matches(rest, sizes).split()
     return ParsedSearch(bounds, " ".join(word for word in words if not bounds or word.lower() not in _FILLERS))
@@ -116,8 +120,17 @@ def _memory_bound_as_sold(match: re.Match[str], text: str, unit: float) -> Searc
     return SearchBound("memory", low, high, match[0], _without_matches(text, [same] if same else []))
 
 
+def _has_number(match: re.Match[str]) -> bool:
+    """Return whether the digits of a match are a number: `1.2.3` is a word of a name."""
+    try:
+        _matched_number(match)
+    except SpecError:
+        return False
+    return True
+
+
 def _matched_number(match: re.Match[str]) -> float:
-    return float(match["number"].replace(",", ""))
+    return float(parse_number(match["number"], AMOUNT))
 
 
 def _without_matches(text: str, matches: list[re.Match[str]]) -> str:
