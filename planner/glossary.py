@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, Literal
 
 from planner.base import Spec
@@ -62,7 +62,7 @@ def is_glossary_read() -> bool:
     return bool(glossary.cache_info().currsize)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def find_term(text: str) -> GlossaryTerm | None:
     """Return the glossary term that a label names: as a whole, or else by the longest name that it contains."""
     named, contained = _terms_by_name()

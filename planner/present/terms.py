@@ -1,4 +1,4 @@
-"""What the terms of the glossary are in a plan, as a sentence."""
+"""Terms of the glossary as a sentence about a plan."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -1,1 +1,1 @@
-"""What explains the terms of the window: the card of a term, its drawing, and GPU basics."""
+"""Explanations of terms: the card of a term, its drawing, and GPU basics."""

@@ -1,4 +1,4 @@
-"""What explains the terms of a window: by a card at the term, and at length in GPU basics."""
+"""Explanations of the terms of a window: a card at the term, and GPU basics."""
 
 from functools import partial
 from typing import Final

@@ -14,7 +14,6 @@ from PySide6.QtGui import (
     QPalette,
     QPen,
     QTextLayout,
-    QTextOption,
 )
 from PySide6.QtWidgets import QAbstractButton, QLabel, QTableView, QToolTip, QWidget
 
@@ -61,7 +60,9 @@ def terms_at(widget: QWidget) -> list[GlossaryTerm]:
     """Return the terms that the focused `widget` names: those of a table's columns, else that of its name or text."""
     if isinstance(widget, QTableView):
         return table_terms(widget)
-    found = find_term(widget.accessibleName()) or find_term(_shown_text(widget))
+    text = widget.text() if isinstance(widget, QAbstractButton) else ""
+    name = widget.accessibleName()
+    found = find_term(text) or find_term(name.partition(",")[0]) or find_term(name)
     return [] if found is None else [found]
 
 
@@ -90,10 +91,30 @@ def explained_tooltip(hint: str, term: GlossaryTerm | None, how: str = f"Click i
     return "".join(f"<p>{line}</p>" for line in lines if line)
 
 
+def underline_text(painter: QPainter, text: str, room: QRect) -> None:
+    """Draw the soft underline below each line of `text`, which wraps within `room`, in the painter's font and color."""
+    metrics, layout = painter.fontMetrics(), QTextLayout(text, painter.font())
+    layout.beginLayout()
+    baseline = room.top() + metrics.ascent() + _BELOW_BASELINE
+    while (line := layout.createLine()).isValid():
+        line.setLineWidth(room.width())
+        draw_underline(painter, room.left(), min(line.naturalTextWidth(), room.width()), baseline)
+        baseline += metrics.lineSpacing()
+    layout.endLayout()
+
+
 def draw_underline(painter: QPainter, left: float, width: float, y: float) -> None:
     """Draw the soft underline of a term in the painter's color."""
     painter.setPen(QPen(painter.pen().color(), 1, Qt.PenStyle.DotLine))
     painter.drawLine(QPoint(round(left), round(y)), QPoint(round(left + width), round(y)))
+
+
+def show_explained_tooltip(event: QEvent, widget: QWidget, hint: str, term: GlossaryTerm | None, how: str = "") -> bool:
+    """Show the tooltip `hint`, with the first sentence of `term`, if `event` asks for one; return whether it does."""
+    if not isinstance(event, QHelpEvent) or event.type() != QEvent.Type.ToolTip:
+        return False
+    QToolTip.showText(event.globalPos(), explained_tooltip(hint, term, *filter(None, (how,))), widget)
+    return True
 
 
 class TermLabel(QLabel):
@@ -106,10 +127,7 @@ class TermLabel(QLabel):
 
     def event(self, event: QEvent) -> bool:
         """Add the first sentence about the term to the tooltip."""
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip and self.term is not None:
-            QToolTip.showText(event.globalPos(), explained_tooltip(self.toolTip(), self.term), self)
-            return True
-        return super().event(event)
+        return show_explained_tooltip(event, self, self.toolTip(), self.term) or super().event(event)
 
     def enterEvent(self, event: QEnterEvent) -> None:
         """Show the cursor of help over a term."""
@@ -130,35 +148,11 @@ class TermLabel(QLabel):
             return
         painter = QPainter(self)
         painter.setPen(self.palette().color(QPalette.ColorRole.PlaceholderText))
-        for line in self._lines():
-            draw_underline(painter, line.left(), line.width(), line.bottom())
+        underline_text(painter, self.text().replace("&", ""), self._place_of_text())
         painter.end()
 
-    def _lines(self) -> list[QRect]:
-        """Return the place of each line of the text, down to the underline."""
-        area = self.contentsRect()
-        layout = QTextLayout(self.text().replace("&", ""), self.font(), self)
-        wrap = QTextOption.WrapMode.WordWrap if self.wordWrap() else QTextOption.WrapMode.NoWrap
-        option = layout.textOption()
-        option.setWrapMode(wrap)
-        layout.setTextOption(option)
-        layout.beginLayout()
-        widths = []
-        while (line := layout.createLine()).isValid():
-            line.setLineWidth(area.width())
-            widths.append(min(round(line.naturalTextWidth()), area.width()))
-        layout.endLayout()
-        metrics = self.fontMetrics()
-        height = metrics.lineSpacing() * (len(widths) - 1) + metrics.height()
-        top = area.top()
-        if self.alignment() & Qt.AlignmentFlag.AlignVCenter:
-            top += (area.height() - height) // 2
-        underline = metrics.ascent() + _BELOW_BASELINE
-        return [
-            QRect(area.left(), top + number * metrics.lineSpacing(), width, underline + 1)
-            for number, width in enumerate(widths)
-        ]
-
-
-def _shown_text(widget: QWidget) -> str:
-    return widget.text() if isinstance(widget, QAbstractButton) else ""
+    def _place_of_text(self) -> QRect:
+        """Return the room of the text, which is centered within the label."""
+        area, flags = self.contentsRect(), Qt.TextFlag.TextWordWrap if self.wordWrap() else 0
+        needed = self.fontMetrics().boundingRect(area, int(flags), self.text()).height()
+        return area.adjusted(0, (area.height() - needed) // 2, 0, 0)
