@@ -4,9 +4,8 @@ import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-from planner.base import Spec
 from planner.paths import resources_dir
 
 Chapter = Literal[
@@ -27,7 +26,7 @@ CHAPTERS: Final[Mapping[Chapter, str]] = {
 """Chapters of GPU basics with their first sentence, in reading order."""
 
 
-class GlossaryTerm(Spec):
+class GlossaryTerm(NamedTuple):
     """A glossary entry: a term with its definition, where the app shows it, and a source.
 
     Attributes:
@@ -54,7 +53,9 @@ class GlossaryTerm(Spec):
 def glossary() -> tuple[GlossaryTerm, ...]:
     """Return all glossary entries in alphabetical order."""
     with (resources_dir() / "glossary.toml").open("rb") as file:
-        return tuple(GlossaryTerm.model_validate(entry) for entry in tomllib.load(file)["terms"])
+        entries = tomllib.load(file)["terms"]
+    names = ("aliases", "labels")
+    return tuple(GlossaryTerm(**{**entry, **{name: tuple(entry.get(name, ())) for name in names}}) for entry in entries)
 
 
 def is_glossary_read() -> bool:

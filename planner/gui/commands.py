@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QDialog, QGridLayout, QMessageBox
 from planner import __version__
 from planner.gui.actions import Action, UnboundAction
 from planner.gui.catalog.commands import CATALOG_COMMANDS
-from planner.gui.manual import Manual
 from planner.gui.monitor.commands import MONITOR_COMMANDS
 from planner.gui.settings import Scheme
 from planner.gui.widgets.dialogs import closing_buttons, open_once
@@ -102,6 +101,8 @@ def _open_log_folder(_window: "MainWindow") -> None:
 
 def _show_manual(window: "MainWindow") -> None:
     """Open the manual at the page about the current tab."""
+    from planner.gui.manual import Manual  # a start of the window does not wait for it
+
     open_once(Manual(window.theme, _MANUAL_PAGES.get(window.tab.key, "index.md"), window))
 
 
