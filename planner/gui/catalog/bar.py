@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QHBoxLayout, QLineEdit, QMenu, QPushButton, QToolButton, QWidget
 
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.page import Page
@@ -26,6 +26,8 @@ _PAGE_HINTS: Final = {
     GpuPage.title: "Single cards and chips",
     SystemPage.title: "Whole machines: workstations, servers, racks and cloud instances",
 }
+_SEARCH_WIDTH: Final = 200
+"""Pixels that the search needs to show an example."""
 _KEYS_TO_TABLE = (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
@@ -43,9 +45,14 @@ class CatalogBar(QWidget):
     def __init__(self, theme: Theme, saved: QMenu, export: QMenu) -> None:
         super().__init__()
         self.search = QLineEdit(clearButtonEnabled=True)
+        self.filters = QToolButton()
+        self.filters.setText("Filters")
+        self.filters.setToolTip("Show or hide the filters")
+        self.filters.setCheckable(True)
+        self.filters.setChecked(True)
         self.columns = QPushButton("Col&umns")
         self.columns.setToolTip("Choose and sort the columns")
-        self.saved = QPushButton("Fi&lters")
+        self.saved = QPushButton("Saved fi&lters")
         self.saved.setToolTip("Save filters, and use saved ones")
         self._export = QPushButton("&Export")
         self._export.setToolTip("Copy or save what is shown")
@@ -68,7 +75,7 @@ class CatalogBar(QWidget):
     def show_view(self, view: View) -> None:
         """Check the button of `view`; the comparison view disables the search field."""
         self._views.button(tuple(VIEWS).index(view)).setChecked(True)
-        for widget in (*self.pages.buttons(), self.search, self.count, self.saved):
+        for widget in (*self.pages.buttons(), self.filters, self.search, self.count, self.saved):
             widget.setEnabled(view != "compare")
         self.columns.setEnabled(view == "table")
 
@@ -110,14 +117,24 @@ class CatalogBar(QWidget):
         self.count.setText(_count_text(total, total))
         self.count.setFixedSize(self.count.sizeHint())
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the search into a line of its own where it would be too narrow."""
+        super().resizeEvent(event)
+        needed = self._switches.sizeHint().width() + self._tools.minimumSize().width() + _SEARCH_WIDTH
+        is_narrow = self.width() < needed
+        self._bar.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
+
     def _lay_out(self, theme: Theme) -> None:
-        bar = in_row(owner=self, spacing=theme.spacing.small)
-        _add_buttons(bar, self.pages, _PAGE_HINTS)
-        bar.addWidget(hairline(Qt.Orientation.Vertical))
-        _add_buttons(bar, self._views, {VIEWS[view]: hint for view, hint in _VIEW_HINTS.items()})
-        bar.addWidget(self.search, 1)
+        self._switches, self._tools = in_row(spacing=theme.spacing.small), in_row(spacing=theme.spacing.small)
+        _add_buttons(self._switches, self.pages, _PAGE_HINTS)
+        self._switches.addWidget(hairline(Qt.Orientation.Vertical))
+        _add_buttons(self._switches, self._views, {VIEWS[view]: hint for view, hint in _VIEW_HINTS.items()})
+        self._switches.addStretch(0)
+        self._tools.addWidget(self.filters)
+        self._tools.addWidget(self.search, 1)
         for widget in (self.count, self.saved, self.columns, self._export):
-            bar.addWidget(widget)
+            self._tools.addWidget(widget)
+        self._bar = in_row(self._switches, (self._tools, 1), owner=self, spacing=theme.spacing.small)
         self.search.addAction(theme.icon("search", "muted"), QLineEdit.ActionPosition.LeadingPosition)
 
 
