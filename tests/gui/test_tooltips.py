@@ -15,7 +15,7 @@ from tooltips import controls_without_tooltip, tooltip_of
 
 import planner.gui
 import planner.present
-from planner.gui.tab import TABS
+from planner.gui.tab import START, TABS
 from planner.gui.window import MainWindow
 from planner.gui.workspace import Workspace
 from planner.present.columns import Column
@@ -48,7 +48,7 @@ def whole_window(qtbot: QtBot, workspace: Workspace, theme, tasks, unstyled) -> 
 
 
 @pytest.mark.parametrize("task", ["inference", "training"])
-@pytest.mark.parametrize("key", [entry.key for entry in TABS])
+@pytest.mark.parametrize("key", [entry.key for entry in (START, *TABS)])
 def test_every_control_of_a_tab_has_a_tooltip(whole_window, key, task):
     whole_window.workspace.answer("task", {"workload.task": task})
     whole_window.show_tab(key)
