@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QPoint, QRect, Slot
+from PySide6.QtCore import QPoint, QRect, QTimer, Slot
 from PySide6.QtWidgets import QApplication, QMenu, QTableView, QWidget
 
 from planner.glossary import GlossaryTerm, glossary
@@ -62,5 +62,5 @@ class Explainer(TermRequests):
         example = partial(in_plan, evaluation=self._workspace.evaluation)
         manual = Manual(self._theme, BASICS, self._window, example)
         open_once(manual)
-        if name:  # once it is shown, for a page is laid out anew for the width of its window
-            manual.open_page(f"{BASICS}#{heading_slug(name)}")
+        if name:  # once it is shown, for the page is laid out anew for the width of the window
+            QTimer.singleShot(0, manual, partial(manual.open_page, f"{BASICS}#{heading_slug(name)}"))

@@ -174,10 +174,10 @@ def test_escape_closes_the_card_and_the_focus_stays_in_the_field(form, window, q
     assert window.focusWidget() is field
 
 
-def test_more_opens_gpu_basics_at_the_term(form, window):
+def test_more_opens_gpu_basics_at_the_term(form, window, qtbot):
     explain(term_named("Ridge point"), form)
     card().more_button.click()
-    assert manual(window).text.source().toString() == "gpu-basics.md#ridge-point"
+    qtbot.waitUntil(lambda: manual(window).text.source().toString() == "gpu-basics.md#ridge-point")
     assert manual(window).text.textCursor().block().text() == "Ridge point"
     manual(window).close()
 
