@@ -33,6 +33,8 @@ _DETECTION: Final = "detection of this machine's cards"
 _LONGEST_START_SECONDS: Final = 10.0
 """Timeout for opening the GPU driver; for a slower driver, the Monitor tab detects the cards and shows progress."""
 CANNOT_START: Final = 3
+_UNDERLINE_AFTER_MS: Final = 300
+"""Delay of reading the glossary and underlining its terms, so that the window is drawn and responsive first."""
 _DETECT_AFTER_MS: Final = 1500
 """Delay of the detection of cards, so that the window is drawn and responsive first."""
 _IMPORTED_NEXT: Final = (
@@ -119,6 +121,7 @@ def _create_application_and_window(argv: Sequence[str]) -> tuple[QApplication, M
         app.aboutToQuit.connect(step)
     theme.dress()
     window.show()
+    QTimer.singleShot(_UNDERLINE_AFTER_MS, window, window.explainer.underline_terms)
     _show_start_messages(window, diagnostics)
     if len(argv) > 1:
         QTimer.singleShot(0, window, lambda: window.documents.open(Path(argv[1])))

@@ -21,6 +21,7 @@ from planner.errors import PlannerError
 from planner.gui.actions import ActionSet
 from planner.gui.commands import declare
 from planner.gui.documents import Documents
+from planner.gui.explain.explainer import Explainer
 from planner.gui.frame.banner import Banner
 from planner.gui.frame.plan_bar import PlanBar
 from planner.gui.frame.status_line import StatusLine
@@ -125,6 +126,7 @@ class MainWindow(QMainWindow):
         self._status = StatusLine(workspace, tasks)
         self._lay_out()
         self._restore_geometry_and_tab(page)
+        self.explainer = Explainer(workspace, theme, self)
         self.commands = ActionSet(theme, declare(self), self)
         self._fill_menus()
         self._connect()
@@ -194,7 +196,7 @@ class MainWindow(QMainWindow):
 
     @cached_property
     def _command_palette(self) -> CommandPalette:
-        return CommandPalette(self, self.theme, self.workspace, self.commands)
+        return CommandPalette(self, self.theme, self.workspace, self.commands, self.explainer)
 
     @Slot(object)
     def show_error(self, error: PlannerError) -> None:

@@ -52,6 +52,7 @@ class PartButton(QToolButton):
         self._full_text = ""
         self._icon: tuple[str, str] | None = None
         self.setAccessibleName(part_name)
+        self.setToolTip(part_name)
         set_style_role(self, "part")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         # Wider than the centered icon, since Qt leaves too little space before the text.
@@ -68,7 +69,7 @@ class PartButton(QToolButton):
         """Show `text` after `icon`, a name and a color role."""
         self._full_text, self._icon = text, icon
         self.setAccessibleName(f"{self._part_name}: {text}")
-        self.setToolTip(tooltip or text)
+        self.setToolTip(tooltip or text or self._part_name)
         self._update_icon()
         self.updateGeometry()
         self._elide_text()

@@ -129,6 +129,7 @@ class TraceDialog(QDialog):
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
         self._go = push_button("&Trace", role="primary")
+        self._go.setToolTip("Run the module without a GPU, and count its memory")
         self.setWindowTitle("Trace a module")
         self._lay_out(missing)
         self.resize(_SIZE)
