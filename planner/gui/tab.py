@@ -1,6 +1,6 @@
 """Base classes of tabs, the list of tabs, and the buttons for the pinned plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import ClassVar, Final
@@ -21,7 +21,7 @@ from planner.plan.evaluate import Evaluation
 class Tab(QWidget):
     """Tab of the window. Subclasses build their widgets in `__init__` and override `refresh`.
 
-    The window creates a tab when it is first shown. `refresh` is called after every change of the plan while the tab is
+    The window creates a tab while it is idle, or when the tab is first shown. `refresh` is called after every change of the plan while the tab is
     visible, and otherwise when it is shown again.
     """
 
@@ -42,6 +42,10 @@ class Tab(QWidget):
     def refresh(self, evaluation: Evaluation) -> None:
         """Show `evaluation` with the widgets' signals blocked."""
         raise NotImplementedError
+
+    def prepare(self) -> Iterator[None]:
+        """Create in short steps what is otherwise created when it is first needed; nothing by default."""
+        yield from ()
 
     def copy_result(self) -> str:
         """Return the tab's result as text for the clipboard."""

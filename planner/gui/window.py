@@ -1,6 +1,6 @@
 """The main window: plan bar, tabs, status line and banner."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -131,15 +131,24 @@ class MainWindow(QMainWindow):
 
     @Slot(str)
     def show_tab(self, key: str) -> None:
-        """Show the tab `key`, which is created when it is first shown."""
-        if key not in self._tabs:
-            place = next(place for place in self.places if place.key == key)
-            self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
-            self._pages.addWidget(self._tabs[key])
-        self._pages.setCurrentWidget(self._tabs[key])
+        """Show the tab `key`, which is created now unless it was prepared."""
+        tab = self._created_tab(key)
+        if self._pages.indexOf(tab) < 0:
+            self._pages.addWidget(tab)
+        self._pages.setCurrentWidget(tab)
         self._tab_list.set_current(key)
         self.workspace.settings.update(tab=key)
         self.tab_shown.emit(key)
+
+    def prepare_tabs(self) -> Iterator[None]:
+        """Create all tabs before they are shown, in steps that are too short to be noticed."""
+        for place in self.places:
+            tab = self._created_tab(place.key)
+            yield
+            if self._pages.indexOf(tab) < 0:
+                self._pages.addWidget(tab)
+            yield
+            yield from tab.prepare()
 
     def show_fitting_cards(self) -> None:
         """Show the Catalog tab with only the cards on which the plan fits."""
@@ -211,6 +220,12 @@ class MainWindow(QMainWindow):
             tab.shut_down()
         self.workspace.settings.update(geometry=self.saveGeometry().toBase64().toStdString())
         event.accept()
+
+    def _created_tab(self, key: str) -> Tab:
+        if key not in self._tabs:
+            place = next(place for place in self.places if place.key == key)
+            self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
+        return self._tabs[key]
 
     def _lay_out(self) -> None:
         self.setWindowIcon(QIcon(str(resources_dir() / "icons" / "gpu-planner.svg")))
