@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,6 @@ from typing import TYPE_CHECKING, Any
 from tables import add_table_option, machine_note, write_table
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QApplication, QWidget
-
     from planner.gui.window import MainWindow
 
 Actions = Iterator[tuple[str, Callable[[], object]]]
@@ -84,11 +83,12 @@ def blocks_of_one_run() -> dict[str, float]:
 
     app, window = create(["gpu-planner"])
     window.resize(*SIZE)
+    window.grab()
     loop = Blocks(QAbstractEventDispatcher.instance())
     found: dict[str, float] = {}
     for name, action in actions(window):
         loop.restart()
-        QTimer.singleShot(0, window, action)
+        QTimer.singleShot(0, window, partial(lambda do: do(), action))
         wait_until_idle(window, loop)
         found[name] = loop.longest
         print(f"{name}: {loop.longest * 1e3:.1f} ms", file=sys.stderr)
@@ -165,17 +165,15 @@ def actions(window: "MainWindow") -> Actions:
         for dialog in window.findChildren(QDialog):
             dialog.close()
 
-    def radio(text: str) -> "QWidget":
-        return next(button for button in window.findChildren(QRadioButton) if button.text().replace("&", "") == text)
-
-    def click(widget: "QWidget") -> Callable[[], object]:
-        return lambda: QTest.mouseClick(widget, Qt.MouseButton.LeftButton)
+    def choose(text: str) -> Callable[[], object]:
+        buttons = (button for button in window.tab.findChildren(QRadioButton) if button.isVisible())
+        return next(button for button in buttons if button.text().replace("&", "") == text).click
 
     yield "first seconds after the start", lambda: finish_start(window)
     yield "first Catalog", command("view.catalog")
     catalog = window.catalog()
     yield "sort a column", lambda: catalog.page.table.sort_as_clicked("bandwidth")
-    yield "filter", click(catalog.page.facets.findChildren(QCheckBox)[0])
+    yield "filter", catalog.page.facets.findChildren(QCheckBox)[0].click
     yield "clear the filter", lambda: catalog.page.facets.clear()
     yield "search for a card", lambda: (catalog.focus_search(), QTest.keyClicks(QApplication.focusWidget(), "h"))
     catalog.page.search("")
@@ -189,10 +187,10 @@ def actions(window: "MainWindow") -> Actions:
     yield "Memory again", command("view.memory")
     yield "change the theme", command("view.theme-dark")
     yield "change it back", command("view.theme-light")
-    yield "fine-tune", click(radio("Fine-tune"))
-    yield "train", click(radio("Train"))
+    yield "fine-tune", choose("Fine-tune")
+    yield "train", choose("Train")
     yield "undo", command("edit.undo")
-    yield "run again", click(radio("Run"))
+    yield "run again", choose("Run")
     yield "choose a model", command("plan.model")
     yield "type a model", type_keys("q")
     close()

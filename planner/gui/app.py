@@ -47,9 +47,11 @@ _IMPORTED_NEXT: Final = (
     "planner.gui.recommend.dialog",
     "planner.gui.cost.prices_dialog",
     "planner.gui.memory.trace.dialog",
+    "planner.trace.run",
     "planner.gui.memory.log_dialog",
     "planner.gui.catalog.system_page",
     "planner.gui.catalog.scatter.panel",
+    "numpy.ma",  # numpy imports it when it is first needed, by the scatter plot
 )
 """Modules to import in the background, beginning with those that the user's first clicks are likely to need."""
 
@@ -143,8 +145,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def finish_start(window: MainWindow) -> None:
     """Prepare in the background what the window's first frame does not need."""
-    run_when_idle(chain(import_steps(_IMPORTED_NEXT), window.prepare_tabs()), window)
+    run_when_idle(chain(import_steps(_IMPORTED_NEXT), window.prepare_tabs(), _freeze_step()), window)
     QTimer.singleShot(_DETECT_AFTER_MS, window, partial(_detect_cards_when_needed, window))
+
+
+def _freeze_step() -> Iterator[None]:
+    """Exempt the prepared tabs from garbage collection, too, which would look at all their objects again and again."""
+    gc.freeze()
+    yield
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class Tab(QWidget):
         """Show `evaluation` with the widgets' signals blocked."""
         raise NotImplementedError
 
-    def prepare(self) -> Iterator[None]:
+    def prepare(self) -> Iterator[object]:
         """Create in short steps what is otherwise created when it is first needed; nothing by default."""
         yield from ()
 

@@ -140,7 +140,7 @@ class MainWindow(QMainWindow):
         self.workspace.settings.update(tab=key)
         self.tab_shown.emit(key)
 
-    def prepare_tabs(self) -> Iterator[None]:
+    def prepare_tabs(self) -> Iterator[object]:
         """Create all tabs before they are shown, in steps that are too short to be noticed."""
         for place in self.places:
             tab = self._created_tab(place.key)

@@ -22,6 +22,7 @@ from planner.workload.workload import Inference, Training, Workload
 
 if TYPE_CHECKING:
     from planner.monitor.readings.inventory import Device
+    from planner.plan.money import PlanCost
 
 GESTURE_IDLE_MS: Final = 1000
 SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
@@ -135,6 +136,7 @@ class Workspace(QObject):
     Signals: `changed` carries the old and the new plan; `file_changed` follows the file and its modified state;
     `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence about
     fields adjusted by a change, or an empty string; `devices_found` follows changes of this machine's cards.
+    `cost` is the cost of the current plan, once it has been computed.
     """
 
     changed = Signal(object, object)
@@ -152,6 +154,7 @@ class Workspace(QObject):
         self.settings = settings
         self.path: Path | None = None
         self.devices: tuple[Device, ...] = ()
+        self.cost: PlanCost | None = None
         self._state = PlanState(evaluate(plan, catalog), catalog)
         self._workloads: dict[str, Workload] = {
             "training": Training(),
@@ -373,6 +376,7 @@ class Workspace(QObject):
 
     def _set_state(self, state: PlanState) -> None:
         old, self._state = self._state, state
+        self.cost = None
         self._workloads[state.plan.workload.task] = state.plan.workload
         self.changed.emit(old.plan, state.plan)
 

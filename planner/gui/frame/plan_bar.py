@@ -203,6 +203,9 @@ class PlanBar(QWidget):
     @Slot()
     def find_cost(self) -> None:
         """Compute the plan's cost in the background, because the first computation reads the price files."""
+        if self._workspace.cost is not None:
+            self._show_cost(self._workspace.cost)
+            return
         evaluation, catalog = self._workspace.evaluation, self._workspace.catalog
         today = datetime.now(UTC).date()
 
@@ -273,6 +276,7 @@ class PlanBar(QWidget):
     def _show_cost(self, cost: "PlanCost") -> None:
         from planner.present.cost.summary import hours_phrase, money_phrase
 
+        self._workspace.cost = cost
         hours, money = hours_phrase(cost.estimate), money_phrase(cost.estimate)
         if hours:
             self._show_time_text(hours)
