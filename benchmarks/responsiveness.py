@@ -17,7 +17,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -70,7 +69,7 @@ def one_run() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {"GPU_PLANNER_HOME": home, "QT_QPA_PLATFORM": "offscreen"}
         script = [sys.executable, str(Path(__file__).resolve()), "--child"]
-        done = subprocess.run(script, check=True, capture_output=True, text=True, env=environment)
+        done = subprocess.run(script, check=True, stdout=subprocess.PIPE, text=True, env=environment)
     blocks: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return blocks
 
@@ -88,10 +87,9 @@ def blocks_of_one_run() -> dict[str, float]:
     found: dict[str, float] = {}
     for name, action in actions(window):
         loop.restart()
-        QTimer.singleShot(0, window, partial(lambda do: do(), action))
+        QTimer.singleShot(0, window, action)
         wait_until_idle(window, loop)
         found[name] = loop.longest
-        print(f"{name}: {loop.longest * 1e3:.1f} ms", file=sys.stderr)
     found[REFERENCE] = loop_seconds()
     window.workspace.undo_stack.setClean()
     window.close()

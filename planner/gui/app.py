@@ -120,6 +120,7 @@ def _create_application_and_window(argv: Sequence[str]) -> tuple[QApplication, M
     window = MainWindow(workspace, theme, tasks)
     for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall, GarbageCollector(app).close):
         app.aboutToQuit.connect(step)
+    window.fit_to_screen()
     theme.dress(window)
     window.show()
     _show_start_messages(window, diagnostics)

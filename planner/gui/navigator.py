@@ -20,11 +20,18 @@ class Navigator(QObject):
     estimate_check_requested = Signal()
     log_requested = Signal(object)
     preset_requested = Signal()
+    questions_requested = Signal()
 
     @Slot()
     def show_memory(self) -> None:
         """Show the Memory tab."""
         self.tab_requested.emit("memory")
+
+    @Slot()
+    def show_questions(self) -> None:
+        """Show the Memory tab with its questions, which a narrow window hides."""
+        self.show_memory()
+        self.questions_requested.emit()
 
     @Slot()
     def start_from_recipe(self) -> None:

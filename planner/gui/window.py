@@ -5,8 +5,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from PySide6.QtCore import QByteArray, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence
+from PySide6.QtCore import QByteArray, QMargins, QPoint, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QMainWindow,
@@ -45,6 +45,9 @@ _START_SIZE: Final = QSize(1280, 800)
 _LOGS: Final = (".log", ".txt", ".out")
 _RECORDINGS: Final = (".gpurec", ".csv")
 _SMALLEST_SIZE: Final = QSize(960, 600)
+_NARROW: Final = 1200
+_FRAME: Final = QMargins(0, 32, 0, 0)
+"""Room for the title bar, whose height is unknown before the window is shown."""
 
 
 class TabList(QWidget):
@@ -83,6 +86,13 @@ class TabList(QWidget):
         """Check the button of the current tab."""
         self._buttons[key].setChecked(True)
         self._update_icons()
+
+    def set_brief(self, is_brief: bool) -> None:
+        """Show only the icons, or also the titles."""
+        styles = Qt.ToolButtonStyle
+        style = styles.ToolButtonIconOnly if is_brief else styles.ToolButtonTextBesideIcon
+        for button in self._buttons.values():
+            button.setToolButtonStyle(style)
 
     @Slot()
     def _update_icons(self) -> None:
@@ -133,8 +143,7 @@ class MainWindow(QMainWindow):
     def show_tab(self, key: str) -> None:
         """Show the tab `key`, which is created now unless it was prepared."""
         tab = self._created_tab(key)
-        if self._pages.indexOf(tab) < 0:
-            self._pages.addWidget(tab)
+        self._add_page(tab)
         self._pages.setCurrentWidget(tab)
         self._tab_list.set_current(key)
         self.workspace.settings.update(tab=key)
@@ -145,8 +154,7 @@ class MainWindow(QMainWindow):
         for place in self.places:
             tab = self._created_tab(place.key)
             yield
-            if self._pages.indexOf(tab) < 0:
-                self._pages.addWidget(tab)
+            self._add_page(tab)
             yield
             yield from tab.prepare()
 
@@ -190,6 +198,21 @@ class MainWindow(QMainWindow):
         """Show an error in the banner until it is dismissed."""
         self.banner.show_error(error)
 
+    def fit_to_screen(self) -> None:
+        """Shrink and move the window so that the screen shows all of it, at any scale."""
+        room = self.screen().availableGeometry().marginsRemoved(_FRAME)
+        self.setMinimumSize(_SMALLEST_SIZE.boundedTo(room.size()))
+        self.resize(self.size().boundedTo(room.size()))
+        corner = QPoint(room.right() + 1 - self.width(), room.bottom() + 1 - self.height())
+        self.move(max(room.left(), min(self.x(), corner.x())), max(room.top(), min(self.y(), corner.y())))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave the titles of the tabs and the questions out of a narrow window."""
+        super().resizeEvent(event)
+        self._tab_list.set_brief(self._is_narrow)
+        for tab in self._tabs.values():
+            tab.set_narrow(self._is_narrow)
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept a single file or folder."""
         if _dropped_path(event) is not None:
@@ -226,6 +249,15 @@ class MainWindow(QMainWindow):
             place = next(place for place in self.places if place.key == key)
             self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
         return self._tabs[key]
+
+    def _add_page(self, tab: Tab) -> None:
+        if self._pages.indexOf(tab) < 0:
+            tab.set_narrow(self._is_narrow)
+            self._pages.addWidget(tab)
+
+    @property
+    def _is_narrow(self) -> bool:
+        return self.width() < _NARROW
 
     def _lay_out(self) -> None:
         self.setWindowIcon(QIcon(str(resources_dir() / "icons" / "gpu-planner.svg")))
@@ -277,6 +309,7 @@ class MainWindow(QMainWindow):
         navigator.model_file_requested.connect(self.documents.choose_model)
         navigator.hub_model_requested.connect(self.documents.open_hub)
         self.tab_shown.connect(self.commands.refresh)
+        navigator.questions_requested.connect(lambda: self.tab.open_questions())
         self.plan_bar.priced.connect(self._status.show_prices)
         self._tab_list.chosen.connect(self.show_tab)
 
