@@ -188,6 +188,7 @@ _EDIT: Final[tuple[UnboundAction["MainWindow"], ...]] = (
 )
 _VIEW: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("view.palette", "Command &palette…", "View/3", lambda w: w.open_palette(), "Ctrl+K", "search"),
+    UnboundAction("view.next-pane", "Next &pane", "View/3", lambda w: w.go_to_next_pane(), "F6"),
 )
 _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model"),

@@ -43,6 +43,11 @@ class Tab(QWidget):
         """Show `evaluation` with the widgets' signals blocked."""
         raise NotImplementedError
 
+    @property
+    def panes(self) -> tuple[QWidget, ...]:
+        """Return the parts of the tab between which F6 moves."""
+        return (self,)
+
     def prepare(self) -> Iterator[object]:
         """Create in short steps what is otherwise created when it is first needed; nothing by default."""
         yield from ()
@@ -117,6 +122,11 @@ class QuestionTab(Tab):
         handle = in_row(self.drawer, STRETCH, margins=(space.small, 0))
         column = in_column(handle, *fixed, (self.results, 1), spacing=0)
         self._row = in_row(self._questions, (column, 1), owner=self, spacing=0)
+
+    @property
+    def panes(self) -> tuple[QWidget, ...]:
+        """Return the questions and the results."""
+        return self._questions, self.results
 
     def set_narrow(self, is_narrow: bool) -> None:
         """Hide the questions in a drawer over the results, which a button opens, or show them beside the results."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 from PySide6.QtCore import QByteArray, QMargins, QPoint, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QButtonGroup,
     QMainWindow,
     QMenu,
@@ -31,6 +32,7 @@ from planner.gui.tab import TABS, Tab, TabEntry
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.focus import InReadingOrder, focus_by_key, focus_stops
 from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
@@ -100,7 +102,7 @@ class TabList(QWidget):
             button.setIcon(self._theme.icon(self._icons[key], "accent" if button.isChecked() else "muted"))
 
 
-class MainWindow(QMainWindow):
+class MainWindow(InReadingOrder, QMainWindow):
     """Main window of the application, which shows one workspace."""
 
     tab_shown = Signal(str)
@@ -183,6 +185,16 @@ class MainWindow(QMainWindow):
         self.theme.apply(scheme)
         self.workspace.settings.update(scheme=scheme)
         self.commands.refresh()
+
+    def go_to_next_pane(self) -> None:
+        """Give the keyboard to the next part of the window: the plan bar, the list of tabs, or a part of the tab."""
+        panes = [pane for pane in (self.plan_bar, self._tab_list, *self.tab.panes) if pane.isVisible()]
+        focused = QApplication.focusWidget()
+        at = next((at for at, pane in enumerate(panes) if focused is not None and pane.isAncestorOf(focused)), -1)
+        for pane in (*panes[at + 1 :], *panes[: at + 1]):
+            if stop := next(focus_stops(pane), None):
+                focus_by_key(stop)
+                return
 
     def open_palette(self) -> None:
         """Open the command palette."""
