@@ -9,8 +9,8 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.cost_report import DatedCostEstimate, ReportOptions, beside_block, cost_blocks
-from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
-from planner.cli.parser import Parser
+from planner.cli.money_options import add_money_options, option_of, plan_with_money
+from planner.cli.parser import Parser, row_limit_or_none
 from planner.cli.plan_arguments import add_plan_options, save_plan_as
 from planner.cli.report import prose_width, wrap
 from planner.cli.table import terminal_width
@@ -125,7 +125,7 @@ def _parser() -> Parser:
     )
     answer.add_argument("--explain", action="store_true", help="--details with formula and numbers of each cost")
     answer.add_argument(
-        "--offers", metavar="N", type=whole_number, default=_OFFERS, help=f"list N offers [{_OFFERS}]; 0: none"
+        "--offers", metavar="N", type=row_limit_or_none, default=_OFFERS, help=f"list N offers [{_OFFERS}]; 0: none"
     )
     answer.add_argument(
         "--tornado", action="store_true", help="show the sensitivity to each input, and a Monte Carlo simulation"

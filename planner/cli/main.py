@@ -67,6 +67,7 @@ examples:
 
 `gpu-planner COMMAND --help` shows the options of a command with their units and defaults, and examples."""
 
+_WINDOW_PACKAGES: Final = {"PySide6": "PySide6-Essentials", "pyqtgraph": "pyqtgraph"}
 _DISPLAY_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _WITHOUT_WINDOW: Final = (
     f"The commands {', '.join([*COMMANDS][:-1])} and {[*COMMANDS][-1]} work without a window; see gpu-planner --help."
@@ -172,11 +173,20 @@ def _open_window(paths: list[str]) -> int:
         return _print_error(
             "cannot open the window: there is no display", f"{_WITHOUT_WINDOW} Over ssh, try ssh -X.", ENVIRONMENT
         )
+    # A command has no window.
+    from planner.cli.window_libraries import missing_libraries, packages_hint
+    from planner.installation import package_command
+
+    missing = missing_libraries() if sys.platform.startswith("linux") else ()
+    if missing:
+        what = f"{missing[0]} is" if len(missing) == 1 else f"{len(missing)} libraries are"
+        message = f"cannot open the window: {what} missing on this system"
+        return _print_error(message, f"{packages_hint(missing)} {_WITHOUT_WINDOW}", ENVIRONMENT)
     try:
         app = importlib.import_module("planner.gui.app")
     except ImportError as error:
-        hint = f"{_WITHOUT_WINDOW} On Linux, Qt needs libegl1, libxkbcommon0 and libxcb-cursor0."
-        return _print_error(f"cannot open the window: {error}", hint, ENVIRONMENT)
+        hint = "" if error.name not in _WINDOW_PACKAGES else f"Run: {package_command(_WINDOW_PACKAGES[error.name])}. "
+        return _print_error(f"cannot open the window: {error}", f"{hint}{_WITHOUT_WINDOW}", ENVIRONMENT)
     return int(app.main(["gpu-planner", *paths]))
 
 

@@ -2,17 +2,19 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from pydantic import ValidationError
 
 from planner.cli.options import naming_options
-from planner.cli.parser import CommandOption, Parser, add_options, named_value
+from planner.cli.parser import CommandOption, Parser, add_options, named_value, option_value
 from planner.cli.plan_arguments import plan_from_arguments
 from planner.cost.demand import TRAINS
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
+from planner.numbers import kind_at
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.validation import UNKNOWN_FIELD
@@ -88,17 +90,6 @@ def add_money_options(parser: Parser) -> None:
     )
 
 
-def whole_number(text: str) -> int:
-    """Parse a whole number, 0 or larger, for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: If it is not one.
-    """
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or larger")
-    return int(text)
-
-
 def option_of(field: str) -> str:
     """Return the option that sets `field` of a plan, such as `cost.rent.offer`, or the field itself without one."""
     inner = field.removeprefix("cost.")
@@ -146,8 +137,11 @@ def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
 def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
     """Return the job of the options, as changes of the plan's job if that is of the same kind."""
     kinds = [name for name in _JOBS if getattr(arguments, name) is not None]
-    written = [(flag.field.removeprefix("job."), flag.given(arguments)) for flag in JOB_OPTIONS]
-    given: dict[str, object] = {name: _without_separators(value) for name, value in written if value is not None}
+    given: dict[str, object] = {
+        flag.field.removeprefix("job."): option_value(flag.name, value, kind_at(CostTerms, flag.field))
+        for flag in JOB_OPTIONS
+        if (value := flag.given(arguments)) is not None
+    }
     if len(kinds) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in kinds)
         raise SpecError(options, "cannot be combined: they are different jobs", "Choose one of them.")
@@ -156,10 +150,7 @@ def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
         return held | given
     kind = _JOBS[kinds[0]]
     start = held if held["kind"] == kind else {"kind": kind}
-    unit: dict[str, object] = (
-        {"unit": kinds[0], "amount": _without_separators(getattr(arguments, kinds[0]))} if kind == "run" else {}
-    )
-    return start | given | unit
+    return start | given | ({"unit": kinds[0]} if kind == "run" else {})
 
 
 def _terms(arguments: argparse.Namespace) -> list[tuple[str, object]]:
@@ -168,13 +159,16 @@ def _terms(arguments: argparse.Namespace) -> list[tuple[str, object]]:
         if (value := flag.given(arguments)) is not None:
             listed = flag.field in _LISTS
             found.append(
-                (flag.field, [part.strip() for part in value.split(",")] if listed else _without_separators(value))
+                (
+                    flag.field,
+                    [part.strip() for part in value.split(",")]
+                    if listed
+                    else option_value(flag.name, value, kind_at(CostTerms, flag.field)),
+                )
             )
-    return found + [named_value("--money", text, "buy.pue=1.2") for text in arguments.money]
-
-
-def _without_separators(value: str) -> str:
-    return value.replace(",", "") if value[:1].isdigit() else value
+    return found + [
+        named_value("--money", text, "buy.pue=1.2", partial(kind_at, CostTerms)) for text in arguments.money
+    ]
 
 
 def _put(fields: dict[str, object], name: str, value: object) -> None:

@@ -15,13 +15,14 @@ from typing import Final, get_args
 from pydantic import ValidationError
 
 from planner.base import Spec
+from planner.cli.parser import named_value, option_value
 from planner.errors import PlannerError, SpecError
 from planner.models.architecture import Architecture
-from planner.units import parse_bytes
+from planner.numbers import NumberKind
 from planner.workload.choices import Task
-from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of
+from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of, find_field
 from planner.workload.parallel import DEGREES, without_degrees
-from planner.workload.rules import field_reader
+from planner.workload.rules import LENGTH_RULES, field_reader
 from planner.workload.software.registry import setting_names
 from planner.workload.software.settings import EngineSettings
 from planner.workload.workload import Inference, Workload
@@ -198,7 +199,8 @@ def _field_changes(arguments: argparse.Namespace) -> list[tuple[str, object, str
     changes = [
         (field.name, _spelled_value(field, value), field.option.flag) for field, value in given if value is not None
     ]
-    return changes + [_parsed_assignment(text) for text in arguments.set]
+    assigned = [named_value("--set", text, "batch=4", _number_kind) for text in arguments.set]
+    return changes + [(name, value, f"--set {name}") for name, value in assigned]
 
 
 def _argument_name(flag: str) -> str:
@@ -206,24 +208,18 @@ def _argument_name(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
 
-def _spelled_value(field: WorkloadField, value: str) -> str:
-    """Return `value` in the spelling of the field's choices; a number loses its thousands separators."""
+def _number_kind(name: str) -> NumberKind | None:
+    """Return the kind of the numbers in the workload field `name`, None for other fields and unknown ones."""
+    field = find_field(name)
+    return None if field is None else field.number_kind
+
+
+def _spelled_value(field: WorkloadField, value: str) -> object:
+    """Return `value` as a number, or in the spelling of the field's choices."""
     names = [name for name in field.choices(None) if isinstance(name, str)]
     if names:
         return next((name for name in names if name.lower() == value.lower()), value)
-    return value if field.kind == "list" else value.replace(",", "")
-
-
-def _parsed_assignment(text: str) -> tuple[str, object, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise SpecError("--set", f"{text!r} is not NAME=VALUE", "Example: --set batch=4.")
-    if name.endswith("_bytes"):
-        return name, parse_bytes(value), f"--set {name}"
-    try:
-        return name, json.loads(value), f"--set {name}"
-    except ValueError:
-        return name, value, f"--set {name}"
+    return option_value(field.option.flag, value, field.number_kind)
 
 
 def _check_task(field: str, option: str, task: Task) -> None:
@@ -266,12 +262,12 @@ def check_lengths(arguments: argparse.Namespace, requested: Workload, architectu
         return
     if not architecture.has_variable_length:
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
-    if not isinstance(requested, Inference) or architecture.kind == "encoder-decoder":
+    if not isinstance(requested, Inference):
         return
-    prompt, context = requested.prompt_length, requested.context_length
-    if prompt is not None and context is not None and prompt > context:
-        reason = f"{prompt:,} tokens exceed the context of {context:,} tokens, which includes prompt and answer"
-        raise SpecError("--prompt", reason, "Shorten the prompt, or raise --context.")
+    try:
+        LENGTH_RULES.check(requested, model=architecture)
+    except SpecError as error:
+        raise naming_options(error) from error
 
 
 def naming_options(error: SpecError) -> SpecError:

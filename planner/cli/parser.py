@@ -2,10 +2,11 @@
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from planner.errors import PlannerError, SpecError
+from planner.numbers import COUNT, NumberKind, parse_number
 
 
 class Parser(argparse.ArgumentParser):
@@ -73,8 +74,42 @@ def add_options(options: Iterable[CommandOption], groups: "Mapping[str | None, a
         groups[option.task].add_argument(option.name, metavar=option.metavar, help=option.help)
 
 
-def named_value(option: str, text: str, example: str) -> tuple[str, object]:
-    """Return the name and the value in the text `NAME=VALUE`; the value is parsed as JSON if possible.
+def option_value(option: str, text: str, kind: NumberKind | None) -> object:
+    """Return the number in the text of an option, or the text itself if the option takes no number.
+
+    Raises:
+        SpecError: If the text is not a number of the kind; the error names the option.
+    """
+    if kind is None:
+        return text
+    try:
+        return parse_number(text, kind)
+    except SpecError as error:
+        raise SpecError(option, error.reason, error.hint) from error
+
+
+def number_type(kind: NumberKind, least: float, most: float, word: str = "") -> Callable[[str], Any]:
+    """Return a function for argparse that parses a number within bounds, or accepts `word` as it is."""
+
+    def parse(text: str) -> float | str:
+        try:
+            return text if word and text == word else parse_number(text, kind, least, most)
+        except SpecError as error:
+            raise argparse.ArgumentTypeError(error.explanation) from error
+
+    return parse
+
+
+row_limit: Final = number_type(COUNT, 1, 1_000_000)
+"""Parser of a number of rows to print."""
+row_limit_or_none: Final = number_type(COUNT, 0, 1_000_000)
+"""Parser of a number of rows to print, of which there may be none."""
+
+
+def named_value(
+    option: str, text: str, example: str, kind_of: Callable[[str], NumberKind | None] = lambda _name: None
+) -> tuple[str, object]:
+    """Return the name and the value in the text `NAME=VALUE`: a number of the kind of the name, or else JSON or text.
 
     Raises:
         SpecError: If `text` has another form; the error names the option.
@@ -82,6 +117,9 @@ def named_value(option: str, text: str, example: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise SpecError(option, f"{text!r} is not NAME=VALUE", f"Example: {option} {example}.")
+    kind = kind_of(name)
+    if kind is not None and value != "null":
+        return name, option_value(f"{option} {name}", value, kind)
     try:
         return name, json.loads(value)
     except ValueError:

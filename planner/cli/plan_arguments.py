@@ -9,9 +9,10 @@ from pydantic import ValidationError
 
 from planner.cli.named_plan import named_plan
 from planner.cli.options import add_workload_options, workload_from_arguments
-from planner.cli.parser import Parser
+from planner.cli.parser import Parser, option_value
 from planner.cli.user_catalog import named_cards
 from planner.errors import PlanFileError, PlannerError, SpecError
+from planner.numbers import COUNT
 from planner.plan.catalog import Catalog
 from planner.plan.files import is_plan_file, save_plan
 from planner.plan.plan import Plan
@@ -152,7 +153,9 @@ def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Work
                 'Count each kind: --gpu "2 x RTX 3090" --gpu "RTX 4090".',
             )
         return {"workload": workload.evolve(gpus=cards), "gpu": None, "count": sum(kind.count for kind in cards)}
-    changes: dict[str, object] = {"count": arguments.count.replace(",", "")} if arguments.count is not None else {}
+    changes: dict[str, object] = {}
+    if arguments.count is not None:
+        changes["count"] = option_value("--count", arguments.count, COUNT)
     if cards:
         changes |= {"gpu": cards[0].id, "workload": workload.evolve(gpus=())}
         if cards[0].count > 1:

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.parser import Parser, join_descending_sort
+from planner.cli.parser import Parser, join_descending_sort, row_limit
 from planner.cli.table import column_table
 from planner.cost.refresh.store import PriceStore, StoredPrices, offers_in_use, read_offers
 from planner.cost.renting.offer import Offer
@@ -68,7 +68,7 @@ def _parser() -> Parser:
     )
     choice.add_argument("--history", action="store_true", help="include offers older than twelve months")
     choice.add_argument("--sort", metavar="FIELD", help="sort by a field below [on-demand]")
-    choice.add_argument("--limit", metavar="N", type=int, help="print at most N offers")
+    choice.add_argument("--limit", metavar="N", type=row_limit, help="print at most N offers")
     choice.add_argument("--csv", action="store_true", help="print the offers as CSV, with dates and sources")
     change = parser.add_argument_group("actions instead of the list").add_mutually_exclusive_group()
     change.add_argument("--refresh", metavar="SOURCE", nargs="*", help="fetch prices from all or the given sources")
@@ -174,8 +174,6 @@ def _print_offers(arguments: argparse.Namespace, store: PriceStore, catalog: Cat
 def _requested_offers(
     arguments: argparse.Namespace, all_offers: Sequence[Offer], catalog: Catalog, today: date
 ) -> tuple[ListedOffer, ...]:
-    if arguments.limit is not None and arguments.limit < 1:
-        raise SpecError("--limit", f"{arguments.limit} is not a whole number, 1 or larger")
     gpu = resolve_gpu(catalog.hardware, arguments.gpu).id if arguments.gpu else None
     offers = (
         offer

@@ -7,15 +7,16 @@ from typing import Final, get_args
 
 from pydantic import ValidationError
 
-from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
+from planner.cli.money_options import add_money_options, option_of, plan_with_money
 from planner.cli.options import naming_options
-from planner.cli.parser import Parser
+from planner.cli.parser import Parser, option_value, row_limit_or_none
 from planner.cli.plan_arguments import add_plan_options, save_plan_as
 from planner.cli.report import prose_width, wrap
 from planner.cli.table import TableColumn, table, terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
+from planner.numbers import COUNT, kind_at
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.recommend.option import Acquisition, Recommendation, Wish
@@ -107,7 +108,7 @@ def _parser() -> Parser:
     limits.add_argument("--tight", action="store_true", help="include tight fits (probability below 95 %%)")
     answer = parser.add_argument_group("the answer")
     answer.add_argument("--all", action="store_true", help="list all options")
-    answer.add_argument("--limit", metavar="N", type=whole_number, default=0, help="list the N cheapest options")
+    answer.add_argument("--limit", metavar="N", type=row_limit_or_none, default=0, help="list the N cheapest options")
     answer.add_argument(
         "--save", metavar="PLAN.json", type=Path, help="write the plan with the cheapest option to a file"
     )
@@ -118,29 +119,25 @@ def _parser() -> Parser:
 def _wish(arguments: argparse.Namespace, catalog: Catalog, *, counts_tokens: bool) -> Wish:
     having = [name for name in get_args(Acquisition) if getattr(arguments, name)]
     speed = "min_tokens_per_second" if counts_tokens else "min_samples_per_second"
+    options = {"budget_usd": "budget", "deadline_hours": "deadline", "power_limit_watts": "power", speed: "min-speed"}
+    numbers: dict[str, object] = {
+        field: option_value(f"--{option}", text, kind_at(Wish, field))
+        for field, option in options.items()
+        if (text := getattr(arguments, option.replace("-", "_"))) is not None
+    }
     fields = {
-        "budget_usd": arguments.budget,
-        "deadline_hours": arguments.deadline,
-        "power_limit_watts": arguments.power,
         "having": having or None,
         "modes": _comma_separated(arguments.modes),
-        "counts": _comma_separated(arguments.counts),
+        "counts": [option_value("--counts", text, COUNT) for text in _comma_separated(arguments.counts) or ()] or None,
         "vendors": _vendors_in_catalog(arguments.vendor, catalog),
         "include_tight": arguments.tight,
         "change_plan": not arguments.as_planned,
         "quantize": arguments.quantize,
-        speed: arguments.min_speed,
     }
     try:
-        return Wish.model_validate({name: value for name, value in fields.items() if value is not None})
+        return Wish.model_validate(numbers | {name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:
         problem = SpecError.from_validation(error)
-        options = {
-            "budget_usd": "budget",
-            "deadline_hours": "deadline",
-            "power_limit_watts": "power",
-            speed: "min-speed",
-        }
         name = problem.field.partition(".")[0]
         raise SpecError(
             f"--{options.get(name, name)}", problem.reason, problem.hint or "--help explains every option."

@@ -119,17 +119,35 @@ class Documents(QObject):
         return bool(name) and self._save_to(Path(name))
 
     def may_leave(self) -> bool:
-        """Ask what to do with unsaved changes of the plan's file; return whether the user wants to continue.
+        """Ask what to do with unsaved changes, which another plan will replace; return whether to continue."""
+        return self._settle_changes() is not None
 
-        A plan without a file is autosaved and restored at the next start, so there is no need to ask.
+    def may_quit(self) -> bool:
+        """Ask what to do with unsaved changes of the plan's file; return whether the user wants to quit.
+
+        A plan without a file is autosaved and restored at the next start, so there is no need to ask. Changes that are
+        discarded are taken back, or the next start would restore them.
         """
-        workspace = self._workspace
-        if workspace.path is None or not workspace.modified:
+        if self._workspace.path is None:
             return True
-        answer = self._ask_to_save(f"Save the changes to {workspace.path.name}?")
-        if answer == QMessageBox.StandardButton.Save:
-            return self.save()
-        return answer == QMessageBox.StandardButton.Discard
+        answer = self._settle_changes()
+        if answer == QMessageBox.StandardButton.Discard:
+            self._take_back_changes(self._workspace.path)
+        return answer is not None
+
+    def _settle_changes(self) -> QMessageBox.StandardButton | None:
+        """Ask whether to save unsaved changes, and save them; return the answer, or None to stay with the plan."""
+        buttons, path = QMessageBox.StandardButton, self._workspace.path
+        if not self._workspace.modified:
+            return buttons.NoButton
+        answer = self._ask_to_save("Save this plan?" if path is None else f"Save the changes to {path.name}?")
+        return answer if answer == buttons.Discard or (answer == buttons.Save and self.save()) else None
+
+    def _take_back_changes(self, path: Path) -> None:
+        try:
+            self._workspace.replace(load_plan(path), path)
+        except PlannerError:  # the file is gone or damaged: there is nothing to return to
+            self._workspace.new_plan()
 
     def _choose_and_open(self, title: str, kinds: str) -> None:
         name, _ = QFileDialog.getOpenFileName(self._window, title, self._recent_folder_text(), kinds)

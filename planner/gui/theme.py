@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from planner.base import Spec
 from planner.gui.settings import Scheme
+from planner.gui.standard_icons import ThemedIcons
 from planner.paths import resources_dir
 
 TypeStep = Literal["small", "body", "title", "answer"]
@@ -65,7 +66,7 @@ class Theme(QObject):
         super().__init__(app)
         self._app = app
         self._base_font = QFont(app.font())
-        app.setStyle("Fusion")
+        app.setStyle(ThemedIcons(self._dialog_icon))
         app.styleHints().colorSchemeChanged.connect(self._on_system_scheme_changed)
         self.scheme: Scheme = scheme
         self.tokens = load_tokens("light")
@@ -123,6 +124,15 @@ class Theme(QObject):
         """Return the pixmap of an icon for a device pixel ratio, `scale` times as large as a small icon."""
         side = round(ICON_PIXELS * scale)
         return self.icon(name, role).pixmap(QSize(side, side), ratio)
+
+    def _dialog_icon(self, name: str, role: str) -> QIcon:
+        """Return an icon for one of Qt's own dialogs, whose message boxes show it twice as large."""
+        icon = QIcon(self.icon(name, role))
+        for density in sorted({math.ceil(screen.devicePixelRatio()) for screen in self._app.screens()}):
+            large = QPixmap(_colored_pixmap(name, self.tokens.colors[role], density * 2))
+            large.setDevicePixelRatio(density)
+            icon.addPixmap(large)
+        return icon
 
     def apply(self, scheme: Scheme) -> None:
         """Switch to a color scheme; `system` follows the desktop."""

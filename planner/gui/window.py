@@ -28,7 +28,7 @@ from planner.gui.frame.status_line import StatusLine
 from planner.gui.navigator import Navigator
 from planner.gui.palette import CommandPalette
 from planner.gui.settings import Scheme, WindowSettings
-from planner.gui.tab import TABS, Tab, TabEntry
+from planner.gui.tab import START, TABS, Tab, TabEntry
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton
@@ -84,6 +84,10 @@ class TabList(QWidget):
         self._buttons[key], self._icons[key] = button, icon
         self._update_icons()
 
+    def set_apart(self, key: str) -> None:
+        """Leave a gap below the button of a page that is not one of the tabs."""
+        self._layout.insertSpacing(self._layout.indexOf(self._buttons[key]) + 1, self._theme.spacing.medium)
+
     def set_current(self, key: str) -> None:
         """Check the button of the current tab."""
         self._buttons[key].setChecked(True)
@@ -103,7 +107,7 @@ class TabList(QWidget):
 
 
 class MainWindow(InReadingOrder, QMainWindow):
-    """Main window of the application, which shows one workspace."""
+    """Main window of the application, which shows one workspace; `page` is shown first, by default the last tab."""
 
     tab_shown = Signal(str)
     workspace: Workspace
@@ -112,7 +116,12 @@ class MainWindow(InReadingOrder, QMainWindow):
     plan_bar: PlanBar
 
     def __init__(
-        self, workspace: Workspace, theme: Theme, tasks: TaskRunner, places: Sequence[TabEntry] = TABS
+        self,
+        workspace: Workspace,
+        theme: Theme,
+        tasks: TaskRunner,
+        places: Sequence[TabEntry] = TABS,
+        page: str | None = None,
     ) -> None:
         super().__init__()
         self.places = tuple(places)
@@ -124,9 +133,10 @@ class MainWindow(InReadingOrder, QMainWindow):
         self._tab_list = TabList(theme)
         self._pages = QStackedWidget()
         self._tabs: dict[str, Tab] = {}
+        self._last_tab = WindowSettings().tab
         self._status = StatusLine(workspace, tasks)
         self._lay_out()
-        self._restore_geometry_and_tab()
+        self._restore_geometry_and_tab(page)
         self.commands = ActionSet(theme, declare(self), self)
         self._fill_menus()
         self._connect()
@@ -143,13 +153,23 @@ class MainWindow(InReadingOrder, QMainWindow):
 
     @Slot(str)
     def show_tab(self, key: str) -> None:
-        """Show the tab `key`, which is created now unless it was prepared."""
+        """Show the tab `key` or the Start page, which is created now unless it was prepared."""
         tab = self._created_tab(key)
         self._add_page(tab)
         self._pages.setCurrentWidget(tab)
         self._tab_list.set_current(key)
+        is_tab = key != START.key
+        self.plan_bar.setVisible(is_tab)
+        self._status.show_sample(is_tab)
+        if is_tab:
+            self._last_tab = key
         self.workspace.settings.update(tab=key)
         self.tab_shown.emit(key)
+
+    @Slot()
+    def leave_start(self) -> None:
+        """Show the tab from before the Start page."""
+        self.show_tab(self._last_tab)
 
     def prepare_tabs(self) -> Iterator[object]:
         """Create all tabs before they are shown, in steps that are too short to be noticed."""
@@ -247,7 +267,7 @@ class MainWindow(InReadingOrder, QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask about unsaved changes before closing, and store the window's geometry."""
-        if not self.documents.may_leave():
+        if not self.documents.may_quit():
             event.ignore()
             return
         self.navigator.trace_cancel_requested.emit()
@@ -258,7 +278,7 @@ class MainWindow(InReadingOrder, QMainWindow):
 
     def _created_tab(self, key: str) -> Tab:
         if key not in self._tabs:
-            place = next(place for place in self.places if place.key == key)
+            place = next(place for place in (START, *self.places) if place.key == key)
             self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
         return self._tabs[key]
 
@@ -275,21 +295,22 @@ class MainWindow(InReadingOrder, QMainWindow):
         self.setWindowIcon(QIcon(str(resources_dir() / "icons" / "gpu-planner.svg")))
         self.setAcceptDrops(True)
         self.setMinimumSize(_SMALLEST_SIZE)
-        for place in self.places:
+        for place in (START, *self.places):
             self._tab_list.add(place.key, place.title, place.icon, place.title)
+        self._tab_list.set_apart(START.key)
         middle = in_row(self._tab_list, hairline(Qt.Orientation.Vertical), (self._pages, 1), spacing=0)
         center = QWidget()
         in_column(self.plan_bar, hairline(Qt.Orientation.Horizontal), self.banner, (middle, 1), owner=center, spacing=0)
         self.setCentralWidget(center)
         self.setStatusBar(self._status)
 
-    def _restore_geometry_and_tab(self) -> None:
+    def _restore_geometry_and_tab(self, page: str | None) -> None:
         settings = self.workspace.settings.current
         self.resize(_START_SIZE)
         if settings.geometry is not None:
             self.restoreGeometry(QByteArray.fromBase64(settings.geometry.encode()))
-        known = [place.key for place in self.places]
-        self.show_tab(settings.tab if settings.tab in known else WindowSettings().tab)
+        known = [place.key for place in (START, *self.places)]
+        self.show_tab(page or (settings.tab if settings.tab in known else WindowSettings().tab))
 
     def _fill_menus(self) -> None:
         bar = self.menuBar()
@@ -320,6 +341,10 @@ class MainWindow(InReadingOrder, QMainWindow):
         navigator.fitting_cards_requested.connect(self.show_fitting_cards)
         navigator.model_file_requested.connect(self.documents.choose_model)
         navigator.hub_model_requested.connect(self.documents.open_hub)
+        navigator.file_requested.connect(self.documents.open)
+        navigator.hardware_choice_requested.connect(lambda: self.cost().choose_hardware())
+        navigator.demo_requested.connect(lambda: self.monitor().controller.show_demo())
+        navigator.start_left.connect(self.leave_start)
         self.tab_shown.connect(self.commands.refresh)
         navigator.questions_requested.connect(lambda: self.tab.open_questions())
         self.plan_bar.priced.connect(self._status.show_prices)

@@ -6,6 +6,7 @@ from importlib import metadata
 from typing import Final, Literal, NamedTuple
 
 from planner.errors import MonitorUnavailableError
+from planner.installation import package_command
 from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.host.pci import PowerState, is_same_pci_address
 from planner.monitor.readings.faults import Fault, Severity
@@ -55,7 +56,7 @@ def binding_version() -> str | None:
 
 def _binding_check(version: str | None) -> SetupCheck:
     if version is None:
-        return SetupCheck("nvidia-ml-py", "fails", "not installed", "Run: pip install nvidia-ml-py")
+        return SetupCheck("nvidia-ml-py", "fails", "not installed", f"Run: {package_command(_DISTRIBUTION)}")
     return SetupCheck("nvidia-ml-py", "works", f"version {version}")
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from planner.errors import PlanFileError, SpecError
+from planner.installation import update_hint
 from planner.plan.plan import SCHEMA_VERSION, Plan
 from planner.storage import UnreadableFileError, read_regular, write_atomically
 from planner.units import MIB
@@ -58,7 +59,7 @@ def parse_plan(text: str, path: Path) -> Plan:
         raise PlanFileError(
             path,
             f"made by a newer version of GPU Planner (schema {version}, this one reads up to {SCHEMA_VERSION})",
-            hint="Update GPU Planner: pip install --upgrade gpu-planner",
+            hint=update_hint(),
             version=version,
         )
     try:

@@ -13,6 +13,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from planner.errors import PlannerError, SpecError
+from planner.installation import update_hint
 from planner.storage import UnreadableFileError, read_regular, write_atomically
 from planner.trace.analysis.live_memory import phase_at
 from planner.trace.analysis.summary import recording_digest
@@ -175,7 +176,7 @@ def _invalid_recording_error(path: Path, content: bytes, error: ValidationError)
         return _file_error(path, "not a recording: it has no recording_version", _OPEN_RECORDING_HINT)
     if isinstance(version, int) and version > RECORDING_VERSION:
         reason = f"made by a newer version of GPU Planner (recording {version}, this one reads {RECORDING_VERSION})"
-        return _file_error(path, reason, "Update GPU Planner: pip install --upgrade gpu-planner")
+        return _file_error(path, reason, update_hint())
     return _file_error(path, SpecError.from_validation(error).message, _OPEN_RECORDING_HINT)
 
 

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.errors import TraceError
+from planner.installation import extra_command
 from planner.trace.child.messages import TraceFailure, TraceProgress, WorkerOutcome, explain_exit, read_messages
 from planner.trace.child.worker_process import WorkerProcess, available_memory_bytes
 from planner.trace.consent import user_files, with_absolute_paths
@@ -225,7 +226,7 @@ def missing_packages_hint(config: bool = False) -> str | None:
     missing = [title for name, title in packages.items() if importlib.util.find_spec(name) is None]
     if not missing:
         return None
-    return f"tracing needs {' and '.join(missing)}; install it with: pip install 'gpu-planner[torch]'"
+    return f"tracing needs {' and '.join(missing)}; install it with: {extra_command('torch')}"
 
 
 def _start_thread(work: Callable[[], None]) -> Thread:

@@ -6,7 +6,9 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from planner.base import Spec, unknown_name_error
 from planner.dtypes import AS_STORED, SCHEMES
+from planner.errors import SpecError
 from planner.models.images import embeds_images
+from planner.numbers import COUNT, parse_number
 from planner.workload.presentation import FieldContext, Presentation, command_line_only
 
 Offload = Literal["none", "model", "sequential"]
@@ -22,16 +24,19 @@ _SIZES: Final = (
     (1536, 1536),
     (2048, 2048),
 )
-_DIGITS: Final = 9
 
 
 def _parse_size(value: object) -> object:
     """Return width and height from a single number (a square), a pair, or text of the form `1024x768`."""
     if isinstance(value, str):
         sides = [part.strip() for part in value.lower().replace("×", "x").split("x")]
-        if len(sides) > _DIMENSIONS or not all(side.isdecimal() and len(side) <= _DIGITS for side in sides):
+        try:
+            pixels = [parse_number(side, COUNT) for side in sides]
+        except SpecError:
+            pixels = []
+        if not 1 <= len(pixels) <= _DIMENSIONS:
             raise ValueError(f"{value!r} is not a size in pixels: write width and height, such as 1024x768")
-        return [int(side) for side in sides] * (_DIMENSIONS // len(sides))
+        return pixels * (_DIMENSIONS // len(pixels))
     return (value, value) if isinstance(value, int) else value
 
 

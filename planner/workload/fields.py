@@ -12,6 +12,7 @@ from typing import Final, Literal, get_args
 from pydantic.fields import FieldInfo
 
 from planner.base import Spec
+from planner.numbers import NumberKind, number_kind
 from planner.workload.choices import Task
 from planner.workload.presentation import YES_OR_NO, ChoiceTitles, FieldContext, Group, Presentation
 from planner.workload.rules import FieldValue
@@ -74,6 +75,11 @@ class WorkloadField:
         if self.name.endswith("_bytes"):
             return "bytes"
         return "number" if int in kinds else "share" if float in kinds else "list"
+
+    @cached_property
+    def number_kind(self) -> NumberKind | None:
+        """Return the kind of the field's numbers, None for text, choices of words, switches and lists."""
+        return number_kind(self.name, self.info.annotation)
 
     def is_shown(self, context: FieldContext) -> bool:
         """Return whether a form shows the field for the model and software in `context`."""

@@ -422,6 +422,25 @@ WEIGHT_FILE_RULES: Final = RuleSet(
 )
 """Rules on the model's weight files."""
 
+LENGTH_RULES: Final = RuleSet(
+    WorkloadRule(
+        ("prompt_length", "context_length", "model"),
+        lambda prompt, context, model: (
+            None in (prompt, context, model) or prompt <= context or model.kind == "encoder-decoder"
+        ),
+        lambda prompt, context, _: (
+            f"{prompt:,} tokens exceed the context of {context:,} tokens, which includes prompt and answer"
+        ),
+        hint="Shorten the prompt, or raise the context length.",
+        remedies=({"prompt_length": None},),
+    ),
+    task="inference",
+)
+"""Rules on the lengths that a person gives, which an encoder-decoder model has in different networks.
+
+The window and the command line check them; in estimates, a context holds at least its prompt.
+"""
+
 STAGE_RULES: Final = RuleSet(
     WorkloadRule(
         ("parallel.pipeline_layers", "parallel.pipeline"),
@@ -648,6 +667,7 @@ _RULE_SETS: Final = (
     TRAINING_RULES,
     INFERENCE_RULES,
     WEIGHT_FILE_RULES,
+    LENGTH_RULES,
     STAGE_RULES,
     COUNT_RULES,
     REPLICA_RULES,

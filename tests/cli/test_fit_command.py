@@ -152,7 +152,7 @@ FILES = {
         ("llama", "no model is called 'llama'"),
         ("MODEL --gpu GTX-9999", "no accelerator is called 'GTX-9999'"),
         ("MODEL --gpu A100", "'A100' matches 4 records"),
-        ("MODEL --count 0", "--count: must be at least 1, not '0'"),
+        ("MODEL --count 0", "--count: must be at least 1, not 0"),
         ("MODEL --count many", "--count: 'many' is not a whole number"),
         ("MODEL --batch 1.5", "--batch: '1.5' is not a whole number"),
         ("MODEL --context 2048 --prompt 4096", "--prompt: 4,096 tokens exceed the context of 2,048"),

@@ -186,8 +186,8 @@ def test_nothing_found_is_no_error(said):
         (["--where", "hours < 3"], "hours: needs a model", "--fits MODEL"),
         (["--sort", "job_cost"], "job_cost: needs a model", "--fits MODEL"),
         (["--sort", "colour"], "--sort: there is no field 'colour'", "Fields: name"),
-        (["--limit", "0"], "argument --limit: '0' is not a whole number, 1 or larger", "--help"),
-        (["--limit", "²"], "argument --limit: '²' is not a whole number, 1 or larger", "--help"),
+        (["--limit", "0"], "argument --limit: '0' is too small", "--help"),
+        (["--limit", "²"], "argument --limit: '²' is not a whole number", "--help"),
         (["--compare"], "argument --compare: expected at least one argument", "--help"),
         (["--show", ""], "--show: is empty", "--help"),
         (["--fits", " "], "--fits: is empty", "--help"),
@@ -300,9 +300,9 @@ def test_a_build_says_what_it_needs_and_what_to_mind(said):
     record = json.loads(said("--build", "2 x RTX 5090", "--power-limit", "401", "--json"))
     assert record["warnings"] == []
     assert {step["key"]: step["value"] for step in record["figures"]}["circuits"] == 1
-    assert "'-5' is not a power above 0" in said("--build", "l4", "--host-watts=-5", code=2)
-    assert "'many' is not a power above 0" in said("--build", "l4", "--power-limit", "many", code=2)
-    assert "'nan' is not a power above 0" in said("--build", "l4", "--power-limit", "nan", code=2)
+    assert "--host-watts: '-5' is too small" in said("--build", "l4", "--host-watts=-5", code=2)
+    assert "'many' is not a number of watts" in said("--build", "l4", "--power-limit", "many", code=2)
+    assert "'nan' is not a number of watts" in said("--build", "l4", "--power-limit", "nan", code=2)
     assert "invalid choice: '140V'" in said("--build", "l4", "--circuit", "140V", code=2)
 
 

@@ -115,7 +115,7 @@ def test_a_machine_without_qt_is_told_what_still_works(monkeypatch, capsys):
     assert cli.main([]) == 3
     error = capsys.readouterr().err
     assert "cannot open the window" in error
-    assert "libegl1" in error
+    assert "work without a window" in error
 
 
 def test_a_machine_without_a_display_is_told_so(monkeypatch, capsys):

@@ -7,7 +7,6 @@ from planner.cli.money_options import (
     check_market,
     money_from,
     option_of,
-    whole_number,
 )
 from planner.cli.parser import Parser
 from planner.cost.job import DailyHours, Run, Service
@@ -76,7 +75,7 @@ def test_terms_and_any_other_field():
         ),
         (["--tokens", "-1"], "--tokens", "must be more than 0"),
         (["--tokens", "1e30"], "--tokens", "must be at most 1,000,000,000,000,000,000"),
-        (["--tokens", "nan"], "--tokens", "is not a finite number"),
+        (["--tokens", "nan"], "--tokens", "is not a number"),
         (["--samples", "many"], "--samples", "is not a number"),
         (["--requests-per-day", "0"], "--requests-per-day", "must be more than 0"),
         (["--requests-per-day", "9", "--peak-factor", "0.5"], "--peak-factor", "must be at least 1"),
@@ -89,7 +88,7 @@ def test_terms_and_any_other_field():
         (["--card-price", "1e9"], "--card-price", "must be at most 10,000,000"),
         (["--tariff", "-0.1"], "--tariff", "must be at least 0"),
         (["--horizon", "0"], "--horizon", "must be more than 0"),
-        (["--horizon", "inf"], "--horizon", "is not a finite number"),
+        (["--horizon", "inf"], "--horizon", "is not a number"),
         (["--discount-rate", "1"], "--discount-rate", "must be less than 1"),
         (["--mode", "weekly"], "--mode", "choose on-demand, spot"),
         (["--place", "moon"], "--place", "choose desk, lab"),
@@ -132,10 +131,3 @@ def test_fields_of_a_plan_have_options():
     assert option_of("cost.horizon_years") == "--horizon"
     assert option_of("cost.buy.server_power_watts") == "--money buy.server_power_watts"
     assert option_of("count") == "count"
-
-
-def test_whole_numbers_begin_at_zero():
-    assert whole_number("0") == 0
-    for text in ("-1", "x", "1.5", "²"):
-        with pytest.raises(Exception, match="is not a whole number, 0 or larger"):
-            whole_number(text)

@@ -142,7 +142,7 @@ def test_the_live_table_goes_on_where_there_is_no_terminal(fake_nvml):
 @pytest.mark.parametrize("interval", ["0", "11", "x", "nan"])
 def test_an_interval_that_cannot_be_kept_is_refused(interval, capsys):
     assert cli.main(["monitor", "--interval", interval]) == 2
-    assert "is not a number of seconds from 0.1 to 10" in capsys.readouterr().err
+    assert "Type a number from 0.1 to 10" in capsys.readouterr().err
 
 
 def in_a_terminal(command, environment, columns, told):

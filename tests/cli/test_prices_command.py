@@ -145,8 +145,8 @@ def test_a_damaged_file_is_passed_over_and_named(said, home):
     [
         (["--gpu", "GTX 9999"], "no accelerator is called 'GTX 9999'", "gpus WORDS"),
         (["--sort", "colour"], "--sort: unknown field 'colour'", "Fields: provider"),
-        (["--limit", "0"], "--limit: 0 is not a whole number, 1 or larger", ""),
-        (["--limit", "x"], "invalid int value", "--help"),
+        (["--limit", "0"], "--limit: '0' is too small", ""),
+        (["--limit", "x"], "--limit: 'x' is not a whole number", "--help"),
         (["--refresh", "nowhere"], "--refresh: unknown source 'nowhere'", "Sources: aws"),
         (["--remove", "x"], "--remove: you have no offer of your own called 'x'", ""),
         (["--add", "/none.json"], "/none.json: cannot be read", "Check the path"),

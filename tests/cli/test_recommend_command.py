@@ -114,16 +114,16 @@ def test_runs_beyond_the_horizon_are_no_option(said):
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (["--budget", "-1"], "--budget: must be more than 0, not '-1'", "--help"),
-        (["--budget", "x"], "--budget: 'x' is not a number", "--help"),
+        (["--budget", "-1"], "--budget: must be more than 0, not -1", "--help"),
+        (["--budget", "x"], "--budget: 'x' is not a price in US dollars", "such as 1,200"),
         (["--deadline", "0"], "--deadline: must be more than 0", "--help"),
         (["--min-speed", "0"], "--min-speed: must be more than 0", "--help"),
         (["--power", "1e99"], "--power: must be at most 100,000,000", "--help"),
         (["--modes", "weekly"], "--modes: there is no 'weekly'; choose on-demand", "--help"),
         (["--counts", "0"], "--counts: must be at least 1", "--help"),
-        (["--counts", "1,x"], "--counts: 'x' is not a whole number", "--help"),
+        (["--counts", "1,x"], "--counts: 'x' is not a whole number", "Type a whole number"),
         (["--vendor", "Foo"], "--vendor: unknown vendor 'Foo'", "Vendors: AMD"),
-        (["--limit", "-1"], "'-1' is not a whole number, 0 or larger", "--help"),
+        (["--limit", "-1"], "--limit: '-1' is too small", "--help"),
         (["--epochs", "3"], "--dataset: the size of an epoch is missing", "the number of samples"),
         (
             ["--task", "training", "--tp", "5", "--count", "5", "--counts", "5"],

@@ -119,11 +119,14 @@ def test_two_killed_windows_are_restored_one_by_one_newest_first(qapp, catalog, 
         assert (first.plan.count, second.plan.count) == (4, 3)
 
 
-def test_older_sessions_of_closed_windows_are_deleted(qapp, catalog, folder):
+def test_older_sessions_of_closed_windows_are_deleted_once_nothing_in_them_is_unsaved(qapp, catalog, folder, tmp_path):
     with open_window(catalog, folder) as (first, _), open_window(catalog, folder) as (second, _):
         first.apply("number of cards", count=2)
         second.apply("number of cards", count=3)
     assert counts(folder) == [2, 3]
+    with open_window(catalog, folder) as (newest, _), open_window(catalog, folder) as (older, _):
+        assert (newest.plan.count, older.plan.count) == (2, 3)
+        older.save_plan(tmp_path / "older.json")
     with open_window(catalog, folder) as (workspace, _):
         assert workspace.plan.count == 2
         assert counts(folder) == [2]

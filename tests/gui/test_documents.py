@@ -8,6 +8,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 
+from planner.gui.autosave import Autosave, SavedSession
 from planner.gui.window import MainWindow
 from planner.gui.workspace import SAMPLE_PLAN
 from planner.plan.files import load_plan
@@ -150,10 +151,39 @@ def test_an_unwritable_folder_is_reported(window: MainWindow, tmp_path, monkeypa
     assert window.workspace.path is None
 
 
-def test_work_without_a_file_needs_no_question(window: MainWindow):
+def test_work_without_a_file_is_asked_about_before_another_plan_replaces_it(window: MainWindow, tmp_path, monkeypatch):
     window.workspace.apply("number of cards", count=2)
+    asked = answer(QMessageBox.StandardButton.Cancel)
+    window.commands["file.new"].trigger()
+    assert asked == ["Save this plan?"]
+    assert window.workspace.plan.count == 2
+    choose(monkeypatch, "getSaveFileName", None)
+    answer(QMessageBox.StandardButton.Save)
+    window.commands["file.new"].trigger()
+    assert window.workspace.plan.count == 2, "a save that was cancelled keeps the plan"
+    answer(QMessageBox.StandardButton.Discard)
     window.commands["file.new"].trigger()
     assert window.workspace.plan == SAMPLE_PLAN
+
+
+def test_work_without_a_file_needs_no_question_on_quitting(window: MainWindow):
+    window.workspace.apply("number of cards", count=2)
+    assert window.close()
+    assert window.workspace.plan.count == 2
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_changes_that_are_discarded_on_quitting_do_not_come_back(edited: MainWindow, tmp_path, is_gone):
+    autosave = Autosave(edited.workspace, tmp_path / "autosave")
+    if is_gone:
+        (tmp_path / "mine.json").unlink()
+    answer(QMessageBox.StandardButton.Discard)
+    assert edited.close()
+    autosave.close()
+    (file,) = (tmp_path / "autosave").glob("*.json")
+    session = SavedSession.model_validate_json(file.read_bytes())
+    assert (session.plan, session.modified) == (SAMPLE_PLAN, False)
+    assert session.path == (None if is_gone else str(tmp_path / "mine.json"))
 
 
 @pytest.fixture

@@ -43,7 +43,8 @@ def test_a_shown_number_is_not_an_edit(field: NumberField, qtbot):
 
 
 @pytest.mark.parametrize(
-    ("typed", "value"), [("4096", 4096), ("4,096", 4096), ("100 000 000", 100_000_000), ("1_000", 1000)]
+    ("typed", "value"),
+    [("4096", 4096), ("4,096", 4096), ("100 000 000", 100_000_000), ("1_000", 1000), ("4k", 4000), ("1e5", 100_000)],
 )
 def test_every_usual_way_to_write_a_number_is_read(field: NumberField, qtbot, typed, value):
     heard = []
@@ -53,7 +54,7 @@ def test_every_usual_way_to_write_a_number_is_read(field: NumberField, qtbot, ty
     assert message_of(field) == ""
 
 
-@pytest.mark.parametrize("typed", ["0", "100,000,001", "9" * 40, "1.5", "4k", "²"])
+@pytest.mark.parametrize("typed", ["0", "100,000,001", "9" * 40, "1.5", "4x", "²"])
 def test_an_invalid_number_stays_in_the_field_with_a_message(field: NumberField, qtbot, typed):
     field.set_value(7)
     heard = []
@@ -70,7 +71,7 @@ def test_an_emptied_field_asks_for_a_number(field: NumberField, qtbot):
     field.set_value(7)
     edit_of(field).selectAll()
     qtbot.keyClick(edit_of(field), Qt.Key.Key_Delete)
-    assert message_of(field) == "Type a number from 1 to 100,000,000."
+    assert message_of(field) == "It is empty. Type a whole number from 1 to 100,000,000."
     assert field.value == 7
 
 

@@ -18,6 +18,7 @@ from planner.gui.choices import hub_choice
 from planner.gui.memory.subject import SubjectForm
 from planner.gui.window import MainWindow
 from planner.gui.workspace import SAMPLE_PLAN
+from planner.models.readers.hub import repository
 
 NAME = "someone/tiny"
 
@@ -106,6 +107,19 @@ def test_the_memory_tab_keeps_its_model_until_another_was_read(window: MainWindo
     assert "there is no such model" in failed.args[0].message
     assert field.value == before == window.workspace.plan.model.id
     qtbot.waitUntil(lambda: not window.findChildren(QProgressDialog))
+
+
+def test_a_hub_that_accepts_and_never_answers_is_given_up(window: MainWindow, hub, qtbot: QtBot, monkeypatch):
+    over = threading.Event()
+    hub.files[f"{NAME}/config.json"] = lambda _handler: over.wait(10)
+    assert repository.ANSWER_SECONDS < 5, "in the window this and the end of the connection stay under ten seconds"
+    monkeypatch.setattr(repository, "ANSWER_SECONDS", 0.2)
+    window.documents.open_hub(f"hf:{NAME}")
+    qtbot.waitUntil(window.banner.isVisible)
+    over.set()
+    assert "the Hugging Face Hub did not respond in time" in window.banner.text
+    qtbot.waitUntil(lambda: not window.findChildren(QProgressDialog))
+    assert window.workspace.plan == SAMPLE_PLAN
 
 
 def test_reading_from_the_hub_can_be_cancelled(window: MainWindow, hub, qtbot: QtBot):

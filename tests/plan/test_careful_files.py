@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from planner.errors import PlanFileError, SpecError
+from planner.numbers import BYTES, parse_number
 from planner.plan.catalog import Catalog
 from planner.plan.files import load_plan, save_plan
 from planner.plan.memory_curve import memory_curve
 from planner.plan.plan import ModelChoice, Plan
-from planner.units import parse_bytes
 
 CONFIG = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 100, "n_positions": 32}
 PLAN = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
@@ -50,7 +50,7 @@ def test_only_regular_files_are_read(path: str, said: str):
 
 def test_infinite_numbers_are_refused_as_sizes():
     with pytest.raises(SpecError, match="is not a size"):
-        parse_bytes("9" * 5000)
+        parse_number("9" * 5000, BYTES)
 
 
 def test_a_curve_through_an_invalid_value_is_refused(catalog: Catalog):

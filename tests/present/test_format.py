@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.memory.result import Symbol
+from planner.numbers import BYTES, parse_number
 from planner.present import format as fmt
 from planner.present.format import THIN, substitute_symbols, symbol_value
-from planner.units import GIB, KIB, MIB, parse_bytes
+from planner.units import GIB, KIB, MIB
 
 
 def seen(text):
@@ -62,13 +63,13 @@ def test_sizes_choose_their_unit(value, text):
 
 @given(st.integers(0, 2**50))
 def test_sizes_read_back_to_three_figures(value):
-    read = parse_bytes(fmt.size(value).replace(THIN, " "))
+    read = parse_number(fmt.size(value).replace(THIN, " "), BYTES)
     assert abs(read - value) <= max(1, value * 0.0051)
 
 
 @given(st.integers(0, 2**60))
 def test_exact_bytes_read_back_exactly(value):
-    assert parse_bytes(fmt.exact_bytes(value).replace(THIN, " ")) == value
+    assert parse_number(fmt.exact_bytes(value).replace(THIN, " "), BYTES) == value
 
 
 def test_exact_bytes():

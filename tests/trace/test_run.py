@@ -6,6 +6,7 @@ from textwrap import dedent
 import pytest
 
 from planner.errors import TraceError
+from planner.installation import extra_command
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
 from planner.trace.run import BackgroundTrace, TraceLimits, missing_packages_hint, start_trace, trace
@@ -136,7 +137,7 @@ def test_missing_packages_have_one_hint(network, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert missing_packages_hint() is None
     assert missing_packages_hint(config=True) == (
-        "tracing needs Hugging Face transformers; install it with: pip install 'gpu-planner[torch]'"
+        f"tracing needs Hugging Face transformers; install it with: {extra_command('torch')}"
     )
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(TraceError, match="tracing needs PyTorch; install it with") as caught:

@@ -95,7 +95,7 @@ def test_a_correct_module_is_recorded(run_light, request_for):
         (in_forward("raise ValueError('a bad shape')"), "forward", "ValueError: a bad shape", "", 3),
         ("class Net:\n    def __init__(self):\n        1 / 0\n", "build", "ZeroDivisionError: division by zero", "", 3),
         ("import os\nx = (\n", "import", "net.py, line 2: '(' was never closed", "", 2),
-        ("import not_there.inside", "import", "not_there is not installed", "pip install not_there", 1),
+        ("import not_there.inside", "import", "not_there is not installed", "Install the package that has it", 1),
         ("import sys\nsys.exit()", "import", "called sys.exit()", '__name__ == "__main__"', 2),
         (in_forward("raise KeyboardInterrupt"), "forward", "raised KeyboardInterrupt", "", 3),
         (in_forward("self.forward()"), "forward", "recurses infinitely", "", 3),

@@ -12,7 +12,15 @@ from planner.present.plan.settings import offered_choices
 from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
 from planner.workload.presentation import FieldContext
-from planner.workload.rules import ALL_RULES, EDITING_RULES, RuleSet, WorkloadRule, field_reader, is_offered
+from planner.workload.rules import (
+    ALL_RULES,
+    EDITING_RULES,
+    LENGTH_RULES,
+    RuleSet,
+    WorkloadRule,
+    field_reader,
+    is_offered,
+)
 from planner.workload.workload import Inference, Training
 
 LLAMA = "meta-llama/Llama-3.2-1B"
@@ -41,6 +49,7 @@ BROKEN = [
     ({"task": "inference", "kv_cache": "q8_0"}, {"profile": "vllm"}, 1),
     ({"task": "inference", "profile": "llama.cpp", "kv_cache": "q8_0"}, {"attention": "eager"}, 1),
     ({"task": "inference", "weights": "nf4"}, {"profile": "llama.cpp"}, 1),
+    ({"task": "inference", "prompt_length": 4096}, {"context_length": 2048}, 1),
     ({"task": "training", "parallel": {"pipeline": 2, "pipeline_layers": [6, 10]}}, {"parallel.pipeline": 4}, 8),
     ({"task": "training", "parallel": {"pipeline": 2, "interleave": 2}}, {"parallel.pipeline": 1}, 8),
     ({"task": "training", "parallel": {"pipeline": 2, "interleave": 2}}, {"parallel.pipeline_layers": (6, 10)}, 8),
@@ -107,7 +116,7 @@ def test_a_rule_is_refused_and_obeyed(catalog, architecture, before, answer, cou
     broken = broken_rules(before, answer, count, architecture)
     assert broken
     plan = Plan(model=ModelChoice(id=LLAMA), workload=made(before), gpu="h100-sxm5-80gb", count=count)
-    if not all(rule in EDITING_RULES.rules for rule in broken):
+    if not all(rule in (*EDITING_RULES.rules, *LENGTH_RULES.rules) for rule in broken):
         with pytest.raises((ValidationError, SpecError)) as refused:
             evaluate(plan.evolve(workload=made(changed(before, answer)), count=answer.get("count", count)), catalog)
         read = draft_of(before, answer, count, architecture).value

@@ -8,6 +8,7 @@ from typing import Final, cast
 from pydantic_core import to_json
 
 from planner.cli.gpus.own_cards import TAKE_BACK
+from planner.cli.parser import number_type
 from planner.cli.table import TableColumn, table, terminal_width, wrap_paragraph
 from planner.cli.user_catalog import named_cards, named_system
 from planner.errors import SpecError
@@ -28,6 +29,7 @@ from planner.hardware.power import (
     smallest_circuit,
 )
 from planner.hardware.system import System
+from planner.numbers import WATTS
 from planner.plan.catalog import Catalog
 from planner.present import format as fmt
 
@@ -43,7 +45,10 @@ def add_build_options(group: argparse._ArgumentGroup) -> None:
     """Add `--build` and the options that apply to builds."""
     group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of cards: "2 x RTX 5090" l4')
     group.add_argument(
-        "--host-watts", metavar="W", type=watts_from_text, help="power of the machine without its cards, in watts [450]"
+        "--host-watts",
+        metavar="W",
+        type=number_type(WATTS, 1, MOST_WATTS),
+        help="power of the machine without its cards, in watts [450]",
     )
     group.add_argument(
         "--supply", metavar="RATING", choices=list(EFFICIENCY), help="80 PLUS rating of the power supply [gold]"
@@ -51,27 +56,7 @@ def add_build_options(group: argparse._ArgumentGroup) -> None:
     circuits = ", ".join(CIRCUITS)
     group.add_argument("--circuit", metavar="KIND", choices=list(CIRCUITS), help=f"{circuits} [120V-15A]")
     limited = "power limit of each card of --build, or of the card of --change (none removes it)"
-    group.add_argument("--power-limit", metavar="W", type=_watts_or_none_word, help=limited)
-
-
-def watts_from_text(text: str) -> float:
-    """Return a power in watts parsed from `text`, for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: If `text` is not a number, or out of range.
-    """
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= MOST_WATTS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a power above 0 and up to {MOST_WATTS:,.0f} W")
-    return value
-
-
-def _watts_or_none_word(text: str) -> float | str:
-    """Return the power in watts that `text` states, or the word `none`, which removes a power limit."""
-    return text if text == TAKE_BACK else watts_from_text(text)
+    group.add_argument("--power-limit", metavar="W", type=number_type(WATTS, 1, MOST_WATTS, TAKE_BACK), help=limited)
 
 
 def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:

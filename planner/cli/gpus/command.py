@@ -8,7 +8,7 @@ from typing import Any, Final
 from planner.cli.gpus.build import add_build_options, print_build
 from planner.cli.gpus.own_cards import add_own_options, requests_own_hardware, run_own_hardware_action
 from planner.cli.gpus.search import print_list, print_systems
-from planner.cli.parser import Parser, join_descending_sort
+from planner.cli.parser import Parser, join_descending_sort, row_limit
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
@@ -162,7 +162,7 @@ def _parser() -> Parser:
     choice.add_argument(
         "--fits", metavar="MODEL", help="check each card or system with a model (batch 1) or a PLAN.json; see below"
     )
-    choice.add_argument("--limit", metavar="N", type=_positive_int, help="print at most N rows")
+    choice.add_argument("--limit", metavar="N", type=row_limit, help="print at most N rows")
     sort_help = "sort by a field below, descending with - before it; repeatable"
     choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=sort_help)
     choice.add_argument("--csv", action="store_true", help="print the list as CSV, with sources")
@@ -188,9 +188,3 @@ def _field_lines(schema: QuerySchema[Any]) -> str:
     """Return a help line for each query field: name, unit and meaning."""
     width = max(map(len, schema.fields))
     return "\n".join(f"  {field.name:<{width}}  {field.unit:<10}  {field.help}" for field in schema.fields.values())
-
-
-def _positive_int(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or larger")
-    return int(text)

@@ -6,8 +6,10 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+from planner.cli.parser import number_type
 from planner.errors import CatalogError, PlannerError, SpecError
 from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.gpu import MOST_USD
 from planner.hardware.names import resolve_gpu
 from planner.hardware.own import (
     CardChange,
@@ -18,6 +20,7 @@ from planner.hardware.own import (
     with_own_hardware,
 )
 from planner.hardware.own_file import own_json, read_own, write_own
+from planner.numbers import MONEY
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import change_summary
 
@@ -38,21 +41,13 @@ def add_own_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--paid",
         metavar="USD",
-        type=_usd_or_none_word,
+        type=number_type(MONEY, 0, MOST_USD, TAKE_BACK),
         help="the price that you paid for one card, or none to remove it",
     )
     group.add_argument("--note", metavar="TEXT", help='a note of your own on the card; "" removes the note')
     group.add_argument("--remove", metavar="GPU", help="remove a card of your own, or your changes to a card")
     group.add_argument("--own", action="store_true", help="list your own cards and changes")
     group.add_argument("--export", metavar="FILE", help="write your own cards and changes to a file")
-
-
-def _usd_or_none_word(text: str) -> float | str:
-    """Return a price in USD, which is validated later, or the word `none`, which removes the price."""
-    try:
-        return text if text == TAKE_BACK else float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a price in USD nor {TAKE_BACK}") from None
 
 
 def requests_own_hardware(arguments: argparse.Namespace) -> bool:

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from planner.cli.monitor.files import add_file_options, check_file_options, replayed_updates, run_file_action
 from planner.cli.monitor.terminal import Screen, fitting_table, wrap_line
-from planner.cli.parser import Parser
+from planner.cli.parser import Parser, number_type
 from planner.errors import RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all
 from planner.monitor.diagnosis.tracker import VerdictTracker
@@ -39,6 +39,7 @@ from planner.monitor.recording.recorder import Recorder
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, SamplerSettings
 from planner.monitor.supervisor.snapshot import take_snapshot
 from planner.monitor.supervisor.supervisor import Supervisor, Update
+from planner.numbers import AMOUNT
 from planner.present.monitor.diagnosis import verdict_lines
 from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
 from planner.present.monitor.readings import (
@@ -103,23 +104,16 @@ def _parser() -> Parser:
     parser = Parser("gpu-planner monitor", _DESCRIPTION, _EXAMPLES)
     group = parser.add_argument_group("live readings")
     group.add_argument(
-        "--interval", metavar="SECONDS", type=_interval_seconds, help="seconds between readings, 0.1 to 10 [1]"
+        "--interval",
+        metavar="SECONDS",
+        type=number_type(AMOUNT, FASTEST_SECONDS, SLOWEST_SECONDS),
+        help="seconds between readings, 0.1 to 10 [1]",
     )
     group.add_argument("--once", action="store_true", help="show the readings of one second and exit")
     group.add_argument("--doctor", action="store_true", help="check what can be monitored, and how to fix the rest")
     add_file_options(parser)
     parser.add_general_options()
     return parser
-
-
-def _interval_seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not FASTEST_SECONDS <= seconds <= SLOWEST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to 10")
-    return seconds
 
 
 def _print_snapshot(*, as_json: bool) -> int:

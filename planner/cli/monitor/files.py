@@ -1,7 +1,6 @@
 """File options of `gpu-planner monitor`: replay, summary, export and import of recordings and logs."""
 
 import argparse
-import math
 import re
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from planner.cli.monitor.terminal import fitting_table, wrap_line
-from planner.cli.parser import Parser
+from planner.cli.parser import Parser, number_type
 from planner.errors import PlannerError, RecordingError
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
@@ -22,6 +21,7 @@ from planner.monitor.recording.player import MAX_SPEED, Player
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import CardSummary, RecordingSummary, summarize_recording
 from planner.monitor.recording.writer import file_exists_error, write_new
+from planner.numbers import AMOUNT, MONEY
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
     energy_summary_text,
@@ -46,12 +46,16 @@ def add_file_options(parser: Parser) -> None:
     )
     group.add_argument("--record", metavar="FILE", type=Path, help="record the readings to the new file FILE")
     group.add_argument("--replay", metavar="FILE", type=Path, help="replay FILE in real time; with --json at once")
-    group.add_argument("--speed", metavar="N", type=_replay_speed, help="replay N times as fast, up to 1000")
+    group.add_argument(
+        "--speed", metavar="N", type=number_type(AMOUNT, 0.01, MAX_SPEED), help="replay N times as fast, up to 1000"
+    )
     group.add_argument(
         "--from", dest="start", metavar="T", type=_start_seconds, help="start at T: seconds, or [H:]MM:SS"
     )
     group.add_argument("--summary", metavar="FILE", type=Path, help="show energy, cost, averages and peaks of FILE")
-    group.add_argument("--tariff", metavar="USD", type=_usd_per_kwh, help="price per kWh, for the cost of the energy")
+    group.add_argument(
+        "--tariff", metavar="USD", type=number_type(MONEY, 0, 1000), help="price per kWh, for the cost of the energy"
+    )
     group.add_argument("--export", metavar="OUT", type=Path, help="export the --replay file to OUT.csv or OUT.parquet")
     group.add_argument("--import", dest="log", metavar="LOG", type=Path, help="convert a log to the --record file")
 
@@ -190,24 +194,6 @@ def _convert_log(log: Path, path: Path, *, as_json: bool) -> None:
     print(recording_line(recording).replace(log.name, str(path), 1))
     for note in recording_notes(recording):
         print(note)
-
-
-def _replay_speed(text: str) -> float:
-    return _number_in_range(text, 0.01, MAX_SPEED, "a speed from 0.01 to 1000")
-
-
-def _usd_per_kwh(text: str) -> float:
-    return _number_in_range(text, 0.0, 1000.0, "a price per kWh in USD")
-
-
-def _number_in_range(text: str, least: float, most: float, description: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not least <= value <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {description}")
-    return value
 
 
 def _start_seconds(text: str) -> float:

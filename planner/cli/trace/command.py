@@ -10,13 +10,12 @@ from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
-from planner.cli.parser import Parser
+from planner.cli.parser import Parser, number_type, option_value, row_limit
 from planner.cli.table import terminal_width
 from planner.cli.trace.options import (
     add_trace_options,
     default_option_texts_of_trace,
     given_option_names,
-    parse_option,
     request_from_arguments,
 )
 from planner.cli.trace.report import ProgressLine, trace_report
@@ -26,6 +25,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.models.catalog import ModelCatalog
 from planner.models.load import load_config
+from planner.numbers import AMOUNT, BYTES, COUNT
 from planner.plan.catalog import Catalog
 from planner.present.trace.view import trace_view
 from planner.trace.allocator.settings import AllocatorSettings
@@ -44,7 +44,6 @@ from planner.trace.recording import TraceRecording
 from planner.trace.request import Target
 from planner.trace.result import TraceResult
 from planner.trace.run import TraceLimits, trace
-from planner.units import parse_bytes
 
 _PYTHON: Final = ".py"
 _NAME: Final = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
@@ -126,8 +125,8 @@ def run(argv: list[str]) -> int:
     catalog = user_catalog()
     gpu = resolve_gpu(catalog.hardware, arguments.gpu) if arguments.gpu is not None else None
     settings = _allocator_settings(arguments.allocator)
-    top = _whole_number("--top", arguments.top)
-    count = _whole_number("--count", arguments.count) if arguments.count is not None else None
+    top = arguments.top
+    count = arguments.count
     recording, defaults = _loaded_or_traced_recording(arguments, catalog, gpu)
     cards = _CheckedCards(gpu, count or recording.request.parallel.ranks)
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
@@ -146,7 +145,12 @@ def _parser() -> Parser:
     target_group.add_argument("target", metavar="TARGET", nargs="?", help="the module to trace; see below")
     hardware = parser.add_argument_group("hardware")
     hardware.add_argument("--gpu", metavar="GPU", help='a card, such as "RTX 4090" or h100-sxm')
-    hardware.add_argument("--count", metavar="N", help="number of these cards, all like the traced rank [--ranks]")
+    hardware.add_argument(
+        "--count",
+        metavar="N",
+        type=number_type(COUNT, 1, 100_000),
+        help="number of these cards, all like the traced rank [--ranks]",
+    )
     hardware.add_argument(
         "--allocator", metavar="SETTINGS", help="allocator settings as in PYTORCH_CUDA_ALLOC_CONF [PyTorch's defaults]"
     )
@@ -160,7 +164,11 @@ def _parser() -> Parser:
     )
     answer = parser.add_argument_group("the answer")
     answer.add_argument(
-        "--top", metavar="N", default="10", help="number of rows in the tables of live tensors and modules [10]"
+        "--top",
+        metavar="N",
+        type=row_limit,
+        default=10,
+        help="number of rows in the tables of live tensors and modules [10]",
     )
     answer.add_argument("--check", action="store_true", help="exit with code 1 if the module does not fit")
     answer.add_argument("--save", metavar="FILE", type=Path, help="write the recording to a .json or .json.gz file")
@@ -206,13 +214,6 @@ def _allocator_settings(text: str | None) -> AllocatorSettings:
         raise SpecError("--allocator", error.message, error.hint) from error
 
 
-def _whole_number(option: str, text: str) -> int:
-    digits = text.replace(",", "")
-    if not digits.isdecimal() or not 1 <= int(digits[:7]) <= 100_000:
-        raise SpecError(option, f"{text!r} is not a number from 1 to 100,000", "Use digits.")
-    return int(digits)
-
-
 def _loaded_or_traced_recording(
     arguments: argparse.Namespace, catalog: Catalog, gpu: Gpu | None
 ) -> tuple[TraceRecording, tuple[str, ...]]:
@@ -234,9 +235,9 @@ def _loaded_or_traced_recording(
 def _process_limits(arguments: argparse.Namespace) -> TraceLimits:
     fields: dict[str, object] = {}
     if arguments.time_limit is not None:
-        fields["seconds"] = arguments.time_limit.replace(",", "")
+        fields["seconds"] = option_value("--time-limit", arguments.time_limit, AMOUNT)
     if arguments.memory_limit is not None:
-        fields["memory_bytes"] = parse_option("--memory-limit", parse_bytes, arguments.memory_limit)
+        fields["memory_bytes"] = option_value("--memory-limit", arguments.memory_limit, BYTES)
     try:
         return TraceLimits.model_validate(fields)
     except ValidationError as error:

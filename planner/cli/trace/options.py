@@ -12,8 +12,9 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from planner.cli.parser import CommandOption, add_options, named_value
+from planner.cli.parser import CommandOption, add_options, named_value, option_value
 from planner.errors import SpecError
+from planner.numbers import COUNT, kind_at
 from planner.trace.notation import parse_arguments, parse_input
 from planner.trace.request import TORCH_NAMES, Target, TraceRequest
 
@@ -127,7 +128,9 @@ def request_from_arguments(
         SpecError: If an option belongs to the other task or a value is not allowed; the error names the option.
     """
     fields: dict[str, object] = {
-        flag.field: _without_separators(value) for flag in OPTIONS if (value := flag.given(arguments)) is not None
+        flag.field: option_value(flag.name, value, kind_at(TraceRequest, flag.field))
+        for flag in OPTIONS
+        if (value := flag.given(arguments)) is not None
     }
     _check_task(arguments)
     fields |= _optimizer_fields(arguments.optimizer) if arguments.optimizer is not None else {}
@@ -191,12 +194,6 @@ def parse_option(option: str, parse: Callable[[str], _Parsed], text: str) -> _Pa
         raise SpecError(option, error.reason, error.hint) from error
 
 
-def _without_separators(value: str) -> str:
-    """Return a number without thousands separators, and any other text unchanged."""
-    digits = value.replace(",", "")
-    return digits if digits.isdigit() else value
-
-
 def _check_task(arguments: argparse.Namespace) -> None:
     task = arguments.task or "inference"
     given = [(flag.name, flag.task) for flag in OPTIONS if flag.given(arguments) is not None]
@@ -227,20 +224,21 @@ def _parallel_fields(arguments: argparse.Namespace) -> dict[str, object]:
         return {}
     if arguments.ranks is None:
         raise SpecError("--strategy", "needs more than one rank", "Add --ranks, the number of processes.")
-    return {"parallel": {"ranks": arguments.ranks.replace(",", ""), "strategy": arguments.strategy or "ddp"}}
+    return {
+        "parallel": {"ranks": option_value("--ranks", arguments.ranks, COUNT), "strategy": arguments.strategy or "ddp"}
+    }
 
 
 def _lora_settings(text: str) -> object:
     if not text:
         return {}
+    if text[:1] != "{":
+        return {"rank": option_value("--lora", text, COUNT)}
     hint = 'Use --lora=16, or --lora=\'{"rank": 16, "targets": ["q_proj"]}\', after TARGET.'
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except ValueError as error:
         raise SpecError("--lora", f"{text!r} is neither a rank nor JSON", hint) from error
-    if isinstance(value, dict):
-        return value
-    return {"rank": value}
 
 
 def _option_for_field(field: str) -> str:

@@ -10,19 +10,19 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.message import Message
+from functools import partial
 from typing import IO, Final, NamedTuple, cast
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from planner.errors import PriceError
+from planner.network import ANSWER_SECONDS, answer_within, connection_failure
 from planner.units import MIB
 
 Stop = Callable[[], bool]
 """Callback that returns whether the user has cancelled the download."""
 
-TIMEOUT_SECONDS: Final = 10.0
-"""Timeout for a server's response, in seconds."""
 TOTAL_SECONDS: Final = 120.0
 """Timeout for the download of a whole file, in seconds."""
 MOST_BYTES: Final = 20 * MIB
@@ -60,7 +60,8 @@ class _NoRedirects(HTTPRedirectHandler):
 class Fetcher:
     """Downloader for files on `hosts`; `schemes` other than HTTPS are for tests, whose server has no certificate.
 
-    `stop` cancels a download, and `answer_seconds` and `total_seconds` are its time limits.
+    A host that did not answer once is not asked again. `stop` cancels a download, and `answer_seconds` and
+    `total_seconds` are its time limits.
     """
 
     def __init__(
@@ -68,12 +69,13 @@ class Fetcher:
         hosts: frozenset[str],
         stop: Stop = lambda: False,
         schemes: frozenset[str] = frozenset({"https"}),
-        answer_seconds: float = TIMEOUT_SECONDS,
+        answer_seconds: float = ANSWER_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._hosts, self._stop, self._schemes = hosts, stop, schemes
         self._answer_seconds, self._total_seconds = answer_seconds, total_seconds
         self._opener: OpenerDirector = build_opener(_NoRedirects)
+        self._silent: dict[str, PriceError] = {}
 
     def fetch(self, url: str, most_bytes: int = MOST_BYTES) -> FetchedFile:
         """Download the file at `url`, of at most `most_bytes`.
@@ -85,6 +87,8 @@ class Fetcher:
         deadline = time.monotonic() + self._total_seconds
         for _ in range(_MOST_REDIRECTS + 1):
             self._check_host(url)
+            if _host_name(url) in self._silent:
+                raise self._silent[_host_name(url)]
             answer = self._request(url, deadline, may_wait=True)
             if isinstance(answer, str):
                 url = answer
@@ -105,7 +109,8 @@ class Fetcher:
         """Return the server's response, or the URL that the server redirects to."""
         request = Request(url, headers={"User-Agent": _AGENT, "Accept-Encoding": "identity"})
         try:
-            response = cast("http.client.HTTPResponse", self._opener.open(request, timeout=self._answer_seconds))
+            ask = partial(self._opener.open, request, timeout=self._answer_seconds)
+            response = cast("http.client.HTTPResponse", answer_within(self._answer_seconds, ask))
         except HTTPError as error:
             with error:
                 if error.code in _REDIRECTS and error.headers.get("Location"):
@@ -114,7 +119,9 @@ class Fetcher:
                     return self._request(url, deadline, may_wait=False)
                 raise PriceError(_host_name(url), _status_error(error), _TRY_LATER) from error
         except (OSError, http.client.HTTPException) as error:
-            raise PriceError(_host_name(url), _connection_error(error), _CHECK_CONNECTION, environment=True) from error
+            host = _host_name(url)
+            self._silent[host] = PriceError(host, connection_failure(error), _CHECK_CONNECTION, environment=True)
+            raise self._silent[host] from error
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             response.close()
             raise PriceError(_host_name(url), "sent a compressed response that was not requested", _TRY_LATER)
@@ -144,7 +151,7 @@ class Fetcher:
                     piece = response.read1(_PIECE_BYTES)
                 except (OSError, http.client.HTTPException) as error:
                     raise PriceError(
-                        _host_name(url), _connection_error(error), _CHECK_CONNECTION, environment=True
+                        _host_name(url), connection_failure(error), _CHECK_CONNECTION, environment=True
                     ) from error
                 if not piece:
                     break
@@ -168,13 +175,6 @@ def _status_error(error: HTTPError) -> str:
         wait = error.headers.get("Retry-After", "")
         return f"is busy (Retry-After: {wait[:40]})" if wait else "received too many requests"
     return f"responded with status {error.code}"
-
-
-def _connection_error(error: BaseException) -> str:
-    reason = error.reason if isinstance(error, URLError) else error
-    if isinstance(reason, TimeoutError):
-        return "did not respond in time"
-    return f"cannot be reached ({(str(reason) or type(reason).__name__)[:200]})"
 
 
 def _host_name(url: str) -> str:

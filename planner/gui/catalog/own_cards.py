@@ -30,6 +30,7 @@ from planner.hardware.own import (
     with_own_hardware,
 )
 from planner.hardware.own_file import read_own, write_own
+from planner.numbers import GIBIBYTES, MONEY, WATTS
 from planner.paths import own_hardware_file
 from planner.plan.evaluate import evaluate
 from planner.present import format as fmt
@@ -101,7 +102,9 @@ class _CardDialog(QDialog):
 
     def _show_refusal(self, reason: str, field: TypedField | None) -> None:
         """Show why nothing was saved, and focus the field to correct."""
-        show_message(self.problem, reason if field is None else f"{field.name}: {reason}")
+        if field is not None and not reason.startswith(field.name):
+            reason = f"{field.name}: {reason}"
+        show_message(self.problem, reason)
         if field is not None:
             field.setFocus()
 
@@ -124,8 +127,8 @@ class ChangeDialog(_CardDialog):
         about = "Your own values for this card. Leave a field empty to keep the catalog's value."
         super().__init__(theme, f"Your figures for the {gpu.name}", about, parent)
         self._gpu, self._take, self._today = gpu, take, today
-        self.paid = DecimalField(0.01, MOST_USD, placeholder="not set")
-        self.limit = DecimalField(1, MOST_WATTS, placeholder="none")
+        self.paid = DecimalField(0.01, MOST_USD, placeholder="not set", kind=MONEY)
+        self.limit = DecimalField(1, MOST_WATTS, placeholder="none", kind=WATTS)
         self.note = TextField(placeholder="e.g. bought used, fans replaced")
         self.form.add(
             "&Paid, USD",
@@ -163,12 +166,14 @@ class NewCardDialog(_CardDialog):
         super().__init__(theme, "Add a card of your own", about, parent)
         self._base, self._take, self._today = base, take, today
         self.name = TextField(placeholder="e.g. RTX 4090 48 GB, modified")
-        self.memory = DecimalField(0.25, _MOST_GIB, placeholder=_catalog_value_text(base.memory_bytes, GIB))
+        self.memory = DecimalField(
+            0.25, _MOST_GIB, placeholder=_catalog_value_text(base.memory_bytes, GIB), kind=GIBIBYTES
+        )
         self.bandwidth = DecimalField(
             1, _MOST_GB_PER_S, placeholder=_catalog_value_text(base.bandwidth_bytes_per_s, GB)
         )
-        self.power = DecimalField(1, MOST_WATTS, placeholder=_catalog_value_text(base.board_power_watts, 1))
-        self.paid = DecimalField(0.01, MOST_USD, placeholder="not set")
+        self.power = DecimalField(1, MOST_WATTS, placeholder=_catalog_value_text(base.board_power_watts, 1), kind=WATTS)
+        self.paid = DecimalField(0.01, MOST_USD, placeholder="not set", kind=MONEY)
         self.form.add("&Name", self.name, lambda: "")
         self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")
         self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole card.")

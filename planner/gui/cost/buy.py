@@ -7,7 +7,7 @@ from planner.cost.energy import Region
 from planner.cost.estimate import CostEstimate
 from planner.cost.figure import Figure
 from planner.cost.terms import CostTerms
-from planner.gui.cost.questions import YES_OR_NO, MoneyQuestions
+from planner.gui.cost.questions import YES_OR_NO, MoneyQuestions, number_input
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import PickerField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
@@ -71,7 +71,7 @@ class BuyQuestions(MoneyQuestions):
         self, form: LabelledForm, name: str, label: str, ends: tuple[float, float], hint: str, scale: float = 1.0
     ) -> None:
         """Add a number that has a default for each location."""
-        field = DecimalField(*ends, placeholder="by location", scale=scale)
+        field = number_input(f"buy.{name}", ends, "by location", scale)
         self._from_place[name] = field, scale
         self.ask(form, f"buy.{name}", label, field, hint)
 

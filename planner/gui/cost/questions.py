@@ -19,6 +19,7 @@ from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
+from planner.numbers import PERCENT, kind_at
 
 DEFAULT_JOBS: dict[str, Job] = {
     "run": Run(amount=50_000_000, unit="tokens"),
@@ -58,6 +59,13 @@ def change_term(terms: CostTerms, path: str, value: object) -> CostTerms:
         return terms.evolve(**{outer: part.evolve(**{inner: value})})
     except ValidationError as error:
         raise SpecError.from_validation(error, "cost") from error
+
+
+def number_input(path: str, ends: tuple[float, float], placeholder: str, scale: float) -> DecimalField:
+    """Return an input for the number at `path`, from the first to the second of `ends` as displayed."""
+    kind = PERCENT if scale != 1 else kind_at(CostTerms, path)
+    assert kind is not None  # every cost term that is asked for as a number is one
+    return DecimalField(*ends, placeholder, scale, kind)
 
 
 class MoneyQuestions(QWidget):
@@ -134,7 +142,7 @@ class MoneyQuestions(QWidget):
         scale: float = 1.0,
     ) -> None:
         """Add a number input for the cost term at `path`; `ends` are the least and greatest number as displayed."""
-        self.ask(form, path, label, DecimalField(*ends, placeholder=placeholder, scale=scale), hint)
+        self.ask(form, path, label, number_input(path, ends, placeholder, scale), hint)
 
     def add_section(self, title: str, form: LabelledForm, summary: Callable[[CostTerms], str], *, opened: bool) -> None:
         """Add `form` as a section that shows `summary` while it is collapsed."""

@@ -129,7 +129,7 @@ class SummaryDialog(QDialog):
         self.replay, self.export = QPushButton("&Replay"), QPushButton("&Export…")
         self.copy = copy_button(lambda: self.text)
         self._lay_out(theme)
-        self.tariff.valueChanged.connect(self._on_tariff_changed)
+        self.tariff.finished.connect(self._on_tariff_changed)
         self.replay.clicked.connect(self._replay_and_close)
         self.export.clicked.connect(lambda: self.export_wanted.emit(self.recording))
         self._show_summary()
@@ -160,7 +160,7 @@ class SummaryDialog(QDialog):
     def _lay_out(self, theme: Theme) -> None:
         label = make_label("&Electricity costs")
         label.setBuddy(self.tariff)
-        price = in_row(label, self.tariff, STRETCH)
+        price = in_row(label, self.tariff, make_label("$ per kWh"), STRETCH)
         buttons = closing_buttons(self, self.replay, self.export, self.copy)
         in_column(
             self._answer,

@@ -3,38 +3,34 @@
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QDoubleSpinBox, QGridLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QGridLayout, QWidget
 
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme
+from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import in_column, in_row
 from planner.monitor.alert_rules import AlertRules
+from planner.numbers import AMOUNT, MONEY, PERCENT, NumberKind
 
 _DEAREST_USD: Final = 10.0
-_STEP_USD: Final = 0.01
-_PER_CENT: Final = 100.0
 _DEFAULT_IDLE_MINUTES: Final = 15.0
 _DEFAULT_RELEASE_MINUTES: Final = 10.0
 
 
-class TariffField(QDoubleSpinBox):
-    """Input field for an electricity price in USD per kWh; zero stands for no price."""
+class TariffField(DecimalField):
+    """Input field for an electricity price in USD per kWh; an empty field and zero stand for no price."""
 
     def __init__(self, usd_per_kwh: float | None) -> None:
-        super().__init__(minimum=0.0, maximum=_DEAREST_USD, decimals=3, singleStep=_STEP_USD)
-        self.setPrefix("$ ")
-        self.setSuffix(" per kWh")
-        self.setSpecialValueText("not set")
-        self.setAccessibleName("Electricity price per kWh")
+        super().__init__(0, _DEAREST_USD, placeholder="not set", kind=MONEY)
+        self.set_name("Electricity price per kWh")
         self.setToolTip("Your electricity price, for the energy cost of recordings.")
-        self.setKeyboardTracking(False)
-        self.setValue(usd_per_kwh or 0.0)
+        self.set_value(usd_per_kwh)
 
     @property
     def usd_per_kwh(self) -> float | None:
         """Return the electricity price in USD per kWh, None if it is not set."""
-        return self.value() or None
+        return self.value or None
 
 
 class SettingsDialog(QDialog):
@@ -60,15 +56,19 @@ class SettingsDialog(QDialog):
         self._set_alerts_enabled(self.is_on.isChecked())
 
     def accept(self) -> None:
-        """Close the dialog and emit the new settings."""
+        """Close the dialog and emit the new settings, unless a number is not allowed."""
+        wrong = next((field for field in self.findChildren(DecimalField) if field.problem and field.isEnabled()), None)
+        if wrong is not None:
+            wrong.setFocus()
+            return
         rules = AlertRules(
             is_on=self.is_on.isChecked(),
             temperature_celsius=self.temperature.chosen,
-            memory_fraction=_multiplied(self.memory.chosen, 1 / _PER_CENT),
+            memory_fraction=self.memory.chosen,
             idle_minutes=self.idle.chosen,
             lost=self.lost.isChecked(),
             process_ended=self.process_ended.isChecked(),
-            hold_seconds=self.hold.value(),
+            hold_seconds=self.hold.value or 0.0,
         )
         changes = {
             "alerts": rules,
@@ -85,15 +85,18 @@ class SettingsDialog(QDialog):
         self.temperature = self._add_threshold(
             "&Temperature of a card is at least", rules.temperature_celsius, 90, 150, "°C"
         )
-        memory = _multiplied(rules.memory_fraction, _PER_CENT)
-        self.memory = self._add_threshold("Used &memory of a card is at least", memory, 95, 100, "%")
+        self.memory = self._add_threshold(
+            "Used &memory of a card is at least", rules.memory_fraction, 0.95, 100, "%", PERCENT
+        )
         self.idle = self._add_threshold(
             "Card is &idle (utilization below 5 %) for", rules.idle_minutes, _DEFAULT_IDLE_MINUTES, 10_000, "min"
         )
         self.lost = self._add_check_box("A card is &lost", rules.lost)
         self.process_ended = self._add_check_box("A &process on a card has ended", rules.process_ended)
-        self.hold = _number_box(rules.hold_seconds, 0, 3600, "s")
-        self._add_row(make_label("Alert on temperature and memory only after"), self.hold)
+        self.hold = DecimalField(0, 3600)
+        self.hold.set_name("Alert on temperature and memory only after, seconds")
+        self.hold.set_value(rules.hold_seconds)
+        self._add_row(make_label("Alert on temperature and memory only after"), self.hold, "s")
         self._alerts = (self.lost, self.process_ended, self.hold, self.temperature, self.memory, self.idle)
 
     def _add_other_rows(self, settings: MonitorSettings) -> None:
@@ -111,7 +114,7 @@ class SettingsDialog(QDialog):
         self.tariff = TariffField(settings.usd_per_kwh)
         price = make_label("Electricity &costs")
         price.setBuddy(self.tariff)
-        self._add_row(price, self.tariff)
+        self._add_row(price, self.tariff, "$ per kWh")
 
     def _set_alerts_enabled(self, is_on: bool) -> None:
         for widget in self._alerts:
@@ -127,25 +130,26 @@ class SettingsDialog(QDialog):
         return box
 
     def _add_threshold(
-        self, text: str, value: float | None, default: float, most: float, unit: str
+        self, text: str, value: float | None, default: float, most: float, unit: str, kind: NumberKind = AMOUNT
     ) -> "_OptionalThreshold":
-        threshold = _OptionalThreshold(text, value, default, most, unit)
-        self._add_row(threshold, threshold.number)
+        threshold = _OptionalThreshold(text, value, default, most, kind)
+        self._add_row(threshold, threshold.number, unit)
         return threshold
 
-    def _add_row(self, left: QWidget, right: QWidget) -> None:
+    def _add_row(self, left: QWidget, number: DecimalField, unit: str) -> None:
         row = self._grid.rowCount()
         self._grid.addWidget(left, row, 0)
-        self._grid.addWidget(right, row, 1)
+        self._grid.addLayout(in_row((number, 1), make_label(unit)), row, 1)
 
 
 class _OptionalThreshold(QCheckBox):
     """A check box with a number, the threshold that applies while the box is checked."""
 
-    def __init__(self, text: str, value: float | None, default: float, most: float, unit: str) -> None:
+    def __init__(self, text: str, value: float | None, default: float, most: float, kind: NumberKind) -> None:
         super().__init__(text)
-        self.number = _number_box(default if value is None else value, 1, most, unit)
-        self.number.setAccessibleName(text.replace("&", ""))
+        self.number = DecimalField(1, most, scale=0.01 if kind is PERCENT else 1, kind=kind)
+        self.number.set_name(text.replace("&", ""))
+        self.number.set_value(default if value is None else value)
         self.setChecked(value is not None)
         self._update_number()
         self.toggled.connect(self._update_number)
@@ -153,7 +157,7 @@ class _OptionalThreshold(QCheckBox):
     @property
     def chosen(self) -> float | None:
         """Return the number, or None if the box is not checked."""
-        return self.number.value() if self.isChecked() else None
+        return self.number.value if self.isChecked() else None
 
     def setEnabled(self, enabled: bool) -> None:
         """Enable the box, and the number if the box is checked."""
@@ -162,13 +166,3 @@ class _OptionalThreshold(QCheckBox):
 
     def _update_number(self) -> None:
         self.number.setEnabled(self.isEnabled() and self.isChecked())
-
-
-def _number_box(value: float, least: float, most: float, unit: str) -> QDoubleSpinBox:
-    box = QDoubleSpinBox(minimum=least, maximum=most, decimals=0, suffix=f" {unit}")
-    box.setValue(value)
-    return box
-
-
-def _multiplied(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor

@@ -25,6 +25,7 @@ from planner.gui.widgets.section import Section
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
+from planner.numbers import HOURS, MONEY, WATTS
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.variants import apply_option, counts_tokens
@@ -74,9 +75,9 @@ class RequirementsForm(QWidget):
 
     def __init__(self, theme: Theme, period: str, wish: Wish, *, counts_tokens: bool) -> None:
         super().__init__()
-        self.budget = DecimalField(0.01, 1e9, placeholder=_NO_LIMIT)
-        self.deadline = DecimalField(0.01, 1e6, placeholder=_NO_LIMIT)
-        self.power = DecimalField(1, 1e8, placeholder=_NO_LIMIT)
+        self.budget = DecimalField(0.01, 1e9, placeholder=_NO_LIMIT, kind=MONEY)
+        self.deadline = DecimalField(0.01, 1e6, placeholder=_NO_LIMIT, kind=HOURS)
+        self.power = DecimalField(1, 1e8, placeholder=_NO_LIMIT, kind=WATTS)
         self.speed = DecimalField(0.001, 1e12, placeholder=_NO_LIMIT)
         self.having = ChoiceField(theme, _RENT_OR_OWN_CHOICES)
         self.modes = ChoiceField(theme, _RENTAL_TYPES)

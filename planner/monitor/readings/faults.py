@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
+from planner.installation import package_command
+
 
 class FaultKind(StrEnum):
     """Kind of fault; the values are names in JSON and in recordings."""
@@ -55,11 +57,11 @@ FAULTS: Final = {
         "NVML comes with the NVIDIA driver; start a container with --gpus all or the NVIDIA runtime.",
     ),
     FaultKind.NO_BINDING: FaultDescription(
-        "the package nvidia-ml-py is not installed", "Run: pip install nvidia-ml-py"
+        "the package nvidia-ml-py is not installed", f"Run: {package_command('nvidia-ml-py')}"
     ),
     FaultKind.WRONG_BINDING: FaultDescription(
         "another package named pynvml hides nvidia-ml-py",
-        "Run: pip uninstall pynvml, then: pip install --force-reinstall nvidia-ml-py",
+        f"Uninstall pynvml, then run: {package_command('--force-reinstall', 'nvidia-ml-py')}",
     ),
     FaultKind.MISMATCH: FaultDescription(
         "the driver was updated, but the old kernel module is still loaded",

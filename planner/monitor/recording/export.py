@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 from planner.errors import RecordingError
+from planner.installation import extra_command
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import DEVICE_METRICS, HOST_METRICS
 from planner.monitor.readings.reading import Reading
@@ -39,7 +40,6 @@ COLUMNS: Final = ("time", "seconds", "owner", "index", "name", *_QUANTITIES, "im
 """The columns of every table."""
 # Number of rows in memory at a time.
 _ROWS_A_GROUP: Final = 20_000
-_NO_PYARROW: Final = 'Run: pip install "gpu-planner[parquet]", or export to a file that ends in .csv.'
 
 
 class Row(NamedTuple):
@@ -100,7 +100,8 @@ def export_parquet(recording: MonitorRecording, path: Path) -> int:
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
-        raise RecordingError(path, "Parquet needs the package pyarrow", _NO_PYARROW) from error
+        hint = f"Export to a file that ends in .csv, or run: {extra_command('parquet')}"
+        raise RecordingError(path, "Parquet needs the package pyarrow", hint) from error
     schema, count = _schema(arrow, recording), 0
     pending_rows = table_rows(recording)
     with _temporary_file(path) as part, parquet.ParquetWriter(str(part), schema) as writer:

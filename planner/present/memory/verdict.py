@@ -105,11 +105,12 @@ def exclusion_text(reason: str) -> str:
     return _LEFT_OUT.get(reason, reason)
 
 
-def fitting_sentence(model: str, fitting: int, total: str, smallest: str = "") -> str:
-    """Return on how many of `total` (such as `43 systems`) the plan for `model` fits, and the smallest of them."""
+def fitting_sentence(model: str, fitting: int, total: str, cheapest: str = "") -> str:
+    """Return on how many of `total` (such as `43 systems`) the plan for `model` fits, and the cheapest if known."""
     if not fitting:
         return f"{model} does not fit on any of {total} as planned."
-    return f"{model} fits on {fitting} of {total} as planned. The smallest is {smallest}."
+    which = f" The cheapest is {cheapest}." if cheapest else ""
+    return f"{model} fits on {fitting} of {total} as planned.{which}"
 
 
 def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:

@@ -8,6 +8,7 @@ from traceback import StackSummary, TracebackException
 from typing import Final
 
 from planner.errors import TRACE_STAGES, PlannerError, TraceError
+from planner.installation import package_command
 from planner.trace.child.messages import TraceFailure, outermost_user_frame, user_traceback
 
 _MAX_TRACEBACK_CHARACTERS: Final = 1 << 16
@@ -79,7 +80,9 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
             return f"{Path(file).name}, line {line}: {message}", ""
         case ModuleNotFoundError(name=str(name)) if name and not _is_installed(name):
             top = name.partition(".")[0]
-            return f"{top} is not installed", f"Install it: pip install {_PACKAGE_NAMES.get(top, top)}"
+            if top in _PACKAGE_NAMES:
+                return f"{top} is not installed", f"Install it: {package_command(_PACKAGE_NAMES[top])}"
+            return f"{top} is not installed", f"Install the package that has it, for {sys.executable}."
         case MemoryError():
             return _MEMORY_EXCEEDED, _MEMORY_HINT
         case RecursionError():

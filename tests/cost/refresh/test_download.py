@@ -92,6 +92,15 @@ def test_a_server_that_says_nothing_is_left(prices):
     assert caught.value.environment
 
 
+def test_a_host_that_said_nothing_is_not_asked_again(prices):
+    prices.files["/list"] = lambda _handler: prices.over.wait(20)
+    patient = fetcher(prices)
+    for file in ("list", "other"):
+        with pytest.raises(PriceError, match="did not respond in time"):
+            patient.fetch(f"{prices.base}/{file}")
+    assert prices.asked == ["/list"]
+
+
 def drip(prices: PriceServer, handler) -> None:
     handler.send_response(200)
     handler.send_header("Content-Length", "1000000")

@@ -89,7 +89,7 @@ def test_nothing_is_saved_while_a_field_holds_what_is_not_allowed(own, workspace
     qtbot.keyClicks(dialog.paid._edit, text)
     press(dialog, QDialogButtonBox.StandardButton.Save)
     assert dialog.isVisible()
-    assert dialog.problem.text() == f"Paid, USD: {dialog.paid.problem}"
+    assert dialog.problem.text() == dialog.paid.problem
     qtbot.waitUntil(lambda: dialog.height() >= dialog.layout().totalHeightForWidth(dialog.width()))
     assert "from 0.01 to 10,000,000" in dialog.problem.text()
     assert not own_hardware_file().exists()
@@ -117,7 +117,7 @@ def test_errors_name_the_form_field(own, workspace, qtbot):
     assert fresh.problem.text().endswith("Choose another name.")
     qtbot.keyClicks(fresh.memory._edit, "4x")
     press(fresh, QDialogButtonBox.StandardButton.Save)
-    assert fresh.problem.text().startswith("Memory, GiB: Type a number from ")
+    assert fresh.problem.text().startswith("Memory, GiB: '4x' is not a size")
     press(fresh, QDialogButtonBox.StandardButton.Cancel)
 
 

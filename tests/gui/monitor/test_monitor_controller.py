@@ -123,7 +123,7 @@ def test_alerts_are_switched_on_and_remembered(qtbot, make_tab, driver, workspac
     dialog = tab.controller.dialog
     assert not dialog.temperature.number.isEnabled()
     dialog.is_on.setChecked(True)
-    dialog.temperature.number.setValue(77)
+    dialog.temperature.number.choose(77)
     dialog.memory.setChecked(False)
     dialog.may_end_others.setChecked(True)
     dialog.accept()
@@ -275,7 +275,7 @@ def test_what_a_recording_came_to_is_told_when_it_ends_and_has_a_price_once_one_
     dialog = tab.controller.dialog
     assert "Wh used by the cards" in dialog.text
     assert "$" not in dialog.text
-    dialog.tariff.setValue(0.3)
+    dialog.tariff.choose(0.3)
     assert "at $0.30 per kWh" in dialog.text
     assert workspace.settings.current.monitor.usd_per_kwh == 0.3
     dialog.copy.click()

@@ -41,8 +41,8 @@ def type_into(qtbot, field, text):
         ("50 M", 50e6),
         ("1.5b", 1.5e9),
         ("2 k", 2_000),
-        ("$1 200", 1_200),
-        ("40%", 40),
+        ("1 200", 1_200),
+        ("1,5", 1.5),
     ],
 )
 def test_numbers_are_read_as_people_write_them(field, qtbot, text, value):
@@ -57,7 +57,7 @@ def test_numbers_are_read_as_people_write_them(field, qtbot, text, value):
 def test_what_is_no_number_stays_with_its_message(field, qtbot, text):
     before = field.value
     edit = type_into(qtbot, field, text)
-    assert field.value in (before, 1, 1e4, 1e40)
+    assert field.value == before
     assert edit.property("wrong") == "true"
     assert "from 0.01 to 1,000,000,000,000" in edit.accessibleDescription()
 
@@ -65,8 +65,8 @@ def test_what_is_no_number_stays_with_its_message(field, qtbot, text):
 def test_a_number_beyond_the_ends_is_refused(qtbot):
     field = shown(qtbot, DecimalField(1, 24))
     edit = type_into(qtbot, field, "25")
-    assert edit.accessibleDescription() == "Must be from 1 to 24."
-    assert field.value == 2
+    assert edit.accessibleDescription() == "'25' is too large. Type a number from 1 to 24."
+    assert field.value == 1
 
 
 def test_escape_takes_back_what_is_not_allowed(field, qtbot):

@@ -10,6 +10,7 @@ from pyarrow import parquet
 from recording_kit import WALL, A, B, recording, sample
 
 from planner.errors import RecordingError
+from planner.installation import extra_command
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample
@@ -68,7 +69,7 @@ def test_without_pyarrow_the_error_names_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(RecordingError, match="needs the package pyarrow") as refused:
         export(FOUND, tmp_path / "run.parquet")
-    assert 'pip install "gpu-planner[parquet]"' in refused.value.hint
+    assert extra_command("parquet") in refused.value.hint
     assert list(tmp_path.iterdir()) == []
 
 

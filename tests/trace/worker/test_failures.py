@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 from planner.errors import PlannerError, SpecError, TraceError
+from planner.installation import package_command
 from planner.trace.worker.failures import explain_failure
 
 HERE = [Path(__file__)]
@@ -48,8 +49,8 @@ def importing(name):
         (KeyboardInterrupt(), "raised KeyboardInterrupt", ""),
         (SyntaxError("odd", ("/mine/net.py", 7, 1, "x =")), "net.py, line 7: odd", ""),
         (SyntaxError("odd"), "SyntaxError: odd", ""),
-        (importing("PIL_not_there"), "PIL_not_there is not installed", "pip install PIL_not_there"),
-        (ModuleNotFoundError("no cv2", name="cv2"), "cv2 is not installed", "pip install opencv-python"),
+        (importing("PIL_not_there"), "PIL_not_there is not installed", f"for {sys.executable}"),
+        (ModuleNotFoundError("no cv2", name="cv2"), "cv2 is not installed", package_command("opencv-python")),
         (ModuleNotFoundError("by hand"), "by hand", ""),
         (ModuleNotFoundError("", name=""), "ModuleNotFoundError", ""),
         (ModuleNotFoundError("no part", name="made_by_hand.part"), "no part", ""),

@@ -1,12 +1,16 @@
 """Input for several names or numbers separated by commas."""
 
 from collections.abc import Callable
+from typing import Final
 
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QVBoxLayout
 
 from planner.errors import SpecError
 from planner.gui.widgets.inputs.field import Field, TextField
+from planner.numbers import COUNT, parse_number
+
+_LARGEST: Final = 10**9
 
 
 def parse_names(text: str) -> tuple[str, ...]:
@@ -20,10 +24,12 @@ def parse_numbers(text: str) -> tuple[int, ...]:
     Raises:
         SpecError: If a part is not a whole number.
     """
-    parts = parse_names(text)
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise SpecError("numbers", "type whole numbers separated by commas")
-    return tuple(map(int, parts))
+    try:
+        return tuple(int(parse_number(part, COUNT, 0, _LARGEST)) for part in parse_names(text))
+    except SpecError as error:
+        raise SpecError(
+            error.field, error.reason, "Type whole numbers separated by commas, such as 20, 20, 12."
+        ) from error
 
 
 class ListField(Field):

@@ -19,6 +19,7 @@ from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
+from planner.numbers import LENGTH
 from planner.plan.trace_request import operator_fields
 from planner.present.plan.settings import setting_title
 from planner.trace.request import (
@@ -289,7 +290,7 @@ class RequestForm(QWidget):
         batch = NumberField(1, 1_000_000, placeholder=_FROM_INPUTS, stops=_BATCH_SIZES)
         hint = "Samples per forward pass."
         self._add_field(form, "batch", "B&atch", batch, hint, get=requested_batch_size, set_value=_with_batch_value)
-        length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_SEQUENCE_LENGTHS)
+        length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_SEQUENCE_LENGTHS, kind=LENGTH)
         hint = "Tokens per sequence; for inference, tokens in the prompt."
         self._add_field(
             form,
@@ -302,7 +303,9 @@ class RequestForm(QWidget):
             _with_sequence_length_value,
         )
         hint = "Tokens generated one by one with the KV cache."
-        self._add_field(form, "decode_tokens", "Generate&d tokens", NumberField(0, 100_000), hint, _generates_tokens)
+        self._add_field(
+            form, "decode_tokens", "Generate&d tokens", NumberField(0, 100_000, kind=LENGTH), hint, _generates_tokens
+        )
         hint = "Optimizer class in torch.optim."
         self._add_field(
             form, "optimizer", "Optimi&zer", self._optimizer, hint, _has_optimizer, optimizer_of, with_optimizer

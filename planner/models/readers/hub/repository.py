@@ -7,15 +7,16 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from planner.errors import ModelFileError, NetworkError
 from planner.models.readers.sources import check_span, truncated_file_error
+from planner.network import ANSWER_SECONDS, answer_within, connection_failure
 from planner.units import MIB
 
 TIME_LIMIT_S: Final = 60.0
-_WAIT_S: Final = 10.0
 _PIECE_BYTES: Final = 65_536
 _FIRST_BYTES: Final = 1 * MIB
 _FOUND: Final = (200, 206)
@@ -92,15 +93,16 @@ class HubSession:
         session = _hub_utilities().get_session()
         try:
             if callable(getattr(session, "stream", None)):  # httpx, since huggingface_hub 1.0
-                with session.stream("GET", url, headers=headers, timeout=_WAIT_S, follow_redirects=True) as response:
+                opened = session.stream("GET", url, headers=headers, timeout=ANSWER_SECONDS, follow_redirects=True)
+                response = answer_within(ANSWER_SECONDS, opened.__enter__)
+                with closing(response):
                     yield response, response.iter_bytes(_PIECE_BYTES)
             else:  # requests
-                with session.get(url, headers=headers, timeout=_WAIT_S, stream=True) as response:
+                ask = partial(session.get, url, headers=headers, timeout=ANSWER_SECONDS, stream=True)
+                with answer_within(ANSWER_SECONDS, ask) as response:
                     yield response, response.iter_content(_PIECE_BYTES)
         except _transport_errors(session) as error:
-            raise NetworkError(
-                f"the Hugging Face Hub cannot be reached ({_error_text(error)})", _OFFLINE_HINT
-            ) from error
+            raise NetworkError(f"the Hugging Face Hub {connection_failure(error)}", _OFFLINE_HINT) from error
 
     def _collect(self, pieces: Iterator[bytes], limit: int) -> bytes:
         """Return at most `limit` bytes of a response's body, within the time limit unless cancelled."""
@@ -185,7 +187,3 @@ def _transport_errors(session: object) -> tuple[type[BaseException], ...]:
     """Return the connection error classes of an HTTP client: requests derives them from OSError, httpx does not."""
     own = getattr(sys.modules[type(session).__module__.partition(".")[0]], "HTTPError", OSError)
     return (OSError, own)
-
-
-def _error_text(error: BaseException) -> str:
-    return (str(error) or type(error).__name__)[:200]

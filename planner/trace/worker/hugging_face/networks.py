@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from planner.errors import TraceError
+from planner.installation import extra_command
 from planner.trace.request import TraceRequest
 
 _STAGE: Final = "load"
@@ -103,9 +104,7 @@ def _import_transformers() -> Any:
     try:
         import transformers
     except ImportError as error:
-        raise TraceError(
-            _STAGE, "transformers is not installed", "Install it: pip install 'gpu-planner[torch]'."
-        ) from error
+        raise TraceError(_STAGE, "transformers is not installed", f"Install it: {extra_command('torch')}") from error
     return transformers
 
 

@@ -112,9 +112,9 @@ def test_there_is_a_time_limit(hub, monkeypatch):
 
 
 def test_a_silent_hub_is_not_waited_for(hub, monkeypatch):
-    monkeypatch.setattr(hub_files, "_WAIT_S", 0.2)
+    monkeypatch.setattr(hub_files, "ANSWER_SECONDS", 0.2)
     hub.files[f"{NAME}/config.json"] = lambda _: time.sleep(0.5)
-    assert "cannot be reached" in refusal(kind=NetworkError).message
+    assert "did not respond in time" in refusal(kind=NetworkError).message
 
 
 def test_reading_can_be_cancelled(hub):

@@ -1,0 +1,45 @@
+"""Qt's own dialogs show the icons of the theme, in its colors."""
+
+import pytest
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QStyle, QToolButton
+from pytestqt.qtbot import QtBot
+
+from planner.gui.standard_icons import ICONS
+from planner.gui.theme import Theme
+from planner.paths import resources_dir
+
+
+def colors_of(pixmap) -> set[str]:
+    """Return the colors of all opaque pixels."""
+    image = pixmap.toImage()
+    pixels = (image.pixelColor(x, y) for x in range(image.width()) for y in range(image.height()))
+    return {pixel.name() for pixel in pixels if pixel.alpha() == 255}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("standard", ICONS)
+def test_each_standard_icon_is_one_of_ours_in_its_color(qapp: QApplication, theme: Theme, standard, scheme):
+    name, role = ICONS[standard]
+    assert (resources_dir() / "icons" / f"{name}.svg").is_file()
+    theme.apply(scheme)
+    try:
+        icon = qapp.style().standardIcon(standard)
+        assert theme.color(role).name() in colors_of(icon.pixmap(QSize(32, 32), 1.0))
+    finally:
+        theme.apply("light")
+
+
+def test_other_standard_icons_are_those_of_fusion(qapp: QApplication, theme: Theme):
+    assert not qapp.style().standardIcon(QStyle.StandardPixmap.SP_TrashIcon).isNull()
+
+
+def test_a_file_dialog_and_a_message_box_show_them(theme: Theme, qtbot: QtBot):
+    files = QFileDialog()
+    files.setOption(QFileDialog.Option.DontUseNativeDialog)
+    qtbot.addWidget(files)
+    up = files.findChild(QToolButton, "toParentButton")
+    assert colors_of(up.icon().pixmap(QSize(16, 16), 1.0)) <= {theme.color("text").name()}
+    box = QMessageBox(QMessageBox.Icon.Warning, "Title", "Question")
+    qtbot.addWidget(box)
+    assert theme.color("warn").name() in colors_of(box.iconPixmap())
