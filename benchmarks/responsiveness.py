@@ -2,10 +2,10 @@
 
     python benchmarks/responsiveness.py [--runs N] [--only WORD] [--table]
 
-Each run is a fresh window with a fresh home, drawn offscreen. An action begins once the window is idle. Its longest block
-is the most processor time that the window's thread spends in one turn of the event loop; in the meantime, nothing is
-drawn and no key is read. The median over the runs is printed beside a reference of the same runs, a loop of a million
-additions, with the aim of 50 ms.
+Each run is a fresh window with a fresh home, drawn offscreen. An action begins once the window is idle. Its longest
+block is the most processor time that the window's thread spends in one turn of the event loop; in the meantime, nothing
+is drawn and no key is read. The median over the runs is printed beside a reference of the same runs, a loop of a
+million additions, with the aim of 50 ms.
 """
 
 import argparse
@@ -142,82 +142,115 @@ def loop_seconds() -> float:
     return time.thread_time() - begin
 
 
+def command(window: "MainWindow", key: str) -> Callable[[], object]:
+    """Return what chooses a menu entry."""
+    return window.commands[key].trigger
+
+
+def close(window: "MainWindow") -> None:
+    """Close the popup and the dialogs that are open."""
+    from PySide6.QtWidgets import QApplication, QDialog
+
+    popup = QApplication.activePopupWidget()
+    if popup is not None:
+        popup.close()
+    for dialog in window.findChildren(QDialog):
+        dialog.close()
+
+
+def choose(window: "MainWindow", text: str) -> Callable[[], object]:
+    """Return what clicks the visible option called `text`."""
+    from PySide6.QtWidgets import QRadioButton
+
+    buttons = (button for button in window.tab.findChildren(QRadioButton) if button.isVisible())
+    return next(button for button in buttons if button.text().replace("&", "") == text).click
+
+
+def type_keys(text: str) -> Callable[[], object]:
+    """Return what types `text` where the keyboard is."""
+    from PySide6.QtTest import QTest
+    from PySide6.QtWidgets import QApplication
+
+    return lambda: QTest.keyClicks(QApplication.focusWidget(), text)
+
+
 def actions(window: "MainWindow") -> Actions:
     """Yield what a person does, by name, in order; each is done before the next is asked for."""
-    from PySide6.QtCore import Qt
-    from PySide6.QtTest import QTest
-    from PySide6.QtWidgets import QApplication, QCheckBox, QDialog, QRadioButton
-
     from planner.gui.app import finish_start
 
-    def command(key: str) -> Callable[[], object]:
-        return window.commands[key].trigger
-
-    def type_keys(text: str) -> Callable[[], object]:
-        return lambda: QTest.keyClicks(QApplication.focusWidget(), text)
-
-    def close() -> None:
-        popup = QApplication.activePopupWidget()
-        if popup is not None:
-            popup.close()
-        for dialog in window.findChildren(QDialog):
-            dialog.close()
-
-    def choose(text: str) -> Callable[[], object]:
-        buttons = (button for button in window.tab.findChildren(QRadioButton) if button.isVisible())
-        return next(button for button in buttons if button.text().replace("&", "") == text).click
-
     yield "first seconds after the start", lambda: finish_start(window)
-    yield "first Catalog", command("view.catalog")
+    yield from catalog_actions(window)
+    yield "first Cost", command(window, "view.cost")
+    yield "first Monitor", command(window, "view.monitor")
+    yield "first Memory", command(window, "view.memory")
+    yield "change the theme", command(window, "view.theme-dark")
+    yield "change it back", command(window, "view.theme-light")
+    yield from plan_actions(window)
+    yield from dialog_actions(window)
+    yield from size_actions(window)
+
+
+def catalog_actions(window: "MainWindow") -> Actions:
+    """Yield what a person does in the catalog."""
+    from PySide6.QtWidgets import QCheckBox
+
+    yield "first Catalog", command(window, "view.catalog")
     catalog = window.catalog()
     yield "sort a column", lambda: catalog.page.table.sort_as_clicked("bandwidth")
     yield "filter", catalog.page.facets.findChildren(QCheckBox)[0].click
     yield "clear the filter", lambda: catalog.page.facets.clear()
-    yield "search for a card", lambda: (catalog.focus_search(), QTest.keyClicks(QApplication.focusWidget(), "h"))
+    yield "search for a card", lambda: (catalog.focus_search(), type_keys("h")())
     catalog.page.search("")
-    yield "select a card", lambda: catalog.page.table.choose("h100-sxm5-80gb")
+    yield "select a card", lambda: catalog.page.table.choose(window, "h100-sxm5-80gb")
     yield "scatter plot", lambda: catalog.show_view("scatter")
     yield "table again", lambda: catalog.show_view("table")
     yield "systems", lambda: catalog.bar.pages.button(1).click()
     catalog.bar.pages.button(0).click()
-    yield "first Cost", command("view.cost")
-    yield "first Monitor", command("view.monitor")
-    yield "Memory again", command("view.memory")
-    yield "change the theme", command("view.theme-dark")
-    yield "change it back", command("view.theme-light")
-    yield "fine-tune", choose("Fine-tune")
-    yield "train", choose("Train")
-    yield "undo", command("edit.undo")
-    yield "run again", choose("Run")
-    yield "choose a model", command("plan.model")
+
+
+def plan_actions(window: "MainWindow") -> Actions:
+    """Yield changes of the plan."""
+    yield "fine-tune", choose(window, "Fine-tune")
+    yield "train", choose(window, "Train")
+    yield "undo", command(window, "edit.undo")
+    yield "run again", choose(window, "Run")
+    yield "choose a model", command(window, "plan.model")
     yield "type a model", type_keys("q")
-    close()
-    yield "choose a card", command("plan.card")
-    close()
-    yield "change the workload", command("plan.workload")
-    yield "type a batch size", lambda: QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Down)
-    close()
-    yield "command palette", command("view.palette")
+    close(window)
+    yield "choose a card", command(window, "plan.card")
+    close(window)
+    yield "change the workload", command(window, "plan.workload")
+    yield "type a batch size", type_keys("2")
+    close(window)
+    yield "command palette", command(window, "view.palette")
     yield "type a command", type_keys("p")
-    close()
-    yield "pin the plan", command("plan.pin")
-    command("plan.unpin")()
-    yield "trace a module", command("plan.trace")
-    close()
-    yield "compare with a log", command("plan.compare-log")
-    close()
-    yield "prices", command("plan.prices")
-    close()
-    yield "choose hardware for me", command("plan.recommend")
-    close()
-    yield "recipes", command("plan.preset")
-    close()
+    close(window)
+    yield "pin the plan", command(window, "plan.pin")
+    command(window, "plan.unpin")()
+
+
+def dialog_actions(window: "MainWindow") -> Actions:
+    """Yield the dialogs."""
+    yield "trace a module", command(window, "plan.trace")
+    close(window)
+    yield "compare with a log", command(window, "plan.compare-log")
+    close(window)
+    yield "prices", command(window, "plan.prices")
+    close(window)
+    yield "choose hardware for me", command(window, "plan.recommend")
+    close(window)
+    yield "recipes", command(window, "plan.preset")
+    close(window)
+    yield "manual", command(window, "help.manual")
+    close(window)
+
+
+def size_actions(window: "MainWindow") -> Actions:
+    """Yield what happens in the monitor, and to a window that gets another size."""
     yield "monitor demo", window.monitor().controller.show_demo
     monitor = window.monitor()
     yield "span of an hour", lambda: monitor.toolbar.span.setCurrentIndex(monitor.toolbar.span.count() - 1)
     monitor.feed.go_live()
-    yield "manual", command("help.manual")
-    close()
     yield "resize on Catalog", lambda: (window.show_tab("catalog"), window.resize(1100, 700))
     yield "resize on Memory", lambda: (window.show_tab("memory"), window.resize(1920, 1080))
     yield "resize on Cost", lambda: (window.show_tab("cost"), window.resize(1280, 800))

@@ -21,8 +21,8 @@ from planner.plan.evaluate import Evaluation
 class Tab(QWidget):
     """Tab of the window. Subclasses build their widgets in `__init__` and override `refresh`.
 
-    The window creates a tab while it is idle, or when the tab is first shown. `refresh` is called after every change of the plan while the tab is
-    visible, and otherwise when it is shown again.
+    The window creates a tab while it is idle, or when the tab is first shown. `refresh` is called after every change of
+    the plan while the tab is visible, and otherwise when it is shown again.
     """
 
     key: ClassVar[str]

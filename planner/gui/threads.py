@@ -22,7 +22,7 @@ _LAST: Final = object()
 
 
 def run_when_idle(steps: Iterator[object], parent: QtCore.QObject) -> None:
-    """Take one of `steps` after another, with the window's events in between, until the last or while `parent` lives."""
+    """Take one of `steps` after another, with the window's events in between, for as long as `parent` lives."""
     timer = QtCore.QTimer(parent, interval=_STEP_MS)
 
     def take_step() -> None:
@@ -35,7 +35,7 @@ def run_when_idle(steps: Iterator[object], parent: QtCore.QObject) -> None:
 
 
 def import_steps(modules: Sequence[str]) -> Iterator[None]:
-    """Import `modules` in a thread, once Qt's classes have been created in small batches; end when they are imported."""
+    """Import `modules` in a thread, once Qt's classes have been created in small batches, and wait for it."""
     while not create_qt_classes(_MOMENT_SECONDS):
         yield
     importing = _started_import_thread(tuple(modules))

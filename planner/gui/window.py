@@ -175,9 +175,9 @@ class MainWindow(InReadingOrder, QMainWindow):
         """Create all tabs before they are shown, in steps that are too short to be noticed."""
         for place in self.places:
             tab = self._created_tab(place.key)
-            yield
+            yield None
             self._add_page(tab)
-            yield
+            yield None
             yield from tab.prepare()
 
     def show_fitting_cards(self) -> None:

@@ -363,7 +363,8 @@ class PlanBar(QWidget):
         self._workspace.changed.connect(self.refresh)
 
     def _lay_out(self, theme: Theme) -> None:
-        self._row = layout = in_row(owner=self, margins=(theme.spacing.small, theme.spacing.tiny), spacing=theme.spacing.tiny)
+        space = theme.spacing
+        self._row = layout = in_row(owner=self, margins=(space.small, space.tiny), spacing=space.tiny)
         for part in (self._verdict, self._time, self._cost):
             # Results are never elided; the parts before them are.
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)

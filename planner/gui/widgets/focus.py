@@ -43,7 +43,7 @@ def focus_by_key(widget: QWidget, reason: Qt.FocusReason = Qt.FocusReason.TabFoc
 
 
 class InReadingOrder:
-    """Base of a window, named before Qt's class, in which Tab goes to the next control in reading order, and from the last to the first.
+    """Base of a window, named before Qt's class, in which Tab goes to the next control in reading order, and round.
 
     Qt's own order is that of creation. It has to be mended wherever a row is added later, and each mending can leave a
     circle that the key never leaves.

@@ -13,10 +13,10 @@ from planner.gui.memory.trace.request_form import RequestForm
 from planner.gui.memory.trace.target_form import InputsEditor, TargetForm
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.focus import InReadingOrder
 from planner.gui.widgets.inputs.choice_field import RadioField
 from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.inputs.number_field import NumberField
-from planner.gui.widgets.focus import InReadingOrder
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, scrolled
 from planner.gui.workspace import Workspace
