@@ -87,7 +87,7 @@ def blocks_of_one_run() -> dict[str, float]:
     found: dict[str, float] = {}
     for name, action in actions(window):
         loop.restart()
-        QTimer.singleShot(0, window, action)
+        QTimer.singleShot(0, window, lambda do=action: do())
         wait_until_idle(window, loop)
         found[name] = loop.longest
     found[REFERENCE] = loop_seconds()
