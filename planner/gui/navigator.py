@@ -13,6 +13,7 @@ class Navigator(QObject):
 
     tab_requested = Signal(str)
     fitting_cards_requested = Signal()
+    hardware_requested = Signal()
     model_file_requested = Signal()
     hub_model_requested = Signal(str)
     trace_requested = Signal(object)

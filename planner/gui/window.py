@@ -339,6 +339,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         workspace.file_changed.connect(self._update_title)
         navigator.tab_requested.connect(self.show_tab)
         navigator.fitting_cards_requested.connect(self.show_fitting_cards)
+        navigator.hardware_requested.connect(lambda: self.cost().choose_hardware())
         navigator.model_file_requested.connect(self.documents.choose_model)
         navigator.hub_model_requested.connect(self.documents.open_hub)
         navigator.file_requested.connect(self.documents.open)
