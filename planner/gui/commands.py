@@ -205,6 +205,7 @@ _EDIT: Final[tuple[UnboundAction["MainWindow"], ...]] = (
 )
 _VIEW: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("view.palette", "Command &palette…", "View/3", lambda w: w.open_palette(), "Ctrl+K", "search"),
+    UnboundAction("view.next-pane", "Ne&xt pane", "View/3", lambda w: w.go_to_next_pane(), "F6"),
 )
 _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction(

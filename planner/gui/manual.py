@@ -6,9 +6,19 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, QUrl, Slot
-from PySide6.QtGui import QImage, QResizeEvent, QTextBlock, QTextBlockFormat, QTextCursor, QTextDocument
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, QUrl, Slot
+from PySide6.QtGui import (
+    QImage,
+    QImageReader,
+    QKeyEvent,
+    QResizeEvent,
+    QTextBlock,
+    QTextBlockFormat,
+    QTextCursor,
+    QTextDocument,
+)
 from PySide6.QtWidgets import (
+    QAbstractSlider,
     QDialog,
     QDialogButtonBox,
     QLineEdit,
@@ -29,7 +39,14 @@ from planner.paths import docs_dir
 CONTENTS: Final = "index.md"
 _SIZE: Final = QSize(1060, 720)
 _WIDEST_PICTURE: Final = 760
+_TALLEST: Final = 10_000
 _MARGIN: Final = 18
+_SCROLLING: Final = {
+    Qt.Key.Key_Up: QAbstractSlider.SliderAction.SliderSingleStepSub,
+    Qt.Key.Key_Down: QAbstractSlider.SliderAction.SliderSingleStepAdd,
+    Qt.Key.Key_PageUp: QAbstractSlider.SliderAction.SliderPageStepSub,
+    Qt.Key.Key_PageDown: QAbstractSlider.SliderAction.SliderPageStepAdd,
+}
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(((?!https?:)[^)#]+\.md)\)")
 _EXAMPLE: Final = re.compile(r"<!-- in your plan: (.*?) -->")
 _PAGE_ROLE: Final = Qt.ItemDataRole.UserRole
@@ -106,6 +123,14 @@ class Manual(QDialog):
         """Show the page at `path` below the manual's folder."""
         self.text.setSource(QUrl(path))
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Scroll the text by the keys that the search field has no use for."""
+        scrolling = _SCROLLING.get(Qt.Key(event.key()))
+        if scrolling is None:
+            super().keyPressEvent(event)
+        else:
+            self.text.verticalScrollBar().triggerAction(scrolling)
+
     @Slot(QListWidgetItem)
     def _open_list_item(self, item: QListWidgetItem | None) -> None:
         if item is not None and item.data(_PAGE_ROLE) != self.text.source().path():
@@ -154,6 +179,7 @@ class _Page(QTextBrowser):
     def __init__(self, folder: Path, theme: Theme, example: Callable[[str], str]) -> None:
         super().__init__()
         self._folder, self._theme, self._example = folder, theme, example
+        self._unread: dict[str, QUrl] = {}
         self.setOpenExternalLinks(True)
         self.document().setDocumentMargin(_MARGIN)
         self.sourceChanged.connect(self._format_and_scroll)
@@ -168,17 +194,12 @@ class _Page(QTextBrowser):
         return f"*{text}*" if text else ""
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
-        """Return the Markdown text of a page, a drawing in the theme's colors, or a picture of the page's width."""
+        """Return the Markdown text of a page, a drawing in the theme's colors, or a blank picture until it is read."""
         path = self._folder / QUrl(name).path()
         if path.suffix == ".svg":
             return drawing_pixmap(self._theme, path.stem, self.devicePixelRatioF())
         if kind == QTextDocument.ResourceType.ImageResource.value:
-            picture = QImage(str(self._folder / "pictures" / path.name))
-            ratio = self.devicePixelRatioF()
-            width = round(min(self._picture_width_limit(), _WIDEST_PICTURE) * ratio)
-            shown = picture.scaledToWidth(max(width, 1), Qt.TransformationMode.SmoothTransformation)
-            shown.setDevicePixelRatio(ratio)
-            return shown
+            return self._blank_picture(QUrl(name))
         if path.suffix == ".md" and path.is_file():
             return self.markdown(QUrl(name).path())
         return super().loadResource(kind, name)
@@ -191,6 +212,35 @@ class _Page(QTextBrowser):
             place = self.verticalScrollBar().value()
             self.reload()
             self.verticalScrollBar().setValue(place)
+
+    def _blank_picture(self, name: QUrl) -> QImage:
+        """Return a transparent picture of the size of the picture `name`, which is read in a later turn."""
+        reader = self._picture_reader(name)
+        blank = QImage(reader.scaledSize(), QImage.Format.Format_ARGB32_Premultiplied)
+        blank.fill(Qt.GlobalColor.transparent)
+        blank.setDevicePixelRatio(self.devicePixelRatioF())
+        if not self._unread:
+            QTimer.singleShot(0, self, self._read_picture)
+        self._unread[name.path()] = name
+        return blank
+
+    @Slot()
+    def _read_picture(self) -> None:
+        """Read a picture of the page, since reading all of them at once would block the window."""
+        _, name = self._unread.popitem()
+        picture = self._picture_reader(name).read()
+        picture.setDevicePixelRatio(self.devicePixelRatioF())
+        self.document().addResource(QTextDocument.ResourceType.ImageResource.value, name, picture)
+        self.viewport().update()
+        if self._unread:
+            QTimer.singleShot(0, self, self._read_picture)
+
+    def _picture_reader(self, name: QUrl) -> QImageReader:
+        """Return a reader of the picture `name`, which scales the picture to the width of the page."""
+        reader = QImageReader(str(self._folder / "pictures" / Path(name.path()).name))
+        width = max(round(min(self._picture_width_limit(), _WIDEST_PICTURE) * self.devicePixelRatioF()), 1)
+        reader.setScaledSize(reader.size().scaled(width, _TALLEST, Qt.AspectRatioMode.KeepAspectRatio))
+        return reader
 
     def _picture_width_limit(self) -> int:
         return self.viewport().width() - round(2 * self.document().documentMargin())
