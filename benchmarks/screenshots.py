@@ -1,6 +1,6 @@
 """Draw screenshots of the window.
 
-python benchmarks/screenshots.py FOLDER            every tab, light and dark, at the smallest and at a typical size
+python benchmarks/screenshots.py FOLDER            every page, light and dark, at the smallest and at a typical size
 python benchmarks/screenshots.py --readme FOLDER   the pictures of the README
 """
 
@@ -60,9 +60,9 @@ def draw_everything(window: "MainWindow", folder: Path) -> None:
         window.resize(width, height)
         for scheme in ("light", "dark"):
             window.choose_scheme(scheme)
-            for place in window.places:
-                window.show_tab(place.key)
-                save(window, folder / f"{place.key}-{scheme}-{width}x{height}.png")
+            for key in ("start", *(place.key for place in window.places)):
+                window.show_tab(key)
+                save(window, folder / f"{key}-{scheme}-{width}x{height}.png")
     draw_catalog(window, folder)
     draw_monitor(window, folder)
     draw_plans(window, folder)

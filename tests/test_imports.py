@@ -40,10 +40,13 @@ def test_the_window_loads_its_core_ahead_of_qt():
     assert core == []
 
 
-def test_the_first_picture_waits_for_nothing_that_it_does_not_show(tmp_path):
-    program = (
-        f"{WINDOW}\nimport sys\nprint('loaded:', *(name for name in {(*LATER, *HEAVY[2:])} if name in sys.modules))"
-    )
+@pytest.mark.parametrize(
+    ("page", "later"), [("start", ("planner.gui.memory.tab", *LATER)), ("memory", LATER)], ids=("start", "memory")
+)
+def test_the_first_picture_waits_for_nothing_that_it_does_not_show(tmp_path, page, later):
+    shown = f"{WINDOW}; window.show_tab({page!r}); window.grab()"
+    unwanted = (*later, *HEAVY[2:])
+    program = f"{shown}\nimport sys\nprint('loaded:', *(name for name in {unwanted} if name in sys.modules))"
     environment = {**os.environ, "GPU_PLANNER_HOME": str(tmp_path), "QT_QPA_PLATFORM": "offscreen"}
     run = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, encoding="utf-8", check=True

@@ -94,8 +94,8 @@ def _explained_term(row: TermRow, width: int) -> str:
 
 
 def _evidence_lines(row: TermRow) -> Iterator[str]:
-    yield f"= {row.how}"
-    if row.numbers_put_in != row.how:
+    yield f"= {row.formula}"
+    if row.numbers_put_in != row.formula:
         yield f"= {row.numbers_put_in}"
     for symbol in row.symbols:
         yield f"{symbol.name} = {symbol.value}: {symbol.meaning} (from the {symbol.origin})"

@@ -17,6 +17,7 @@ from planner.gui.autosave import Autosave
 from planner.gui.diagnostics import Diagnostics
 from planner.gui.monitor.settings import unfinished_message
 from planner.gui.settings import SettingsStore
+from planner.gui.tab import START
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.threads import GarbageCollector, import_in_background
@@ -35,9 +36,10 @@ CANNOT_START: Final = 3
 _DETECT_AFTER_MS: Final = 1500
 """Delay of the detection of cards, so that the window is drawn and responsive first."""
 _IMPORTED_NEXT: Final = (
+    "planner.gui.memory.tab",
     "planner.gui.memory.curves.plot",
-    "planner.plan.editing.conflicts",
-    "planner.memory.software.pytorch",
+    "planner.plan.editing.goals",
+    "planner.memory.software.transformers_training",
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",
     "planner.gui.monitor.tab",
@@ -55,7 +57,7 @@ def read_machine_devices() -> "tuple[Device, ...]":
 
 
 class CardDetector(QObject):
-    """Detects the cards of this machine when the Catalog tab is first shown, unless the Monitor has detected them.
+    """Detects the cards of this machine when a page that shows them is first shown, unless the Monitor did before.
 
     `detect` runs in the background.
     """
@@ -73,16 +75,20 @@ class CardDetector(QObject):
 
     @Slot(str)
     def on_tab(self, key: str) -> None:
-        """Start the detection if the catalog is shown and the cards are unknown."""
-        if key == "catalog" and not self._has_started and not self._workspace.devices:
+        """Start the detection if the catalog or the Start page is shown and the cards are unknown."""
+        if key in ("catalog", START.key) and not self._has_started and not self._workspace.devices:
             self._has_started = True
-            self._tasks.run(_DETECTION, self._detect, self._workspace.note_devices, _ignore_failure)
+            self._tasks.run(_DETECTION, self._detect, self._take_devices, self._take_failure)
 
+    def _take_devices(self, devices: "tuple[Device, ...]") -> None:
+        self._workspace.note_devices(devices)
+        self._workspace.end_detection("done")
 
-def _ignore_failure(error: BaseException) -> None:
-    """Ignore the error of a failed detection, because the Monitor tab shows it."""
-    if not isinstance(error, PlannerError | OSError):
-        raise error
+    def _take_failure(self, error: BaseException) -> None:
+        """Note that the detection failed; the Monitor tab shows why."""
+        self._workspace.end_detection("failed")
+        if not isinstance(error, PlannerError | OSError):
+            raise error
 
 
 def create(argv: Sequence[str]) -> tuple[QApplication, MainWindow]:
@@ -107,7 +113,8 @@ def _create_application_and_window(argv: Sequence[str]) -> tuple[QApplication, M
     workspace = Workspace(catalog, settings, parent=app)
     autosave = Autosave(workspace, home / "autosave", app)
     diagnostics.save_work = autosave.flush
-    window = MainWindow(workspace, theme, tasks)
+    is_first_start = not autosave.has_restored and len(argv) < 2
+    window = MainWindow(workspace, theme, tasks, page=START.key if is_first_start else None)
     for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall, GarbageCollector(app).close):
         app.aboutToQuit.connect(step)
     theme.dress()

@@ -41,7 +41,10 @@ class SavedSession(Spec):
 
 
 class Autosave(QObject):
-    """Keeps one window's session on disk; `unrestored` has an error for each saved plan that could not be restored."""
+    """Keeps one window's session on disk; `has_restored` says whether it continues an earlier one.
+
+    `unrestored` has an error for each saved plan that could not be restored.
+    """
 
     def __init__(self, workspace: Workspace, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -49,7 +52,9 @@ class Autosave(QObject):
         self._folder = folder
         self.unrestored: list[PlannerError] = []
         folder.mkdir(parents=True, exist_ok=True)
-        self._file, self._lock = self._restore_newest_session() or self._new_session_file()
+        restored = self._restore_newest_session()
+        self.has_restored = restored is not None
+        self._file, self._lock = restored or self._new_session_file()
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
         self._timer.timeout.connect(self.flush)
         workspace.changed.connect(self._schedule_write)

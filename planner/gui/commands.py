@@ -14,6 +14,7 @@ from planner.gui.catalog.commands import CATALOG_COMMANDS
 from planner.gui.manual import Manual
 from planner.gui.monitor.commands import MONITOR_COMMANDS
 from planner.gui.settings import Scheme
+from planner.gui.tab import START
 from planner.gui.widgets.dialogs import closing_buttons, open_once
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
@@ -63,18 +64,21 @@ def _has_pinned_plan(window: "MainWindow") -> bool:
     return window.workspace.pin.plan is not None
 
 
+def _is_plan_shown(window: "MainWindow") -> bool:
+    return window.tab.key != START.key
+
+
 def _copy_result(window: "MainWindow") -> None:
     QGuiApplication.clipboard().setText(window.tab.copy_result())
 
 
 def _task_switch_text(window: "MainWindow") -> str:
-    return "&Train this model" if window.workspace.plan.workload.task == "inference" else "&Run this model"
+    return "Fine-&tune this model" if window.workspace.plan.workload.task == "inference" else "&Run this model"
 
 
 def _switch_task(window: "MainWindow") -> None:
-    task = "training" if window.workspace.plan.workload.task == "inference" else "inference"
     with window.workspace.reporting():
-        window.workspace.answer("task", {"workload.task": task})
+        window.workspace.pursue("fine-tune" if window.workspace.plan.workload.task == "inference" else "run")
 
 
 def _show_comparison_tab(window: "MainWindow") -> None:
@@ -162,6 +166,9 @@ _FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         "",
         _is_plan_traced,
     ),
+    UnboundAction(
+        "file.start", "Start &page", "File/3", lambda w: _show_tab(START.key, w), "Ctrl+0", START.icon, _is_plan_shown
+    ),
     UnboundAction("file.quit", "&Quit", "File/4", lambda w: w.close(), "Ctrl+Q"),
 )
 _EDIT: Final[tuple[UnboundAction["MainWindow"], ...]] = (
@@ -190,9 +197,21 @@ _VIEW: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("view.palette", "Command &palette…", "View/3", lambda w: w.open_palette(), "Ctrl+K", "search"),
 )
 _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
-    UnboundAction("plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model"),
-    UnboundAction("plan.workload", "Change &workload…", "Plan/1", lambda w: w.plan_bar.edit_workload(), "Ctrl+L"),
-    UnboundAction("plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card"),
+    UnboundAction(
+        "plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model", _is_plan_shown
+    ),
+    UnboundAction(
+        "plan.workload",
+        "Change &workload…",
+        "Plan/1",
+        lambda w: w.plan_bar.edit_workload(),
+        "Ctrl+L",
+        "",
+        _is_plan_shown,
+    ),
+    UnboundAction(
+        "plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card", _is_plan_shown
+    ),
     UnboundAction(
         "plan.preset", "Start from a rec&ipe…", "Plan/1", lambda w: w.navigator.start_from_recipe(), "Ctrl+Shift+R"
     ),
@@ -283,6 +302,7 @@ _HELP: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("help.about", "&About GPU Planner", "Help/2", _show_about, icon="info"),
 )
 _MANUAL_PAGES: Final = {
+    START.key: "first-steps.md",
     "catalog": "hardware.md",
     "memory": "memory.md",
     "cost": "cost.md",

@@ -7,11 +7,13 @@ class Navigator(QObject):
     """Signals that request an action of the window or of a tab; most requests also show the tab in question.
 
     `hub_model_requested` carries a model's name; `trace_requested` a module's file, an earlier request or None;
-    `log_requested` a log file or None. `trace_cancel_requested` shows no tab.
+    `log_requested` a log file or None; `file_requested` a plan's file. `start_left` shows
+    the tab from before the Start page; `trace_cancel_requested` shows no tab.
     """
 
     tab_requested = Signal(str)
     fitting_cards_requested = Signal()
+    hardware_requested = Signal()
     model_file_requested = Signal()
     hub_model_requested = Signal(str)
     trace_requested = Signal(object)
@@ -20,6 +22,10 @@ class Navigator(QObject):
     estimate_check_requested = Signal()
     log_requested = Signal(object)
     preset_requested = Signal()
+    file_requested = Signal(object)
+    hardware_choice_requested = Signal()
+    demo_requested = Signal()
+    start_left = Signal()
 
     @Slot()
     def show_memory(self) -> None:

@@ -39,7 +39,7 @@ class WindowSettings(Spec):
     recent: tuple[str, ...] = ()
     tables: dict[str, TableLayout] = Field(default_factory=dict)
     closed_facets: tuple[str, ...] = (
-        *("street", "used", "rent"),
+        *("price", "street", "used", "rent"),
         *("systems-memory_each", "systems-link", "systems-rent", "systems-price_kind"),
     )
     catalog: CatalogSettings = CatalogSettings()

@@ -1,10 +1,10 @@
 """Background work in threads."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, Final, NamedTuple, TypeVar
 
 import shiboken6
@@ -23,6 +23,14 @@ class _Outcome(NamedTuple):
     future: Future[object]
 
 
+class _Round(NamedTuple):
+    """Result of a round of a run in a background thread, for `on_round` unless the run was stopped."""
+
+    stopped: Event
+    on_round: Callable[[Any], None]
+    result: object
+
+
 class TaskRunner(QObject):
     """Runs functions in background threads and calls back on the window's thread.
 
@@ -32,6 +40,7 @@ class TaskRunner(QObject):
 
     busy_changed = Signal(bool)
     _finished = Signal(object)
+    _round_ended = Signal(object)
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,6 +51,7 @@ class TaskRunner(QObject):
         self._open = True
         # Queued even on this thread: a quick function can finish before `run` has noted it.
         self._finished.connect(self._call_back, Qt.ConnectionType.QueuedConnection)
+        self._round_ended.connect(self._pass_on, Qt.ConnectionType.QueuedConnection)
 
     @property
     def busy(self) -> bool:
@@ -69,6 +79,26 @@ class TaskRunner(QObject):
         self._waiting[key] = (on_done, on_error or _reraise_error)
         self.busy_changed.emit(True)
         self._pool.submit(work).add_done_callback(partial(self._emit_outcome, key, generation))
+
+    def run_in_rounds(
+        self,
+        key: str,
+        work: Callable[[Callable[[], bool]], Iterable[Result]],
+        on_round: Callable[[Result], None],
+        on_done: Callable[[None], None],
+        on_error: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        """Take the results of `work` in a background thread; call `on_round` with each, and `on_done` at the end.
+
+        `work` is handed a function that returns whether its results are no longer needed.
+        """
+        stopped = Event()
+
+        def iterate() -> None:
+            for result in work(stopped.is_set):
+                self._round_ended.emit(_Round(stopped, on_round, result))
+
+        self.run(key, iterate, on_done, on_error, stopped.set)
 
     def cancel(self, key: str) -> None:
         """Discard the outcome of the background run called `key`, and ask the run to stop."""
@@ -98,6 +128,11 @@ class TaskRunner(QObject):
         # Called on the worker's thread; the signal passes the outcome to the window's thread.
         if self._open:
             self._finished.emit(_Outcome(key, generation, future))
+
+    @Slot(object)
+    def _pass_on(self, ended: _Round) -> None:
+        if self._open and not ended.stopped.is_set() and not _is_receiver_destroyed(ended.on_round):
+            ended.on_round(ended.result)
 
     @Slot(object)
     def _call_back(self, outcome: _Outcome) -> None:

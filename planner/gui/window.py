@@ -27,7 +27,7 @@ from planner.gui.frame.status_line import StatusLine
 from planner.gui.navigator import Navigator
 from planner.gui.palette import CommandPalette
 from planner.gui.settings import Scheme, WindowSettings
-from planner.gui.tab import TABS, Tab, TabEntry
+from planner.gui.tab import START, TABS, Tab, TabEntry
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton
@@ -79,6 +79,10 @@ class TabList(QWidget):
         self._buttons[key], self._icons[key] = button, icon
         self._update_icons()
 
+    def set_apart(self, key: str) -> None:
+        """Leave a gap below the button of a page that is not one of the tabs."""
+        self._layout.insertSpacing(self._layout.indexOf(self._buttons[key]) + 1, self._theme.spacing.medium)
+
     def set_current(self, key: str) -> None:
         """Check the button of the current tab."""
         self._buttons[key].setChecked(True)
@@ -91,7 +95,7 @@ class TabList(QWidget):
 
 
 class MainWindow(QMainWindow):
-    """Main window of the application, which shows one workspace."""
+    """Main window of the application, which shows one workspace; `page` is shown first, by default the last tab."""
 
     tab_shown = Signal(str)
     workspace: Workspace
@@ -100,7 +104,12 @@ class MainWindow(QMainWindow):
     plan_bar: PlanBar
 
     def __init__(
-        self, workspace: Workspace, theme: Theme, tasks: TaskRunner, places: Sequence[TabEntry] = TABS
+        self,
+        workspace: Workspace,
+        theme: Theme,
+        tasks: TaskRunner,
+        places: Sequence[TabEntry] = TABS,
+        page: str | None = None,
     ) -> None:
         super().__init__()
         self.places = tuple(places)
@@ -112,9 +121,10 @@ class MainWindow(QMainWindow):
         self._tab_list = TabList(theme)
         self._pages = QStackedWidget()
         self._tabs: dict[str, Tab] = {}
+        self._last_tab = WindowSettings().tab
         self._status = StatusLine(workspace, tasks)
         self._lay_out()
-        self._restore_geometry_and_tab()
+        self._restore_geometry_and_tab(page)
         self.commands = ActionSet(theme, declare(self), self)
         self._fill_menus()
         self._connect()
@@ -131,15 +141,25 @@ class MainWindow(QMainWindow):
 
     @Slot(str)
     def show_tab(self, key: str) -> None:
-        """Show the tab `key`, which is created when it is first shown."""
+        """Show the tab `key` or the Start page, which is created when it is first shown."""
         if key not in self._tabs:
-            place = next(place for place in self.places if place.key == key)
+            place = next(place for place in (START, *self.places) if place.key == key)
             self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
             self._pages.addWidget(self._tabs[key])
         self._pages.setCurrentWidget(self._tabs[key])
         self._tab_list.set_current(key)
+        is_tab = key != START.key
+        self.plan_bar.setVisible(is_tab)
+        self._status.show_sample(is_tab)
+        if is_tab:
+            self._last_tab = key
         self.workspace.settings.update(tab=key)
         self.tab_shown.emit(key)
+
+    @Slot()
+    def leave_start(self) -> None:
+        """Show the tab from before the Start page."""
+        self.show_tab(self._last_tab)
 
     def show_fitting_cards(self) -> None:
         """Show the Catalog tab with only the cards on which the plan fits."""
@@ -216,21 +236,22 @@ class MainWindow(QMainWindow):
         self.setWindowIcon(QIcon(str(resources_dir() / "icons" / "gpu-planner.svg")))
         self.setAcceptDrops(True)
         self.setMinimumSize(_SMALLEST_SIZE)
-        for place in self.places:
+        for place in (START, *self.places):
             self._tab_list.add(place.key, place.title, place.icon, place.title)
+        self._tab_list.set_apart(START.key)
         middle = in_row(self._tab_list, hairline(Qt.Orientation.Vertical), (self._pages, 1), spacing=0)
         center = QWidget()
         in_column(self.plan_bar, hairline(Qt.Orientation.Horizontal), self.banner, (middle, 1), owner=center, spacing=0)
         self.setCentralWidget(center)
         self.setStatusBar(self._status)
 
-    def _restore_geometry_and_tab(self) -> None:
+    def _restore_geometry_and_tab(self, page: str | None) -> None:
         settings = self.workspace.settings.current
         self.resize(_START_SIZE)
         if settings.geometry is not None:
             self.restoreGeometry(QByteArray.fromBase64(settings.geometry.encode()))
-        known = [place.key for place in self.places]
-        self.show_tab(settings.tab if settings.tab in known else WindowSettings().tab)
+        known = [place.key for place in (START, *self.places)]
+        self.show_tab(page or (settings.tab if settings.tab in known else WindowSettings().tab))
 
     def _fill_menus(self) -> None:
         bar = self.menuBar()
@@ -259,8 +280,13 @@ class MainWindow(QMainWindow):
         workspace.file_changed.connect(self._update_title)
         navigator.tab_requested.connect(self.show_tab)
         navigator.fitting_cards_requested.connect(self.show_fitting_cards)
+        navigator.hardware_requested.connect(lambda: self.cost().choose_hardware())
         navigator.model_file_requested.connect(self.documents.choose_model)
         navigator.hub_model_requested.connect(self.documents.open_hub)
+        navigator.file_requested.connect(self.documents.open)
+        navigator.hardware_choice_requested.connect(lambda: self.cost().choose_hardware())
+        navigator.demo_requested.connect(lambda: self.monitor().controller.show_demo())
+        navigator.start_left.connect(self.leave_start)
         self.tab_shown.connect(self.commands.refresh)
         self.plan_bar.priced.connect(self._status.show_prices)
         self._tab_list.chosen.connect(self.show_tab)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -18,11 +18,13 @@ from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.facts import TracedFacts
+from planner.workload.choices import Goal
 from planner.workload.workload import Inference, Training, Workload
 
 if TYPE_CHECKING:
     from planner.monitor.readings.inventory import Device
 
+Detection = Literal["pending", "done", "failed"]
 GESTURE_IDLE_MS: Final = 1000
 SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
 
@@ -132,9 +134,10 @@ class Pin(QObject):
 class Workspace(QObject):
     """A window's plan with its evaluation and undo history.
 
-    Signals: `changed` carries the old and the new plan; `file_changed` follows the file and its modified state;
-    `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence about
-    fields adjusted by a change, or an empty string; `devices_found` follows changes of this machine's cards.
+    Signals: `changed` carries the old and the new plan; `file_changed` follows the file, its modified state and the
+    choice of a plan of one's own; `failed` carries a `PlannerError` for the banner, `noticed` a message and its
+    details, `adjusted` a sentence about fields adjusted by a change, or an empty string; `devices_found` follows
+    changes of this machine's cards, `detection_ended` the end of the search for them.
     """
 
     changed = Signal(object, object)
@@ -143,6 +146,7 @@ class Workspace(QObject):
     noticed = Signal(str, str)
     adjusted = Signal(str)
     devices_found = Signal()
+    detection_ended = Signal()
 
     def __init__(
         self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None
@@ -152,6 +156,7 @@ class Workspace(QObject):
         self.settings = settings
         self.path: Path | None = None
         self.devices: tuple[Device, ...] = ()
+        self.detection: Detection = "pending"
         self._state = PlanState(evaluate(plan, catalog), catalog)
         self._workloads: dict[str, Workload] = {
             "training": Training(),
@@ -159,6 +164,7 @@ class Workspace(QObject):
             plan.workload.task: plan.workload,
         }
         self._gesture = 0
+        self._is_own = False
         self._idle = QTimer(self, singleShot=True, interval=GESTURE_IDLE_MS)
         self._idle.timeout.connect(self.end_gesture)
         self.undo_stack = QUndoStack(self)
@@ -175,6 +181,11 @@ class Workspace(QObject):
     def evaluation(self) -> Evaluation:
         """Return the evaluation of the current plan."""
         return self._state.evaluation
+
+    @property
+    def is_sample(self) -> bool:
+        """Return whether the plan is still the sample, of which nobody chose the model, the workload or the cards."""
+        return not self._is_own and self.path is None and _subject(self.plan) == _subject(SAMPLE_PLAN)
 
     @property
     def modified(self) -> bool:
@@ -216,6 +227,36 @@ class Workspace(QObject):
         resolved = resolve_conflicts(start, fields, self.catalog)
         self._push_step(label, resolved.plan)
         self.adjusted.emit(adjustments_sentence(resolved.adjustments, resolved.plan.workload))
+
+    def pursue(self, goal: Goal) -> None:
+        """Run, fine-tune or train the plan's model, with the last workload of that task, in one undo step.
+
+        Raises:
+            PlannerError: If the plan cannot be evaluated; the plan stays as it was.
+        """
+        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields  # as in `answer`
+
+        task = TASK_OF_GOAL[goal]
+        plan = self.plan.evolve(workload=self.workload_of(task))
+        self.answer("task", {f"{WORKLOAD}task": task, **goal_fields(plan, goal, self.catalog)})
+
+    def begin(self, goal: Goal, model: ModelChoice, gpu: str | None, count: int) -> None:
+        """Plan anew for `goal` with the person's own model and cards, in one undo step.
+
+        Raises:
+            PlannerError: If the plan cannot be evaluated; the plan stays as it was.
+        """
+        from planner.plan.editing.conflicts import resolve_conflicts  # as in `answer`
+        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields
+
+        workload = Training() if TASK_OF_GOAL[goal] == "training" else Inference()
+        plan = Plan(model=model, workload=workload, gpu=gpu, count=count)
+        started = resolve_conflicts(plan, goal_fields(plan, goal, self.catalog), self.catalog).plan
+        self._take_plan(f"{goal} {model.id.rpartition('/')[2]}", started, is_own=True)
+
+    def show_sample(self) -> None:
+        """Make the sample the plan, in one undo step."""
+        self._take_plan("sample plan", SAMPLE_PLAN, is_own=False)
 
     def take_trace(self, facts: TracedFacts, label: str) -> None:
         """Make a traced module the plan's model in one undo step; for several ranks, the plan gets a card per rank.
@@ -287,6 +328,11 @@ class Workspace(QObject):
             self.devices = devices
             self.devices_found.emit()
 
+    def end_detection(self, detection: Detection) -> None:
+        """Store how the search for this machine's cards ended."""
+        self.detection = detection
+        self.detection_ended.emit()
+
     def new_plan(self) -> None:
         """Replace the plan with the sample plan."""
         self.replace(SAMPLE_PLAN, None)
@@ -312,6 +358,7 @@ class Workspace(QObject):
         state = PlanState(evaluate(plan, self.catalog), self.catalog)
         self._clear_history(modified)
         self.path = path
+        self._is_own = False
         self._set_state(state)
         self.file_changed.emit()
 
@@ -347,6 +394,13 @@ class Workspace(QObject):
         if modified:
             self.undo_stack.resetClean()
 
+    def _take_plan(self, label: str, plan: Plan, *, is_own: bool) -> None:
+        self.end_gesture()
+        self._push_step(label, plan)
+        self.end_gesture()
+        self._is_own = is_own
+        self.file_changed.emit()
+
     def _push_step(self, label: str, plan: Plan) -> None:
         if plan == self.plan:
             return
@@ -379,3 +433,8 @@ class Workspace(QObject):
     @Slot(bool)
     def _on_clean_changed(self, _clean: bool) -> None:
         self.file_changed.emit()
+
+
+def _subject(plan: Plan) -> tuple[object, ...]:
+    """Return what a plan is about, without the terms of its time and cost."""
+    return plan.model, plan.workload, plan.gpu, plan.count

@@ -15,7 +15,8 @@ from planner.cost.card_prices import (
     card_prices,
     rents_of_machine,
 )
-from planner.cost.owning.purchase import Purchase
+from planner.cost.figure import Figure
+from planner.cost.owning.purchase import Purchase, card_price
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode
 from planner.hardware.gpu import Gpu
@@ -48,6 +49,19 @@ def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
         gpu.id: card_prices(gpu.id, _launch_price(gpu, today), purchases[gpu.id], offers[gpu.id], today)
         for gpu in catalog.hardware.gpus
     }
+
+
+def buying_prices(catalog: Catalog, today: date) -> dict[str, Figure]:
+    """Return what one new card costs, as cost estimates assume it, by card id; cards without a price are left out."""
+    purchases = defaultdict[str, list[Purchase]](list)
+    for purchase in catalog.cost.purchases:
+        if purchase.gpu is not None:
+            purchases[purchase.gpu].append(purchase)
+    found = (
+        (gpu.id, card_price(tuple(purchases[gpu.id]), gpu.id, gpu.launch_price_usd, today, gpu.released))
+        for gpu in catalog.hardware.gpus
+    )
+    return {name: price for name, price in found if price is not None}
 
 
 def rents_of(system: System, catalog: Catalog, today: date) -> dict[RentMode, PriceSpread]:

@@ -56,6 +56,17 @@ class Column(Generic[Row]):
         value = self.value(row)
         return value / self.per_unit if isinstance(value, int | float) else None
 
+    def text_with_unit(self, row: Row) -> str:
+        """Return the text with the unit that the header has, if the value is known: `24 GiB`; a price has its own."""
+        text = self.text(row)
+        has_unit = self.unit and not self.is_money and self.value(row) is not None
+        return f"{text}{fmt.THIN}{self.unit}" if has_unit else text
+
+    @property
+    def is_money(self) -> bool:
+        """Return whether the cells are amounts of money, which begin with the currency."""
+        return self.measure == fmt.USD or self.unit == "USD/h"
+
     @property
     def header(self) -> str:
         """Return the title with its unit: `Memory, GiB`."""
@@ -71,7 +82,7 @@ class Column(Generic[Row]):
 class Detail:
     """One line of a record's details: a figure with its provenance.
 
-    `exact` is the unrounded figure if `text` rounds it; `mark` is a one-character sign of its certainty.
+    `exact` is the unrounded figure if `text` rounds it; `mark` is its certainty in one or two words.
     """
 
     title: str
@@ -182,31 +193,32 @@ def pareto_front(points: Sequence[tuple[float, float]], lower: tuple[bool | None
     return tuple(front)
 
 
-TWO_SOURCES_MARK: Final = "•"  # not a digit, which would be read as part of the figure next to it
-ONE_SOURCE_MARK: Final = "◦"
+ONE_SOURCE_MARK: Final = "one source"
+DERIVED_MARK: Final = "derived"
+ASSUMED_MARK: Final = "assumed"
 _CERTAINTY_MARKS: Final = {
-    "confirmed": TWO_SOURCES_MARK,
+    "confirmed": "published",
     "single-source": ONE_SOURCE_MARK,
-    "conflicting": "≠",
-    "preliminary": "p",
-    "yours": "y",
+    "conflicting": "disputed",
+    "preliminary": "preliminary",
+    "yours": "yours",
 }
-_BASIS_MARKS: Final = {"derived": "ƒ", "measured": "m"}
-ASSUMED_MARK: Final = "~"
-MARK_MEANINGS: Final = (
-    (TWO_SOURCES_MARK, "two sources agree"),
-    (ONE_SOURCE_MARK, "one source"),
-    ("≠", "sources disagree"),
-    ("p", "preliminary"),
-    ("ƒ", "derived by a formula"),
-    ("m", "measured"),
-    ("~", "assumed"),
-    ("y", "yours"),
-)
+_BASIS_MARKS: Final = {"derived": DERIVED_MARK, "measured": "measured"}
+MARK_MEANINGS: Final = {
+    "published": "two sources agree",
+    ONE_SOURCE_MARK: "published in one source",
+    "disputed": "sources disagree",
+    "preliminary": "announced, and may still change",
+    DERIVED_MARK: "derived by a formula",
+    "measured": "measured",
+    ASSUMED_MARK: "assumed",
+    "yours": "entered by you",
+}
+"""Meaning of each certainty mark in full."""
 
 
 def provenance_mark(provenance: "Provenance") -> str:
-    """Return the one-character certainty mark of a figure; `MARK_MEANINGS` explains the marks."""
+    """Return the certainty of a figure in one or two words; `MARK_MEANINGS` has them in full."""
     return _BASIS_MARKS.get(provenance.basis) or _CERTAINTY_MARKS[provenance.certainty]
 
 

@@ -266,13 +266,17 @@ def substitute_symbols(formula: str, symbols: "tuple[Symbol, ...]") -> str:
 
     A symbol right after a number or a bracket (`16h`) is a factor, and gets a multiplication sign.
     """
-    values = {symbol.name: symbol_value(symbol.value) for symbol in symbols}
-    if not values:
+    return replace_symbols(formula, {symbol.name: symbol_value(symbol.value) for symbol in symbols})
+
+
+def replace_symbols(formula: str, texts: dict[str, str]) -> str:
+    """Return `formula` with each symbol replaced by its text in `texts`."""
+    if not texts:
         return formula
-    names = "|".join(re.escape(name) for name in sorted(values, key=len, reverse=True))
+    names = "|".join(re.escape(name) for name in sorted(texts, key=len, reverse=True))
     # The name must not be part of a longer one; an exponent (h²) may follow it.
     pattern = re.compile(rf"(?P<product>[\d)])?(?<![^\W\d])(?P<name>{names})(?![^\W²³])")
-    return pattern.sub(lambda match: _value_for_match(match, values), formula)
+    return pattern.sub(lambda match: _value_for_match(match, texts), formula)
 
 
 def _value_for_match(match: re.Match[str], values: dict[str, str]) -> str:

@@ -3,6 +3,8 @@
 from typing import Final, Literal
 
 Task = Literal["training", "inference"]
+Goal = Literal["run", "fine-tune", "train"]
+"""What a person wants to do with a model; fine-tuning and training are the same task."""
 Attention = Literal["flash", "sdpa", "eager"]
 Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16", "fp8"]
 Method = Literal["full", "lora", "qlora"]

@@ -311,6 +311,11 @@ class Training(Spec):
         """Return whether the workload trains adapters instead of the model's own parameters."""
         return self.method != "full"
 
+    @property
+    def trains_part(self) -> bool:
+        """Return whether the workload trains adapters or some of the model's parameters, instead of all."""
+        return self.adapts or bool(self.trainable)
+
     @model_validator(mode="after")
     def _check_rules(self) -> Self:
         """Reject combinations of training fields that break a rule."""

@@ -57,14 +57,14 @@ give_up.stop()
 QUIT = "QTimer.singleShot(0, window.close); app.exec()"
 
 
-def test_a_first_start_shows_the_sample_plan_without_heavy_imports(tmp_path):
+def test_a_first_start_asks_what_to_do_before_a_sample_plan_without_heavy_imports(tmp_path):
     told = run(LOOK + QUIT, tmp_path)
     assert told == {
         "heavy": [],
         "card": "rtx-4090",
         "model": "meta-llama/Llama-3.1-8B",
         "count": 1,
-        "tab": "memory",
+        "tab": "start",
         "visible": True,
         "banner": "",
     }
@@ -80,7 +80,7 @@ def test_a_plan_named_on_the_command_line_is_opened(tmp_path):
     file = tmp_path / "plan.json"
     save_plan(file, SAMPLE_PLAN.evolve(count=5))
     told = run(WAIT_FOR_FILE + LOOK + QUIT, tmp_path / "home", str(file))
-    assert told["count"] == 5
+    assert (told["count"], told["tab"]) == (5, "memory")
 
 
 def test_damaged_settings_and_sessions_do_not_stop_the_start(tmp_path):
@@ -145,8 +145,8 @@ def scrolls(widget):
 
 window.resize(1280, 800)
 told["nameless"], told["cut"] = [], []
-for place in window.places:
-    window.show_tab(place.key)
+for key in ("start", *(place.key for place in window.places)):
+    window.show_tab(key)
     app.processEvents()
     for widget in [widget for widget in window.findChildren(QWidget) if widget.isVisible()]:
         named = widget.accessibleName() or (isinstance(widget, QAbstractButton) and widget.text())

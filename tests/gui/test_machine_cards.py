@@ -34,6 +34,12 @@ def test_cards_are_detected_once_when_the_catalog_is_shown(qtbot, workspace, tas
     assert (workspace.devices, look.count) == ((CARD,), 1)
 
 
+def test_the_start_page_too_asks_for_the_cards(qtbot, workspace, tasks):
+    with qtbot.waitSignal(workspace.detection_ended):
+        CardDetector(workspace, tasks, Looked()).on_tab("start")
+    assert (workspace.devices, workspace.detection) == ((CARD,), "done")
+
+
 def test_cards_known_from_the_monitor_are_not_detected_again(workspace, tasks):
     workspace.note_devices((CARD,))
     look = Looked()
@@ -44,7 +50,7 @@ def test_cards_known_from_the_monitor_are_not_detected_again(workspace, tasks):
 def test_a_failed_detection_leaves_no_cards(qtbot, workspace, tasks):
     CardDetector(workspace, tasks, Looked(PlannerError("no driver"))).on_tab("catalog")
     qtbot.waitUntil(lambda: not tasks.busy)
-    assert workspace.devices == ()
+    assert (workspace.devices, workspace.detection) == ((), "failed")
 
 
 def test_an_empty_detection_keeps_the_known_cards(workspace):

@@ -115,3 +115,37 @@ def test_the_outcome_for_a_destroyed_object_is_ignored(tasks: TaskRunner, qtbot)
     shiboken6.delete(receiver)
     gate.set()
     qtbot.waitUntil(lambda: not tasks.busy)
+
+
+def test_rounds_arrive_as_they_end(tasks: TaskRunner, qtbot):
+    gate, arrived = threading.Event(), []
+
+    def count(_stop):
+        yield 1
+        gate.wait(30)
+        yield 2
+
+    tasks.run_in_rounds("a", count, arrived.append, lambda _result: arrived.append("end"), unexpected)
+    qtbot.waitUntil(lambda: arrived == [1])
+    gate.set()
+    qtbot.waitUntil(lambda: arrived == [1, 2, "end"])
+
+
+def test_a_cancelled_run_ends_no_further_round(tasks: TaskRunner, qtbot):
+    gate, told, arrived = threading.Event(), threading.Event(), []
+
+    def count(stop):
+        yield 1
+        gate.wait(30)
+        if stop():
+            told.set()
+        yield 2
+
+    tasks.run_in_rounds("a", count, arrived.append, unexpected, unexpected)
+    qtbot.waitUntil(lambda: arrived == [1])
+    tasks.cancel("a")
+    gate.set()
+    assert told.wait(30)
+    tasks.run("b", lambda: "other", arrived.append, unexpected)
+    qtbot.waitUntil(lambda: arrived[-1] == "other")
+    assert arrived == [1, "other"]

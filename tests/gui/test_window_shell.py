@@ -83,7 +83,7 @@ def test_the_status_line_counts_a_card_of_ones_own(window: MainWindow):
 
 
 def test_the_task_is_swapped_there_and_back(window: MainWindow):
-    assert window.commands["plan.swap-task"].text() == "&Train this model"
+    assert window.commands["plan.swap-task"].text() == "Fine-&tune this model"
     do(window, "plan.swap-task")
     assert window.workspace.plan.workload.task == "training"
     do(window, "plan.swap-task")

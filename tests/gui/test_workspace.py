@@ -1,6 +1,7 @@
 """The workspace: changes, undo steps, opening and saving of the plan."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QTimer
@@ -119,6 +120,38 @@ def test_each_task_remembers_its_workload(workspace: Workspace):
     assert workspace.plan.workload == Inference(batch=8)
     workspace.apply_workload("task", task="training", sequence_length=512)
     assert workspace.plan.workload == Training(micro_batch=4, sequence_length=512)
+
+
+def test_fine_tuning_starts_with_what_fits_and_keeps_it(workspace: Workspace):
+    workspace.pursue("fine-tune")
+    assert workspace.plan.workload.method == "lora"
+    assert workspace.evaluation.memory.verdict == "fits"
+    workspace.end_gesture()
+    workspace.answer("rank", {"workload.lora.rank": 8})
+    workspace.end_gesture()
+    workspace.pursue("run")
+    assert workspace.plan.workload == Inference()
+    workspace.end_gesture()
+    workspace.pursue("fine-tune")
+    assert workspace.plan.workload.lora.rank == 8
+    workspace.end_gesture()
+    workspace.pursue("train")
+    assert workspace.plan.workload.method == "full"
+
+
+def test_a_plan_is_a_sample_until_another_is_opened_or_taken(workspace: Workspace, tmp_path: Path):
+    assert workspace.is_sample
+    workspace.begin("run", SAMPLE_PLAN.model, SAMPLE_PLAN.gpu, 1)
+    assert workspace.plan == SAMPLE_PLAN
+    assert not workspace.is_sample
+    workspace.show_sample()
+    assert workspace.is_sample
+    workspace.begin("train", SAMPLE_PLAN.model, "rtx-3090", 2)
+    assert (workspace.plan.workload, workspace.plan.gpu, workspace.plan.count) == (Training(), "rtx-3090", 2)
+    workspace.new_plan()
+    assert workspace.is_sample
+    workspace.save_plan(tmp_path / "plan.json")
+    assert not workspace.is_sample
 
 
 def test_an_unknown_task_is_refused(workspace: Workspace):

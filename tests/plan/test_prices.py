@@ -2,8 +2,9 @@
 
 from datetime import date
 
+from planner.cost.owning.purchase import card_price
 from planner.plan.catalog import Catalog
-from planner.plan.prices import price_words, prices_by_card, prices_of, rents_of
+from planner.plan.prices import buying_prices, price_words, prices_by_card, prices_of, rents_of
 
 TODAY = date(2026, 11, 22)
 
@@ -43,3 +44,11 @@ def test_a_system_is_rented_as_a_whole(catalog: Catalog) -> None:
     assert rents_of(catalog.hardware.system("dgx-station-v100"), catalog, TODAY) == {}
     pod = rents_of(catalog.hardware.system("tpu-v4-pod"), catalog, TODAY)["on-demand"]
     assert pod.low.price_usd == 4096 * 3.22
+
+
+def test_what_a_card_costs_is_what_cost_estimates_assume(catalog: Catalog) -> None:
+    prices = buying_prices(catalog, TODAY)
+    gpu = catalog.hardware.gpu("rtx-3090")
+    assert prices[gpu.id] == card_price(catalog.cost.purchases, gpu.id, gpu.launch_price_usd, TODAY, gpu.released)
+    assert prices["rtx-3090"].value == prices_of(gpu, catalog, TODAY).bought["used"].median_usd
+    assert "tpu-8i" not in prices

@@ -3,8 +3,8 @@
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QHBoxLayout, QLineEdit, QMenu, QPushButton, QToolButton, QWidget
 
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.page import Page
@@ -16,6 +16,8 @@ from planner.gui.widgets.layout import hairline, in_row
 from planner.present import format as fmt
 
 VIEWS: Final[dict[View, str]] = {"table": "Table", "scatter": "Scatter", "compare": "Compare"}
+_SEARCH_WIDTH: Final = 200
+"""Pixels that the search needs to show an example."""
 _KEYS_TO_TABLE = (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
@@ -33,8 +35,13 @@ class CatalogBar(QWidget):
     def __init__(self, theme: Theme, saved: QMenu, export: QMenu) -> None:
         super().__init__()
         self.search = QLineEdit(clearButtonEnabled=True)
+        self.filters = QToolButton()
+        self.filters.setText("Filters")
+        self.filters.setToolTip("Show or hide the filters")
+        self.filters.setCheckable(True)
+        self.filters.setChecked(True)
         self.columns = QPushButton("Col&umns")
-        self.saved = QPushButton("Fi&lters")
+        self.saved = QPushButton("Saved fi&lters")
         self._export = QPushButton("&Export")
         self.count = make_label(role="muted")
         self.count.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -55,7 +62,7 @@ class CatalogBar(QWidget):
     def show_view(self, view: View) -> None:
         """Check the button of `view`; the comparison view disables the search field."""
         self._views.button(tuple(VIEWS).index(view)).setChecked(True)
-        for widget in (*self.pages.buttons(), self.search, self.count, self.saved):
+        for widget in (*self.pages.buttons(), self.filters, self.search, self.count, self.saved):
             widget.setEnabled(view != "compare")
         self.columns.setEnabled(view == "table")
 
@@ -97,14 +104,24 @@ class CatalogBar(QWidget):
         self.count.setText(_count_text(total, total))
         self.count.setFixedSize(self.count.sizeHint())
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the search into a line of its own where it would be too narrow."""
+        super().resizeEvent(event)
+        needed = self._switches.sizeHint().width() + self._tools.minimumSize().width() + _SEARCH_WIDTH
+        is_narrow = self.width() < needed
+        self._bar.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
+
     def _lay_out(self, theme: Theme) -> None:
-        bar = in_row(owner=self, spacing=theme.spacing.small)
-        _add_buttons(bar, self.pages, (GpuPage.title, SystemPage.title))
-        bar.addWidget(hairline(Qt.Orientation.Vertical))
-        _add_buttons(bar, self._views, tuple(VIEWS.values()))
-        bar.addWidget(self.search, 1)
+        self._switches, self._tools = in_row(spacing=theme.spacing.small), in_row(spacing=theme.spacing.small)
+        _add_buttons(self._switches, self.pages, (GpuPage.title, SystemPage.title))
+        self._switches.addWidget(hairline(Qt.Orientation.Vertical))
+        _add_buttons(self._switches, self._views, tuple(VIEWS.values()))
+        self._switches.addStretch(0)
+        self._tools.addWidget(self.filters)
+        self._tools.addWidget(self.search, 1)
         for widget in (self.count, self.saved, self.columns, self._export):
-            bar.addWidget(widget)
+            self._tools.addWidget(widget)
+        self._bar = in_row(self._switches, (self._tools, 1), owner=self, spacing=theme.spacing.small)
         self.search.addAction(theme.icon("search", "muted"), QLineEdit.ActionPosition.LeadingPosition)
 
 

@@ -107,9 +107,10 @@ class EmptyResult(QWidget):
             condition, count = removable
             self._wider = condition.lifted
             left = fmt.plural(count, self._noun)
-            self._words.setText(f"No matches. Without {condition.words} there would be {left}.")
+            quoted = condition.words if condition.words.startswith("“") else f"“{condition.words}”"
+            self._words.setText(f"{quoted} leaves nothing to list. Without it there would be {left}.")
             more = ""
-            self._button.setText(f"Remove {condition.words}")
+            self._button.setText(f"Remove {quoted}")
         about_text = "\n".join(filter(None, (more, about)))
         self._about.setText(about_text)
         self._about.setVisible(bool(about_text))

@@ -1,7 +1,8 @@
 """Content of the detail pane: a record's verdict under the plan, its figures and its notes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
@@ -13,13 +14,18 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, on_equal_cards
 from planner.plan.plan import Plan
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import SEGMENT_TITLES
+from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_TITLES
 from planner.present.catalog.gpu_details import fact_groups, gpu_details
 from planner.present.catalog.gpu_row import GpuRow, product_kind
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import power_group, system_details
 from planner.present.catalog.system_row import SystemRow
-from planner.present.columns import DetailGroup
+from planner.present.columns import Column, Detail, DetailGroup, Row
 from planner.present.memory.verdict import fewest_cards_note, memory_answer, verdict_phrase
+
+_GPU_GLANCE: Final = ("buy", "rent", "memory", "bandwidth", "job_time", "job_cost", "power")
+_SYSTEM_GLANCE: Final = ("price", "rent", "cards", "memory", "bandwidth", "power")
+"""Keys of the columns that the details begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,11 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = D
         sentence=sentence,
         use="&Use this card",
         in_plan=plan.gpu == gpu.id,
-        groups=(*gpu_details(gpu, row.usable, row.lacks), *_detail_groups(row, plan.count, catalog, circuit)),
+        groups=(
+            _glance(GPU_COLUMNS, _GPU_GLANCE, row),
+            *gpu_details(gpu, row.usable, row.lacks),
+            *_detail_groups(row, plan.count, catalog, circuit),
+        ),
         notes=(*_gpu_note_texts(gpu), *gpu.notes),
     )
 
@@ -84,9 +94,20 @@ def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> RecordSumma
         sentence=sentence,
         use=f"&Use {fmt.count_of(system.gpu_count or 1, gpu.name)}" if gpu else "",
         in_plan=gpu is not None and (plan.gpu, plan.count) == (gpu.id, system.gpu_count or 1),
-        groups=system_details(row),
+        groups=(_glance(SYSTEM_COLUMNS, _SYSTEM_GLANCE, row), *system_details(row)),
         notes=system.notes,
     )
+
+
+def _glance(columns: Iterable[Column[Row]], keys: Iterable[str], row: Row) -> DetailGroup:
+    """Return what decides for or against a record: price, rent, memory, bandwidth, power, and the plan's job on it."""
+    by_key = {column.key: column for column in columns}
+    return DetailGroup("At a glance", tuple(_glance_detail(by_key[key], row) for key in keys))
+
+
+def _glance_detail(column: Column[Row], row: Row) -> Detail:
+    title = column.header if column.is_money else column.title
+    return Detail(title, column.text_with_unit(row), basis=column.tooltip(row) if column.tooltip else "")
 
 
 def _detail_groups(row: GpuRow, count: int, catalog: Catalog, circuit: Circuit) -> tuple[DetailGroup, ...]:

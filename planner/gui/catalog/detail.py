@@ -24,7 +24,6 @@ from planner.gui.widgets.status_icons import VerdictBadge
 from planner.present.columns import MARK_MEANINGS, Detail, DetailGroup
 from planner.present.format import NO_FIGURES
 
-_MEANINGS: Final = dict(MARK_MEANINGS)
 _WRAP: Final = Qt.TextFlag.TextWordWrap
 _BREAK: Final = "\u200b"  # zero-width space: a line may break here
 _LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
@@ -78,9 +77,9 @@ class FigureList(QWidget):
         """Return the source of the figure at `place`."""
         for piece in self._cached_texts(self.width()):
             if piece.detail is not None and piece.place.top() <= place.y() <= piece.place.bottom():
-                meaning = _MEANINGS.get(piece.detail.mark, "")
+                meaning = MARK_MEANINGS.get(piece.detail.mark, "")
                 lines = piece.detail.tooltip.splitlines()
-                return "\n".join(lines if meaning in lines else (*lines, meaning)).strip() if lines else ""
+                return "\n".join(lines if meaning in lines else (*lines, meaning)).strip()
         return ""
 
     def heightForWidth(self, width: int) -> int:
@@ -128,25 +127,48 @@ class FigureList(QWidget):
             yield preface
             top = preface.place.bottom() + self._theme.spacing.medium
         for number, group in enumerate(self._groups):
+            common_mark = _most_common_mark(group)
             top += self._theme.spacing.medium if number else 0
-            heading = self._placed_text(QRect(0, top, width, _TALL), group.title, "text", bold=True)
-            yield heading
-            top = heading.place.bottom() + self._theme.spacing.tiny
+            headings = self._heading_texts(group.title, common_mark, top, width)
+            yield from headings
+            top = max(heading.place.bottom() for heading in headings) + self._theme.spacing.tiny
+            marks_width = self._marks_width(group, common_mark)
             for detail in group.details:
-                for piece in self._figure_texts(detail, common_origin, top, width):
+                mark = "" if detail.mark == common_mark else detail.mark
+                for piece in self._figure_texts(detail, mark, common_origin, top, (width, marks_width)):
                     top = max(top, piece.place.bottom() + _LINE_GAP)
                     yield piece
 
-    def _figure_texts(self, detail: Detail, common_origin: str, top: int, width: int) -> Iterator[_PaintedText]:
-        sign_width = 2 * self._theme.spacing.small
-        title, value = self._title_beside_value(detail, top, width - sign_width)
+    def _marks_width(self, group: DetailGroup, common_mark: str) -> int:
+        """Return the width of a group's column of certainty words, 0 without any."""
+        metrics = QFontMetrics(self._small)
+        words = {detail.mark for detail in group.details if detail.mark != common_mark}
+        widest = max(map(metrics.horizontalAdvance, words), default=0)
+        return widest + self._theme.spacing.small if widest else 0
+
+    def _heading_texts(self, title: str, mark: str, top: int, width: int) -> tuple[_PaintedText, ...]:
+        """Return a group's title, and at its right the certainty that most of its figures share."""
+        mark_width = QFontMetrics(self._small).horizontalAdvance(mark) + 2 if mark else 0
+        heading = self._placed_text(QRect(0, top, width - mark_width, _TALL), title, "text", bold=True)
+        if not mark:
+            return (heading,)
+        shared = Detail(title, mark, mark=mark)
+        room = QRect(width - mark_width, top + 1, mark_width, _TALL)
+        return heading, self._placed_text(room, mark, "muted", shared, _RIGHT, small=True)
+
+    def _figure_texts(
+        self, detail: Detail, mark: str, common_origin: str, top: int, widths: tuple[int, int]
+    ) -> Iterator[_PaintedText]:
+        """Yield the texts of a figure; `widths` are those of the list and of its column of certainty words."""
+        width, marks_width = widths
+        title, value = self._title_beside_value(detail, top, width - marks_width)
         if value.place.height() > self._metrics.height():
-            title, value = self._title_above_value(detail, top, width - sign_width)
+            title, value = self._title_above_value(detail, top, width - marks_width)
         yield title
         yield value
-        yield self._placed_text(
-            QRect(width - sign_width, value.place.top(), sign_width, _TALL), detail.mark, "muted", detail, _RIGHT
-        )
+        if mark:
+            room = QRect(width - marks_width, value.place.top() + 1, marks_width, _TALL)
+            yield self._placed_text(room, mark, "muted", detail, _RIGHT, small=True)
         if self._with_sources and detail.tooltip and (detail.exact or detail.origin != common_origin):
             below = max(title.place.bottom(), value.place.bottom()) + 1
             words = detail.tooltip if detail.origin != common_origin else detail.exact
@@ -204,7 +226,7 @@ def _value_color_role(detail: Detail) -> str:
 
 
 def _screen_reader_text(detail: Detail) -> str:
-    meaning = _MEANINGS.get(detail.mark)
+    meaning = MARK_MEANINGS.get(detail.mark)
     text = f"{detail.title.lstrip()}: {detail.text}"
     return f"{text}, {meaning}" if meaning else text
 
@@ -213,6 +235,12 @@ def _most_common_origin(groups: Sequence[DetailGroup]) -> str:
     """Return the most frequent origin of figures, which is stated once instead of below each figure."""
     origins = Counter(detail.origin for group in groups for detail in group.details if detail.origin)
     return max(origins, key=origins.__getitem__, default="")
+
+
+def _most_common_mark(group: DetailGroup) -> str:
+    """Return the certainty that most figures of a group have, empty for a group without."""
+    marks = Counter(detail.mark for detail in group.details if detail.mark)
+    return max(marks, key=marks.__getitem__, default="")
 
 
 def _slash_breakable_line(text: str) -> str:
@@ -238,9 +266,7 @@ class DetailPane(QWidget):
         self._sources = QCheckBox("Show so&urces")
         self._figures = FigureList(theme)
         self._notes = make_label(wrap=True)
-        meanings = ", ".join(f"{sign} {meaning}" for sign, meaning in MARK_MEANINGS)
-        self._legend = make_label(meanings, role="muted", font=theme.font("small"), wrap=True)
-        self._nothing = make_label("Select a row to see its figures and their sources.", "muted", wrap=True)
+        self._nothing = make_label(role="muted", wrap=True)
         self._body = QWidget()
         self._lay_out()
         self._use.clicked.connect(self.used)
@@ -248,9 +274,16 @@ class DetailPane(QWidget):
         self._sources.toggled.connect(self._on_sources_toggled)
         self.clear()
 
-    def clear(self) -> None:
-        """Show the hint to select a row instead of a record."""
+    @property
+    def is_describing(self) -> bool:
+        """Return whether a record is shown."""
+        return self._described is not None
+
+    def clear(self, hidden: str = "") -> None:
+        """Show the hint to select a row instead of a record; `hidden` is the selected one that the filters hide."""
         self._described = None
+        select = "Select a row to see its figures and their sources."
+        self._nothing.setText(f"{hidden} is selected, but your filters hide it.\n\n{select}" if hidden else select)
         self._body.hide()
         self._nothing.show()
 
@@ -287,7 +320,6 @@ class DetailPane(QWidget):
             self._sources,
             self._figures,
             self._notes,
-            self._legend,
             STRETCH,
             owner=scrolled,
             margins=(space.medium, space.small, space.medium, space.medium),
@@ -308,5 +340,6 @@ class DetailPane(QWidget):
         buttons = in_row((self._use, 1), self._compare)
         head.addLayout(buttons)
         in_column(head, (area, 1), owner=self._body, spacing=0)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         in_column(self._nothing, self._body, owner=self)
         self._nothing.setContentsMargins(space.medium, space.huge, space.medium, space.huge)

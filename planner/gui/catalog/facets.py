@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -24,7 +23,7 @@ from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import ScrollColumn, in_column, in_row
+from planner.gui.widgets.layout import ScrollColumn, in_column, in_row, set_tab_order, tab_stops
 from planner.gui.widgets.section import Section
 from planner.numbers import AMOUNT, GIBIBYTES, MONEY, WATTS, YEAR, NumberKind
 from planner.present import format as fmt
@@ -136,7 +135,7 @@ class FacetGroup(QWidget):
 class RangeSlider(QWidget):
     """Slider with two handles that snap to stops; `slid` carries the bounds `(low, high)`, None for an open bound.
 
-    Mouse only: the fields below it serve the keyboard.
+    The line is colored where the values of the listed records are. Mouse only: the fields below it serve the keyboard.
     """
 
     slid = Signal(object)
@@ -145,6 +144,7 @@ class RangeSlider(QWidget):
         super().__init__()
         self._theme, self._slider_stops = theme, tuple(stops)
         self._places = [0, len(self._slider_stops) - 1]
+        self._listed = (0, len(self._slider_stops) - 1)
         self._dragged = 0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
@@ -158,10 +158,20 @@ class RangeSlider(QWidget):
 
     def set_bounds(self, low: float | None, high: float | None) -> None:
         """Move the handles to the nearest stops outside `low` and `high`."""
-        last = len(self._slider_stops) - 1
-        self._places[0] = 0 if low is None else max(0, bisect_right(self._slider_stops, low) - 1)
-        self._places[1] = last if high is None else min(last, bisect_left(self._slider_stops, high))
+        self._places = list(self._stops_outside(low, high))
         self.update()
+
+    def set_listed(self, low: float | None, high: float | None) -> None:
+        """Color the line from `low` to `high`, the values of the listed records; nothing if they have none."""
+        self._listed = (0, 0) if low is None else self._stops_outside(low, high)
+        self.update()
+
+    def _stops_outside(self, low: float | None, high: float | None) -> tuple[int, int]:
+        last = len(self._slider_stops) - 1
+        return (
+            0 if low is None else max(0, bisect_right(self._slider_stops, low) - 1),
+            last if high is None else min(last, bisect_left(self._slider_stops, high)),
+        )
 
     def sizeHint(self) -> QSize:
         """Return the height of a handle; the layout decides the width."""
@@ -184,10 +194,12 @@ class RangeSlider(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
         low, high = (self._handle_x(place) for place in self._places)
+        first, final = (self._handle_x(place) for place in self._listed)
         middle = self.height() / 2
-        for left, right, role in ((0.0, float(self.width()), "border"), (low, high, "accent")):
+        colored = (max(low, first), min(high, final), "accent")
+        for left, right, role in ((0.0, float(self.width()), "border"), colored):
             painter.setBrush(self._theme.color(role))
-            painter.drawRect(QRectF(left, middle - _TRACK / 2, right - left, _TRACK))
+            painter.drawRect(QRectF(left, middle - _TRACK / 2, max(0.0, right - left), _TRACK))
         painter.setPen(self._theme.color("accent"))
         painter.setBrush(self._theme.color("surface"))
         for x in (low, high):
@@ -219,11 +231,13 @@ class RangeGroup(QWidget):
     def __init__(self, theme: Theme, name: str, stops: Sequence[float], kind: NumberKind) -> None:
         super().__init__()
         self._slider = RangeSlider(theme, stops)
+        self._written = "{:.0f}".format if kind is YEAR else fmt.plain
+        self._ends = stops[0], stops[-1]
         self._low, self._high = (
             DecimalField(
                 0,
                 _LAST_YEAR if kind is YEAR else _MAX_VALUE,
-                f"{end:.0f}" if kind is YEAR else fmt.plain(end),
+                self._written(end),
                 kind=kind,
             )
             for end in (stops[0], stops[-1])
@@ -248,11 +262,24 @@ class RangeGroup(QWidget):
         """Return the lower and upper bound."""
         return self._low.value, self._high.value
 
-    def set_bounds(self, low: float | None, high: float | None) -> None:
-        """Show the bounds in the fields and the slider."""
+    def set_bounds(self, low: float | None, high: float | None, searched: Sequence[ValueRange] = ()) -> None:
+        """Show the bounds in the fields and the slider; the slider also shows those that are `searched`."""
         self._low.set_value(low)
         self._high.set_value(high)
-        self._slider.set_bounds(low, high)
+        lows = [bound.low for bound in searched if bound.low is not None]
+        highs = [bound.high for bound in searched if bound.high is not None]
+        self._slider.set_bounds(
+            max((*lows, *(() if low is None else (low,))), default=None),
+            min((*highs, *(() if high is None else (high,))), default=None),
+        )
+
+    def show_listed(self, values: Sequence[float]) -> None:
+        """Show the range of the listed records' `values` on the slider and, as hints, in the empty fields."""
+        ends = (min(values), max(values)) if values else (None, None)
+        self._slider.set_listed(*ends)
+        for field, end, widest in zip((self._low, self._high), ends, self._ends, strict=True):
+            for edit in field.findChildren(QLineEdit):
+                edit.setPlaceholderText(self._written(widest if end is None else end))
 
     @Slot(object)
     def _on_bound_typed(self, _value: object) -> None:
@@ -269,7 +296,8 @@ class RangeGroup(QWidget):
 class FacetPanel(ScrollColumn):
     """Pane that edits the filter of a catalog page; `changed` carries the new filter and the changed condition's key.
 
-    The pane offers the facet values and ranges that occur in `rows`; `empty` is the filter without conditions.
+    The pane offers the facet values and ranges that occur in `rows`; `empty` is the filter without conditions. Its
+    sections are built one by one while the event loop runs.
     """
 
     changed = Signal(object, str)
@@ -281,40 +309,90 @@ class FacetPanel(ScrollColumn):
         self._kind = empty.kind
         self._clear = link_button("Clear all")
         self._toggles = {field: QCheckBox(words.format(self._kind.things)) for field, (_, words) in TOGGLES.items()}
-        self._groups = {facet: FacetGroup(theme, _facet_values(self._kind, facet, rows)) for facet in self._kind.facets}
-        self._ranges = {key: self._make_range_group(key, rows) for key in self._kind.ranges}
+        self._rows = rows
+        self._counts: Mapping[str, Mapping[str | None, int]] = {}
+        self._listed: Sequence[Any] | None = None
+        self._groups: dict[str, FacetGroup] = {}
+        self._ranges: dict[str, RangeGroup] = {}
         self._sections: dict[str, Section] = {}
+        self._last_stop: QWidget = self._clear
+        last = [facet for facet in self._kind.facets if facet not in self._kind.first]
+        self._unbuilt = [*self._kind.first, *self._kind.ranges, *last]
         self._lay_out()
-        self._connect()
+        self._clear.clicked.connect(self.clear)
+        for field, box in self._toggles.items():
+            box.toggled.connect(partial(self._on_switch_toggled, field))
+        # All sections at once would keep the window waiting.
+        self._building = QTimer(self, interval=0)
+        self._building.timeout.connect(self._build_next_section)
+        self._building.start()
+
+    def finish(self) -> None:
+        """Build the sections that are still missing."""
+        while self._unbuilt:
+            self._build_next_section()
+
+    @Slot()
+    def _build_next_section(self) -> None:
+        key = self._unbuilt.pop(0)
+        is_range = key in self._kind.ranges
+        body = self._make_range_group(key) if is_range else self._make_facet_group(key)
+        title = _range_title(self._kind, key) if is_range else self._kind.facets[key].title
+        section = self._sections[key] = Section(self._theme, title, body)
+        section.set_open(f"{self._kind.prefix}{key}" not in self._settings.current.closed_facets)
+        section.toggled.connect(self._store_closed_sections)
+        for widget in section.findChildren(QWidget):
+            widget.ensurePolished()  # or the layout would keep the sizes that they have without the theme
+        self._body_column.insertWidget(self._body_column.count() - 1, section)
+        layout = section.layout()
+        if layout is not None:
+            stops = (self._last_stop, *tab_stops(layout))
+            set_tab_order(stops)
+            self._last_stop = stops[-1]
+        self._show_in_section(key)
+        if not self._unbuilt:
+            self._building.stop()
+
+    def _show_in_section(self, key: str) -> None:
+        """Show the filter, the counts and the range of values in one section."""
+        current = self._filter
+        if key in self._groups:
+            group = self._groups[key]
+            group.set_values(getattr(current.query, self._kind.facets[key].chosen))
+            group.set_counts(self._counts.get(key, {}))
+            self._sections[key].set_summary(group.summary)
+            return
+        ranged, bounds = self._ranges[key], current.bounds.get(key, _OPEN)
+        searched = [ValueRange(low=bound.low, high=bound.high) for bound in current.parsed.bounds if bound.key == key]
+        ranged.set_bounds(bounds.low, bounds.high, searched)
+        self._sections[key].set_summary(self._kind.range_text(key, bounds.low, bounds.high))
+        if self._listed is not None:
+            number = self._kind.columns[key].number
+            ranged.show_listed([value for row in self._listed if (value := number(row)) is not None])
 
     def show_filter(self, current: RecordFilter) -> None:
         """Show the filter `current`."""
         before, self._filter = self._filter, current
-        if current == before.with_query(text=current.query.text):
-            self._clear.setEnabled(not current.is_empty)
+        self._clear.setEnabled(not current.is_empty)
+        if current.by_name_only and before.by_name_only:
             return
-        query = current.query
-        for facet, group in self._groups.items():
-            group.set_values(getattr(query, self._kind.facets[facet].chosen))
-            self._sections[facet].set_summary(group.summary)
-        for key, ranged in self._ranges.items():
-            bounds = current.bounds.get(key, _OPEN)
-            ranged.set_bounds(bounds.low, bounds.high)
-            self._sections[key].set_summary(self._kind.range_text(key, bounds.low, bounds.high))
+        for key in self._sections:
+            self._show_in_section(key)
         for field, box in self._toggles.items():
             with QSignalBlocker(box):
                 box.setChecked(getattr(current, field))
-        self._clear.setEnabled(not current.is_empty)
 
     def add_rows(self, rows: Sequence[Any]) -> None:
         """Offer new values of `rows`: user-defined cards may have values that are not in the catalog."""
+        self._rows = rows
         for facet, group in self._groups.items():
             group.add_values(_facet_values(self._kind, facet, rows))
 
-    def show_counts(self, counts: Mapping[str, Mapping[str | None, int]]) -> None:
-        """Update the counts of all facets."""
-        for facet, group in self._groups.items():
-            group.set_counts(counts[facet])
+    def show_counts(self, counts: Mapping[str, Mapping[str | None, int]], listed: Sequence[Any]) -> None:
+        """Update the counts of all facets, and the ranges of the values of the `listed` rows."""
+        self._counts, self._listed = counts, listed
+        for key in self._sections:
+            self._show_in_section(key)
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
@@ -326,36 +404,12 @@ class FacetPanel(ScrollColumn):
         for field, box in self._toggles.items():
             box.setToolTip(TOGGLE_TIPS[field])
             column.addWidget(box)
-        for facet in self._kind.first:
-            self._add_facet_section(column, facet)
-        for key, ranged in self._ranges.items():
-            self._add_section(column, key, _range_title(self._kind, key), ranged)
-        for facet in self._kind.facets:
-            if facet not in self._kind.first:
-                self._add_facet_section(column, facet)
         column.addStretch(1)
+        self._body_column = column
+        self._last_stop = box
         self.setWidget(body)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName("Filters")
-
-    def _add_facet_section(self, column: QVBoxLayout, facet: str) -> None:
-        self._add_section(column, facet, self._kind.facets[facet].title, self._groups[facet])
-
-    def _add_section(self, column: QVBoxLayout, key: str, title: str, body: QWidget) -> None:
-        section = Section(self._theme, title, body)
-        section.set_open(f"{self._kind.prefix}{key}" not in self._settings.current.closed_facets)
-        section.toggled.connect(self._store_closed_sections)
-        self._sections[key] = section
-        column.addWidget(section)
-
-    def _connect(self) -> None:
-        self._clear.clicked.connect(self.clear)
-        for field, box in self._toggles.items():
-            box.toggled.connect(partial(self._on_switch_toggled, field))
-        for facet, group in self._groups.items():
-            group.chosen.connect(partial(self._on_facet_chosen, facet))
-        for key, ranged in self._ranges.items():
-            ranged.chosen.connect(partial(self._on_range_chosen, key))
 
     @Slot()
     def clear(self) -> None:
@@ -377,9 +431,16 @@ class FacetPanel(ScrollColumn):
         others = [key for key in self._settings.current.closed_facets if key not in mine]
         self._settings.update(closed_facets=(*others, *(key for key, is_open in mine.items() if not is_open)))
 
-    def _make_range_group(self, key: str, rows: Sequence[Any]) -> RangeGroup:
-        title, stops = self._kind.columns[key].title, _slider_stops(self._kind, key, rows)
-        return RangeGroup(self._theme, title, stops, _kind_of_column(self._kind, key))
+    def _make_facet_group(self, facet: str) -> FacetGroup:
+        group = self._groups[facet] = FacetGroup(self._theme, _facet_values(self._kind, facet, self._rows))
+        group.chosen.connect(partial(self._on_facet_chosen, facet))
+        return group
+
+    def _make_range_group(self, key: str) -> RangeGroup:
+        title, stops = self._kind.columns[key].title, _slider_stops(self._kind, key, self._rows)
+        ranged = self._ranges[key] = RangeGroup(self._theme, title, stops, _kind_of_column(self._kind, key))
+        ranged.chosen.connect(partial(self._on_range_chosen, key))
+        return ranged
 
 
 def _kind_of_column(kind: RecordKind, key: str) -> NumberKind:

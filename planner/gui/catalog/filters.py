@@ -20,8 +20,8 @@ from planner.present.catalog.search_query import ParsedSearch, SearchBound, pars
 from planner.present.columns import Column
 
 _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8)
-_MONEY_COLUMNS: Final = frozenset(("price", "street", "used", "rent"))
-_FITTING_VERDICTS: Final = ("fits", "tight")
+_MONEY_COLUMNS: Final = frozenset(("buy", "price", "street", "used", "rent"))
+FITTING_VERDICTS: Final = ("fits", "tight")
 _UNVERIFIED_CERTAINTIES: Final = ("single-source", "conflicting", "yours")
 _RENT_STOPS: Final = (
     *(0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75),
@@ -83,9 +83,9 @@ class RecordKind:
 
 
 def range_text(low: float | None, high: float | None, show: Callable[[float], str]) -> str:
-    """Format a range: `from 24 GiB`, `up to 2020`, `24 – 80`, or empty if both ends are open."""
+    """Format a range: `from 24 GiB`, `up to 2020`, `24 – 80`, `8` if both ends are equal, or empty if they are open."""
     if low is not None and high is not None:
-        return f"{show(low)} – {show(high)}"
+        return show(low) if low == high else f"{show(low)} – {show(high)}"
     if low is not None:
         return f"from {show(low)}"
     return "" if high is None else f"up to {show(high)}"
@@ -96,14 +96,14 @@ CARDS: Final = RecordKind(
     things="cards",
     columns={column.key: column for column in GPU_COLUMNS},
     words=GPU_QUERY_SCHEMA,
-    ranges=("memory", "bandwidth", "bf16", "power", "price", "street", "used", "rent", "year"),
+    ranges=("buy", "memory", "bandwidth", "bf16", "power", "price", "street", "used", "rent", "year"),
     record_of=attrgetter("gpu"),
     first=("vendor", "segment"),
     scales={"rent": _RENT_STOPS},
-    like={"street": "price", "used": "price"},
+    like={"buy": "price", "street": "price", "used": "price"},
     value_words={"segment": SEGMENT_TITLES},
 )
-"""Accelerators as a kind of record; the sliders of street and used prices have the stops of the launch price."""
+"""Accelerators as a kind of record; the sliders of all prices have the stops of the launch price."""
 
 
 class ValueRange(Spec):
@@ -146,6 +146,11 @@ class RecordFilter(Spec):
         return self == type(self).model_validate({})
 
     @property
+    def bounded_keys(self) -> tuple[str, ...]:
+        """Return the keys of the columns that the filter bounds, without repetition."""
+        return tuple(dict.fromkeys((*self.bounds, *(bound.key for bound in self.parsed.bounds))))
+
+    @property
     def by_name_only(self) -> bool:
         """Return whether the filter has only search words: no bounds, facets or switches."""
         return not self.parsed.bounds and self.with_query(text="").is_empty
@@ -173,7 +178,7 @@ class RecordFilter(Spec):
         """Return the records that pass the switches and bounds, before the query is applied."""
         record_of = self.kind.record_of
         if self.only_fitting:
-            rows = [row for row in rows if row.verdict in _FITTING_VERDICTS]
+            rows = [row for row in rows if row.verdict in FITTING_VERDICTS]
         if self.confirmed:
             rows = [row for row in rows if record_of(row).provenance.certainty not in _UNVERIFIED_CERTAINTIES]
         if self.released:

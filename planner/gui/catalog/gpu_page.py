@@ -1,12 +1,10 @@
 """Catalog page of accelerators: filters, table and the details of a card."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from PySide6.QtCore import Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu
 
 from planner.gui.catalog.describe import RecordSummary, describe_gpu
 from planner.gui.catalog.filters import CatalogFilter
@@ -22,7 +20,8 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
 from planner.hardware.software_support import describe_other_hardware
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
-from planner.present.catalog.column_sets import COLUMN_SETS
+from planner.present import format as fmt
+from planner.present.catalog.column_sets import COLUMN_GROUPS, COLUMN_SETS
 from planner.present.catalog.detected_cards import NO_CARDS, detect_cards
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, lower_is_better
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
@@ -30,7 +29,7 @@ from planner.present.catalog.records import GPU_FIELDS, gpu_fields
 
 _PANE_WIDTHS: Final = (180, 694, 256)
 _DEFAULT_COLUMNS: Final = (
-    *("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "bf16", "power", "fp32", "fp8", "year", "price"),
+    *("name", "fits", "buy", "memory", "bandwidth", "job_time", "job_cost", "bf16", "power", "fp32", "fp8", "year"),
     *("vendor", "segment", "architecture"),
 )
 
@@ -44,11 +43,13 @@ class GpuPage(Page):
     export_fields = GPU_FIELDS
     everything = CatalogFilter()
     saved_in = "filters"
+    column_groups = COLUMN_GROUPS
+    column_sets = COLUMN_SETS
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
-        default_layout = TableLayout(shown=_DEFAULT_COLUMNS, sort_key="year", descending=True)
+        default_layout = TableLayout(shown=_DEFAULT_COLUMNS, sort_key="fits", descending=True)
         lookups = Lookups(workspace, tasks)
-        super().__init__(workspace, theme, lookups, GPU_COLUMNS, default_layout)
+        super().__init__(workspace, theme, lookups, GPU_COLUMNS, default_layout, price_key="buy")
         lookups.setParent(self)
         self.own = OwnCards(workspace, theme, self, self._current_gpu, self.table.choose)
         self.here = make_label(role="muted", wrap=True)
@@ -71,6 +72,15 @@ class GpuPage(Page):
         with self.workspace.reporting():
             self.workspace.answer(f"card {record.gpu.name}", {"gpu": record.id})
 
+    def name_and_price(self, record: GpuRow) -> tuple[str, float | None]:
+        """Return the name of a card and what it costs to buy in US dollars."""
+        return record.gpu.name, None if record.buying is None else record.buying.value
+
+    def each_text(self) -> str:
+        """Return how many of each card the plan is for, if it is for several."""
+        count = self.workspace.plan.count
+        return f" ({fmt.integer(count)} of each)" if count > 1 else ""
+
     def planned(self) -> str | None:
         """Return the id of the plan's card; without a card, of the smallest card on which the plan fits."""
         plan, catalog = self.workspace.plan, self.workspace.catalog
@@ -91,16 +101,13 @@ class GpuPage(Page):
         super().refresh(evaluation)
 
     def show_fitting(self) -> None:
-        """Show only the cards on which the plan fits, smallest memory first."""
-        self.table.sort_by("memory")
+        """Show only the cards on which the plan fits."""
         self.narrow(CatalogFilter(only_fitting=True), "only_fitting")
         self.table.scrollToTop()
 
     def show_columns(self, name: str) -> None:
-        """Show a named set of columns; the sort column stays if it is in the set."""
-        now = self.table.layout_now()
-        self.table.arrange(now.evolve(shown=COLUMN_SETS[name]))
-        self.table.arranged.emit()
+        """Show a named set of columns."""
+        self.table.show_columns(COLUMN_SETS[name])
 
     def sort_by_best(self, key: str) -> None:
         """Show the column `key`, sort by it with the best record on top, and select the best record."""
@@ -116,17 +123,6 @@ class GpuPage(Page):
         self.workspace.settings.update_catalog(circuit=key)
         self.describe_current()
 
-    def column_menu(self) -> QMenu:
-        """Return a new menu with the column sets above the columns."""
-        menu = super().column_menu()
-        first = menu.actions()[0]
-        for name in COLUMN_SETS:
-            action = QAction(f"Columns: {name}", menu)
-            action.triggered.connect(partial(self.show_columns, name))
-            menu.insertAction(first, action)
-        menu.insertSeparator(first)
-        return menu
-
     def about(self, text: str) -> str:
         """Explain why FPGAs and other accelerators that the search `text` names are not in the catalog."""
         return describe_other_hardware(text)
@@ -139,7 +135,7 @@ class GpuPage(Page):
         """Return a table row for every card, with verdict, prices and job costs; cards in this machine are marked."""
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
         software = () if known.prices is None else catalog.software  # loaded with the prices by the background thread
-        rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software)
+        rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software, known.buying)
         here = self._here.words
         return [replace(row, here=here[row.id]) if row.id in here else row for row in rows]
 

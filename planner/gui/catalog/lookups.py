@@ -17,6 +17,7 @@ from planner.present.catalog.gpu_row import JobSummary
 
 if TYPE_CHECKING:
     from planner.cost.card_prices import CardPrices, PriceSpread
+    from planner.cost.figure import Figure
     from planner.cost.terms import RentMode
 
     Rents = Mapping[str, Mapping[RentMode, PriceSpread]]
@@ -29,8 +30,9 @@ _JOBS_DELAY_MS: Final = 300
 class Lookups(QObject):
     """Computes job costs and prices for the current plan and catalog; `results_arrived` is emitted when results arrive.
 
-    A change of the plan cancels the running job computation, and no stale results are kept. `prices` (of cards) and
-    `rents` (of systems) are None until they have been read. `today` returns the date of the prices.
+    A change of the plan cancels the running job computation, and no stale results are kept. `prices` (of cards),
+    `buying` (what one card costs) and `rents` (of systems) are None until they have been read. `today` returns the date
+    of the prices.
     """
 
     results_arrived = Signal()
@@ -47,6 +49,7 @@ class Lookups(QObject):
         self.jobs: Mapping[str, JobSummary] = {}
         self.prices: Mapping[str, CardPrices] | None = None
         self.rents: Rents | None = None
+        self.buying: Mapping[str, Figure] | None = None
         self._workspace, self._tasks = workspace, tasks
         self._jobs_input: tuple[Plan, Catalog] | None = None
         self._prices_catalog: Catalog | None = None
@@ -62,7 +65,7 @@ class Lookups(QObject):
             self._tasks.cancel(_JOBS_TASK)
             self._jobs_timer.start()
         if self._prices_catalog is not catalog:
-            self._prices_catalog, self.prices, self.rents = catalog, None, None
+            self._prices_catalog, self.prices, self.rents, self.buying = catalog, None, None, None
             self._tasks.run(
                 _PRICES_TASK,
                 partial(_read_prices_and_rents, catalog, self.today()),
@@ -81,8 +84,8 @@ class Lookups(QObject):
             self.jobs = jobs
             self.results_arrived.emit()
 
-    def _set_prices_and_rents(self, prices_and_rents: "tuple[Mapping[str, CardPrices], Rents]") -> None:
-        self.prices, self.rents = prices_and_rents
+    def _set_prices_and_rents(self, found: "tuple[Mapping[str, CardPrices], Rents, Mapping[str, Figure]]") -> None:
+        self.prices, self.rents, self.buying = found
         self.results_arrived.emit()
 
     def _report_error(self, error: BaseException) -> None:
@@ -111,9 +114,15 @@ def ignore_planner_error(error: BaseException) -> None:
         raise error
 
 
-def _read_prices_and_rents(catalog: Catalog, today: date) -> "tuple[Mapping[str, CardPrices], Rents]":
-    from planner.plan.prices import prices_by_card, rents_by_system  # slow, and not needed for the first view
+def _read_prices_and_rents(
+    catalog: Catalog, today: date
+) -> "tuple[Mapping[str, CardPrices], Rents, Mapping[str, Figure]]":
+    from planner.plan.prices import (  # slow, and not needed for the first view
+        buying_prices,
+        prices_by_card,
+        rents_by_system,
+    )
 
     # The details also need these; loading them here keeps the first arrow key fast.
     _ = catalog.software, catalog.speeds
-    return prices_by_card(catalog, today), rents_by_system(catalog, today)
+    return prices_by_card(catalog, today), rents_by_system(catalog, today), buying_prices(catalog, today)

@@ -1,19 +1,26 @@
 """Base class of the catalog pages: filters, a table or plot of records, and details of the current record."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QWidget
+from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from planner.gui.catalog.conditions import ChipRow, EmptyResult
 from planner.gui.catalog.describe import RecordSummary
 from planner.gui.catalog.detail import DetailPane
 from planner.gui.catalog.facets import FacetPanel
-from planner.gui.catalog.filters import NameSearch, RecordFilter, blocking_condition, conditions, grouped_conditions
+from planner.gui.catalog.filters import (
+    FITTING_VERDICTS,
+    NameSearch,
+    RecordFilter,
+    blocking_condition,
+    conditions,
+    grouped_conditions,
+)
 from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.scatter.panel import ScatterPanel
 from planner.gui.catalog.settings import View
@@ -25,9 +32,14 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
+from planner.present import format as fmt
 from planner.present.columns import Column
+from planner.present.memory.verdict import fitting_sentence
 
 _COUNT_DELAY_MS: Final = 50
+_WIDE: Final = 1250
+_MOST_EXTRA: Final = 120
+"""From which width of the page the details grow, and by how many pixels at most."""
 
 
 class Page(QWidget):
@@ -48,6 +60,8 @@ class Page(QWidget):
     export_fields: ClassVar[tuple[str, ...]]
     everything: ClassVar[RecordFilter]
     saved_in: ClassVar[str]
+    column_groups: ClassVar[Mapping[str, Sequence[str]]]
+    column_sets: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     def __init__(
         self,
@@ -56,10 +70,11 @@ class Page(QWidget):
         lookups: Lookups,
         columns: Sequence[Column[Any]],
         default_layout: TableLayout,
+        price_key: str,
     ) -> None:
         super().__init__()
         self.workspace, self.theme, self.lookups = workspace, theme, lookups
-        self.model = RecordTableModel(columns, attrgetter("id"), self)
+        self.model = RecordTableModel(columns, attrgetter("id"), self, then=price_key)
         self.table = RecordTable(
             self.model, theme, default_layout, {"fits": lambda row: verdict_icon(row.verdict)}, name=self.title
         )
@@ -80,6 +95,8 @@ class Page(QWidget):
             self.results.addWidget(result)
         self.view: View = "table"
         self._planned: str | None = None
+        self._is_opened = False
+        self._default_widths: tuple[int, ...] = ()
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.setChildrenCollapsible(False)
         middle = QWidget()
@@ -120,9 +137,29 @@ class Page(QWidget):
         """Return the shown records as flat rows with sources."""
         raise NotImplementedError
 
+    def name_and_price(self, record: Any) -> tuple[str, float | None]:  # noqa: ANN401  # as above
+        """Return the name and the price in US dollars of `record`, None if it is not known."""
+        raise NotImplementedError
+
     def planned(self) -> str | None:
         """Return the id of the record in the plan, else of the record to select at first, or None without either."""
         raise NotImplementedError
+
+    def sentence(self) -> str:
+        """Return on how many of the listed records the plan fits, and the cheapest of these."""
+        rows = self.model.records
+        if not rows:
+            return f"No {self.noun} matches the filters."
+        listed = fmt.plural(len(rows), self.noun if self._filter.is_empty else f"matching {self.noun}")
+        fitting = [self.name_and_price(row) for row in rows if row.verdict in FITTING_VERDICTS]
+        priced = [(usd, name) for name, usd in fitting if usd is not None]
+        cheapest = f"{min(priced)[1]}, {fmt.money(min(priced)[0])}" if priced else ""
+        model = self.workspace.plan.model.id.rpartition("/")[2]
+        return fitting_sentence(model, len(fitting), f"{listed}{self.each_text()}", cheapest)
+
+    def each_text(self) -> str:
+        """Return how many of each record the plan is for, if that is not part of the record."""
+        return ""
 
     @property
     def filter(self) -> RecordFilter:
@@ -137,8 +174,11 @@ class Page(QWidget):
         """Apply the filter `new_filter`; `latest` is the key of the condition that was changed last."""
         text_before = self._filter.query.text
         self._filter, self._latest = new_filter, latest
+        self.table.show_asked_columns(new_filter.bounded_keys)
         self.model.set_filter(None if new_filter.is_empty else self._matching_ids)
         self.show_rows()
+        if self.detail.is_describing is (self.table.current_record is None):
+            self.describe_current()
         self._counting.start()
         self.facets.show_filter(new_filter)
         self.chips.show_conditions([found for found in conditions(new_filter) if found.key != "text"])
@@ -151,8 +191,8 @@ class Page(QWidget):
 
     @Slot()
     def count_facets(self) -> None:
-        """Update the counts of the facet values."""
-        self.facets.show_counts(self._filter.counts(self._rows_with_search_words()))
+        """Update the counts of the facet values, and the ranges of the listed values."""
+        self.facets.show_counts(self._filter.counts(self._rows_with_search_words()), self.model.records)
 
     @Slot()
     def _on_lookup_results(self) -> None:
@@ -184,9 +224,11 @@ class Page(QWidget):
         self.results.addWidget(panel)
         return panel
 
-    def column_menu(self) -> QMenu:
-        """Return a new menu to sort by and choose columns."""
-        return self.table.column_menu()
+    def open_columns(self, anchor: QWidget) -> None:
+        """Open the choice of columns below `anchor`."""
+        from planner.gui.catalog.column_popover import ColumnPopover
+
+        ColumnPopover(self.table, self.theme, self.column_groups, self.column_sets).open_at(anchor)
 
     def show_view(self, view: View) -> None:
         """Switch between table and scatter plot."""
@@ -231,7 +273,8 @@ class Page(QWidget):
         if planned != self._planned or self.table.current_id is None:
             self._planned = planned
             if planned is not None and planned != self.table.current_id:
-                self.table.choose(planned)  # which also describes it
+                # On opening, the table stays at its top, where the best choices are.
+                self.table.choose(planned, scrolls=self.table.current_id is not None)  # which also describes it
                 return
         self.describe_current()
 
@@ -244,9 +287,9 @@ class Page(QWidget):
     @Slot()
     def compare_current(self) -> None:
         """Request a comparison of the selected records, or of the current record."""
-        chosen = [self.model.identify(record) for record in self.table.selected_records]
-        current = [] if self.table.current_id is None else [self.table.current_id]
-        self.comparison_wanted.emit(tuple(chosen or current))
+        current = self.table.current_record
+        records = self.table.selected_records or (() if current is None else (current,))
+        self.comparison_wanted.emit(tuple(map(self.model.identify, records)))
 
     def restore(self, sizes: Sequence[int]) -> None:
         """Restore the table layout and the pane widths from the settings; `sizes` are the default pane widths.
@@ -256,9 +299,18 @@ class Page(QWidget):
         current = self.workspace.settings.current
         self.table.arrange(current.tables.get(self.key, self.table.default_layout))
         left = current.splitters.get(f"catalog-{self.key}", ())
-        self.splitter.setSizes(list(left if len(left) == len(sizes) else sizes))
+        self._default_widths = () if len(left) == len(sizes) else tuple(sizes)
+        self.splitter.setSizes(list(self._default_widths or left))
         self.table.arranged.connect(self._store_table_layout)
         self.splitter.splitterMoved.connect(self._store_pane_widths)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the details more room in a wide window, unless the user has set the widths."""
+        super().resizeEvent(event)
+        if self._default_widths:
+            first, _, last = self._default_widths
+            last += min(_MOST_EXTRA, max(0, (self.width() - _WIDE) // 3))
+            self.splitter.setSizes([first, max(1, self.width() - first - last), last])
 
     def _add_context_actions(self) -> None:
         for title, run in (
@@ -291,12 +343,16 @@ class Page(QWidget):
 
     @Slot()
     def describe_current(self) -> None:
-        """Show the details of the current record."""
-        record = self.model.find(self.table.current_id)
-        if record is None:
-            self.detail.clear()
-        else:
-            self.detail.describe(self.describe(record))
+        """Show the details of the current record, or say that the filters hide it; on opening, after the table."""
+        if not self._is_opened:
+            self._is_opened = True
+            QTimer.singleShot(0, self, self.describe_current)
+            return
+        if self.table.current_record is not None:
+            self.detail.describe(self.describe(self.table.current_record))
+            return
+        hidden = self.model.find(self.table.current_id)
+        self.detail.clear("" if hidden is None else self.name_and_price(hidden)[0])
 
     @Slot()
     def _store_table_layout(self) -> None:
@@ -304,6 +360,7 @@ class Page(QWidget):
 
     @Slot()
     def _store_pane_widths(self) -> None:
+        self._default_widths = ()
         splitters = self.workspace.settings.current.splitters
         sizes = {f"catalog-{self.key}": tuple(self.splitter.sizes())}
         self.workspace.settings.update(splitters={**splitters, **sizes})

@@ -12,7 +12,7 @@ View = Literal["table", "scatter", "compare"]
 class PlotChoice(Spec):
     """Keys of the columns that a scatter plot shows; the keys `size` and `color` may be empty."""
 
-    x: str = "price"
+    x: str = "buy"
     y: str = "bandwidth"
     size: str = ""
     color: str = "vendor"

@@ -6,16 +6,21 @@ from planner.gui.catalog.describe import RecordSummary, describe_system
 from planner.gui.catalog.filters import RecordFilter, RecordKind, round_stops
 from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.page import Page
+from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
-from planner.gui.widgets.tables.record_table import default_layout
 from planner.gui.workspace import Workspace
 from planner.hardware.system_fields import SYSTEM_QUERY_SCHEMA, SystemQuery
 from planner.plan.placement import fits_by_system
+from planner.present.catalog.column_sets import SYSTEM_COLUMN_GROUPS
 from planner.present.catalog.records import SYSTEM_FIELDS, system_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
-from planner.present.catalog.system_row import SystemRow, system_rows, systems_sentence
+from planner.present.catalog.system_row import SystemRow, system_rows
 
 _COUNT_STOPS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+_DEFAULT_COLUMNS: Final = (
+    *("name", "fits", "price", "memory", "cards", "bandwidth", "bf16", "power", "rent", "year"),
+    *("accelerators", "kind", "vendor"),
+)
 _PANE_WIDTHS: Final = (206, 648, 276)
 
 
@@ -57,9 +62,11 @@ class SystemPage(Page):
     export_fields = SYSTEM_FIELDS
     everything = SystemFilter()
     saved_in = "system_filters"
+    column_groups = SYSTEM_COLUMN_GROUPS
 
     def __init__(self, workspace: Workspace, theme: Theme, lookups: Lookups) -> None:
-        super().__init__(workspace, theme, lookups, SYSTEM_COLUMNS, default_layout(SYSTEM_COLUMNS, sort_key="name"))
+        layout = TableLayout(shown=_DEFAULT_COLUMNS, sort_key="fits", descending=True)
+        super().__init__(workspace, theme, lookups, SYSTEM_COLUMNS, layout, price_key="price")
         self.model.set_records(self.rows_without_verdicts())
         self.restore(_PANE_WIDTHS)
 
@@ -76,9 +83,9 @@ class SystemPage(Page):
                 f"cards of {record.system.name}", {"gpu": record.gpu.id, "count": record.system.gpu_count or 1}
             )
 
-    def sentence(self) -> str:
-        """Return the sentence that counts the systems on which the plan fits."""
-        return systems_sentence(self.workspace.plan.model.id, self.model.all_records)
+    def name_and_price(self, record: SystemRow) -> tuple[str, float | None]:
+        """Return the name of a system and its price in US dollars."""
+        return record.system.name, record.system.price_usd
 
     def planned(self) -> str | None:
         """Return the id of a system with the plan's kind and, if possible, number of cards; else of the first row."""

@@ -2,8 +2,10 @@
 
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Final
 
 from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget
 
 from planner.gui.catalog.bar import CatalogBar
@@ -22,9 +24,10 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
-from planner.plan.evaluate import Evaluation, find_fits
-from planner.present import format as fmt
-from planner.present.memory.verdict import fitting_sentence
+from planner.plan.evaluate import Evaluation
+
+_ROOM_FOR_FILTERS: Final = 1000
+"""Width of the tab in pixels from which the filters are shown at first."""
 
 
 class CatalogTab(Tab):
@@ -38,13 +41,13 @@ class CatalogTab(Tab):
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__(workspace, theme, tasks)
         self.gpus = GpuPage(workspace, theme, tasks)
-        self.compare = ComparePage(workspace, theme, tasks)
         self.saved = SavedFilters(workspace, lambda: self.page, self)
         self._export_menu = CatalogExportMenu(self, self)
         self.bar = CatalogBar(theme, self.saved, self._export_menu)
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
         self._stack = QStackedWidget()
         self._pages = QStackedWidget()
+        self._had_room = True
         self._lay_out()
         self._connect()
 
@@ -59,6 +62,14 @@ class CatalogTab(Tab):
         return self.bar.view
 
     @cached_property
+    def compare(self) -> ComparePage:
+        """Return the comparison, built on first use."""
+        page = ComparePage(self.workspace, self.theme, self.tasks)
+        page.table_wanted.connect(partial(self.show_view, "table"))
+        self._stack.addWidget(page)
+        return page
+
+    @cached_property
     def systems(self) -> SystemPage:
         """Return the page of systems, built on first use."""
         page = SystemPage(self.workspace, self.theme, self.gpus.lookups)
@@ -68,7 +79,7 @@ class CatalogTab(Tab):
     def refresh(self, evaluation: Evaluation) -> None:
         """Update the verdicts for the plan."""
         self.page.refresh(evaluation)
-        self._answer.setText(self._fitting_sentence())
+        self._answer.setText(self.page.sentence())
         if self.view == "compare":
             self.compare.refresh()
         self._update_bar()
@@ -103,11 +114,11 @@ class CatalogTab(Tab):
         """Switch to the table, the scatter plot or the comparison."""
         self.workspace.settings.update_catalog(view=view)
         self.bar.show_view(view)
-        comparing = view == "compare"
-        self._stack.setCurrentIndex(1 if comparing else 0)
-        if comparing:
+        if view == "compare":
+            self._stack.setCurrentWidget(self.compare)
             self.compare.refresh()
         else:
+            self._stack.setCurrentWidget(self._pages)
             self.page.show_view(view)
 
     def compare_records(self, names: tuple[str, ...]) -> None:
@@ -162,14 +173,6 @@ class CatalogTab(Tab):
             else:
                 write_rows(path, self.page.export_fields, self.page.export_rows())
 
-    def _fitting_sentence(self) -> str:
-        if self.page is not self.gpus:
-            return self.systems.sentence()
-        plan, catalog = self.workspace.plan, self.workspace.catalog
-        fits, total = find_fits(plan, catalog), fmt.plural(len(catalog.hardware.gpus), "accelerator")
-        smallest = catalog.hardware.gpu(fits[0].gpu_id).name if fits else ""
-        return fitting_sentence(plan.model.id, len(fits), f"{total}{_record_count_text(plan.count)}", smallest)
-
     def about_card(self) -> OwnCards:
         """Show the accelerators, and return the editor of the user's own data about the selected card."""
         if self.view == "compare" or self.page is not self.gpus:
@@ -196,16 +199,15 @@ class CatalogTab(Tab):
             spacing=space.medium,
         )
         self._stack.addWidget(self._pages)
-        self._stack.addWidget(self.compare)
 
     def _connect(self) -> None:
         self.bar.searched.connect(self._on_searched)
         self.bar.left.connect(self._on_search_left)
         self.bar.switched.connect(self._on_page_chosen)
         self.bar.viewed.connect(self.show_view)
-        self.bar.columns.clicked.connect(self._open_column_menu)
+        self.bar.filters.toggled.connect(self._show_filters)
+        self.bar.columns.clicked.connect(self._open_columns)
         self.saved.applied.connect(self.apply_filter)
-        self.compare.table_wanted.connect(partial(self.show_view, "table"))
         self._connect_page(self.gpus)
         self.show_view(self.workspace.settings.current.catalog.view)
 
@@ -214,6 +216,18 @@ class CatalogTab(Tab):
         page.counted.connect(self._show_match_count)
         page.comparison_wanted.connect(self.compare_records)
         page.searched.connect(partial(self._on_page_searched, page))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Hide the filters where the table needs their space, and show them where it does not."""
+        super().resizeEvent(event)
+        has_room = self.width() >= _ROOM_FOR_FILTERS
+        if has_room is not self._had_room:
+            self._had_room = has_room
+            self.bar.filters.setChecked(has_room)
+
+    @Slot(bool)
+    def _show_filters(self, shown: bool) -> None:
+        self.page.facets.setVisible(shown)
 
     def _update_bar(self) -> None:
         example = "24 GiB under 2,000 USD" if self.page is self.gpus else "600 GiB under 12 kW"
@@ -234,6 +248,7 @@ class CatalogTab(Tab):
     @Slot(int)
     def _on_page_chosen(self, page_index: int) -> None:
         self._pages.setCurrentWidget(self.systems if page_index else self.gpus)
+        self._show_filters(self.bar.filters.isChecked())
         if self.view != "compare":
             self.page.show_view(self.view)
         self.page.search(self.bar.search.text())
@@ -242,13 +257,8 @@ class CatalogTab(Tab):
     @Slot()
     def _show_match_count(self) -> None:
         self.bar.show_count(self.page)
+        self._answer.setText(self.page.sentence())
 
     @Slot()
-    def _open_column_menu(self) -> None:
-        menu = self.page.column_menu()
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(self.bar.columns.mapToGlobal(self.bar.columns.rect().bottomLeft()))
-
-
-def _record_count_text(count: int) -> str:
-    return f" ({fmt.integer(count)} of each)" if count > 1 else ""
+    def _open_columns(self) -> None:
+        self.page.open_columns(self.bar.columns)

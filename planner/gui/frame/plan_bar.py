@@ -1,12 +1,12 @@
 """Plan bar above the tabs: a button per part of the plan, which opens a picker and, when clicked again, a tab."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from planner.errors import SpecError
@@ -29,13 +29,14 @@ from planner.present.memory.verdict import cannot_run, verdict_phrase
 from planner.present.plan.parallel import cards_phrase
 from planner.present.plan.phrase import work_phrase
 from planner.present.plan.settings import setting_title, title_in_sentence
+from planner.workload.choices import Goal
 from planner.workload.workload import Training
 
 if TYPE_CHECKING:
     from planner.plan.money import PlanCost
 
 _SHORTEST = 8
-_TASKS = (("inference", "Run"), ("training", "Train"))
+_GOALS: Final[tuple[tuple[Goal, str], ...]] = (("run", "Run"), ("fine-tune", "Fine-tune or train"))
 _MODEL_LIMIT: Final = "the model's maximum"
 REST_MS: Final = 120
 _MONEY: Final = "plan bar"
@@ -111,18 +112,18 @@ class WorkloadSummary(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self._workspace = workspace
-        self._task = ChoiceField(theme, _TASKS)
+        self._task = ChoiceField(theme, _GOALS)
         self._sequences = NumberField(1, 1_000_000)
         self._length = NumberField(1, 100_000_000, placeholder=_MODEL_LIMIT, kind=LENGTH)
         form = LabelledForm(theme)
-        form.add("I want &to", self._task, lambda: "inference")
+        form.add("I want &to", self._task, lambda: "run")
         form.add("&Sequences", self._sequences, lambda: 1, hint="Concurrent sequences on each card")
         form.add("Tokens &each", self._length, lambda: None, hint="Prompt and output, or one training sequence")
         more = link_button("All settings…")
         more.clicked.connect(self.more_wanted)
         in_column(form, more, owner=self, margins=None)
         self.setFocusProxy(self._task)
-        self._task.edited.connect(lambda task: self._apply_answer(self._task, "task", {"workload.task": task}))
+        self._task.edited.connect(lambda goal: self._apply(self._task, lambda: workspace.pursue(goal)))
         self._sequences.edited.connect(partial(self._apply_typed_number, self._sequences))
         self._length.edited.connect(partial(self._apply_typed_number, self._length))
         for field in (self._task, self._sequences, self._length):
@@ -136,7 +137,7 @@ class WorkloadSummary(QWidget):
         workload, full = self._workspace.plan.workload, self._workspace.evaluation.workload
         training = isinstance(workload, Training)
         with QSignalBlocker(self):
-            self._task.set_value(workload.task)
+            self._task.set_value("fine-tune" if training else "run")
             self._sequences.set_value(workload.micro_batch if isinstance(workload, Training) else workload.batch)
             own = workload.sequence_length if isinstance(workload, Training) else workload.context_length
             self._length.set_value(own)
@@ -150,11 +151,12 @@ class WorkloadSummary(QWidget):
             name = "micro_batch" if training else "batch"
         else:
             name = "sequence_length" if training else "context_length"
-        self._apply_answer(field, title_in_sentence(setting_title(name)), {f"workload.{name}": value})
+        step = title_in_sentence(setting_title(name))
+        self._apply(field, lambda: self._workspace.answer(step, {f"workload.{name}": value}))
 
-    def _apply_answer(self, field: Field, label: str, answer: Mapping[str, object]) -> None:
+    def _apply(self, field: Field, change: Callable[[], None]) -> None:
         try:
-            self._workspace.answer(label, answer)
+            change()
         except SpecError as error:
             field.show_problem(error.reason)
 
@@ -198,12 +200,20 @@ class PlanBar(QWidget):
         self._show_part_text(self._cost, "")
         self._tasks.cancel(_MONEY)
         self._rest.stop()
-        if plan.gpu is not None and runs:
+        self._lacks_cost = plan.gpu is not None and runs
+        if self._lacks_cost and self.isVisible():
+            self._rest.start()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Compute the cost of a plan that changed while the bar was hidden."""
+        super().showEvent(event)
+        if self._lacks_cost:
             self._rest.start()
 
     @Slot()
     def find_cost(self) -> None:
         """Compute the plan's cost in the background, because the first computation reads the price files."""
+        self._lacks_cost = False
         evaluation, catalog = self._workspace.evaluation, self._workspace.catalog
         today = datetime.now(UTC).date()
 

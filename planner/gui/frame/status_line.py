@@ -1,6 +1,7 @@
 """The status line: catalog, age of prices, progress, adjustments, and the last undo step."""
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QTimer, Slot
@@ -8,6 +9,7 @@ from PySide6.QtWidgets import QProgressBar, QStatusBar
 
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import set_style_role
+from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.status_icons import AGE_ROLES
 from planner.gui.workspace import Workspace
@@ -27,6 +29,9 @@ class StatusLine(QStatusBar):
         self._workspace = workspace
         self._last_step = make_label()
         self._adjusted = ElidedLabel("", "muted")
+        self._sample = link_button("Sample plan", "Nobody chose this plan: plan for your own model and GPU.")
+        self._sample.clicked.connect(partial(workspace.navigator.tab_requested.emit, "start"))
+        self._has_plan = True
         self._progress = QProgressBar()
         self._progress.setRange(0, 0)
         self._progress.setMaximumWidth(120)
@@ -41,6 +46,7 @@ class StatusLine(QStatusBar):
         self.prices.hide()
         self.addWidget(self.prices)
         self.addWidget(self._adjusted, 1)
+        self.addPermanentWidget(self._sample)
         self.addPermanentWidget(self._progress)
         self.addPermanentWidget(self._last_step)
         self._slow = QTimer(self, singleShot=True, interval=_QUICK_MS)
@@ -50,6 +56,8 @@ class StatusLine(QStatusBar):
         workspace.undo_stack.indexChanged.connect(self._adjusted.clear)
         workspace.adjusted.connect(self._show_adjustment_sentence)
         workspace.changed.connect(self._show_catalog)
+        workspace.file_changed.connect(self._show_sample)
+        workspace.changed.connect(self._show_sample)
 
     @Slot()
     def show_prices(self) -> None:
@@ -67,6 +75,15 @@ class StatusLine(QStatusBar):
             self._progress.hide()
         elif not self._slow.isActive() and not self._progress.isVisible():
             self._slow.start()
+
+    def show_sample(self, has_plan: bool) -> None:
+        """Say that the plan is a sample while it is one, if the page has a plan (`has_plan`)."""
+        self._has_plan = has_plan
+        self._show_sample()
+
+    @Slot()
+    def _show_sample(self) -> None:
+        self._sample.setVisible(self._has_plan and self._workspace.is_sample)
 
     @Slot()
     def _show_catalog(self) -> None:

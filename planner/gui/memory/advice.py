@@ -1,5 +1,6 @@
 """Suggested changes to the plan with their cost, computed in the background and applied with one click."""
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import IconLabel, make_label
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import in_column, laid_out_at_once
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     Suggestion = tuple[Advice, AdviceRow]
 
-REST_MS: Final = 200
+REST_MS: Final = 100
+_TITLE: Final = "What would help"
 _INITIAL_LINES: Final = 4
 _KEY: Final = "advice"
 
@@ -46,6 +48,7 @@ class AdviceLine(QWidget):
         self._effect_label = make_label()
         self._cost_label = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.apply = QPushButton("Apply")
+        self.apply.setToolTip("Change the plan this way, as one undo step.")
         self._lay_out()
         self.apply.clicked.connect(self._on_apply_clicked)
 
@@ -99,12 +102,13 @@ class AdvicePanel(QWidget):
         self._evaluation: Evaluation | None = None
         self._suggestions_plan: Plan | None = None
         self._suggestions: tuple[Suggestion, ...] = ()
+        self._shown_at_most = _INITIAL_LINES
         self._needed = False
         self._lines: list[AdviceLine] = []
         self._body = QWidget()
         self._message = make_label(role="muted", wrap=True)
         self.more = link_button("")
-        self.section = Section(theme, "What would help", self._body, "ways to reduce memory")
+        self.section = Section(theme, _TITLE, self._body, "ways to reduce memory")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self._rest.timeout.connect(self.update_now)
@@ -130,6 +134,12 @@ class AdvicePanel(QWidget):
                 line.setEnabled(False)
             self._schedule_update()
 
+    @Slot()
+    def open(self) -> None:
+        """Open the section."""
+        self.section.set_open(True)
+        self._schedule_update()
+
     def showEvent(self, event: QShowEvent) -> None:
         """Update after changes that were made while the panel was hidden."""
         super().showEvent(event)
@@ -142,23 +152,35 @@ class AdvicePanel(QWidget):
 
     @Slot()
     def update_now(self) -> None:
-        """Compute the suggestions in the background."""
+        """Compute the suggestions in the background, and show them as they are found."""
         if self._evaluation is not None:
-            work = partial(_suggestions_with_texts, self._evaluation, self._workspace.catalog)
-            self._tasks.run(_KEY, work, partial(self._show_new_suggestions, self._evaluation.plan), self._on_error)
+            self._suggestions_plan = None
+            self._shown_at_most = _INITIAL_LINES
+            work = partial(_rounds_of_suggestions, self._evaluation, self._workspace.catalog)
+            end = partial(self._end_search, self._evaluation)
+            self._tasks.run_in_rounds(_KEY, work, self._show_found, end, self._on_error)
 
     def _schedule_update(self) -> None:
         is_outdated = self._evaluation is not None and self._evaluation.plan != self._suggestions_plan
         if is_outdated and self.isVisible() and self.section.is_open:
-            if not self._suggestions:
-                self._show_message("Looking for changes that help …")
+            self.section.set_title(f"{_TITLE} · looking…")
+            self._show_message("" if self._suggestions else "Looking…")
             self._rest.start()
 
-    def _show_new_suggestions(self, plan: Plan, result: "tuple[tuple[Suggestion, ...], str]") -> None:
-        self._suggestions_plan = plan
-        self._suggestions, nothing_text = result
-        self._show_message("" if self._suggestions else nothing_text)
-        self._show_suggestions(_INITIAL_LINES)
+    def _show_found(self, suggestions: "tuple[Suggestion, ...]") -> None:
+        self._suggestions = suggestions
+        with laid_out_at_once(self):
+            if suggestions:
+                self._show_message("")
+            self._show_suggestions()
+
+    def _end_search(self, evaluation: Evaluation, _result: None) -> None:
+        from planner.present.memory.advice import no_advice_sentence  # with the advice, imported in the background
+
+        self._suggestions_plan = evaluation.plan
+        self.section.set_title(_TITLE)
+        if not self._suggestions:
+            self._show_message(no_advice_sentence(evaluation.memory, traced=evaluation.traced is not None))
         self.updated.emit()
 
     def _show_message(self, text: str) -> None:
@@ -169,7 +191,8 @@ class AdvicePanel(QWidget):
         with self._workspace.reporting():
             raise error
 
-    def _show_suggestions(self, limit: int) -> None:
+    def _show_suggestions(self) -> None:
+        limit = self._shown_at_most
         while len(self._lines) < min(limit, len(self._suggestions)):
             self._add_advice_line()
         for number, line in enumerate(self._lines):
@@ -188,7 +211,8 @@ class AdvicePanel(QWidget):
 
     @Slot()
     def _show_all(self) -> None:
-        self._show_suggestions(len(self._suggestions))
+        self._shown_at_most = len(self._suggestions)
+        self._show_suggestions()
 
     @Slot(bool)
     def _on_section_toggled(self, _opened: bool) -> None:
@@ -209,11 +233,13 @@ class AdvicePanel(QWidget):
         in_column(self.section, owner=self)
 
 
-def _suggestions_with_texts(evaluation: Evaluation, catalog: Catalog) -> "tuple[tuple[Suggestion, ...], str]":
-    """Return the suggestions with their texts, and the sentence to show if there are no suggestions."""
+def _rounds_of_suggestions(
+    evaluation: Evaluation, catalog: Catalog, stop: Callable[[], bool]
+) -> "Iterator[tuple[Suggestion, ...]]":
+    """Yield the best suggestions found so far with their texts, the final ones last."""
     # Imported here, in the background, to keep the start of the window fast.
-    from planner.plan.advice.advise import advise
-    from planner.present.memory.advice import advice_row, no_advice_sentence
+    from planner.plan.advice.advise import advise_in_rounds
+    from planner.present.memory.advice import advice_row
 
-    suggestions = tuple((advice, advice_row(advice)) for advice in advise(evaluation.plan, catalog))
-    return suggestions, no_advice_sentence(evaluation.memory, traced=evaluation.traced is not None)
+    for found in advise_in_rounds(evaluation.plan, catalog, stop=stop):
+        yield tuple((advice, advice_row(advice)) for advice in found)

@@ -1,4 +1,4 @@
-"""The memory answer: verdict, reason, confidence and notes, and the notice about applied corrections."""
+"""The memory answer: verdict, gauge, reason and notes, and the notice about applied corrections."""
 
 from typing import Final
 
@@ -23,58 +23,59 @@ _ICON_SCALE: Final = 1.5
 
 
 class AnswerPanel(QWidget):
-    """The plan's memory verdict as a sentence with an icon, its reason and confidence, and collapsible notes."""
+    """The plan's memory verdict as mark, word and gauge, or as a sentence if there is no gauge.
+
+    `reasons` is shown below the memory bar: why the plan needs so much, how certain that is, and notes.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._mark = IconLabel(theme, _ICON_SCALE)
-        self._sentence = make_label(selectable=True, font=theme.font("title", bold=True), wrap=True)
+        self._headline = make_label(selectable=True, font=theme.font("title", bold=True), wrap=True)
+        self._facts = make_label(selectable=True, wrap=True)
         self._sharing = make_label(selectable=True, wrap=True)
         self._reason = make_label(selectable=True, wrap=True)
-        self._certainty = make_label(selectable=True, role="muted", wrap=True)
         self._note_lines = make_label(selectable=True, role="muted", wrap=True)
         self._notes = Section(theme, "Notes", self._note_lines)
+        self.reasons = QWidget()
+        tiny = theme.spacing.tiny
+        in_column(self._reason, self._notes, owner=self.reasons, spacing=tiny)
         in_row(
             (self._mark, 0, Qt.AlignmentFlag.AlignTop),
-            (
-                in_column(
-                    self._sentence,
-                    self._sharing,
-                    self._reason,
-                    self._certainty,
-                    self._notes,
-                    spacing=self._theme.spacing.tiny,
-                ),
-                1,
-            ),
+            (in_column(self._headline, self._facts, self._sharing, spacing=tiny), 1),
             owner=self,
-            spacing=self._theme.spacing.small,
+            spacing=theme.spacing.small,
         )
 
     @property
-    def sentence(self) -> str:
-        """Return the shown verdict sentence."""
-        return self._sentence.text()
+    def headline(self) -> str:
+        """Return the shown verdict with the gauge."""
+        return self._headline.text()
+
+    @property
+    def facts(self) -> str:
+        """Return the line below the gauge."""
+        return self._facts.text()
 
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
         """Show the memory result in `view` with its verdict."""
-        self._sentence.setText(view.answer)
-        self._sharing.setText(view.sharing)
-        self._sharing.setVisible(bool(view.sharing))
-        self._reason.setText(view.reason)
-        self._reason.setVisible(bool(view.reason))
-        self._certainty.setText(view.certainty)
-        self._certainty.setVisible(bool(view.certainty))
-        self._note_lines.setText("\n".join(view.notes))
-        self._notes.set_summary(" · ".join(view.notes))
-        self._notes.setVisible(bool(view.notes))
-        self.setAccessibleName(" ".join(part for part in (view.answer, view.sharing, view.certainty) if part))
+        notes = tuple(filter(None, (view.certainty, *view.notes)))
+        self._headline.setText(view.headline)
+        self._note_lines.setText("\n".join(notes))
+        self._notes.set_summary(" · ".join(notes))
+        self._notes.setVisible(bool(notes))
+        facts = fmt.capitalized(" · ".join(view.facts))
+        for label, text in ((self._facts, facts), (self._sharing, view.sharing), (self._reason, view.reason)):
+            label.setText(text)
+            label.setVisible(bool(text))
+        self.reasons.setVisible(bool(view.reason or notes))
+        self.setAccessibleName(" ".join(filter(None, (view.answer, view.sharing, view.certainty))))
         self._mark.show_icon(verdict_icon(verdict if view.supported else "does-not-fit"))
 
     def set_outdated(self, outdated: bool) -> None:
         """Gray out the answer while a newer answer is being computed."""
-        for label in (self._sentence, self._sharing, self._reason):
+        for label in (self._headline, self._facts, self._sharing, self._reason):
             set_style_role(label, "muted" if outdated else "")
 
 

@@ -1,5 +1,6 @@
 """Memory breakdown: a table of the terms of the memory peak, each of which expands to show its formula."""
 
+import re
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -19,20 +20,22 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractButton, QLabel, QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import in_column, laid_out_at_once
 from planner.gui.widgets.rich_text import colored, fact_rows, table_row
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, PartRow, SymbolRow, TermRow
 
 GIB: Final = "GiB"
 SHARE: Final = "Share"
-FORMULA: Final = "Formula"
+HOW: Final = "How"
 CONFIDENCE: Final = "Confidence"
 _WIDEST_TITLE: Final = "Framework overhead"
 _WIDEST_GIB: Final = "123.45"
 _WIDEST_SHARE: Final = "100 %"
 _WIDEST_CONFIDENCE: Final = "counted exactly"
+_TYPICAL_HOW: Final = "2,048 tokens × 128,256 logits × 14 bytes"
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_WRAPPED = _LEFT | Qt.TextFlag.TextWordWrap
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _ORIGINS: Final = {
     "model": "from the model",
@@ -41,7 +44,10 @@ _ORIGINS: Final = {
     "format": "from the format",
     "library": "from the library",
 }
+_NUMBER_WITH_NOUN: Final = re.compile(rf"(?<=[\dBM])[ {fmt.THIN}](?=[A-Za-z%])")
+"""The space between a number and its unit or noun, at which no line breaks."""
 _CELL_SPACING: Final = 2
+_TALL: Final = 10_000
 Cells = tuple[str, str, str, str, str]
 
 
@@ -54,39 +60,48 @@ class ColumnPositions:
     title: float
     gib_right: float
     share_right: float
-    formula: float
-    formula_right: float
+    how: float
+    how_right: float
     confidence: float
     width: float
 
+    @property
+    def how_width(self) -> float:
+        """Return the width of the *How* column."""
+        return max(1, self.how_right - self.how)
+
 
 def place_columns(theme: Theme, width: int) -> ColumnPositions:
-    """Return the column positions in a table of `width` pixels; the formula takes the remaining width."""
+    """Return the column positions in a table of `width` pixels; *How* takes the remaining width.
+
+    In a narrow table the column *Confidence* is left out: the opened row and the tooltip state it.
+    """
     metrics, plain = QFontMetricsF(theme.font(bold=True)), QFontMetricsF(theme.font())
     gap = theme.spacing.medium
     swatch = theme.icon_side + theme.spacing.tiny
     title = swatch + metrics.ascent() + theme.spacing.small
     gib_right = title + metrics.horizontalAdvance(_WIDEST_TITLE) + metrics.horizontalAdvance(_WIDEST_GIB)
     share_right = gib_right + gap + metrics.horizontalAdvance(_WIDEST_SHARE)
-    confidence = max(share_right, width - plain.horizontalAdvance(_WIDEST_CONFIDENCE))
-    formula = share_right + theme.spacing.large
-    return ColumnPositions(0, swatch, title, gib_right, share_right, formula, confidence - gap, confidence, width)
+    how = share_right + theme.spacing.large
+    confidence = width - plain.horizontalAdvance(_WIDEST_CONFIDENCE)
+    how_right = confidence - gap
+    if how_right - how < plain.horizontalAdvance(_TYPICAL_HOW):
+        how_right = confidence = max(how, width)
+    return ColumnPositions(0, swatch, title, gib_right, share_right, how, how_right, confidence, width)
 
 
-def row_height(theme: Theme) -> int:
-    """Return the height of a breakdown line in pixels."""
-    return round(QFontMetricsF(theme.font()).height() + theme.spacing.small)
+def row_height(theme: Theme, lines: int = 1) -> int:
+    """Return the height of a breakdown row with so many `lines` of text, in pixels."""
+    return round(lines * QFontMetricsF(theme.font()).height() + theme.spacing.small)
 
 
 def paint_cells(painter: QPainter, columns: ColumnPositions, height: int, cells: Cells) -> None:
-    """Paint title, GiB, share, formula and confidence into their columns, in the painter's font and pen."""
-    title, gib, share, formula, confidence = cells
-    formula_box = QRectF(columns.formula, 0, max(0, columns.formula_right - columns.formula), height)
-    metrics = QFontMetricsF(painter.font())
+    """Paint title, GiB, share, *How* and confidence into their columns, in the painter's font and pen."""
+    title, gib, share, how, confidence = cells
     painter.drawText(QRectF(columns.title, 0, columns.gib_right - columns.title, height), _LEFT, title)
     painter.drawText(QRectF(0, 0, columns.gib_right, height), _RIGHT, gib)
     painter.drawText(QRectF(0, 0, columns.share_right, height), _RIGHT, share)
-    painter.drawText(formula_box, _LEFT, metrics.elidedText(formula, Qt.TextElideMode.ElideRight, formula_box.width()))
+    painter.drawText(QRectF(columns.how, 0, columns.how_width, height), _WRAPPED, how)
     painter.drawText(QRectF(columns.confidence, 0, columns.width - columns.confidence, height), _LEFT, confidence)
 
 
@@ -102,24 +117,39 @@ class TermButton(QAbstractButton):
         super().__init__()
         self._theme = theme
         self._row: TermRow | None = None
+        self._how = ""
         self.setCheckable(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
         theme.changed.connect(self.update)
         self.toggled.connect(self._update_accessible_name)
 
     def set_row(self, row: TermRow) -> None:
         """Show a memory term."""
-        self._row = row
-        self.setToolTip(f"{row.exact} ({row.range_text})")
+        if row == self._row:
+            return
+        how = _NUMBER_WITH_NOUN.sub("\N{NO-BREAK SPACE}", row.how)
+        is_reworded, self._row, self._how = how != self._how, row, how
+        self.setToolTip(f"{row.exact} ({row.range_text}), {row.certainty}")
         self._update_accessible_name()
+        if is_reworded:
+            self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return a size with the height of a breakdown line."""
+        """Return a size with the height of a row whose words do not wrap; see `heightForWidth`."""
         return QSize(0, row_height(self._theme))
+
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of the row, whose words on how it is computed wrap."""
+        metrics = QFontMetricsF(self._theme.font())
+        box = QRectF(0, 0, place_columns(self._theme, width).how_width, _TALL)
+        words = metrics.boundingRect(box, _WRAPPED, self._how)
+        return row_height(self._theme, max(1, round(words.height() / metrics.lineSpacing())))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the line, with a frame while the line has the focus."""
@@ -131,11 +161,12 @@ class TermButton(QAbstractButton):
         self._paint_chevron_and_swatch(painter, columns, self._row)
         painter.setFont(self._theme.font(bold=self.isChecked()))
         painter.setPen(self._theme.color("text"))
-        cells = (self._row.title, self._row.gib, self._row.share_text, "" if self.isChecked() else self._row.how, "")
-        paint_cells(painter, columns, self.height(), cells)
+        paint_cells(painter, columns, self.height(), (self._row.title, self._row.gib, self._row.share_text, "", ""))
         painter.setFont(self._theme.font())
+        paint_cells(painter, columns, self.height(), ("", "", "", self._how, ""))
         painter.setPen(self._theme.color("muted"))
-        paint_cells(painter, columns, self.height(), ("", "", "", "", self._row.certainty))
+        if columns.confidence < columns.width:
+            paint_cells(painter, columns, self.height(), ("", "", "", "", self._row.certainty))
         painter.end()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -183,6 +214,7 @@ class TermDetail(QLabel):
         super().__init__(wordWrap=True, textFormat=Qt.TextFormat.RichText)
         self._theme = theme
         self._row: TermRow | None = None
+        self._heights: dict[int, int] = {}
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
@@ -198,15 +230,22 @@ class TermDetail(QLabel):
             self.setAccessibleName(f"How {row.title.lower()} is computed")
             self._update_html()
 
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of the text, laid out once for each width: a layout asks many times."""
+        if width not in self._heights:
+            self._heights[width] = super().heightForWidth(width)
+        return self._heights[width]
+
     @Slot()
     def _update_html(self) -> None:
+        self._heights.clear()
         if self._row is not None:
             self.setText(detail_html(self._row, self._theme.color("muted").name()))
 
 
 def detail_html(row: TermRow, muted: str) -> str:
     """Return all details of `row` as HTML, with headings in the color `muted`."""
-    facts = [("Formula", row.how), ("With values", _formula_with_values_text(row.numbers_put_in, row.exact))]
+    facts = [("Formula", row.formula), ("With values", _formula_with_values_text(row.numbers_put_in, row.exact))]
     if row.range_text != fmt.size(row.bytes):
         facts.append(("Range", row.range_text))
     facts += [("Confidence", row.certainty), ("Source", row.source)]
@@ -252,8 +291,7 @@ class Breakdown(QWidget):
         self._open: set[str] = set()
         self._head = _TextLine(theme, "muted", bold=False)
         self._total = _TextLine(theme, "text", bold=True)
-        self._head.set_cells(("Term", GIB, SHARE, FORMULA, CONFIDENCE))
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
+        self._head.set_cells(("Term", GIB, SHARE, HOW, CONFIDENCE))
         self._layout = in_column(self._head, self._total, owner=self, spacing=0)
 
     @property
@@ -313,7 +351,8 @@ class Breakdown(QWidget):
         button, detail = self._lines[number]
         row = self._rows[number]
         (self._open.add if button.isChecked() else self._open.discard)(row.name)
-        self._show_detail(detail, row)
+        with laid_out_at_once(self):
+            self._show_detail(detail, row)
 
     def _show_detail(self, detail: TermDetail, row: TermRow | None) -> None:
         shown = row is not None and row.name in self._open
@@ -350,7 +389,9 @@ class _TextLine(QWidget):
         painter = QPainter(self)
         painter.setFont(self._theme.font("body" if self._bold else "small", bold=self._bold))
         painter.setPen(QPen(self._theme.color(self._role)))
-        paint_cells(painter, place_columns(self._theme, self.width()), self.height(), self.cells)
+        columns = place_columns(self._theme, self.width())
+        shown = self.cells if columns.confidence < columns.width else (*self.cells[:-1], "")
+        paint_cells(painter, columns, self.height(), shown)
         if not self._bold:
             painter.setPen(self._theme.color("border"))
             painter.drawLine(0, self.height() - 1, self.width(), self.height() - 1)

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton
 
 from planner.gui.choices import card_choices, model_choices
@@ -19,12 +19,17 @@ from planner.plan.plan import ModelChoice, Plan
 if TYPE_CHECKING:
     from planner.gui.memory.fitting_cards import FittingCards
 
-_LIST_WIDTH, _LIST_HEIGHT = 680, 460
+_LIST_WIDTH, _LIST_HEIGHT, _MESSAGE_HEIGHT = 680, 460, 130
 _PLAN_FILES: Final = "Plans (*.json);;All files (*)"
 
 
 class FindCardsButton(QPushButton):
-    """Button that opens the list of fitting cards; the list is built on first use to keep the start fast."""
+    """Button that opens the list of fitting cards; the list is built on first use to keep the start fast.
+
+    `advice_wanted` is emitted when no card fits and the user asks what would help.
+    """
+
+    advice_wanted = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -37,7 +42,9 @@ class FindCardsButton(QPushButton):
         """Return the list of fitting cards."""
         from planner.gui.memory.fitting_cards import FittingCards
 
-        return FittingCards(self._workspace, self._theme)
+        cards = FittingCards(self._workspace, self._theme)
+        cards.advice_wanted.connect(self.advice_wanted)
+        return cards
 
     @cached_property
     def popover(self) -> Popover:
@@ -50,7 +57,7 @@ class FindCardsButton(QPushButton):
     def open(self) -> None:
         """Find the cards on which the plan fits, and show the list."""
         self.cards.refresh()
-        self.popover.open_below(self, _LIST_WIDTH, _LIST_HEIGHT)
+        self.popover.open_below(self, _LIST_WIDTH, _LIST_HEIGHT if self.cards.model.records else _MESSAGE_HEIGHT)
 
 
 class CompareButton(QPushButton):

@@ -1,4 +1,4 @@
-"""List of the cards on which the plan fits, smallest first."""
+"""List of the cards on which the plan fits, smallest first, or what to do if there is none."""
 
 from collections.abc import Callable
 from typing import Final
@@ -13,11 +13,11 @@ from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
-from planner.plan.evaluate import find_fits
+from planner.plan.evaluate import find_fits, fits_by_gpu
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import GpuRow
 from planner.present.columns import Column, number_column, text_column
-from planner.present.memory.verdict import VERDICT_TITLES
+from planner.present.memory.verdict import VERDICT_TITLES, margin_text
 from planner.present.plan.phrase import work_phrase
 
 
@@ -37,9 +37,13 @@ _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
 
 
 class FittingCards(QWidget):
-    """List of the cards on which the plan fits; a double click or Enter puts a card into the plan and emits `done`."""
+    """List of the cards on which the plan fits; a double click or Enter puts a card into the plan and emits `done`.
+
+    If there is none, it names the closest card and offers ways on; `advice_wanted` asks for what would help.
+    """
 
     done = Signal()
+    advice_wanted = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -49,17 +53,22 @@ class FittingCards(QWidget):
         self.table = RecordTable(self.model, theme)
         self._use_button = push_button("&Use this card", role="primary")
         self._show_button = QPushButton("Show in the &catalog")
+        self._advice_button = push_button("What &would help", role="primary")
+        self._advice_button.setToolTip("Show changes to the plan that make it fit.")
+        self._choose_button = QPushButton("Choose &hardware for me…")
+        self._choose_button.setToolTip("Look for several cards, machines and rentals on which the plan fits.")
+        self._use_button.setToolTip("Put the selected card into the plan.")
+        self._show_button.setToolTip("Show all figures of these cards in the Catalog tab.")
         self.setFocusProxy(self.table)
-        in_column(
-            self._heading,
-            (self.table, 1),
-            in_row(self._show_button, STRETCH, self._use_button),
-            owner=self,
-            margins=theme.spacing.tiny,
-        )
+        self._list, self._ways_on = QWidget(), QWidget()
+        in_column((self.table, 1), in_row(self._show_button, STRETCH, self._use_button), owner=self._list)
+        in_column(in_row(self._advice_button, self._choose_button, STRETCH), STRETCH, owner=self._ways_on)
+        in_column(self._heading, (self._list, 1), (self._ways_on, 1), owner=self, margins=theme.spacing.tiny)
         self.table.record_activated.connect(self._use_card)
         self._use_button.clicked.connect(self._use_current_card)
         self._show_button.clicked.connect(self._show_in_catalog)
+        self._advice_button.clicked.connect(self._ask_for_advice)
+        self._choose_button.clicked.connect(self._choose_hardware)
 
     def refresh(self) -> None:
         """Find the cards on which the current plan fits."""
@@ -69,14 +78,37 @@ class FittingCards(QWidget):
             gpu = hardware.gpu(fit.gpu_id)
             rows.append(GpuRow(gpu, fit.verdict, fit.free_bytes, usable=hardware.usable_memory(gpu)))
         count = "" if plan.count == 1 else f" ({fmt.integer(plan.count)} of each)"
-        phrase = work_phrase(self._workspace.evaluation)
-        self._heading.setText(f"{fmt.plural(len(rows), 'suitable card')}{count} for {plan.model.id}: {phrase}.")
+        phrase = f"{plan.model.id}: {work_phrase(self._workspace.evaluation)}"
+        found = f"{fmt.plural(len(rows), 'suitable card')}{count} for {phrase}."
+        self._heading.setText(found if rows else f"No card in the catalog{count} fits {phrase}. {self._closest_card()}")
+        self._list.setVisible(bool(rows))
+        self._ways_on.setVisible(not rows)
+        self.setFocusProxy(self.table if rows else self._advice_button)
+        self._choose_button.setVisible(not plan.workload.gpus)
         self.table.setAccessibleName(self._heading.text())
         self.model.set_records(rows)
         self.table.mark(plan.gpu)
-        self._use_button.setEnabled(bool(rows))
         if rows:
             self.table.choose(rows[0].gpu.id)
+
+    def _closest_card(self) -> str:
+        """Return the card on which the least memory is missing, in one sentence; empty if no card can run the plan."""
+        fits = fits_by_gpu(self._workspace.plan, self._workspace.catalog).values()
+        judged = [(fit.free_bytes, fit.gpu_id) for fit in fits if fit.verdict and fit.free_bytes is not None]
+        if not judged:
+            return "No card in it can run the plan."
+        free_bytes, gpu_id = max(judged)
+        return f"The closest is {self._workspace.catalog.hardware.gpu(gpu_id).name}: {margin_text(free_bytes)}."
+
+    @Slot()
+    def _ask_for_advice(self) -> None:
+        self.done.emit()
+        self.advice_wanted.emit()
+
+    @Slot()
+    def _choose_hardware(self) -> None:
+        self.done.emit()
+        self._workspace.navigator.hardware_requested.emit()
 
     @Slot()
     def _use_current_card(self) -> None:

@@ -1,7 +1,7 @@
 """Form for the model and the task: fine-tune, train or run."""
 
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
@@ -16,9 +16,10 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
+from planner.workload.choices import Goal
 from planner.workload.workload import Training, Workload
 
-GOALS: Final = (("fine-tune", "Fine-tune"), ("train", "Train"), ("run", "Run"))
+GOALS: Final[tuple[tuple[Goal, str], ...]] = (("fine-tune", "Fine-tune"), ("train", "Train"), ("run", "Run"))
 
 
 class SubjectForm(QWidget):
@@ -39,7 +40,7 @@ class SubjectForm(QWidget):
             "Search models, or hf:owner/name",
             hub_choice,
         )
-        self.goal = "fine-tune"
+        self.goal: Goal = "fine-tune"
         self.task = RadioField(theme, GOALS)
         self._detail = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.presets = PresetButton(workspace, theme)
@@ -70,19 +71,8 @@ class SubjectForm(QWidget):
         self.model.set_value(workspace.plan.model.id)
 
     def _set_goal(self, workspace: Workspace, goal: object) -> None:
-        before, self.goal = self.goal, str(goal)
-        answer: dict[str, object] = {"workload.task": "inference" if goal == "run" else "training"}
-        training = workspace.workload_of("training")
-        if goal == "train":
-            answer |= {"workload.method": "full", "workload.trainable": ()}
-        elif (
-            goal == "fine-tune"
-            and before == "train"
-            and isinstance(training, Training)
-            and not _trains_part_of_model(training)
-        ):
-            answer["workload.method"] = "lora"
-        workspace.answer("task", answer)
+        self.goal = cast("Goal", goal)
+        workspace.pursue(self.goal)
         self.goal_chosen.emit()
 
     def refresh(self, evaluation: Evaluation) -> None:
@@ -96,11 +86,7 @@ class SubjectForm(QWidget):
         self._form.set_row_visible(self.task, evaluation.traced is None)
 
 
-def _goal_of_workload(workload: Workload, chosen: str) -> str:
+def _goal_of_workload(workload: Workload, chosen: Goal) -> Goal:
     if not isinstance(workload, Training):
         return "run"
-    return chosen if chosen == "train" and not _trains_part_of_model(workload) else "fine-tune"
-
-
-def _trains_part_of_model(workload: Training) -> bool:
-    return workload.adapts or bool(workload.trainable)
+    return chosen if chosen == "train" and not workload.trains_part else "fine-tune"

@@ -4,7 +4,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -21,7 +21,7 @@ from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row, set_tab_order, tab_stops
+from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column, set_tab_order, tab_stops
 from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
 _CONTROLS_WIDTH: Final = 384
 _ASIDE_WIDTH: Final = 180
+_EVIDENCE_WIDTH: Final = 660
+"""Width in pixels from which the phases stand beside the breakdown."""
+_WIDE: Final = 1150
+"""Width in pixels from which the curve stands beside the breakdown and the advice."""
+_WIDE_STRETCHES: Final = (3, 2)
 
 
 class MemoryTab(QuestionTab):
@@ -63,12 +68,12 @@ class MemoryTab(QuestionTab):
         self.breakdown = Breakdown(theme)
         self.phases = PhaseBars(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
-        self.exploration = ExplorationPanel(workspace, theme, tasks, _ASIDE_WIDTH)
+        self.exploration = ExplorationPanel(workspace, theme, tasks)
         self._versus_place, self._devices_place = QVBoxLayout(), QVBoxLayout()
         self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout()
         self._status_place = QWidget()
         self._stops: tuple[QWidget, ...] = ()
-        self.evidence = self._curve_and_phases()
+        self.evidence = self._breakdown_and_phases()
         self._fill_answer_column()
         self._lay_out(self.controls, self._status_place)
         self.copy_menu = ResultMenu(
@@ -77,6 +82,7 @@ class MemoryTab(QuestionTab):
         self.copy_menu.failed.connect(workspace.failed)
         self.controls.copy.setMenu(self.copy_menu)
         self.bar.activated.connect(self.breakdown.open_term)
+        self.controls.find_cards.advice_wanted.connect(self._show_advice)
         for panel in (self.advice, self.exploration):
             panel.updated.connect(self._set_tab_order)
         self.tracer.changed.connect(self._on_tracer_changed)
@@ -191,6 +197,11 @@ class MemoryTab(QuestionTab):
             self.log_dialog.source.open_file(file)
 
     @Slot()
+    def _show_advice(self) -> None:
+        self.advice.open()
+        self.results.ensureWidgetVisible(self.advice)
+
+    @Slot()
     def _set_tab_order(self) -> None:
         """Include rows that were added later in the keyboard tab order."""
         stops = tuple(tab_stops(self._column))
@@ -222,6 +233,9 @@ class MemoryTab(QuestionTab):
         return self._picture_of(self.answer, last)
 
     def _fill_answer_column(self) -> None:
+        main = QWidget()
+        space = self.theme.spacing
+        in_column(self.evidence, self.advice, self._comparison_place, STRETCH, owner=main, spacing=space.medium)
         add_items(
             self._column,
             self.answer,
@@ -229,23 +243,23 @@ class MemoryTab(QuestionTab):
             self._versus_place,
             self.bar,
             self.host,
+            self.answer.reasons,
             self._devices_place,
-            self.evidence,
-            self.advice,
-            self._comparison_place,
-            (self.exploration, 1),
+            (
+                SideBySide(main, self.exploration, least_width=_WIDE, stretches=_WIDE_STRETCHES, spacing=space.large),
+                1,
+            ),
             (self._trace_place, 1),
             (STRETCH, 0),
         )
 
-    def _curve_and_phases(self) -> QWidget:
-        aside = in_column(
-            make_label("Phases", "muted", self.theme.font("small")),
-            self.phases,
-            STRETCH,
-            spacing=self.theme.spacing.tiny,
+    def _breakdown_and_phases(self) -> QWidget:
+        phases = QWidget()
+        heading = make_label("Phases", "muted", self.theme.font("small"))
+        in_column(heading, self.phases, STRETCH, owner=phases, spacing=self.theme.spacing.tiny)
+        phases.setMinimumWidth(_ASIDE_WIDTH)
+        breakdown = QWidget()
+        in_column(self.breakdown, STRETCH, owner=breakdown)
+        return SideBySide(
+            breakdown, phases, least_width=_EVIDENCE_WIDTH, stretches=(1, 0), spacing=self.theme.spacing.large
         )
-        self.phases.setFixedWidth(_ASIDE_WIDTH)
-        evidence = QWidget()
-        in_row((self.breakdown, 1, Qt.AlignmentFlag.AlignTop), aside, owner=evidence, spacing=self.theme.spacing.large)
-        return evidence

@@ -96,7 +96,7 @@ class VersusPanel(QWidget):
         self.sentence.setText(view.sentence or "The memory of the two plans cannot be compared in numbers.")
         self._here.setText(f"This plan: {view.subject}")
         self._there.setText(f"Pinned: {view.other_subject}")
-        self.answer.setText(view.other.answer)
+        self.answer.setText(view.other.headline)
         self.settings.setText("; ".join(view.settings) + ".")
         scale_end_bytes = max(bar_end_bytes(view.view), bar_end_bytes(view.other))
         for bar, shown in zip(self.bars, (view.view, view.other), strict=True):

@@ -9,11 +9,13 @@ from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
+from planner.gui.plot.pens import translucent
 from planner.gui.theme import Theme
 
 Floats = NDArray[np.float64]
 _MAX_NAMES: Final = 28
 _CELL_PIXELS: Final = 5
+_BEHIND_OPACITY: Final = 130
 # Pixels between a label and the centers of other points, and between labels side by side.
 _POINT_CLEARANCE: Final = 4
 _LABEL_SPACING: Final = 8
@@ -186,7 +188,9 @@ class NameLayer(QGraphicsItem):
         """Paint the name labels."""
         painter.setFont(self._theme.font("small"))
         painter.setPen(self._theme.color("text"))
+        behind = translucent(self._theme.color("surface"), _BEHIND_OPACITY)  # lines do not cross out a name
         for name, box in self._placed:
+            painter.fillRect(QRectF(*box), behind)
             painter.drawText(QRectF(*box), int(Qt.AlignmentFlag.AlignCenter), name)
 
     def _label_at_point(self, point_name: PointName, metrics: QFontMetricsF) -> Label:

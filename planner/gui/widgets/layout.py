@@ -1,10 +1,12 @@
 """Layout helpers: rows, columns, wrapping lines, scroll areas, reused widgets, and the tab order."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Final, Generic, TypeVar, cast
 
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
@@ -172,6 +174,38 @@ class FlowLayout(QLayout):
         return top + line + self.contentsMargins().bottom() - area.top()
 
 
+class SideBySide(QWidget):
+    """Two widgets beside each other if the width is at least `least_width` pixels, and otherwise one above the other.
+
+    Side by side they share the width in the ratio of `stretches`, or a widget with stretch 0 keeps its own.
+    """
+
+    def __init__(
+        self, first: QWidget, second: QWidget, *, least_width: int, stretches: tuple[int, int], spacing: int
+    ) -> None:
+        super().__init__()
+        self._least_width, self._stretches = least_width, stretches
+        self._box = in_column(first, second, owner=self, spacing=spacing)
+        self._parts = first, second
+
+    @property
+    def is_split(self) -> bool:
+        """Return whether the widgets stand beside each other."""
+        return self._box.direction() == QBoxLayout.Direction.LeftToRight
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Arrange the widgets for the new width."""
+        super().resizeEvent(event)
+        is_wide = event.size().width() >= self._least_width
+        if is_wide == self.is_split:
+            return
+        directions = QBoxLayout.Direction
+        self._box.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
+        for place, (part, stretch) in enumerate(zip(self._parts, self._stretches, strict=True)):
+            self._box.setStretch(place, stretch if is_wide else 0)
+            self._box.setAlignment(part, Qt.AlignmentFlag.AlignTop if is_wide else Qt.AlignmentFlag(0))
+
+
 def hairline(orientation: Qt.Orientation) -> QWidget:
     """Return a separator line one pixel thick."""
     line = QWidget()
@@ -200,6 +234,32 @@ def scrolled(body: QWidget) -> ScrollColumn:
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setWidget(body)
     return area
+
+
+@contextmanager
+def laid_out_at_once(changing: QWidget) -> Iterator[None]:
+    """Show and hide content of `changing`, then give all around it in its scroll area their new sizes in one pass.
+
+    Qt lays out from the inside to the outside: what grows is squeezed into its old place first, and then moved.
+    """
+    around = [changing]
+    while (parent := around[-1].parentWidget()) is not None and not isinstance(parent, QScrollArea):
+        around.append(parent)
+    layouts = [layout for layout in (widget.layout() for widget in around) if layout is not None]
+    for layout in layouts:
+        layout.setEnabled(False)
+    try:
+        yield
+    finally:
+        for layout in layouts:
+            layout.setEnabled(True)
+    for widget in around:
+        widget.updateGeometry()
+    if parent is not None:
+        body, view = cast("QWidget", parent.widget()), parent.viewport()
+        body.resize(view.width(), max(view.height(), body.heightForWidth(view.width())))
+    for layout in reversed(layouts):
+        layout.activate()
 
 
 def tab_stops(layout: QLayout) -> Iterator[QWidget]:

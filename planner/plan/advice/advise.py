@@ -1,6 +1,6 @@
 """Advice that makes a plan fit: single changes and short combinations, each fully estimated, ranked by cost."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from typing import Final
 
@@ -149,9 +149,24 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANG
     **Formula** Ranked by the verdict, the cost (none, time, less work, much time, hardware; a real risk to quality
     counts as less work), the risk, and the number of changes.
     """
+    *_, best = advise_in_rounds(plan, catalog, changes)
+    return best
+
+
+def advise_in_rounds(
+    plan: Plan,
+    catalog: Catalog,
+    changes: tuple[PlanChange, ...] = CHANGES,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[tuple[Advice, ...]]:
+    """Yield the best advice found so far after each round of `advise`, the final one last.
+
+    Other hardware and single changes come first, then combinations. Once `stop` returns true, nothing more is found.
+    """
     if plan.model.trace is not None:
-        return tuple(_hardware_advice(plan, catalog))
-    search = ChangeSearch.for_plan(plan, catalog, architecture_of(plan, catalog))
+        yield tuple(_hardware_advice(plan, catalog))
+        return
+    search = ChangeSearch.for_plan(plan, catalog, architecture_of(plan, catalog), stop)
     workload = with_defaults(with_settled_sharing(plan, catalog).workload, search.architecture, plan.count)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     domain = tensor_domain((kind.gpu for kind in cards_of(plan, catalog)), plan.timing)
@@ -159,13 +174,17 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANG
     if not _needs_advice(search.start):
         offered.extend(sharing_changes(plan, workload, search.architecture, domain))
         savings = sorted(_saving_advice(search, offered), key=lambda advice: -advice.saved_bytes)
-        return _first_with_sharing(savings, savings)
-    candidates = find_changes(search, offered, plan_sequences(plan, workload, search.architecture, domain))
-    pieces = [_build_advice(search.start, changed) for changed in candidates if _improves_fit(search.start, changed)]
-    pieces.extend(_hardware_advice(plan, catalog))
+        yield _first_with_sharing(savings, savings)
+        return
+    hardware = tuple(_hardware_advice(plan, catalog))
+    candidates: tuple[ChangedPlan, ...] = ()
+    pieces: list[Advice] = []
+    for candidates in find_changes(search, offered, plan_sequences(plan, workload, search.architecture, domain)):
+        improving = (changed for changed in candidates if _improves_fit(search.start, changed))
+        pieces = [*(_build_advice(search.start, changed) for changed in improving), *hardware]
+        yield _best_advice(pieces)
     if all(advice.cost == "hardware" for advice in pieces):
-        pieces.extend(_nearest_advice(search.start, candidates))
-    return _best_advice(pieces)
+        yield _best_advice([*pieces, *_nearest_advice(search.start, candidates)])
 
 
 def _needs_advice(start: ChangedPlan) -> bool:

@@ -4,7 +4,7 @@ Sets of changes that do not fit yet grow one change at a time, so that those tha
 enough.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -40,19 +40,27 @@ class ChangedPlan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChangeSearch:
-    """Search for changes to a plan: the catalog, the model's architecture, and the plan that it starts from."""
+    """Search for changes to a plan: the catalog, the model's architecture, and the plan that it starts from.
+
+    Once `stop` returns true, nothing more is found.
+    """
 
     catalog: Catalog
     architecture: Architecture
     start: ChangedPlan
+    stop: Callable[[], bool]
 
     @classmethod
-    def for_plan(cls, plan: Plan, catalog: Catalog, architecture: Architecture) -> "ChangeSearch":
+    def for_plan(
+        cls, plan: Plan, catalog: Catalog, architecture: Architecture, stop: Callable[[], bool]
+    ) -> "ChangeSearch":
         """Return a search for changes to `plan`, whose model is `architecture`."""
-        return cls(catalog, architecture, ChangedPlan((), plan, assess_fit(plan, catalog, architecture)))
+        return cls(catalog, architecture, ChangedPlan((), plan, assess_fit(plan, catalog, architecture)), stop)
 
     def evaluate(self, base: ChangedPlan, change: PlanChange) -> ChangedPlan | None:
         """Return the plan `base` with one more change, evaluated, or None if the workload does not allow it."""
+        if self.stop():
+            return None
         try:
             plan = apply_change(base.plan, change)
             fit = assess_fit(plan, self.catalog, self.architecture)
@@ -82,8 +90,8 @@ def _merge_settings(old: object, new: object) -> object:
 
 def find_changes(
     search: ChangeSearch, offered: Iterable[PlanChange], change_sequences: Iterable[ChangeSequence]
-) -> tuple[ChangedPlan, ...]:
-    """Return all evaluated sets of changes; a set that fits is not extended.
+) -> Iterator[tuple[ChangedPlan, ...]]:
+    """Yield all sets of changes evaluated so far, after each round; a set that fits is not extended.
 
     A change from a sequence stands alone or ends a set, with the mildest value with which the set fits, or is tight. A
         change that takes much time is combined with at most one other, so that sets without it are found too.
@@ -95,8 +103,10 @@ def find_changes(
     ]
     changes = [candidate.changes[0] for candidate in singles]
     evaluated, level = list(singles), _nearest_not_fitting(singles)
+    yield tuple(evaluated)
     sequences = tuple(change_sequences)
     evaluated.extend(_apply_sequences(search, [search.start, *level[:_SEQUENCE_BASES]], sequences))
+    yield tuple(evaluated)
     for size in range(2, _MAX_CHANGES + 1):
         level = _extend_sets(
             search, level, changes, [candidate for candidate in evaluated if meets(candidate.fit, "fits")]
@@ -105,7 +115,7 @@ def find_changes(
         level = _nearest_not_fitting(candidate for candidate in level if not _takes_much_time(candidate))
         if size < _MAX_CHANGES:
             evaluated.extend(_apply_sequences(search, level[:_SEQUENCE_BASES], sequences))
-    return tuple(evaluated)
+        yield tuple(evaluated)
 
 
 def _nearest_not_fitting(candidates: Iterable[ChangedPlan]) -> list[ChangedPlan]:

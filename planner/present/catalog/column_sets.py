@@ -15,7 +15,7 @@ COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
         *("ridge_point", "power"),
     ),
     "money": (
-        *("name", "fits", "job_cost", "job_cost_tokens", "memory", "price", "street", "used", "rent"),
+        *("name", "fits", "job_cost", "job_cost_tokens", "memory", "buy", "price", "street", "used", "rent"),
         *("usd_per_gib", "usd_per_tflops", "bandwidth_per_usd"),
     ),
     "power": (
@@ -25,10 +25,36 @@ COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
     "what they are": ("name", "part", "vendor", "segment", "architecture", "compute_capability", "year", "certainty"),
 }
 """Column keys of each predefined set, by set name; every set starts with `name`, so that the first column stays."""
+COLUMN_GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "Your plan": ("fits", "job_time", "job_cost", "job_cost_tokens"),
+    "Price": (
+        *("buy", "price", "street", "used", "rent", "paid"),
+        *("usd_per_gib", "usd_per_tflops", "bandwidth_per_usd"),
+    ),
+    "Memory": ("memory", "usable_memory", "bandwidth", "ecc"),
+    "Compute": ("bf16", "fp16", "fp8", "int8", "fp4", "fp32", "ridge_point"),
+    "Power": ("power", "tflops_per_watt", "bandwidth_per_watt", "gib_per_watt"),
+    "What it is": (
+        *("vendor", "segment", "architecture", "year", "part", "compute_capability"),
+        *("interconnect", "mig", "form_factor", "devices", "certainty"),
+    ),
+}
+"""Column keys of accelerators except the name, by the title of the group in which they are chosen."""
+SYSTEM_COLUMN_GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "Your plan": ("fits",),
+    "Price": ("price", "price_kind", "rent"),
+    "Accelerators": ("accelerators", "cards", "architecture", "interconnect", "topology", "link"),
+    "Memory": ("memory", "memory_each", "bandwidth"),
+    "Compute": ("bf16", "fp16"),
+    "Power": ("power", "memory_per_kw", "bf16_per_watt"),
+    "What it is": ("kind", "vendor", "year", "host_cpu", "certainty"),
+}
+"""Column keys of systems except the name, by group as above."""
 SORT_TITLES: Final[dict[str, str]] = {
     "job_time": "My job takes, hours per run, else seconds per token",
     "job_cost": "My job costs, USD",
     "job_cost_tokens": "Cost per million tokens, USD",
+    "buy": "Price, USD",
     "year": "Year",
     "memory": "Memory, GiB",
     "usable_memory": "Usable, GiB",

@@ -29,7 +29,7 @@ from planner.units import GB
 
 MAX_COMPARED: Final = 6
 """Maximum number of entries in a comparison."""
-_LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens")
+_LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens", "buy")
 
 
 @dataclass(frozen=True, slots=True)

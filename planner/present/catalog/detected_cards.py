@@ -24,6 +24,20 @@ class DetectedCards:
     details: str
 
 
+@dataclass(frozen=True, slots=True)
+class FoundKind:
+    """Cards of this machine of one kind; `gpu` is the catalog id, None for a card that is not in the catalog."""
+
+    gpu: str | None
+    name: str
+    count: int
+
+    @property
+    def text(self) -> str:
+        """Return `RTX 4090`, or `2 × RTX 4090` for several."""
+        return self.name if self.count == 1 else fmt.count_of(self.count, self.name)
+
+
 NO_CARDS: Final = DetectedCards({}, "", "")
 
 
@@ -44,6 +58,16 @@ def detect_cards(hardware: HardwareCatalog, devices: Iterable[Device]) -> Detect
     sentence = "; ".join(f"{fmt.integer(count)} × {text}" if count > 1 else text for text, count in told.items())
     unknown = ("\n".join((device.name, *fact_lines(device))) for device, gpus in found if not gpus)
     return DetectedCards(words, f"This machine: {sentence}.", "\n\n".join(dict.fromkeys(unknown)))
+
+
+def found_kinds(hardware: HardwareCatalog, devices: Iterable[Device]) -> tuple[FoundKind, ...]:
+    """Return the kinds of cards of this machine, the most numerous first.
+
+    Of several records that match a card, the first stands for it. MIG instances do not count as cards.
+    """
+    matches = [(device.name, matching_gpus(hardware, device)) for device in devices if device.mig_parent is None]
+    counted = Counter((gpus[0].id, gpus[0].name) if gpus else (None, name) for name, gpus in matches)
+    return tuple(FoundKind(gpu, name, count) for (gpu, name), count in counted.most_common())
 
 
 def fact_lines(device: Device) -> Iterator[str]:

@@ -108,6 +108,24 @@ def _dated_price_column(
     )
 
 
+def _buying_text(row: GpuRow) -> str:
+    """Return what one card costs, with the year of the price; of a launch price, the year of the release."""
+    price = row.buying
+    if price is None:
+        return fmt.UNKNOWN
+    year = price.date[:4] if price.date else str(row.gpu.year or "") if price.certainty == "assumed" else ""
+    return f"{fmt.money(price.value)} ({year})" if year else fmt.money(price.value)
+
+
+def _buying_tooltip(row: GpuRow) -> str:
+    """Return where the price of one card comes from."""
+    price = row.buying
+    if price is None:
+        return "The catalog has no price of this card alone. It may be sold only as part of a server."
+    dated = "" if price.date is None else fmt.date(price.date)
+    return "\n".join(part for part in (fmt.capitalized(price.source), dated) if part)
+
+
 def _purchase_price_column(kind: "BoughtKind", title: str) -> Column[GpuRow]:
     """Return the column of purchase prices of one kind, such as street or used."""
 
@@ -319,6 +337,17 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         about="Cost of a million tokens of the plan's job on this card, at the cheapest comparable offer",
         width=12,
         shown=False,
+    ),
+    number_column(
+        "buy",
+        "Price",
+        lambda row: None if row.buying is None else row.buying.value,
+        text=_buying_text,
+        width=13,
+        measure=fmt.USD,
+        tooltip=_buying_tooltip,
+        about="What one card costs to buy, as in the Cost tab, with the year of the price",
+        lower_is_better=True,
     ),
     text_column("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
     text_column("segment", "Segment", lambda row: SEGMENT_TITLES[row.gpu.segment], about="Market segment"),

@@ -14,6 +14,7 @@ from planner.present import format as fmt
 
 if TYPE_CHECKING:
     from planner.cost.card_prices import CardPrices
+    from planner.cost.figure import Figure
     from planner.hardware.own import CardChange, OwnHardware
 
 
@@ -42,9 +43,9 @@ class GpuRow:
     """A card of the catalog with its usable memory, the plan's verdict and job there, and its prices.
 
     `verdict` is None if it is not known or was not computed; `reason` says why the card cannot run the plan at all.
-    `job` is None if the job's time is not known or not computed yet, `prices` until they are loaded. `here` says
-    whether this machine has the card, and is empty if not. `lacks` holds the number formats that the chip does not
-    support, if software support is loaded.
+    `job` is None if the job's time is not known or not computed yet, `prices` until they are loaded. `buying` is what
+    one card costs, if known. `here` says whether this machine has the card, and is empty if not. `lacks` holds the
+    number formats that the chip does not support, if software support is loaded.
     """
 
     gpu: Gpu
@@ -54,6 +55,7 @@ class GpuRow:
     usable: UsableMemory | None = None
     job: JobSummary | None = None
     prices: "CardPrices | None" = None
+    buying: "Figure | None" = None
     here: str = ""
     lacks: Mapping[str, SoftwareFact] = field(default_factory=dict)
 
@@ -76,6 +78,7 @@ def gpu_rows(
     jobs: Mapping[str, JobSummary] | None = None,
     prices: Mapping[str, "CardPrices"] | None = None,
     software: Iterable[SoftwareFact] = (),
+    buying: Mapping[str, "Figure"] | None = None,
 ) -> tuple[GpuRow, ...]:
     """Return a row for every card of the catalog.
 
@@ -85,10 +88,11 @@ def gpu_rows(
         jobs: Time and cost of the plan's job, by card id.
         prices: Sale and rental prices, by card id.
         software: Known software support.
+        buying: What one card costs, by card id.
     """
-    verdicts, worked = fits or {}, jobs or {}
+    verdicts, worked, asked = fits or {}, jobs or {}, buying or {}
     plain = gpu_rows_without_plan(hardware.gpus, hardware, prices or {}, software)
-    return tuple(_row_with_verdict(row, verdicts.get(row.id), worked.get(row.id)) for row in plain)
+    return tuple(_row_with_verdict(row, verdicts.get(row.id), worked.get(row.id), asked.get(row.id)) for row in plain)
 
 
 def gpu_row_without_plan(
@@ -123,11 +127,11 @@ def product_kind(gpu: Gpu) -> str:
     return ", ".join((kind, *shared, *split))
 
 
-def _row_with_verdict(row: GpuRow, fit: CardFit | None, job: JobSummary | None) -> GpuRow:
+def _row_with_verdict(row: GpuRow, fit: CardFit | None, job: JobSummary | None, buying: "Figure | None") -> GpuRow:
     if fit is None:
-        return row
+        return row if buying is None else replace(row, buying=buying)
     reason = "; ".join(fit.unsupported)
-    return replace(row, verdict=fit.verdict, free_bytes=fit.free_bytes, reason=reason, job=job)
+    return replace(row, verdict=fit.verdict, free_bytes=fit.free_bytes, reason=reason, job=job, buying=buying)
 
 
 def change_summary(change: "CardChange") -> str:

@@ -17,10 +17,16 @@ from planner.hardware.system import System
 from planner.present import format as fmt
 from planner.present.catalog.gpu_details import rent_group
 from planner.present.catalog.system_row import BF16, FP16, TOTALS, AcceleratorTotal, SystemRow
-from planner.present.columns import Detail, DetailGroup, bytes_detail, field_detail, figure_detail, lacking_detail
+from planner.present.columns import (
+    DERIVED_MARK,
+    Detail,
+    DetailGroup,
+    bytes_detail,
+    field_detail,
+    figure_detail,
+    lacking_detail,
+)
 from planner.units import GB
-
-_DERIVED_MARK = "ƒ"
 
 
 def power_group(gpu: Gpu, count: int, circuit: Circuit = DEFAULT_CIRCUIT) -> DetailGroup:
@@ -46,7 +52,7 @@ def machine_power_group(system: System) -> DetailGroup:
 
 def _power_figure_details(steps: Iterable[PowerFigure], circuit: Circuit) -> tuple[Detail, ...]:
     figures = (
-        Detail(step.title, _amount_text(step), step.source, step.formula, mark=_DERIVED_MARK)
+        Detail(step.title, _amount_text(step), step.source, step.formula, mark=DERIVED_MARK)
         for step in steps
         if step.value is not None
     )

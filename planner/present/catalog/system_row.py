@@ -1,6 +1,6 @@
 """Systems (whole machines) as table rows, and totals of several accelerators."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +10,6 @@ from planner.hardware.software_support import SoftwareFact, software_target, uns
 from planner.hardware.system import EquippedSystem, System, total_of_equal
 from planner.memory.result import Verdict
 from planner.present import format as fmt
-from planner.present.memory.verdict import fitting_sentence
 from planner.units import GIB
 
 if TYPE_CHECKING:
@@ -82,14 +81,6 @@ def system_rows_without_plan(
         for system in systems
         for gpu in (hardware.machine(system).gpu,)
     )
-
-
-def systems_sentence(model: str, rows: Sequence[SystemRow]) -> str:
-    """Return a sentence on how many of `rows` the plan for `model` fits, and which of these has the least memory."""
-    total = fmt.plural(len(rows), "system")
-    fitting = [row for row in rows if row.verdict in ("fits", "tight")]
-    smallest = min(fitting, key=lambda row: row.system.memory_bytes or 0).system.name if fitting else ""
-    return fitting_sentence(model, len(fitting), total, smallest)
 
 
 _WATTS_PER_KW: Final = 1000.0

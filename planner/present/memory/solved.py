@@ -2,23 +2,28 @@
 
 from typing import Final
 
-from planner.plan.solve import SolveResult
+from planner.plan.solve import LENGTHS, SolveResult
 from planner.present import format as fmt
 
 _TITLES: Final = {
     "micro_batch": "Largest micro-batch that fits",
-    "sequence_length": "Longest sequence that fits, tokens",
+    "sequence_length": "Longest sequence that fits",
     "batch": "Largest batch that fits",
-    "context_length": "Longest context that fits, tokens",
-    "prompt_length": "Longest prompt that fits, tokens",
-    "gpu_layers": "Most layers on the card that fit",
+    "context_length": "Longest context that fits",
+    "prompt_length": "Longest prompt that fits",
+    "gpu_layers": "Most layers that fit on the card",
     "count": "Fewest cards of this kind",
     "gpu": "Smallest card that fits",
 }
 
 
+def solved_title(asked: str) -> str:
+    """Return what was solved for: `Longest context that fits`."""
+    return _TITLES[asked]
+
+
 def solved_sentence(fitting_result: SolveResult, tight_result: SolveResult, card: str | None = None) -> str:
-    """Return a solution with its title: `Largest micro-batch that fits: 6, up to 8 tight.`.
+    """Return a solution with its title: `Longest context that fits: 60,039 tokens (up to 62,531 may fit).`.
 
     `card` is the name of the card if that was solved for; see `solved_text` for the others.
     """
@@ -27,19 +32,24 @@ def solved_sentence(fitting_result: SolveResult, tight_result: SolveResult, card
 
 
 def solved_text(fitting_result: SolveResult, tight_result: SolveResult) -> str:
-    """Return a solution: `6`, `6, up to 8 tight`, `8, tight`, `131,072, the model's maximum`, or why there is none.
+    """Return a solution: `6`, `6 (up to 8 may fit)`, `131,072 tokens, the model's maximum`, or why there is none.
 
     `fitting_result` is the solution with the verdict `fits`, `tight_result` the one with at worst `tight`.
     """
-    if not isinstance(tight_result.value, int):
+    asked, fits, tight = fitting_result.asked, fitting_result.value, tight_result.value
+    if not isinstance(tight, int):
         return f"none, {tight_result.reason}"
-    if not isinstance(fitting_result.value, int):
-        return f"{fmt.integer(tight_result.value)}, tight"
+    unit = " tokens" if asked in LENGTHS else ""
+    if not isinstance(fits, int):
+        return f"none for sure, {fmt.integer(tight)}{unit} may fit"
+    value = f"{fmt.integer(fits)}{unit}"
     if fitting_result.bounded_by == "model":
-        bound = "all of them" if fitting_result.asked == "gpu_layers" else "the model's maximum"
-        return f"{fmt.integer(fitting_result.value)}, {bound}"
-    if tight_result.value == fitting_result.value:
-        return fmt.integer(fitting_result.value)
-    if tight_result.value < fitting_result.value:
-        return f"{fmt.integer(fitting_result.value)}, or {fmt.integer(tight_result.value)} tight"
-    return f"{fmt.integer(fitting_result.value)}, up to {fmt.integer(tight_result.value)} tight"
+        bound = "all of them" if asked == "gpu_layers" else "the model's maximum"
+        return f"{value}, {bound}"
+    if tight == fits:
+        return value
+    return (
+        f"{value} ({fmt.integer(tight)} may be enough)"
+        if tight < fits
+        else f"{value} (up to {fmt.integer(tight)} may fit)"
+    )

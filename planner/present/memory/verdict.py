@@ -6,43 +6,23 @@ from planner.memory.result import MemoryResult, Verdict
 from planner.present import format as fmt
 from planner.present.names import CERTAINTY_TITLES
 
-_ODDS: Final = ((1, 20), (1, 10), (1, 5), (1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (4, 5), (9, 10), (19, 20))
-_ALMOST_ALL: Final = 0.985
-"""Probability above which the odds in `_ODDS`, which end at 19 in 20, are too coarse."""
+_ALMOST_CERTAIN: Final = 0.995
+"""How sure a verdict may be called in whole percent; the estimate knows nothing that is certain."""
 
 
-def odds_text(probability: float) -> str:
-    """Return a probability in everyday terms: `about 3 in 4`, `more than 98 in 100`."""
-    if probability >= _ALMOST_ALL:
-        return "more than 98 in 100"
-    if probability < 1 - _ALMOST_ALL:
-        return "less than 2 in 100"
-    hits, tries = min(_ODDS, key=lambda pair: abs(pair[0] / pair[1] - probability))
-    return f"about {hits} in {tries}"
+def sure_text(verdict: Verdict, fit_probability: float) -> str:
+    """Return how sure a verdict is: `98 % sure`, `over 99 % sure`; of a tight plan `77 % sure it fits`."""
+    probability = 1 - fit_probability if verdict == "does-not-fit" else fit_probability
+    percent = f"over {fmt.percent(0.99)}" if probability >= _ALMOST_CERTAIN else fmt.percent(probability)
+    return f"{percent} sure{' it fits' if verdict == 'tight' else ''}"
 
 
-def certainty_sentences(memory: MemoryResult) -> str:
-    """Return how many bytes of the peak are exact, measured and assumed, and the probability that the plan fits.
-
-    The probability is left out if it is not known, or if the verdict is tight: then the answer itself contains it.
-    """
-    return " ".join(
-        sentence for sentence in (_certainty_split_sentence(memory), _probability_sentence(memory)) if sentence
-    )
-
-
-def _certainty_split_sentence(memory: MemoryResult) -> str:
-    """Return how many bytes of the peak are exact, measured and assumed, in one sentence."""
+def certainty_sentence(memory: MemoryResult) -> str:
+    """Return how sure the verdict is, and how many bytes of the peak are exact, measured and assumed."""
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
     said = ", ".join(f"{CERTAINTY_TITLES[how]} {fmt.size(size)}" for how, size in parts if size)
-    return f"{fmt.capitalized(said)}." if said else ""
-
-
-def _probability_sentence(memory: MemoryResult) -> str:
-    """Return the probability that the plan fits in one sentence; empty if unknown, or if a tight verdict states it."""
-    chance = memory.fit_probability
-    return "" if chance is None or memory.verdict == "tight" else f"Probability that it fits: {odds_text(chance)}."
+    return fmt.sentence(": ".join(filter(None, (_sure_text(memory), said))))
 
 
 VERDICT_TITLES: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
@@ -65,7 +45,7 @@ def needs_change(memory: MemoryResult) -> bool:
 
 
 def verdict_phrase(memory: MemoryResult) -> str:
-    """Return the memory verdict as a short phrase, for the plan bar: `Fits, 6.10 GiB free`, `Tight, about 3 in 4`."""
+    """Return the memory verdict as a short phrase: `Fits, 6.10 GiB free`, `Tight, 77 % sure it fits`."""
     if memory.unsupported:
         return NOT_SUPPORTED
     if memory.verdict is None or memory.free_bytes is None:
@@ -76,7 +56,7 @@ def verdict_phrase(memory: MemoryResult) -> str:
 def verdict_text(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
     """Return a memory verdict with the free or missing memory, or if tight with the probability of fitting."""
     if verdict == "tight" and probability is not None:
-        return f"{VERDICT_TITLES[verdict]}, {odds_text(probability)}"
+        return f"{VERDICT_TITLES[verdict]}, {sure_text(verdict, probability)}"
     return f"{VERDICT_TITLES[verdict]}, {margin_text(free_bytes)}"
 
 
@@ -105,11 +85,12 @@ def exclusion_text(reason: str) -> str:
     return _LEFT_OUT.get(reason, reason)
 
 
-def fitting_sentence(model: str, fitting: int, total: str, smallest: str = "") -> str:
-    """Return on how many of `total` (such as `43 systems`) the plan for `model` fits, and the smallest of them."""
+def fitting_sentence(model: str, fitting: int, total: str, cheapest: str = "") -> str:
+    """Return on how many of `total` (such as `43 systems`) the plan for `model` fits, and the cheapest if known."""
     if not fitting:
         return f"{model} does not fit on any of {total} as planned."
-    return f"{model} fits on {fitting} of {total} as planned. The smallest is {smallest}."
+    which = f" The cheapest is {cheapest}." if cheapest else ""
+    return f"{model} fits on {fitting} of {total} as planned.{which}"
 
 
 def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:
@@ -129,7 +110,41 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
     where = f"{VERDICT_TITLES[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
     which = f"the card with the {scarcity_phrase(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
     needs = f"{_needs_phrase(memory)} of {_capacity_phrase(memory)}{_margin_phrase(memory)}"
-    return f"{where}{_odds_phrase(memory)}: {which}{needs}."
+    tight = _sure_text(memory) if memory.verdict == "tight" else ""
+    return f"{where}: {', '.join(filter(None, (f'{which}{needs}', tight)))}."
+
+
+def gauge_text(memory: MemoryResult) -> str:
+    """Return the memory needed of the memory usable, and how sure the verdict is: `16.4 of 23.5 GiB · 98 % sure`.
+
+    Empty without a verdict.
+    """
+    if memory.verdict is None or memory.capacity_bytes is None:
+        return ""
+    needed, capacity = fmt.size(memory.total_bytes), fmt.size(memory.capacity_bytes)
+    unit = capacity.rpartition(fmt.THIN)[2]
+    amount = f"{needed.removesuffix(f'{fmt.THIN}{unit}')} of {capacity}"
+    return " · ".join(filter(None, (amount, _sure_text(memory))))
+
+
+def gauge_facts(memory: MemoryResult, card: str | None, count: int = 1) -> tuple[str, ...]:
+    """Return what belongs to `gauge_text`: the card, the free memory, the range, and what other programs use.
+
+    Empty without a verdict.
+    """
+    if memory.verdict is None or card is None:
+        return ()
+    kinds = {share.gpu for share in memory.per_gpu}
+    where = card if len(kinds) > 1 else fmt.count_of(count, card)
+    which = f"the card with the {scarcity_phrase(memory)} of {where}" if len(memory.per_gpu) > 1 else where
+    other = memory.other_processes_bytes
+    facts = (
+        f"on each of {where}" if count > 1 and len(memory.per_gpu) <= 1 else f"on {which}",
+        margin_text(memory.free_bytes or 0),
+        f"needs {fmt.size_range(memory.low_bytes, memory.high_bytes)}" if memory.low_bytes < memory.high_bytes else "",
+        f"{fmt.size(other)} used by other programs" if other else "",
+    )
+    return tuple(filter(None, facts))
 
 
 def scarcity_phrase(memory: MemoryResult) -> str:
@@ -205,11 +220,11 @@ def _capacity_phrase(memory: MemoryResult) -> str:
     return f"{_without_total_unit(fmt.size(memory.capacity_bytes), memory)} usable{held}"
 
 
-def _odds_phrase(memory: MemoryResult) -> str:
-    """Return the probability that a tight plan fits, as a phrase; empty for other verdicts."""
-    if memory.verdict != "tight" or memory.fit_probability is None:
+def _sure_text(memory: MemoryResult) -> str:
+    """Return how sure the verdict is, empty without one."""
+    if memory.verdict is None or memory.fit_probability is None:
         return ""
-    return f" with a probability of {odds_text(memory.fit_probability)}"
+    return sure_text(memory.verdict, memory.fit_probability)
 
 
 def _margin_phrase(memory: MemoryResult) -> str:

@@ -6,13 +6,17 @@ the command line.
 
 from typing import Final, Literal, NamedTuple
 
-from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare
+from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare, Verdict
 from planner.present import format as fmt
 from planner.present.format import substitute_symbols, symbol_value
+from planner.present.memory.formula_words import formula_in_words
 from planner.present.memory.verdict import (
+    VERDICT_TITLES,
     capacity_note,
-    certainty_sentences,
+    certainty_sentence,
     fewest_cards_note,
+    gauge_facts,
+    gauge_text,
     host_note,
     memory_answer,
 )
@@ -75,7 +79,7 @@ class PartRow(NamedTuple):
 
 
 class TermRow(NamedTuple):
-    """A memory term with its evidence: formula, numbers, symbols, source and parts."""
+    """A memory term with its evidence: `how` it is computed in words, formula, numbers, symbols, source and parts."""
 
     name: str
     title: str
@@ -84,6 +88,7 @@ class TermRow(NamedTuple):
     share: float
     share_text: str
     how: str
+    formula: str
     certainty: str
     range_text: str
     exact: str
@@ -108,11 +113,14 @@ class PhaseRow(NamedTuple):
 
 
 class MemoryView(NamedTuple):
-    """A memory result ready for display in the window or a terminal."""
+    """A memory result ready for display in the window or a terminal.
+
+    `answer` is one sentence; `gauge` says the same in figures with its `facts`, both empty without a verdict.
+    """
 
     answer: str
     reason: str
-    verdict: str | None
+    verdict: Verdict | None
     supported: bool
     total_bytes: int
     low_bytes: int
@@ -126,6 +134,13 @@ class MemoryView(NamedTuple):
     devices: tuple[DeviceRow, ...] = ()
     certainty: str = ""
     sharing: str = ""
+    gauge: str = ""
+    facts: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """Return the verdict with the gauge, or the answer without one: `Fits: 16.4 of 23.5 GiB · 98 % sure`."""
+        return f"{VERDICT_TITLES[self.verdict]}: {self.gauge}" if self.verdict and self.gauge else self.answer
 
     def as_text(self) -> str:
         """Return the whole memory result as plain text, for the clipboard."""
@@ -143,7 +158,7 @@ class MemoryView(NamedTuple):
         rows = (
             (
                 *(row.name, str(row.bytes), f"{row.bytes / GIB:.6f}", f"{row.share:.6f}", row.certainty),
-                *(row.how, row.numbers_put_in, row.source),
+                *(row.formula, row.numbers_put_in, row.source),
             )
             for row in self.terms
         )
@@ -177,7 +192,9 @@ def memory_view(
             *((*capacity_note(memory), *host_note(memory)) if supported else ()),
             *memory.notes,
         ),
-        certainty=certainty_sentences(memory) if supported else "",
+        certainty=certainty_sentence(memory) if supported else "",
+        gauge=gauge_text(memory) if supported else "",
+        facts=gauge_facts(memory, card, count) if supported else (),
     )
 
 
@@ -230,7 +247,8 @@ def _term_row(term: Term, total: int) -> TermRow:
         gib=fmt.gib(term.bytes),
         share=share,
         share_text=fmt.percent(share),
-        how=_parts_formula_text(term.parts) if listed else term.formula,
+        how=formula_in_words(term),
+        formula=_parts_formula_text(term.parts) if listed else term.formula,
         certainty=CERTAINTY_TITLES[term.certainty],
         range_text=fmt.size_range(term.low_bytes, term.high_bytes),
         exact=fmt.exact_bytes(term.bytes),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from planner.gui.catalog.tab import CatalogTab
@@ -29,11 +30,13 @@ def make_tab(
         with unstyled():
             made = CatalogTab(workspace, theme, tasks)
             if on_systems:
-                _ = made.systems  # built on first use
+                made.systems.facets.finish()  # built on first use
+            made.gpus.facets.finish()
         qtbot.addWidget(made)
         made.resize(1160, 700)
         made.show()
         made.activateWindow()
+        QApplication.processEvents()  # the details follow the table
         if on_systems:
             made.bar.pages.button(1).click()
         return made

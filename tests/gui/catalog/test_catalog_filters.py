@@ -114,7 +114,7 @@ def test_the_blocking_condition_is_the_latest_one_whose_removal_leaves_rows():
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(None, None, ""), (2, None, "from 2"), (None, 4, "up to 4"), (2, 4, "2 – 4"), (0, 0, "0 – 0")],
+    [(None, None, ""), (2, None, "from 2"), (None, 4, "up to 4"), (2, 4, "2 – 4"), (0, 0, "0")],
 )
 def test_ranges_in_words(low, high, expected):
     assert range_text(low, high, str) == expected

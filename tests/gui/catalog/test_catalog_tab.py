@@ -109,7 +109,7 @@ def test_hovering_over_a_figure_says_where_it_comes_from(tab, qtbot):
 
 
 def test_every_figure_of_the_record_shows_how_sure_it_is(tab):
-    groups = tab.gpus.describe(replace(tab.gpus.model.find("rtx-4090"), prices=None)).groups
+    _glance, *groups = tab.gpus.describe(replace(tab.gpus.model.find("rtx-4090"), prices=None)).groups
     unsigned = {
         detail.title
         for group in groups
@@ -173,13 +173,15 @@ def test_only_cards_that_fit_follow_the_plan(tab, workspace):
     assert {row.verdict for row in tab.gpus.model.records} <= {"fits", "tight"}
 
 
-def test_find_cards_that_fit_starts_over_with_the_least_memory_first(tab):
+def test_find_cards_that_fit_starts_over_with_the_cheapest_first(tab, qtbot):
+    qtbot.waitUntil(lambda: tab.gpus.lookups.buying is not None)
     type_search(tab, "tesla")
     tab.show_fitting_cards()
     assert tab.gpus.filter == CatalogFilter(only_fitting=True)
     assert tab.bar.search.text() == ""
-    memory = [row.gpu.memory_bytes for row in tab.gpus.model.records]
-    assert memory == sorted(memory)
+    priced = [row.buying.value for row in tab.gpus.model.records if row.verdict == "fits" and row.buying]
+    assert priced == sorted(priced)
+    assert tab.gpus.model.records[0].buying.value == priced[0]
 
 
 def test_a_search_for_an_fpga_is_explained(tab):
@@ -199,7 +201,7 @@ def test_an_empty_result_names_the_filter_and_removes_it(tab):
     type_search(tab, "h100")
     empty = tab.gpus.empty
     assert empty.isVisible()
-    assert "No matches. Without “h100” there would be 36 accelerators." in texts(empty)
+    assert "“h100” leaves nothing to list. Without it there would be 36 accelerators." in texts(empty)
     lift = empty.findChild(QPushButton)
     assert lift.text() == "Remove “h100”"
     QTest.keyClick(lift, Qt.Key.Key_Space)
@@ -234,7 +236,7 @@ def test_systems_are_searched_described_and_used_with_all_their_cards(tab, works
     assert (workspace.plan.gpu, workspace.plan.count) == (system.gpu_id, 8)
     assert workspace.undo_stack.undoText() == f"cards of {system.name}"
     type_search(tab, "zx spectrum")
-    assert "No matches. Without “zx spectrum” there would be 43 systems." in texts(tab.systems.empty)
+    assert "“zx spectrum” leaves nothing to list. Without it there would be 43 systems." in texts(tab.systems.empty)
     switch_to(tab, "Accelerators")
     assert tab.gpus.filter.query.text == "zx spectrum"
 
@@ -277,17 +279,23 @@ def test_the_result_can_be_copied(tab):
     assert "GeForce RTX 4090" in copied
     tab.gpus.table.setFocus()
     QTest.keyClick(tab.gpus.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
-    assert QGuiApplication.clipboard().text().startswith("Name\tFits my model\tMy job takes\tMy job costs\tMemory, GiB")
+    assert (
+        QGuiApplication.clipboard()
+        .text()
+        .startswith("Name\tFits my model\tPrice\tMemory, GiB\tBandwidth, GB/s\tMy job takes")
+    )
 
 
 def test_columns_can_be_chosen_without_a_mouse(tab, qtbot):
     columns = next(found for found in tab.findChildren(QPushButton) if found.text() == "Col&umns")
     QTest.keyClick(columns, Qt.Key.Key_Space)
     qtbot.waitUntil(lambda: QApplication.activePopupWidget() is not None)
-    menu = QApplication.activePopupWidget()
-    next(action for action in menu.actions() if action.text() == "ECC").trigger()
-    menu.close()
+    popover = QApplication.activePopupWidget()
+    QTest.keyClicks(popover._search, "ecc")
+    QTest.keyClick(popover._search, Qt.Key.Key_Return)
     assert "ecc" in tab.gpus.table.layout_now().shown
+    QTest.keyClick(popover, Qt.Key.Key_Escape)
+    assert QApplication.activePopupWidget() is None
 
 
 def test_the_primary_action_uses_the_chosen_card(tab, workspace):
@@ -298,7 +306,7 @@ def test_the_primary_action_uses_the_chosen_card(tab, workspace):
 
 def test_where_nothing_fits_the_answer_says_so(tab, workspace):
     workspace.apply_workload("batch", batch=1_000_000)
-    assert tab._answer.text() == "meta-llama/Llama-3.1-8B does not fit on any of 257 accelerators as planned."
+    assert tab._answer.text() == "Llama-3.1-8B does not fit on any of 257 accelerators as planned."
     workspace.apply("count", count=2)
     assert "2 of each" in tab._answer.text()
 
@@ -353,10 +361,11 @@ def test_nothing_but_the_table_scrolls_sideways(tab, qtbot, size):
             assert area.widget().minimumSizeHint().width() <= area.viewport().width()
 
 
-def test_the_plans_card_is_chosen_in_view_and_described_from_the_start(tab):
+def test_the_table_opens_at_its_top_with_the_plans_card_described(tab, workspace, qtbot):
     table = tab.gpus.table
     assert table.current_record.id == "rtx-4090"
-    assert table.viewport().rect().contains(table.visualRect(table.currentIndex()).center())
+    qtbot.waitUntil(lambda: tab.gpus.lookups.buying is not None)
+    assert table.verticalScrollBar().value() == 0
     assert tab.gpus.detail.as_text().startswith("GeForce RTX 4090\n")
 
 
@@ -367,7 +376,8 @@ def test_a_card_that_comes_into_the_plan_from_elsewhere_is_chosen(tab, workspace
     assert table.viewport().rect().contains(table.visualRect(table.currentIndex()).center())
     type_search(tab, "h100")
     workspace.apply("card", gpu="a100-sxm4-80gb")
-    assert tab.gpus.detail.as_text().startswith("A100 SXM4 80 GB\n")
+    assert tab.gpus.detail.as_text() == ""
+    assert any(text.startswith("A100 SXM4 80 GB is selected, but your filters") for text in texts(tab.gpus.detail))
     QTest.keyClick(tab.bar.search, Qt.Key.Key_Escape)
     assert table.current_record.id == "a100-sxm4-80gb"
     assert [row.id for row in table.selected_records] == ["a100-sxm4-80gb"]
@@ -376,16 +386,18 @@ def test_a_card_that_comes_into_the_plan_from_elsewhere_is_chosen(tab, workspace
 def test_the_users_selection_survives_searches_and_other_plan_changes(tab, workspace):
     tab.gpus.table.choose("l40s")
     type_search(tab, "h100")
-    assert tab.gpus.detail.as_text().startswith("L40S\n")
+    assert tab.gpus.detail.as_text() == ""
     workspace.apply_workload("batch", batch=64)
     QTest.keyClick(tab.bar.search, Qt.Key.Key_Escape)
+    assert tab.gpus.detail.as_text().startswith("L40S\n")
     assert tab.gpus.table.current_record.id == "l40s"
 
 
 def test_without_a_card_in_the_plan_the_smallest_that_fits_is_described(make_tab, workspace):
     workspace.apply("no card", gpu=None)
     made = make_tab()
-    assert made._answer.text().endswith(f"The smallest is {made.gpus.table.current_record.gpu.name}.")
+    fitting = [row.gpu.memory_bytes for row in made.gpus.model.records if row.verdict == "fits"]
+    assert made.gpus.table.current_record.gpu.memory_bytes == min(fitting)
     workspace.apply_workload("batch", batch=64)
     assert made.gpus.table.current_record is not None
 
@@ -405,7 +417,7 @@ def test_the_columns_one_compares_by_are_in_view_in_the_smallest_window(tab):
     QApplication.processEvents()
     in_view = [column.position for column in table.columns_within(table.viewport().rect())]
     keys = [tab.gpus.model.columns[position].key for position in in_view]
-    assert keys[:5] == ["fits", "job_time", "job_cost", "memory", "bandwidth"]
+    assert keys[:5] == ["fits", "buy", "memory", "bandwidth", "job_time"]
     last = tab.gpus.model.column_of("bandwidth")
     assert table.columnViewportPosition(last) + table.columnWidth(last) <= table.viewport().width()
 
@@ -414,3 +426,94 @@ def test_the_fitting_cards_are_shown_from_the_smallest_whatever_is_chosen(tab):
     tab.show_fitting_cards()
     assert tab.gpus.table.rowAt(0) == 0
     assert tab.gpus.table.current_record.id == "rtx-4090"
+
+
+def test_the_headline_and_the_details_follow_the_filter(tab, qtbot):
+    qtbot.waitUntil(lambda: tab.gpus.lookups.buying is not None)
+    assert " accelerators as planned. The cheapest is " in tab._answer.text()
+    tab.gpus.table.choose("l40s")
+    type_search(tab, "under 2,000 USD")
+    listed = tab.gpus.model.records
+    fitting = [row for row in listed if row.verdict in ("fits", "tight")]
+    cheapest = min(fitting, key=lambda row: row.buying.value)
+    said = f"fits on {len(fitting)} of {len(listed)} matching accelerators as planned. The cheapest is "
+    assert said + cheapest.gpu.name in tab._answer.text()
+    assert any(text.startswith("L40S is selected, but your filters hide it") for text in texts(tab.gpus.detail))
+    assert not tab.gpus.detail.is_describing
+    tab.clear_filters()
+    assert tab.gpus.detail.as_text().startswith("L40S\n")
+
+
+def test_a_search_by_a_figure_shows_its_column_as_long_as_it_asks(tab):
+    table = tab.gpus.table
+    own = table.layout_now()
+    type_search(tab, "fp16 > 100")
+    assert [column.key for column in table.visible_columns][:3] == ["name", "fits", "fp16"]
+    assert table.layout_now() == own
+    tab.clear_filters()
+    assert table.layout_now() == own
+    assert tuple(column.key for column in table.visible_columns) == own.shown
+    type_search(tab, "fp16 > 100")
+    table.sort_as_clicked("fp16")
+    tab.clear_filters()
+    assert "fp16" in table.layout_now().shown
+
+
+def test_a_column_that_is_shown_already_comes_into_view(tab):
+    table = tab.gpus.table
+    position = tab.gpus.model.column_of("year")
+    assert table.columnViewportPosition(position) > table.viewport().width()
+    tab.gpus.narrow(CatalogFilter().with_bounds("year", 2022, None), "year")
+    assert table.columnViewportPosition(position) + table.columnWidth(position) <= table.viewport().width()
+
+
+def test_sliders_say_what_the_listed_cards_have_and_what_the_search_asks(tab):
+    type_search(tab, "24 GiB power below 300 W")
+    tab.gpus.count_facets()
+    memory, power = (tab.gpus.facets._ranges[key] for key in ("memory", "power"))
+    listed = [row.gpu.board_power_watts for row in tab.gpus.model.records]
+    assert [edit.placeholderText() for edit in power.findChildren(QLineEdit)] == [
+        fmt.plain(min(listed)),
+        fmt.plain(max(listed)),
+    ]
+    assert power._slider.bounds == (None, 300)
+    assert memory._slider.bounds == (20, 30)  # the stops around 24
+    type_search(tab, " no such card")
+    tab.gpus.count_facets()
+    assert power.findChildren(QLineEdit)[0].placeholderText() == fmt.plain(power._ends[0])
+
+
+def test_narrow_windows_have_room_for_the_figures_that_decide(tab):
+    tab.resize(905, 580)
+    QApplication.processEvents()
+    assert not tab.gpus.facets.isVisible()
+    table = tab.gpus.table
+    last = tab.gpus.model.column_of("memory")
+    assert table.columnViewportPosition(last) + table.columnWidth(last) <= table.viewport().width()
+    tab.bar.filters.click()
+    assert tab.gpus.facets.isVisible()
+    tab.swap_page()
+    assert tab.systems.facets.isVisible()
+
+
+def test_the_certainty_of_figures_is_said_in_words(tab):
+    figures = tab.gpus.detail.findChild(FigureList)
+    words = {piece.text for piece in figures._cached_texts(figures.width())}
+    assert {"published", "derived", "measured"} <= words
+    shown = next(piece for piece in figures._cached_texts(figures.width()) if piece.text == "published")
+    assert "two sources agree" in figures.tooltip_at(shown.place.center())
+    power = tab.gpus.model.column_of("power")
+    cells = [tab.gpus.model.index(row, power) for row in range(tab.gpus.model.rowCount())]
+    told = [cell.data(Qt.ItemDataRole.AccessibleDescriptionRole) for cell in cells]
+    assert any("\none source\n" in words for words in told)
+
+
+def test_a_click_on_a_header_sorts_the_best_first(tab):
+    table, model = tab.gpus.table, tab.gpus.model
+    directions = {}
+    for key in ("bandwidth", "buy", "fits", "name"):
+        table.sort_as_clicked(key)
+        directions[key] = model.descending
+    assert directions == {"bandwidth": True, "buy": False, "fits": True, "name": False}
+    table.sort_as_clicked("name")
+    assert model.descending

@@ -27,7 +27,7 @@ def test_bounds_typed_into_the_search_become_conditions_that_can_be_removed(tab)
     assert {row.gpu.memory_bytes for row in shown(tab)} == {24 * 2**30}
     assert all(row.gpu.launch_price_usd <= 1600 for row in shown(tab))
     chips = tab.gpus.chips.findChildren(QToolButton)
-    assert [chip.text() for chip in chips] == ["Launch price up to $1,600", "Memory 22.4\u2009GiB – 24\u2009GiB"]
+    assert [chip.text() for chip in chips] == ["Price up to $1,600", "Memory 22.4\u2009GiB – 24\u2009GiB"]
     QTest.keyClick(chips[0], Qt.Key.Key_Space)
     assert tab.bar.search.text() == "24 GB card"
 
@@ -46,7 +46,7 @@ def test_bounds_are_written_as_the_table_writes_them_and_years_without_a_comma(t
         key: [edit.placeholderText() for edit in facets._ranges[key].findChildren(QLineEdit)]
         for key in ("bandwidth", "year")
     }
-    assert written["bandwidth"][1] == "30,000"
+    assert written["bandwidth"][1] == "22,000"
     assert all(len(year) == 4 for year in written["year"])
     tab.gpus.narrow(CatalogFilter().with_bounds("year", 2020, None))
     assert facets._ranges["year"]._low.text == "2020"
@@ -151,8 +151,6 @@ def test_a_saved_filter_of_another_version_is_reported(tab, workspace, qtbot):
 def test_column_sets_show_their_columns(tab, name):
     tab.show_columns(name)
     assert tab.gpus.table.layout_now().shown == COLUMN_SETS[name]
-    menu = tab.gpus.column_menu()
-    assert f"Columns: {name}" in [action.text() for action in menu.actions()]
 
 
 def test_the_pane_says_what_follows_from_other_records(tab):

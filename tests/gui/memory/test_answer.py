@@ -1,4 +1,4 @@
-"""The answer of the Memory tab: its sentence and its confidence."""
+"""The answer of the Memory tab: its gauge, or its sentence, and its facts."""
 
 from memory_results import result
 
@@ -7,22 +7,24 @@ from planner.present.format import THIN
 from planner.present.memory.view import memory_view
 
 
-def test_the_answer_says_how_sure_it_is(theme, qtbot):
+def test_the_headline_is_the_gauge_and_the_facts_stand_below(theme, qtbot):
     answer = AnswerPanel(theme)
     qtbot.addWidget(answer)
     tight = result().evolve(verdict="tight", fit_probability=0.74)
     answer.set_view(memory_view(tight, "RTX 4090"), "tight")
-    assert "with a probability of about 3 in 4" in answer.sentence
+    assert answer.headline.replace(THIN, " ") == "Tight: 18.0 of 24.0 GiB · 74 % sure it fits"
+    assert answer._facts.text().startswith("On 1 × RTX 4090 · ")
+    assert "counted exactly " in answer._note_lines.text()
     spoken = answer.accessibleName().replace(THIN, " ")
-    assert "Counted exactly " in spoken
-    assert "Chance that it fits" not in spoken
+    assert spoken.startswith("Tight on 1 × RTX 4090: needs ")
+    assert ", 74 % sure it fits." in spoken
     answer.set_view(memory_view(tight.evolve(verdict="fits", fit_probability=0.96), "RTX 4090"), "fits")
-    assert answer.accessibleName().endswith("Probability that it fits: about 19 in 20.")
+    assert answer.headline.replace(THIN, " ") == "Fits: 18.0 of 24.0 GiB · 96 % sure"
 
 
 def test_what_a_card_cannot_run_is_not_sure_or_unsure(theme, qtbot):
     answer = AnswerPanel(theme)
     qtbot.addWidget(answer)
     answer.set_view(memory_view(result().evolve(unsupported=("no kernels",)), "RTX 4090"), None)
-    assert answer.accessibleName() == answer.sentence == "Not supported on RTX 4090: no kernels."
+    assert answer.accessibleName() == answer.headline == "Not supported on RTX 4090: no kernels."
     answer.set_outdated(True)

@@ -4,8 +4,10 @@ import pytest
 from memory_results import view
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QTextDocumentFragment
+from PySide6.QtWidgets import QWidget
 
-from planner.gui.memory.breakdown import Breakdown
+from planner.gui.memory.breakdown import Breakdown, place_columns
+from planner.gui.widgets.layout import STRETCH, in_column, scrolled
 
 
 @pytest.fixture
@@ -82,8 +84,39 @@ def test_all_lines_are_copied_with_the_keyboard(breakdown, qtbot):
     breakdown.term_buttons[1].setFocus()
     qtbot.keyClick(breakdown.term_buttons[1], Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
-    assert lines[0] == ["Term", "GiB", "Share", "Formula", "Confidence"]
-    assert lines[1] == ["Weights", "16.00", "89\u2009%", "P × b", "counted exactly"]
+    assert lines[0] == ["Term", "GiB", "Share", "How", "Confidence"]
+    assert lines[1] == [
+        "Weights",
+        "16.00",
+        "89\u2009%",
+        "numbers <kept> 8.59\u2009B × one 2.00\u2009B",
+        "counted exactly",
+    ]
     assert lines[-1][:2] == ["Total", "18.00"]
     qtbot.keyClick(breakdown.term_buttons[1], Qt.Key.Key_X, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text().startswith("Term")
+
+
+def test_the_words_on_how_wrap_in_a_narrow_table_and_the_confidence_goes(breakdown, theme):
+    line = breakdown.term_buttons[0]
+    assert line.heightForWidth(360) > line.heightForWidth(1200)
+    wide, narrow = place_columns(theme, 1200), place_columns(theme, 420)
+    assert wide.confidence < wide.width
+    assert narrow.confidence == narrow.width
+    assert line.toolTip().endswith(", counted exactly")
+
+
+def test_an_opened_term_gets_its_height_at_once(qtbot, theme):
+    made = Breakdown(theme)
+    made.set_view(view())
+    body = QWidget()
+    in_column(made, STRETCH, owner=body)
+    area = scrolled(body)
+    qtbot.addWidget(area)
+    area.resize(500, 200)
+    with qtbot.waitExposed(area):
+        area.show()
+    for name in ("weights", "framework_overhead"):
+        made.open_term(name)
+        opened = made.detail(name)
+        assert opened.height() == opened.heightForWidth(opened.width())

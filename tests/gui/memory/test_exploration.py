@@ -128,7 +128,7 @@ def test_the_table_has_a_column_of_host_memory_where_something_is_offloaded(tab:
     with settled(tab, qtbot):
         tab.workspace.apply("llama.cpp", workload=Inference(weights="Q4_K_M", gpu_layers=20))
     assert "host" in [column.key for column in view.visible_columns]
-    assert "in host memory" in curve.read_out
+    assert "in host memory" in curve._read_out_text(curve.data, curve.data.current)
 
 
 def test_the_table_has_the_same_figures_and_takes_a_value(tab: MemoryTab, curve, qtbot):

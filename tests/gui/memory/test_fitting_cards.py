@@ -52,9 +52,36 @@ def test_the_catalog_can_show_them(tab: MemoryTab, cards, qtbot):
     assert not tab.controls.find_cards.popover.isVisible()
 
 
-def test_where_no_card_fits_none_can_be_used(tab: MemoryTab):
+@pytest.fixture
+def nothing_fits(tab: MemoryTab):
     tab.workspace.apply_workload("batch", batch=1_000_000)
-    cards = tab.controls.find_cards.cards
-    cards.refresh()
-    assert cards.model.records == ()
-    assert not button(cards, "Use this card").isEnabled()
+    tab.run_primary_action()
+    yield tab.controls.find_cards.cards
+    tab.controls.find_cards.popover.close()
+
+
+def test_where_no_card_fits_the_closest_is_named_and_no_table_shown(nothing_fits):
+    heading = nothing_fits.findChild(QLabel).text()
+    assert heading.startswith("No card in the catalog fits meta-llama/Llama-3.1-8B: ")
+    assert "The closest is " in heading
+    assert heading.endswith("too much.")
+    assert not nothing_fits.table.isVisible()
+    assert not button(nothing_fits, "Use this card").isVisible()
+
+
+def test_where_no_card_fits_what_would_help_is_one_click_away(tab: MemoryTab, nothing_fits, qtbot):
+    tab.advice.section.set_open(False)
+    qtbot.mouseClick(button(nothing_fits, "What would help"), Qt.MouseButton.LeftButton)
+    assert tab.advice.section.is_open
+    assert not tab.controls.find_cards.popover.isVisible()
+
+
+def test_where_no_card_fits_several_cards_can_be_looked_for(tab: MemoryTab, nothing_fits, qtbot):
+    with qtbot.waitSignal(tab.workspace.navigator.hardware_requested):
+        qtbot.mouseClick(button(nothing_fits, "Choose hardware for me…"), Qt.MouseButton.LeftButton)
+
+
+def test_where_no_card_can_run_the_plan_that_is_said(nothing_fits, monkeypatch):
+    monkeypatch.setattr("planner.gui.memory.fitting_cards.fits_by_gpu", lambda _plan, _catalog: {})
+    nothing_fits.refresh()
+    assert nothing_fits.findChild(QLabel).text().endswith("No card in it can run the plan.")

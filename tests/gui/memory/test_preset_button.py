@@ -44,7 +44,7 @@ def test_a_recipe_for_any_model_keeps_the_plans_model(tab: MemoryTab, qtbot):
 def test_the_questions_show_every_recipe(tab: MemoryTab, preset):
     tab.controls.subject.presets._apply_preset(preset)
     assert tab.workspace.plan.workload == preset.workload
-    assert tab.answer.sentence
+    assert tab.answer.headline
 
 
 def test_the_command_opens_the_list_of_recipes(tab: MemoryTab):

@@ -177,7 +177,7 @@ def test_another_kind_of_card_is_added_searched_and_left_out(tab: MemoryTab, qtb
     assert cards.card.isHidden()
     cards.unequal.rows[1].number.edited.emit(2)
     assert tab.workspace.plan.workload.gpus == CARDS
-    assert "1 × GeForce RTX 4090 + 2 × GeForce RTX 3090" in tab.answer.sentence
+    assert "1 × GeForce RTX 4090 + 2 × GeForce RTX 3090" in tab.answer.facts
     remove = cards.unequal.rows[0].findChild(QToolButton)
     remove.setFocus()
     qtbot.keyClick(remove, Qt.Key.Key_Space)

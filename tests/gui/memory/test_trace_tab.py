@@ -150,17 +150,17 @@ def finish_same(qtbot, tab) -> None:
 
 
 def test_a_change_is_traced_after_a_rest_while_the_old_answer_stays(traced, window, qtbot):
-    before = traced.answer.sentence
+    before = traced.answer.headline
     type_into(qtbot, batch_edit(traced), "16")
     assert traced.trace_status.isVisible()
     assert "previous settings" in traced.trace_status.progress._old.text()
-    assert traced.answer._sentence.property("role") == "muted"
+    assert traced.answer._headline.property("role") == "muted"
     trace = started(qtbot, traced)
     assert trace.request.inputs[0].value.shape == (16, 8)
-    assert traced.answer.sentence == before
+    assert traced.answer.headline == before
     finish(qtbot, traced)
     assert traced.trace.result.peak_moment.bytes == 1000 * MIB
-    assert traced.answer._sentence.property("role") != "muted"
+    assert traced.answer._headline.property("role") != "muted"
     assert window.workspace.undo_stack.undoText() == "batch"
     with qtbot.waitSignal(traced.trace.updated):
         do(window, "edit.undo")
@@ -208,7 +208,7 @@ def test_closing_the_window_ends_the_trace(traced, window, qtbot):
 
 
 def test_a_failure_says_what_happened_and_can_be_copied_edited_and_dismissed(traced, qtbot):
-    answer = traced.answer.sentence
+    answer = traced.answer.headline
     type_into(qtbot, batch_edit(traced), "16")
     error = TraceError("forward", "RuntimeError: no", "Check it.", traceback="Traceback: net.py", printed="hello")
     started(qtbot, traced).end(error)
@@ -217,7 +217,7 @@ def test_a_failure_says_what_happened_and_can_be_copied_edited_and_dismissed(tra
     assert panel.isVisible()
     assert "net.py:Net could not be traced: in the forward pass: RuntimeError: no" in panel._message.text()
     assert "hello" in panel.details.toPlainText()
-    assert traced.answer.sentence == answer
+    assert traced.answer.headline == answer
     panel.copy.click()
     assert "Check it." in QGuiApplication.clipboard().text()
     panel.edit.click()
@@ -290,7 +290,7 @@ def test_a_missing_recording_is_reported(traced, window, qtbot):
         traced.workspace.apply("card", gpu="h100-sxm5-80gb")
     assert "Trace again" in traced.trace._missing.text()
     assert not traced.trace.timeline.isVisible()
-    assert traced.answer.sentence.startswith("Fits on 1 × H100")
+    assert traced.answer.facts.startswith("On 1 × H100")
 
 
 def test_a_card_that_is_too_small_says_where_it_runs_out(traced, qtbot):

@@ -41,7 +41,7 @@ def traced(tab: MemoryTab) -> MemoryTab:
 
 
 def test_the_answer_is_shown_and_nothing_is_asked_or_explored(traced: MemoryTab):
-    assert traced.answer.sentence.startswith("Fits on 1 × GeForce RTX 4090: needs 4.4")
+    assert traced.answer.headline.startswith("Fits: 4.4")
     assert traced.bar.isVisible()
     assert not traced.exploration.isVisible()
     assert not any(questions.isVisible() for questions in traced.controls.questions.values())

@@ -192,6 +192,12 @@ def test_what_is_wanted_chooses_task_and_method(tab: MemoryTab, qtbot):
     assert tab.workspace.plan.workload.task == "inference"
 
 
+def test_fine_tuning_starts_with_an_adapter_that_fits(tab: MemoryTab, qtbot):
+    want(tab, qtbot, "Fine-tune")
+    assert workload(tab).method == "lora"
+    assert tab.workspace.evaluation.memory.verdict == "fits"
+
+
 def test_adapters_from_elsewhere_are_fine_tuning(tab: MemoryTab, qtbot):
     want(tab, qtbot, "Train")
     tab.workspace.apply("from a file", workload=Training(method="qlora"), model=ModelChoice(id="openai-community/gpt2"))

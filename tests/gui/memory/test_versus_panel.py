@@ -28,7 +28,7 @@ def test_the_panel_is_shown_while_a_plan_is_pinned(tab: MemoryTab, panel, qtbot)
     assert panel.isVisible()
     assert not tab.bar.isVisible()
     assert panel.view.settings == ("Batch size: 1 instead of 8",)
-    assert panel.answer.text() == panel.view.other.answer
+    assert panel.answer.text() == panel.view.other.headline
     qtbot.mouseClick(panel.pin_buttons.unpin, Qt.MouseButton.LeftButton)
     assert not panel.isVisible()
     assert tab.bar.isVisible()

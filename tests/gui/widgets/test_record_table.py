@@ -359,3 +359,36 @@ def test_tab_leaves_the_table_instead_of_going_through_its_cells(qtbot, theme, m
     QTest.keyClick(after, Qt.Key.Key_Backtab)
     assert table.hasFocus()
     assert table.current_id == "a"
+
+
+def test_equal_rows_are_sorted_by_the_second_column_and_its_header_says_so(qtbot, theme):
+    fruits = [Fruit(name, name, grams) for name, grams in (("pear", 200), ("fig", 50), ("date", None), ("plum", 50))]
+    model = RecordTableModel(COLUMNS, lambda fruit: fruit.id, then="grams")
+    model.set_records([replace(fruit, colour="brown") for fruit in fruits])
+    table = RecordTable(model, theme)
+    qtbot.addWidget(table)
+    model.sort_by("colour")
+    assert model.names == ["fig", "plum", "pear", "date"]
+    weight = model.column_of("grams")
+    assert model.is_second(weight)
+    tip = model.headerData(weight, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole)
+    assert tip.endswith("Decides between rows that are equal in the sorted column, lowest first.")
+    model.sort_by("grams", descending=True)
+    assert model.names == ["pear", "fig", "plum", "date"]
+    assert not model.is_second(weight)
+
+
+def test_a_filter_may_ask_for_columns_for_a_while(table):
+    own = table.layout_now()
+    table.show_asked_columns(("id",))
+    assert [column.key for column in table.visible_columns] == ["name", "grams", "id", "colour"]
+    assert table.layout_now() == own
+    table.show_column("id", shown=True)  # the user wants it, too
+    table.show_asked_columns(())
+    assert "id" in table.layout_now().shown
+    table.restore_default_layout()
+    table.show_asked_columns(("id", "grams"))
+    table.restore_default_layout()
+    assert "id" in [column.key for column in table.visible_columns]
+    table.show_asked_columns(())
+    assert table.layout_now().shown == own.shown

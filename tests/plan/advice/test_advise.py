@@ -3,7 +3,7 @@
 import pytest
 from recordings import training, two_steps
 
-from planner.plan.advice.advise import CHANGES, advise
+from planner.plan.advice.advise import CHANGES, advise, advise_in_rounds
 from planner.plan.advice.change import COSTS
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
@@ -208,3 +208,15 @@ def test_the_only_advice_for_a_traced_plan_is_another_card(catalog, gpu, held, c
     for advice in found:
         assert advice.name.endswith("instead")
         assert evaluate(advice.plan, catalog).memory.verdict == advice.verdict == "fits"
+
+
+def test_single_changes_are_advised_before_combinations(catalog):
+    *earlier, last = advise_in_rounds(TOO_MANY, catalog)
+    assert last == advise(TOO_MANY, catalog)
+    assert len(earlier) > 1
+    assert all(len(advice.steps) == 1 for advice in earlier[0])
+
+
+def test_a_stopped_search_finds_nothing_more(catalog):
+    rounds = advise_in_rounds(TOO_MANY, catalog, stop=lambda: True)
+    assert all(advice.cost == "hardware" for found in rounds for advice in found)

@@ -1,7 +1,8 @@
 """Sets of accelerator columns, and the columns to sort by."""
 
-from planner.present.catalog.column_sets import COLUMN_SETS, SORT_TITLES
+from planner.present.catalog.column_sets import COLUMN_GROUPS, COLUMN_SETS, SORT_TITLES, SYSTEM_COLUMN_GROUPS
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 
 COLUMNS = {column.key: column for column in GPU_COLUMNS}
 
@@ -16,3 +17,9 @@ def test_each_column_set_has_known_columns_and_begins_with_the_name():
         assert keys[0] == "name"
         assert set(keys) <= known
         assert len(set(keys)) == len(keys)
+
+
+def test_each_column_but_the_name_is_in_one_group():
+    for groups, columns in ((COLUMN_GROUPS, GPU_COLUMNS), (SYSTEM_COLUMN_GROUPS, SYSTEM_COLUMNS)):
+        grouped = [key for keys in groups.values() for key in keys]
+        assert sorted(grouped) == sorted(column.key for column in columns if column.key != "name")

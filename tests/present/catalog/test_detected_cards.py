@@ -4,7 +4,7 @@ from planner.hardware.catalog import load_hardware
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Reading
 from planner.paths import catalog_dir
-from planner.present.catalog.detected_cards import NO_CARDS, detect_cards
+from planner.present.catalog.detected_cards import NO_CARDS, FoundKind, detect_cards, found_kinds
 from planner.present.catalog.gpu_row import GpuRow
 from planner.units import GIB
 
@@ -49,3 +49,11 @@ def test_the_name_marks_detected_and_own_cards() -> None:
     assert GpuRow(gpu, here="2 here").marked_name == "2 here: GeForce RTX 4090"
     assert GpuRow(gpu.evolve(own=True), here="Here").marked_name == "Here, yours: GeForce RTX 4090"
     assert GpuRow(gpu.evolve(own=True)).marked_name == "Yours: GeForce RTX 4090"
+
+
+def test_kinds_are_counted_the_most_numerous_first() -> None:
+    found = [card("NVIDIA Unheard Of"), card("NVIDIA GeForce RTX 4090", 24), card("NVIDIA GeForce RTX 4090", 24, 1)]
+    instance = card("NVIDIA GeForce RTX 4090", 12, parent="GPU-1")
+    kinds = found_kinds(HARDWARE, [*found, instance])
+    assert kinds == (FoundKind("rtx-4090", "GeForce RTX 4090", 2), FoundKind(None, "NVIDIA Unheard Of", 1))
+    assert [kind.text for kind in kinds] == ["2 × GeForce RTX 4090", "NVIDIA Unheard Of"]

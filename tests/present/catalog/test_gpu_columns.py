@@ -1,10 +1,15 @@
 """Columns of accelerators: what a cell, its tooltip and its sorting show."""
 
+from dataclasses import replace
+from datetime import date
+
 import pytest
 from catalog_samples import PRICES, card, point
 
 from planner.cost.card_prices import CardPrices, PriceSpread
+from planner.cost.figure import Figure
 from planner.hardware.software_support import SoftwareFact
+from planner.plan.prices import buying_prices
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, lower_is_better
 from planner.present.catalog.gpu_details import gpu_details
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
@@ -138,3 +143,18 @@ def test_columns_with_technical_titles_have_a_help_text():
     assert helps["usd_per_gib"] == "Price per GiB of memory, at launch"
     assert helps["street"] == "Median price in shops"
     assert all(helps[column.key] for column in GPU_COLUMNS if column.is_number and column.key != "year")
+
+
+def test_the_price_of_a_card_names_the_year_it_is_from(catalog):
+    prices = buying_prices(catalog, date(2026, 11, 22))
+    rows = {row.id: row for row in gpu_rows(catalog.hardware, buying=prices)}
+    price = COLUMNS["buy"]
+    assert price.text(rows["rtx-3090"]) == "$1,070 (2025)"
+    assert price.tooltip(rows["rtx-3090"]).startswith("Second-hand, as new ones are leftover stock")
+    assert price.text(rows["radeon-rx-7900-xt"]) == "$899 (2022)"
+    assert price.tooltip(rows["radeon-rx-7900-xt"]) == "The maker's price at launch, from the catalog of cards"
+    undated = replace(rows["rtx-3090"], buying=Figure(value=1_000, source="a shop"))
+    assert price.text(undated) == "$1,000"
+    unpriced = next(row for row in rows.values() if row.buying is None)
+    assert (price.text(unpriced), price.value(unpriced)) == ("unknown", None)
+    assert price.tooltip(unpriced).startswith("The catalog has no price of this card alone.")

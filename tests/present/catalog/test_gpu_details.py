@@ -118,7 +118,7 @@ def test_the_price_that_the_user_paid_has_derived_figures(catalog: Catalog) -> N
     said = FigureNote(field="purchase_price_usd", provenance=Provenance.own("your own figure", "2026-11-01"))
     mine = bundled.evolve(purchase_price_usd=720.0, figure_notes=(said, *bundled.figure_notes))
     (paid,) = price_group(mine, NONE).details
-    assert (paid.title, paid.text, paid.certainty, paid.mark) == ("Paid by you", "$720", "yours", "y")
+    assert (paid.title, paid.text, paid.certainty, paid.mark) == ("Paid by you", "$720", "yours", "yours")
     assert price_group(bundled, NONE).details == ()
     shown = {detail.title: detail for detail in derived_group(mine, NONE).details}
     assert shown["Price per GiB, as you paid"].text == "30.0 USD/GiB"
@@ -199,10 +199,13 @@ def test_the_details_of_a_card_are_grouped():
     ]
     found = details(groups)
     assert (found["Physical"].text, found["Physical"].exact) == ("80.0\u2009GiB", "85,899,345,920\u2009B")
-    assert (found["BF16, fp32 accumulation"].text, found["BF16, fp32 accumulation"].mark) == ("989\u2009TFLOPS", "ƒ")
+    assert (found["BF16, fp32 accumulation"].text, found["BF16, fp32 accumulation"].mark) == (
+        "989\u2009TFLOPS",
+        "derived",
+    )
     assert found["FP32"].text == "67\u2009TFLOPS"
     assert found["FP64, TF32, FP16, FP8, INT8, FP4"].text == fmt.NOT_PUBLISHED
-    assert (found["Boost clock"].text, found["Boost clock"].mark) == ("1,980\u2009MHz", "ƒ")
+    assert (found["Boost clock"].text, found["Boost clock"].mark) == ("1,980\u2009MHz", "derived")
     assert (found["Shader cores"].text, found["Matrix units"].text) == ("16,896", fmt.NOT_PUBLISHED)
     assert found["Usable by a program"].text == fmt.UNKNOWN
 
@@ -234,10 +237,10 @@ def test_usable_memory_is_measured_or_marked_as_assumed():
         explanation="as other Hopper cards",
     )
     assumed = details(gpu_details(CARD, usable))["Usable by a program"]
-    assert (assumed.text, assumed.mark) == ("78.0\u2009GiB", "~")
+    assert (assumed.text, assumed.mark) == ("78.0\u2009GiB", "assumed")
     assert "77.0 – 79.0" in assumed.exact
     measured = details(gpu_details(CARD.evolve(usable_memory_bytes=79 * GIB), usable))["Usable by a program"]
-    assert (measured.text, measured.mark) == ("79.0\u2009GiB", "•")
+    assert (measured.text, measured.mark) == ("79.0\u2009GiB", "published")
 
 
 def test_the_users_power_limit_follows_the_board_power():

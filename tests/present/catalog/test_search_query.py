@@ -17,8 +17,8 @@ def bounds(text):
     [
         ("at least 24 GiB", [("memory", 24, None)]),
         ("over 1 TB/s", [("bandwidth", 1000, None)]),
-        ("under 1,000 USD", [("price", None, 1000)]),
-        ("under $1,000", [("price", None, 1000)]),
+        ("under 1,000 USD", [("buy", None, 1000)]),
+        ("under $1,000", [("buy", None, 1000)]),
         ("used under 800", [("used", None, 800)]),
         ("street < 2000 dollars", [("street", None, 2000)]),
         ("up to 2.5 $/h", [("rent", None, 2.5)]),
@@ -26,6 +26,13 @@ def bounds(text):
         ("under 3 an hour", [("rent", None, 3)]),
         ("at most 0.7 kW", [("power", None, 700)]),
         (">= 100 tflops", [("bf16", 100, None)]),
+        ("bandwidth > 1000", [("bandwidth", 1000, None)]),
+        ("bandwidth>1000", [("bandwidth", 1000, None)]),
+        ("memory at least 24 power below 300", [("memory", 24, None), ("power", None, 300)]),
+        ("price under 700", [("buy", None, 700)]),
+        ("launch price under 700 USD", [("price", None, 700)]),
+        ("fp8 over 500 tflops", [("fp8", 500, None)]),
+        ("32 GiB memory under 900 USD", [("buy", None, 900), ("memory", 32, 32)]),
         ("since 2022", [("year", 2022, None)]),
         ("under 5", []),
         ("RTX 4090", []),
@@ -62,3 +69,16 @@ def test_a_bound_can_be_removed_after_another_one():
     asked = parse_search("24 under 5 W GB", UNITS)
     assert [bound.key for bound in asked.bounds] == ["power", "memory"]
     assert asked.bounds[1].rest == "24 under 5 W GB"
+
+
+def test_a_number_of_cards_is_a_bound_where_machines_are_searched():
+    units = {"memory": 2**30, "price": 1, "cards": 1}
+    asked = parse_search("8-GPU systems under 300,000 USD", units)
+    assert [(bound.key, bound.low, bound.high) for bound in asked.bounds] == [("price", None, 300_000), ("cards", 8, 8)]
+    assert asked.words == ""
+    assert asked.bounds[1].rest == "systems under 300,000 USD"
+    assert parse_search("8 gpus", UNITS).words == "8 gpus"
+
+
+def test_what_is_no_number_is_no_bound():
+    assert bounds("at least 1,50,0 GiB") == []

@@ -13,12 +13,12 @@ def found(value=None, bounded_by="memory", reason=""):
 @pytest.mark.parametrize(
     ("surely", "barely", "words"),
     [
-        (found(7), found(8), "7, up to 8 tight"),
+        (found(7), found(8), "7 (up to 8 may fit)"),
         (found(7000), found(7000), "7,000"),
-        (found(), found(8), "8, tight"),
+        (found(), found(8), "none for sure, 8 may fit"),
         (found(), found(reason="not even 1 fits"), "none, not even 1 fits"),
         (found(1024, "model"), found(1024, "model"), "1,024, the model's maximum"),
-        (found(8), found(4), "8, or 4 tight"),
+        (found(8), found(4), "8 (4 may be enough)"),
     ],
 )
 def test_the_value_that_fits_comes_before_the_tight_one(surely, barely, words):

@@ -1,14 +1,12 @@
 """Memory verdicts as text, with their certainty."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from memory_samples import on_card, result, seen
 from small_models import bundled, small_llama
 
 from planner.memory.estimate import estimate_memory
 from planner.present.format import THIN
-from planner.present.memory.verdict import certainty_sentences, odds_text, verdict_phrase
+from planner.present.memory.verdict import certainty_sentence, gauge_facts, gauge_text, sure_text, verdict_phrase
 from planner.present.memory.view import memory_view
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
@@ -27,11 +25,10 @@ CASES = [
         "Tight, 512 MiB free",
     ),
     (
-        on_card(16 * GIB, "tight", fit_probability=0.26, low_bytes=15 * GIB),
+        on_card(16 * GIB, "tight", fit_probability=0.66, low_bytes=15 * GIB),
         1,
-        "Tight on 1 × RTX 4090 with a probability of about 1 in 4: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, "
-        "0 B free.",
-        "Tight, about 1 in 4",
+        "Tight on 1 × RTX 4090: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, 0 B free, 66 % sure it fits.",
+        "Tight, 66 % sure it fits",
     ),
     (
         on_card(12 * GIB, "does-not-fit"),
@@ -62,42 +59,50 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("probability", "words"),
+    ("verdict", "probability", "words"),
     [
-        (1.0, "more than 98 in 100"),
-        (0.98, "about 19 in 20"),
-        (0.95, "about 19 in 20"),
-        (0.76, "about 3 in 4"),
-        (0.67, "about 2 in 3"),
-        (0.5, "about 1 in 2"),
-        (0.05, "about 1 in 20"),
-        (0.01, "less than 2 in 100"),
-        (0.0, "less than 2 in 100"),
+        ("fits", 1.0, "over 99 % sure"),
+        ("fits", 0.98, "98 % sure"),
+        ("tight", 0.772, "77 % sure it fits"),
+        ("does-not-fit", 0.4, "60 % sure"),
+        ("does-not-fit", 0.001, "over 99 % sure"),
     ],
 )
-def test_probabilities_are_given_as_everyday_odds(probability, words):
-    assert odds_text(probability) == words
+def test_how_sure_a_verdict_is_never_reaches_certainty(verdict, probability, words):
+    assert seen(sure_text(verdict, probability)) == words
 
 
-@given(st.floats(0.015, 0.985))
-def test_the_odds_are_close_to_the_probability(probability):
-    hits, tries = (int(word) for word in odds_text(probability).split() if word.isdigit())
-    assert abs(hits / tries - probability) < 0.09
+def test_the_gauge_says_needed_usable_and_how_sure():
+    memory = on_card(24 * GIB, "fits", fit_probability=0.98, other_processes_bytes=GIB)
+    assert seen(gauge_text(memory)) == "16.0 of 24.0 GiB · 98 % sure"
+    assert [seen(fact) for fact in gauge_facts(memory, "RTX 4090")] == [
+        "on 1 × RTX 4090",
+        "7.00 GiB free",
+        "needs 15.5 – 17.0 GiB",
+        "1.00 GiB used by other programs",
+    ]
+    small = on_card(512 * MIB, "does-not-fit", low_bytes=16 * GIB, high_bytes=16 * GIB)
+    assert seen(gauge_text(small)) == "16.0 GiB of 512 MiB"
+    assert [seen(fact) for fact in gauge_facts(small, "GT 710", 2)] == ["on each of 2 × GT 710", "15.5 GiB too much"]
+
+
+def test_without_a_verdict_there_is_no_gauge():
+    assert gauge_text(result()) == ""
+    assert gauge_facts(result(), "RTX 4090") == ()
 
 
 def test_exact_measured_and_assumed_bytes_are_stated_separately():
     card = bundled().hardware.gpu("rtx-4090")
     result = estimate_memory(small_llama(), Inference(), card, bundled().hardware.usable_memory(card))
-    said = certainty_sentences(result).replace(THIN, " ")
-    assert said.startswith("Counted exactly ")
+    said = certainty_sentence(result).replace(THIN, " ")
+    assert said.startswith("Over 99 % sure: counted exactly ")
     assert " MiB, verified in runs " in said
     assert " MiB, assumed " in said
-    assert said.endswith("Probability that it fits: more than 98 in 100.")
     exact = tuple(term for term in result.terms if term.certainty == "exact")
     bare = result.evolve(terms=exact, fit_probability=None)
-    assert certainty_sentences(bare).replace(THIN, " ").startswith("Counted exactly ")
-    assert "," not in certainty_sentences(bare)
-    assert certainty_sentences(bare.evolve(terms=())) == ""
+    assert certainty_sentence(bare).replace(THIN, " ").startswith("Counted exactly ")
+    assert "," not in certainty_sentence(bare)
+    assert certainty_sentence(bare.evolve(terms=())) == ""
 
 
 @pytest.mark.parametrize(("memory", "count", "sentence", "phrase"), CASES)

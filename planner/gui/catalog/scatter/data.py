@@ -169,7 +169,7 @@ def _size_steps(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str]
     """Return each value's symbol size step (0 if unknown), and the legend of the smallest and largest used size."""
     steps = _ratio_steps(values)
     unknown = steps == _STEPS
-    used_steps = np.unique(steps[~unknown]).tolist()
+    used_steps = sorted(set(steps[~unknown].tolist()))  # np.unique would import masked arrays, which takes long
     ends = {SIZES[step]: [_step_range_text(values[steps == step], key)] for step in (*used_steps[:1], *used_steps[-1:])}
     if unknown.any():
         ends[SIZES[0]] = [*ends.get(SIZES[0], []), fmt.UNKNOWN]

@@ -25,9 +25,9 @@ _CLASS_COLUMNS: Final = ("vendor", "segment", "architecture", "part", "fits", "c
 _LINEAR_COLUMNS: Final = frozenset(("year",))
 PRESETS: Final[dict[str, dict[str, PlotChoice]]] = {
     "accelerators": {
-        "Bandwidth against price": PlotChoice(x="price", y="bandwidth", size="memory", color="vendor"),
+        "Bandwidth against price": PlotChoice(x="buy", y="bandwidth", size="memory", color="vendor"),
         "Dense BF16 against power": PlotChoice(x="power", y="bf16", size="memory", color="segment"),
-        "Memory against price": PlotChoice(x="price", y="memory", size="bandwidth", color="segment"),
+        "Memory against price": PlotChoice(x="buy", y="memory", size="bandwidth", color="segment"),
         "Bandwidth over the years": PlotChoice(x="year", y="bandwidth", color="segment", log_x=False),
         "Dense BF16 over the years": PlotChoice(x="year", y="bf16", color="segment", log_x=False),
         "Price of memory over the years": PlotChoice(x="year", y="usd_per_gib", color="segment", log_x=False),
@@ -154,7 +154,7 @@ class ScatterPanel(PlotPanel):
         """Return the hover text for a point: the record's name and the values on the axes."""
         keys = dict.fromkeys((self.choice.x, self.choice.y, self.choice.size, self.choice.color, "fits"))
         columns = [self._columns[key] for key in keys if key in self._columns]
-        figures = (f"{column.title}: {_text_with_unit(column, row)}" for column in columns)
+        figures = (f"{column.title}: {column.text_with_unit(row)}" for column in columns)
         return (self._row_title(row), *figures)
 
     def _show_chosen_columns(self) -> None:
@@ -225,11 +225,6 @@ class ScatterPanel(PlotPanel):
         self._read_out.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
 
 
-def _text_with_unit(column: Column[Any], row: Any) -> str:  # noqa: ANN401  # a page's own record
-    text = column.text(row)
-    return f"{text}{fmt.THIN}{column.unit}" if column.unit and column.value(row) is not None else text
-
-
-def _exact_text(column: Column[Any], row: Any) -> str:  # noqa: ANN401  # as above
+def _exact_text(column: Column[Any], row: Any) -> str:  # noqa: ANN401  # a page's own record
     value = column.number(row) if column.is_number else column.text(row)
     return "" if value is None else str(value)

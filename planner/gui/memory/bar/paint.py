@@ -1,10 +1,9 @@
 """Painting of the stacked bar: pieces, scale, and a legend of the pieces too narrow for a label."""
 
-from itertools import pairwise
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QBrush, QFontMetricsF, QLinearGradient, QPainter, QPainterPath, QPen
 
 from planner.gui.memory.bar.layout import Piece, lay_out
 from planner.gui.plot.legend import line_positions
@@ -12,8 +11,6 @@ from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryBarSegment, MemoryView
 
-# Steps of plain fills: a gradient brush would take longer than the rest of the bar.
-_FADE_STEPS: Final = 24
 _OVERFLOW_BAND: Final = 6
 _OVERFLOW_LINE: Final = 2
 _LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -58,6 +55,8 @@ class BarPicture:
     def paint(self, painter: QPainter, highlighted: str | None, *, focused: bool) -> None:
         """Paint bar, scale and legend, with a frame around the piece called `highlighted`."""
         painter.save()
+        # Whole pixels: where the screen is scaled, what shows through at an edge would draw lines beside it.
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.setClipPath(self._rounded_bar_path(self.layout.width))
         painter.fillRect(self._bar_rect(0, self.layout.card_right), self._theme.color("free"))
         self._paint_pieces(painter)
@@ -112,7 +111,6 @@ class BarPicture:
             elif piece.segment.kind == "overflow":
                 self._paint_overflow(painter, rect)
         self._fade_range(painter)
-        painter.setPen(QPen(self._theme.color("surface"), 1))
         for piece in layout.pieces:
             rect = self._bar_rect(piece.left, piece.right)
             if piece.segment.kind == "other":
@@ -121,8 +119,7 @@ class BarPicture:
                 # Up to the expected total the overflow is certain: it is drawn above the other processes.
                 self._paint_overflow(painter, rect)
             elif piece.left > 0:
-                x = round(rect.left()) + 0.5
-                painter.drawLine(QPointF(x, self.bar.top()), QPointF(x, self.bar.bottom()))
+                painter.fillRect(self._bar_rect(piece.left - 0.5, piece.left + 0.5), self._theme.color("surface"))
 
     def _paint_overflow(self, painter: QPainter, rect: QRectF) -> None:
         """Draw lines in the `bad` color above and below the part of the bar that exceeds the card's memory."""
@@ -133,12 +130,16 @@ class BarPicture:
     def _fade_range(self, painter: QPainter) -> None:
         """Fade the bar into the background between the lower and the upper bound of the memory needed."""
         layout = self.layout
-        inside, outside = self._theme.color("free"), self._theme.color("surface")
-        ends = [round(layout.low + (layout.high - layout.low) * step / _FADE_STEPS) for step in range(_FADE_STEPS + 1)]
-        for step, (left, right) in enumerate(pairwise(ends)):
-            color = inside if max(left, layout.total) < layout.card_right else outside
-            color.setAlphaF((step + 0.5) / _FADE_STEPS)
-            painter.fillRect(self._bar_rect(left, right), color)
+        # The background is the free memory of the card, and beyond the card's end the window.
+        end = min(max(layout.low, layout.card_right), layout.high) if layout.total < layout.card_right else layout.low
+        for left, right, role in ((layout.low, end, "free"), (end, layout.high, "surface")):
+            if left < right:
+                fade = QLinearGradient(self._widget_x(layout.low), 0, self._widget_x(layout.high), 0)
+                opaque, clear = self._theme.color(role), self._theme.color(role)
+                clear.setAlpha(0)
+                fade.setColorAt(0, clear)
+                fade.setColorAt(1, opaque)
+                painter.fillRect(self._bar_rect(left, right), fade)
 
     def _paint_label(self, painter: QPainter, piece: Piece) -> None:
         rect = self._bar_rect(piece.left, piece.right)

@@ -15,16 +15,19 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.threads import create_qt_classes
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.layout import STRETCH, SideBySide, in_column, in_row, laid_out_at_once
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.memory_curve import Axis, plan_at_value, plan_axes
 from planner.plan.plan import Plan
+from planner.present import format as fmt
 from planner.present.plan.settings import title_in_sentence
 
 REST_MS: Final = 120
-_CURVE_HEIGHT: Final = 190
+_ASIDE_WIDTH: Final = 230
+_SPLIT_WIDTH: Final = 620
+"""Width in pixels from which the values that fit stand beside the curve."""
 _KEY: Final = "exploration"
 
 
@@ -60,6 +63,8 @@ class SolutionRow(QWidget):
         self._title.setText(solution.title)
         self._value.setText(solution.text)
         self.use.setVisible(solution.plan is not None)
+        self.use.setText(f"Use {fmt.integer(solution.value)}" if isinstance(solution.value, int) else "Use")
+        self.use.setToolTip("The plan has this value." if solution.is_taken else "Change the plan to this value.")
         self.use.setEnabled(not solution.is_taken)
         self.use.setAccessibleName(f"{self.use.text()}: {self.text}")
 
@@ -73,16 +78,15 @@ class ExplorationPanel(QWidget):
 
     updated = Signal()
 
-    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, aside_width: int) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._evaluation: Evaluation | None = None
         self._axis: Axis | None = None
         self.curve = CurvePanel(theme)
-        self.curve.setMinimumHeight(_CURVE_HEIGHT)
         self.rows: list[SolutionRow] = []
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self._lay_out(aside_width)
+        self._lay_out()
         self._rest.timeout.connect(self.update_now)
         self.curve.axis_chosen.connect(self._on_axis_chosen)
         self.curve.value_chosen.connect(self._on_value_chosen)
@@ -122,12 +126,13 @@ class ExplorationPanel(QWidget):
             self._tasks.run(_KEY, work, self._show_result, self._on_error)
 
     def _show_result(self, explored: ExplorationResult) -> None:
-        while len(self.rows) < len(explored.solutions):
-            self._add_solution_row()
-        for position, row in enumerate(self.rows):
-            row.setVisible(position < len(explored.solutions))
-            if position < len(explored.solutions):
-                row.show_solution(explored.solutions[position])
+        with laid_out_at_once(self):
+            while len(self.rows) < len(explored.solutions):
+                self._add_solution_row()
+            for position, row in enumerate(self.rows):
+                row.setVisible(position < len(explored.solutions))
+                if position < len(explored.solutions):
+                    row.show_solution(explored.solutions[position])
         self.curve.set_data(explored.curve)
         self.updated.emit()
 
@@ -167,11 +172,14 @@ class ExplorationPanel(QWidget):
         self.rows.append(row)
         self._column.insertWidget(len(self.rows) - 1, row)
 
-    def _lay_out(self, aside_width: int) -> None:
+    def _lay_out(self) -> None:
         aside = QWidget()
-        aside.setFixedWidth(aside_width)
+        aside.setMinimumWidth(_ASIDE_WIDTH)
         self._column = in_column(STRETCH, owner=aside, spacing=self._theme.spacing.small)
-        in_row((self.curve, 1), aside, owner=self, spacing=self._theme.spacing.large)
+        both = SideBySide(
+            self.curve, aside, least_width=_SPLIT_WIDTH, stretches=(1, 0), spacing=self._theme.spacing.large
+        )
+        in_column(both, owner=self)
 
 
 def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> ExplorationResult:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtGui import QFontMetrics
+from PySide6.QtGui import QFontMetrics, QResizeEvent
 
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.plot.panel import DataPanel
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from planner.gui.memory.curves.plot import CurvePlot
 
 _WIDEST_AXIS_TITLE: Final = "Number of cards"
+_LEAST_HEIGHT: Final = 190
+_TALLEST: Final = 420
+_WIDTH_WITH_RANGE: Final = 580
+"""Width in pixels from which the read-out has room for the range of the memory."""
 
 
 def _gib_column(key: str, title: str, get_bytes: Callable[[MemoryPoint], int | None]) -> Column[MemoryPoint]:
@@ -44,6 +48,7 @@ class CurvePanel(DataPanel[CurveData]):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Memory over", "curve", "memory-curve")
+        self.setMaximumHeight(_TALLEST)
         self.over = ChoiceField(theme, ())
         self.over.set_name("Memory over")
         self.over.setMinimumWidth(
@@ -51,6 +56,11 @@ class CurvePanel(DataPanel[CurveData]):
         )
         self._bar.insertWidget(1, self.over)
         self.over.edited.connect(self.axis_chosen)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the curve at least half as high as wide."""
+        super().resizeEvent(event)
+        self.setMinimumHeight(max(_LEAST_HEIGHT, min(_TALLEST, event.size().width() // 2)))
 
     def offer(self, options: tuple[tuple[Axis, str], ...], current: Axis) -> None:
         """Set the choices for the x axis, and select `current`."""
@@ -82,6 +92,8 @@ class CurvePanel(DataPanel[CurveData]):
 
     def _read_out_text(self, data: CurveData, point: MemoryPoint | None) -> str:
         described = point or data.current
-        size = fmt.size_with_range(described.total_bytes, described.low_bytes, described.high_bytes)
-        host = f", {fmt.size(described.host_bytes)} in host memory" if described.host_bytes else ""
+        size = fmt.size(described.total_bytes)
+        if self.width() >= _WIDTH_WITH_RANGE:
+            size = fmt.size_with_range(described.total_bytes, described.low_bytes, described.high_bytes)
+        host = f", {fmt.size(described.host_bytes)} in host memory" if point and described.host_bytes else ""
         return f"{'' if point else 'now '}{fmt.integer(described.value)}: {size}{host}"

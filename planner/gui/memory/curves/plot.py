@@ -4,6 +4,7 @@ from typing import Final
 
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QFontMetrics, QResizeEvent
 
 from planner.gui.memory.curves.data import Corner, CurveData, curve_memory_ticks, value_ticks
 from planner.gui.plot.chart import LIMIT, POINTER, Chart, ItemStyle
@@ -20,6 +21,10 @@ _CORNERS: Final[dict[Corner, tuple[int, int]]] = {
     "below right": (1, 0),
 }
 """Anchor of the card's label at the end of its line: fractions of the label's width and height."""
+
+
+_LARGEST_LABEL_SHARE: Final = 0.5
+"""Share of the plot's width and height that the card's label may take."""
 
 
 class CurvePlot(Chart):
@@ -47,12 +52,39 @@ class CurvePlot(Chart):
         for line, points in zip((self._fitting, self._exceeding), data.split_at_card(), strict=True):
             line.setData([x for x, _ in points], [y for _, y in points], connect="finite")
         self._current_point.setData([data.x_position(data.current.value)], [data.current.total_bytes / GIB])
-        low, high = data.memory_range
-        self._set_axis_ranges((xs[0], xs[-1]), (low / GIB, high / GIB), padding=0.02)
         self._set_axis_titles(bottom=data.title)
-        self._place_card_line(data)
-        self._place_ticks()
+        self._fit_size()
         self._show_hovered(None)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the ranges and the card's label to the new size."""
+        super().resizeEvent(event)
+        self._fit_size()
+
+    def _fit_size(self) -> None:
+        """Keep the card's label inside the plot: with a shorter text, and with room above its line."""
+        data = self._data
+        if data is None:
+            return
+        self._place_card_line(data)
+        low, high = data.memory_range
+        if data.capacity_bytes is not None and data.label_corner.startswith("above"):
+            label_height = 2 * QFontMetrics(self._theme.font("small")).height()
+            share = min(_LARGEST_LABEL_SHARE, label_height / max(1, self._item.getViewBox().height()))
+            high = max(high, low + (data.capacity_bytes - low) / (1 - share))
+        self._set_axis_ranges(
+            (data.x_position(data.points[0].value), data.x_position(data.points[-1].value)),
+            (low / GIB, high / GIB),
+            padding=0.02,
+        )
+        self._place_ticks()
+
+    def _card_text(self, data: CurveData, capacity_bytes: int) -> str:
+        """Return the card's label, without its name if that leaves too little of the curve free."""
+        usable = f"{fmt.size(capacity_bytes)} usable"
+        named = f"{data.card or 'Card'}: {usable}"
+        width = QFontMetrics(self._theme.font("small")).horizontalAdvance(named)
+        return named if width <= self.width() * _LARGEST_LABEL_SHARE else usable
 
     def _place_card_line(self, data: CurveData) -> None:
         known = data.capacity_bytes is not None
@@ -63,7 +95,7 @@ class CurvePlot(Chart):
             self._card_label.setAnchor(_CORNERS[data.label_corner])
             end = data.points[0 if data.label_corner.endswith("left") else -1]
             self._card_label.setPos(data.x_position(end.value), data.capacity_bytes / GIB)
-            self._card_label.setText(f"{data.card or 'Card'}: {fmt.size(data.capacity_bytes)} usable")
+            self._card_label.setText(self._card_text(data, data.capacity_bytes))
 
     def _axis_ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
         return (

@@ -19,8 +19,8 @@ from planner.plan.solve import (
     layer_count,
     smallest_card,
 )
-from planner.present.memory.solved import solved_text
-from planner.present.plan.settings import setting_title, title_in_sentence
+from planner.present.memory.solved import solved_text, solved_title
+from planner.present.plan.settings import setting_title
 from planner.workload.fields import find_field
 
 _SHORTEST_LENGTH: Final = 128
@@ -57,11 +57,6 @@ def _axis_title_with_unit(axis: Axis) -> str:
     field = find_field(_FIELD_NAMES.get(axis, axis))
     unit = field.option.unit if field is not None and axis in LENGTHS else ""
     return ", ".join(part for part in (title_of(axis), unit) if part)
-
-
-def _largest_value_title(axis: Axis) -> str:
-    title = title_in_sentence(title_of(axis))
-    return f"{'Most' if title.endswith('s') else 'Largest'} {title}"
 
 
 def find_solutions(evaluation: Evaluation, catalog: Catalog) -> tuple[Solution, ...]:
@@ -127,16 +122,14 @@ def _largest_solution(evaluation: Evaluation, catalog: Catalog, field: SolvableF
     tight = largest_that_fits(plan, catalog, field, "tight")
     best = comfortable if comfortable.value is not None else tight
     is_taken = best.value == current_value(evaluation, field)
-    return Solution(
-        field, _largest_value_title(field), solved_text(comfortable, tight), best.value, best.plan, is_taken
-    )
+    return Solution(field, solved_title(field), solved_text(comfortable, tight), best.value, best.plan, is_taken)
 
 
 def _fewest_cards_solution(plan: Plan, catalog: Catalog) -> Solution:
     comfortable, tight = fewest_cards(plan, catalog), fewest_cards(plan, catalog, "tight")
     best = comfortable if comfortable.value is not None else tight
     text = ", ".join(part for part in (solved_text(comfortable, tight), best.how) if part)
-    return Solution("count", "Fewest cards of this kind", text, best.value, best.plan, best.plan == plan)
+    return Solution("count", solved_title("count"), text, best.value, best.plan, best.plan == plan)
 
 
 def _smallest_card_solution(plan: Plan, catalog: Catalog) -> Solution:
@@ -144,7 +137,7 @@ def _smallest_card_solution(plan: Plan, catalog: Catalog) -> Solution:
     best = comfortable if comfortable.value is not None else smallest_card(plan, catalog, "tight")
     return Solution(
         "gpu",
-        "Smallest card that fits",
+        solved_title("gpu"),
         _smallest_card_text(best, catalog),
         best.value,
         best.plan,
@@ -156,4 +149,4 @@ def _smallest_card_text(solved: SolveResult, catalog: Catalog) -> str:
     if not isinstance(solved.value, str):
         return f"none, {solved.reason}"
     name = catalog.hardware.gpu(solved.value).name
-    return f"{name}, tight" if solved.verdict == "tight" else name
+    return f"{name} may fit" if solved.verdict == "tight" else name

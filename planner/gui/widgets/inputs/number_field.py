@@ -129,7 +129,8 @@ class NumberField(TypedNumber):
         self._implied: int | None = None
         self._slider = _Slider(Qt.Orientation.Horizontal)
         self._slider.setRange(0, max(0, len(self._stops) - 1))
-        self._slider.setVisible(bool(self._stops))
+        if not self._stops:
+            self._slider.hide()  # showing it before it has a parent would open a window
         self._lay_out(in_row((self._edit, 1), (self._slider, 1)), self._edit)
         self._slider.valueChanged.connect(self._on_slider_moved)
         self._slider.sliderReleased.connect(self.finished)

@@ -9,18 +9,22 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView
 from planner.gui.theme import Theme
 from planner.gui.widgets.tables.cells import CellColumn, CellPainter, CellRow, TextCache
 from planner.gui.widgets.tables.record_model import RecordTableModel
-from planner.present.columns import Column
 
+_SECOND: Final = "then lowest"
+"""Mark of the column by which rows are sorted that are equal in the sort column."""
 _ARROWS: Final = {Qt.SortOrder.AscendingOrder: "chevron-up", Qt.SortOrder.DescendingOrder: "chevron-down"}
 
 
 class RecordHeader(QHeaderView):
-    """Clickable table header with the sort arrow beside the unit, where the arrow takes no space from the title."""
+    """Clickable table header with the sort arrow beside the unit, where the arrow takes no space from the title.
 
-    def __init__(self, theme: Theme, columns: tuple[Column[Any], ...], parent: QWidget) -> None:
+    The column that decides between equal rows says so, if there is one.
+    """
+
+    def __init__(self, theme: Theme, model: RecordTableModel[Any], parent: QWidget) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self._theme = theme
-        self._columns = columns
+        self._model = model
         self._titles, self._units = TextCache(), TextCache()
         self._small = theme.font("small")
         self.setSectionsClickable(True)
@@ -35,7 +39,7 @@ class RecordHeader(QHeaderView):
 
     def paintSection(self, painter: QPainter, rect: QRect, position: int) -> None:
         """Paint a column's title, and below the title the unit and, for the sort column, the arrow."""
-        column, sorted_by = self._columns[position], position == self.sortIndicatorSection()
+        column, sorted_by = self._model.columns[position], position == self.sortIndicatorSection()
         padding, tiny = self._theme.spacing.small, self._theme.spacing.tiny
         painter.fillRect(rect, self._theme.color("surface"))
         painter.fillRect(rect.left(), rect.bottom(), rect.width(), 1, self._theme.color("border"))
@@ -44,7 +48,8 @@ class RecordHeader(QHeaderView):
         painter.setPen(self._theme.color("text" if sorted_by else "muted"))
         _paint_line(painter, self._titles, self.font(), column.title, room, on_right)
         room.setTop(room.top() + self._titles.height)
-        width = _paint_line(painter, self._units, self._small, column.unit, room, on_right)
+        words = f"{column.unit} {_SECOND}".strip() if self._model.is_second(position) else column.unit
+        width = _paint_line(painter, self._units, self._small, words, room, on_right)
         if sorted_by:
             self._paint_arrow(painter, room, width, on_right)
 
@@ -74,7 +79,7 @@ class CellView(QTableView):
     ) -> None:
         super().__init__(parent)
         self._cells, self._theme = cells, theme
-        self.setHorizontalHeader(RecordHeader(theme, model.columns, self))
+        self.setHorizontalHeader(RecordHeader(theme, model, self))
         self.setModel(model)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setShowGrid(False)

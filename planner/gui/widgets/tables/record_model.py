@@ -20,14 +20,20 @@ _A_FEW = 10
 class RecordTableModel(QAbstractTableModel, Generic[Record]):
     """Table model with a row for each record.
 
-    `identify` returns the name of a record, which identifies it in selections and filters. A proxy model would call
-    `data` for each comparison, which is a hundred times as slow with 3,000 rows.
+    `identify` returns the name of a record, which identifies it in selections and filters. Records that are equal in
+    the sort column are sorted by the column `then`, lowest first. A proxy model would call `data` for each comparison,
+    which is a hundred times as slow with 3,000 rows.
     """
 
     def __init__(
-        self, columns: Sequence[Column[Record]], identify: Callable[[Record], str], parent: QObject | None = None
+        self,
+        columns: Sequence[Column[Record]],
+        identify: Callable[[Record], str],
+        parent: QObject | None = None,
+        then: str | None = None,
     ) -> None:
         super().__init__(parent)
+        self.then = then
         self.columns = tuple(columns)
         self.identify = identify
         self.sort_key: str | None = None
@@ -105,6 +111,10 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
                 return position
         raise KeyError(key)
 
+    def is_second(self, position: int) -> bool:
+        """Return whether the column at `position` decides the order of rows that are equal in the sort column."""
+        return self.sort_key is not None and self.columns[position].key == self.then != self.sort_key
+
     def row_of(self, record_id: str) -> int | None:
         """Return the row number of a record, or None for a record that the filter hides."""
         return next((row for row, name in enumerate(self._names) if name == record_id), None)
@@ -166,7 +176,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
             return _RIGHT if column.align == "right" else _LEFT
         if role == Qt.ItemDataRole.UserRole:
             return column.value(self._shown[row][1])
-        if role == Qt.ItemDataRole.ToolTipRole:
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole):
             return column.tooltip(self._shown[row][1]) if column.tooltip else self.texts(row)[index.column()]
         if role == Qt.ItemDataRole.AccessibleTextRole:
             mark = ", in the plan" if index.column() == 0 and self.is_marked(row) else ""
@@ -181,7 +191,8 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return column.header
         if role == Qt.ItemDataRole.ToolTipRole:
-            return "\n".join(filter(None, (column.header, column.help)))
+            second = "Decides between rows that are equal in the sorted column, lowest first."
+            return "\n".join(filter(None, (column.header, column.help, second if self.is_second(section) else "")))
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _RIGHT if column.align == "right" else _LEFT
         return None
@@ -216,14 +227,20 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
     def _sort_records(self) -> None:
         pairs = list(self._all.items())
         if self.sort_key is not None:
-            value = self.columns[self.column_of(self.sort_key)].value
-            keyed = [(value(pair[1]), pair) for pair in pairs]
-            known = [(key, pair) for key, pair in keyed if key is not None]
-            known.sort(key=lambda keyed_pair: _sort_value(keyed_pair[0]), reverse=self.descending)
-            pairs = [*(pair for _, pair in known), *(pair for key, pair in keyed if key is None)]
+            if self.then is not None:
+                pairs = self._sorted_pairs(pairs, self.then, descending=False)
+            pairs = self._sorted_pairs(pairs, self.sort_key, self.descending)
         if self._first:
             pairs.sort(key=lambda pair: pair[0] not in self._first)
         self._ordered = pairs
+
+    def _sorted_pairs(self, pairs: list[tuple[str, Record]], key: str, descending: bool) -> list[tuple[str, Record]]:
+        """Return `pairs` sorted by the column `key`, unknown values last, equal values in their order."""
+        value = self.columns[self.column_of(key)].value
+        keyed = [(value(pair[1]), pair) for pair in pairs]
+        known = [(key, pair) for key, pair in keyed if key is not None]
+        known.sort(key=lambda keyed_pair: _sort_value(keyed_pair[0]), reverse=descending)
+        return [*(pair for _, pair in known), *(pair for key, pair in keyed if key is None)]
 
     def _filter_records(self) -> None:
         self.beginResetModel()

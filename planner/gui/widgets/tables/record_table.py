@@ -1,6 +1,6 @@
 """A table of records with a pinned first column, sorting, a choice of columns, and selection by name."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -41,6 +41,8 @@ PADDING: Final = 8
 """Pixels on each side of a cell's content."""
 _SLACK: Final = 4  # a header's font can be a shade wider than the table's
 _FRAME: Final = 4
+_GUEST_PLACE: Final = 2
+"""Place of a column that a filter shows: after the name and the column that matters most, where it is in view."""
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _SELECT = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
 _CURRENT = QItemSelectionModel.SelectionFlag.NoUpdate
@@ -126,6 +128,9 @@ class RecordTable(CellView):
         self.setAccessibleName(name)
         self.current_id: str | None = None
         self._chosen: frozenset[str] = frozenset()
+        self._asked_keys: tuple[str, ...] = ()
+        self._guests: frozenset[str] = frozenset()
+        self._follows_current = True
         self.default_layout = initial_layout or default_layout(model.columns)
         self._pinned = PinnedColumn(self, model, theme, self._cells)
         self._set_up_header()
@@ -140,8 +145,9 @@ class RecordTable(CellView):
     @property
     def visible_columns(self) -> tuple[Column[Any], ...]:
         """Return the visible columns from left to right."""
-        model = self.records()
-        return tuple(model.columns[model.column_of(key)] for key in self.layout_now().shown)
+        columns, header = self.records().columns, self.horizontalHeader()
+        order = (header.logicalIndex(visual) for visual in range(header.count()))
+        return tuple(columns[position] for position in order if not header.isSectionHidden(position))
 
     @property
     def selected_records(self) -> tuple[Any, ...]:
@@ -157,10 +163,9 @@ class RecordTable(CellView):
         return None if row is None else model.record(row)
 
     def layout_now(self) -> TableLayout:
-        """Return the current layout of the columns and the sort order."""
+        """Return the layout that the user chose, without columns that a filter shows, and the sort order."""
         model, header = self.records(), self.horizontalHeader()
-        order = [header.logicalIndex(visual) for visual in range(header.count())]
-        shown = tuple(model.columns[position].key for position in order if not header.isSectionHidden(position))
+        shown = tuple(column.key for column in self.visible_columns if column.key not in self._guests)
         widths = {key: header.sectionSize(model.column_of(key)) for key in shown}
         default_widths = {
             key: default_column_width(model.columns[model.column_of(key)], self.fontMetrics()) for key in shown
@@ -186,6 +191,8 @@ class RecordTable(CellView):
                     position, layout.widths.get(column.key, default_column_width(column, self.fontMetrics()))
                 )
                 header.setSectionHidden(position, position not in wanted)
+        self._guests = frozenset()
+        self._show_guests()
         self.sort_by(layout.sort_key if layout.sort_key in known else None, layout.descending)
         self._pinned.place()
 
@@ -206,19 +213,68 @@ class RecordTable(CellView):
             header.viewport().update()
         self.arranged.emit()
 
+    def show_columns(self, keys: Sequence[str]) -> None:
+        """Show exactly the columns `keys`, as the user chose; widths and the order of the rows stay."""
+        self.arrange(self.layout_now().evolve(shown=tuple(keys)))
+        self.arranged.emit()
+
     def show_column(self, key: str, shown: bool) -> None:
-        """Show or hide a column."""
+        """Show or hide a column, as the user chose."""
+        self._guests -= {key}
         self.setColumnHidden(self.records().column_of(key), not shown)
         self.arranged.emit()
 
-    def choose(self, record_id: str) -> None:
-        """Make `record_id` the current record, even if the filter hides that record."""
+    def show_asked_columns(self, keys: Sequence[str]) -> None:
+        """Show the columns `keys` as long as a filter asks for them; those that the user shows stay afterwards."""
+        if tuple(keys) == self._asked_keys:
+            return
+        new = [key for key in keys if key not in self._asked_keys]
+        self._asked_keys = tuple(keys)
+        self._show_guests()
+        if new:
+            self._bring_into_view(new[-1])
+
+    def _show_guests(self) -> None:
+        """Show hidden columns that a filter asks for, and hide those that it asks for no more."""
+        model, header = self.records(), self.horizontalHeader()
+        with QSignalBlocker(header):
+            for key in self._guests.difference(self._asked_keys):
+                header.setSectionHidden(model.column_of(key), True)
+            self._guests &= frozenset(self._asked_keys)
+            for key in self._asked_keys:
+                position = model.column_of(key)
+                if header.isSectionHidden(position):
+                    header.setSectionHidden(position, False)
+                    header.moveSection(header.visualIndex(position), _GUEST_PLACE)
+                    self._guests |= {key}
+        self.updateGeometries()
+        header.viewport().update()
+        self.viewport().update()
+
+    def _bring_into_view(self, key: str) -> None:
+        """Scroll sideways if the column `key` is not wholly in view."""
+        header, position = self.horizontalHeader(), self.records().column_of(key)
+        left = header.sectionViewportPosition(position)
+        over = left + header.sectionSize(position) - self.viewport().width()
+        under = self._pinned.width() - left
+        if position and (over > 0 or under > 0):
+            bar = self.horizontalScrollBar()
+            bar.setValue(bar.value() + (over if over > 0 else -under))
+
+    def choose(self, record_id: str, *, scrolls: bool = True) -> None:
+        """Make `record_id` the current record, even if the filter hides that record.
+
+        Unless it `scrolls`, the table stays where it is, also when its rows are sorted or filtered later.
+        """
         row = self.records().row_of(record_id)
         if row is not None:
-            index = self.model().index(row, 0)
+            index, before = self.model().index(row, 0), self.verticalScrollBar().value()
             in_view = self.viewport().rect().contains(self.visualRect(index).center())
             self._make_row_current(row)
-            if not in_view:
+            if not scrolls:
+                self.verticalScrollBar().setValue(before)
+                self._follows_current = False
+            elif not in_view:
                 self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
                 self._align_scroll_to_row()
         elif self.records().find(record_id) is not None:
@@ -257,9 +313,11 @@ class RecordTable(CellView):
         return menu
 
     def sort_as_clicked(self, key: str) -> None:
-        """Sort by `key` as a click on its header does: numbers first in descending order, then reversed."""
+        """Sort by `key` as a click on its header does: the best number first, words from A to Z, then reversed."""
         model = self.records()
-        largest_first = model.columns[model.column_of(key)].align == "right"
+        has_numbers = any(value is not None for value in model.numbers(key).values())
+        largest_first = has_numbers and not model.columns[model.column_of(key)].lower_is_better
+        self._guests -= {key}  # the user works with it: it stays
         self.sort_by(key, not model.descending if key == model.sort_key else largest_first)
         self.scrollToTop()
 
@@ -364,6 +422,7 @@ class RecordTable(CellView):
         record = self.records().record(current.row()) if current.isValid() else None
         if record is not None:
             self.current_id = self.records().identify(record)
+            self._follows_current = True
             self.current_changed.emit(record)
 
     @Slot(QItemSelection, QItemSelection)
@@ -392,5 +451,5 @@ class RecordTable(CellView):
                 self.selectionModel().setCurrentIndex(model.index(row, 0), _CURRENT)
         if row is None:
             self.verticalScrollBar().setValue(0)
-        else:
+        elif self._follows_current:
             self.scrollTo(model.index(row, 0))

@@ -1,0 +1,385 @@
+"""The Start page: four doors to what a person wants to do, then the model and the GPU."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Final, Literal, cast
+
+from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QStackedWidget, QWidget
+
+from planner.errors import PlannerError
+from planner.gui.choices import hub_choice, model_choices
+from planner.gui.start.doors import Door, Doors
+from planner.gui.start.own_cards import OwnCardsField
+from planner.gui.tab import Tab
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme, set_style_role
+from planner.gui.widgets.buttons import link_button, push_button
+from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, Part, WidgetPool, hairline, in_column, in_row, scrolled
+from planner.gui.workspace import Detection, Workspace
+from planner.models.load import HUB_PREFIX
+from planner.plan.evaluate import Evaluation
+from planner.plan.plan import ModelChoice, Plan
+from planner.present import format as fmt
+from planner.present.plan.phrase import plan_phrase
+from planner.workload.choices import Goal
+
+DoorKey = Literal["run", "fine-tune", "choose", "watch"]
+
+_JOBS: Final[tuple[tuple[Goal, str], ...]] = (("run", "Run"), ("fine-tune", "Fine-tune"), ("train", "Train"))
+_DOORS: Final[tuple[tuple[DoorKey, str, str, str], ...]] = (
+    ("run", "Run a model", "play", "Will it fit, how fast is it, and which GPU does it need?"),
+    ("fine-tune", "Fine-tune a model", "tune", "With your own data, on the GPU you have or one you could rent."),
+    ("choose", "Choose or buy hardware", "cost", "Which GPU, rented or bought, for which job."),
+    ("watch", "Watch this machine", "monitor", ""),
+)
+_FOUND: Final[dict[Detection, tuple[str, str]]] = {
+    "pending": ("Looking for GPUs…", "Looking for GPUs on this machine…"),
+    "done": ("No NVIDIA GPU found: see the demo.", "No NVIDIA GPU was found on this machine."),
+    "failed": ("The GPUs could not be read.", "The GPUs of this machine could not be read."),
+}
+"""What the door and the question about the GPU say while no card of this machine is known."""
+_WATCH: Final = "Load, memory, power and temperature of your GPUs, live, and what slows them down."
+_DEMO: Final = "The demo replays 15 minutes of invented readings of two cards during training."
+_TIMES: Final = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
+_WIDEST: Final = 1240
+_DOOR_SHARE: Final = 10
+"""A door is at least a tenth as high as the page."""
+_MOST_RECENT: Final = 4
+_NAME_LENGTH: Final = 32
+
+
+class StartPage(Tab):
+    """Page with four doors and the questions behind them; beside them recent plans, recipes and the demo.
+
+    A plan that is opened meanwhile leaves the page; a model that is opened becomes the answer to its question.
+    """
+
+    key: ClassVar[str] = "start"
+    title: ClassVar[str] = "Start"
+    icon_name: ClassVar[str] = "home"
+    primary_action: ClassVar[str] = "&Show me"
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__(workspace, theme, tasks)
+        self.doors = Doors(theme, (Door(theme, *door) for door in _DOORS))
+        self.model = PickerField(
+            theme, lambda: model_choices(workspace), _model_text, "Search models, or hf:owner/name", hub_choice
+        )
+        self.own_cards = OwnCardsField(workspace, theme)
+        self.job = RadioField(theme, _JOBS)
+        self.show_me = push_button("Show &me", "Plan it, and show the answer.", "primary")
+        self.watch = push_button("Show &me", "Open the Monitor tab.", "primary")
+        self.demo = push_button("See the &demo", "Replay invented readings of two cards during training.")
+        self._watch_hint = make_label(_WATCH, wrap=True)
+        self._cards_hint = make_label("", "muted", theme.font("small"), wrap=True)
+        self._is_leaving = False
+        self._lay_out()
+        self._connect()
+        self.model.set_value(None)
+        self.job.set_value("run")
+        self.doors.choose("run")
+        self._show_found_cards()
+
+    def refresh(self, _evaluation: Evaluation) -> None:
+        """Show the model and the cards of the plan, unless it is the sample."""
+        plan = self.workspace.plan
+        if self.workspace.is_sample or plan.model.trace is not None:
+            return
+        self.model.set_value(plan.model)
+        if plan.gpu is not None:
+            self.own_cards.show_cards(plan.gpu, plan.count)
+
+    def copy_result(self) -> str:
+        """Return the plan as a phrase."""
+        return plan_phrase(self.workspace.evaluation, self.workspace.catalog)
+
+    def focus_search(self) -> None:
+        """Open the list of models."""
+        self.model.open()
+
+    def run_primary_action(self) -> None:
+        """Show what the chosen door leads to."""
+        self.show_result()
+
+    @Slot()
+    def show_result(self) -> None:
+        """Plan what was asked for, and show the tab that answers it."""
+        door, navigator = self.doors.key, self.workspace.navigator
+        if door == "watch":
+            navigator.tab_requested.emit("monitor")
+        elif self._take_plan(door):
+            if door == "choose":
+                navigator.hardware_choice_requested.emit()
+            else:
+                navigator.show_memory()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Show the recent plans, and focus the chosen door."""
+        super().showEvent(event)
+        self._show_recent_plans()
+        self.doors.setFocus()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Make the doors higher in a high window."""
+        super().resizeEvent(event)
+        self.doors.setMinimumHeight(self.height() // _DOOR_SHARE)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Return to the tab with Escape; press the focused button, or continue, with Return."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.workspace.navigator.start_left.emit()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            focused = self.focusWidget()
+            if isinstance(focused, QPushButton):
+                focused.click()
+            else:
+                self.show_result()
+        else:
+            super().keyPressEvent(event)
+
+    @Slot(object, object)
+    def _on_plan_changed(self, old: object, new: object) -> None:
+        """Take over a model that was opened; leave the page after any other change from elsewhere."""
+        if self._is_leaving or not self.isVisible():
+            super()._on_plan_changed(old, new)
+        elif isinstance(old, Plan) and isinstance(new, Plan) and _differs_only_in_model(old, new):
+            self.model.set_value(new.model)
+        else:
+            self.workspace.navigator.start_left.emit()
+
+    def _take_plan(self, door: str) -> bool:
+        """Make the answers the plan, in one undo step; return whether it can be planned."""
+        choice = self.model.value
+        if choice is None:
+            self.model.show_problem("Choose a model first.")
+            self.model.setFocus()
+            return False
+        model = choice if isinstance(choice, ModelChoice) else ModelChoice(id=str(choice))
+        goal: Goal = "fine-tune" if door == "fine-tune" else "run"
+        gpu, count = self.own_cards.cards
+        if door == "choose":
+            goal, gpu, count = cast("Goal", self.job.value), None, 1
+        try:
+            with self._leaving():
+                self.workspace.begin(goal, model, gpu, count)
+        except PlannerError as error:
+            from planner.gui.memory.questions.questions import error_text  # the start does not wait for it
+
+            self.model.show_problem(error_text(error))
+            return False
+        return True
+
+    @Slot()
+    def _show_sample(self) -> None:
+        with self._leaving(), self.workspace.reporting():
+            self.workspace.show_sample()
+        self.workspace.navigator.show_memory()
+
+    @contextmanager
+    def _leaving(self) -> Iterator[None]:
+        """Change the plan without leaving for the last tab: this page says itself what is shown next."""
+        self._is_leaving = True
+        try:
+            yield
+        finally:
+            self._is_leaving = False
+
+    @Slot(str)
+    def _show_questions(self, door: str) -> None:
+        """Show the questions behind a door."""
+        self._questions.setCurrentIndex(int(door == "watch"))
+        self._second.setCurrentIndex(int(door == "choose"))
+
+    @Slot(str)
+    def _enter(self, door: str) -> None:
+        """Continue with the first question behind a door."""
+        first = self.model if door != "watch" else self.watch
+        first.setFocus(Qt.FocusReason.TabFocusReason)
+
+    @Slot(object)
+    def _on_model_edited(self, value: object) -> None:
+        """Continue with the next question; a model of the Hugging Face Hub is read first."""
+        if str(value).startswith(HUB_PREFIX):
+            self.model.set_value(None)
+            self.workspace.navigator.hub_model_requested.emit(str(value))
+        QTimer.singleShot(0, self, self._focus_second_question)
+
+    @Slot()
+    def _focus_second_question(self) -> None:
+        (self.job if self.doors.key == "choose" else self.own_cards).setFocus(Qt.FocusReason.TabFocusReason)
+
+    @Slot()
+    def _focus_show_me(self) -> None:
+        self.show_me.setFocus(Qt.FocusReason.TabFocusReason)
+
+    @Slot()
+    def _show_found_cards(self) -> None:
+        """Show which cards this machine has, once that is known."""
+        workspace = self.workspace
+        found, hint = _FOUND[workspace.detection]
+        if workspace.devices:
+            from planner.present.catalog.detected_cards import found_kinds  # the start does not wait for it
+
+            kinds = found_kinds(workspace.catalog.hardware, workspace.devices)
+            found = f"{fmt.listing(tuple(kind.text.replace(' × ', _TIMES) for kind in kinds), 'and')} found."
+            hint = "Found on this machine."
+            self.own_cards.offer_found(kinds)
+        offers_demo = not workspace.devices and workspace.detection != "pending"
+        self.doors["watch"].describe(f"Load, memory and temperature, live.\n{found}")
+        self._cards_hint.setText(hint)
+        self._watch_hint.setText(f"{_FOUND[workspace.detection][1]} {_DEMO}" if offers_demo else _WATCH)
+        set_style_role(self.watch, "" if offers_demo else "primary")
+        set_style_role(self.demo, "primary" if offers_demo else "")
+
+    def _show_recent_plans(self) -> None:
+        paths = [Path(name) for name in self.workspace.settings.current.recent[:_MOST_RECENT]]
+        self._no_recent.setVisible(not paths)
+        metrics = self.fontMetrics()
+        widest = _NAME_LENGTH * metrics.averageCharWidth()
+        for button, path in zip(self._recent.show(len(paths)), paths, strict=True):
+            button.setText(metrics.elidedText(path.name, Qt.TextElideMode.ElideMiddle, widest).replace("&", "&&"))
+            button.setToolTip(str(path))
+
+    def _open_recent(self, button: QPushButton) -> None:
+        self.workspace.navigator.file_requested.emit(Path(button.toolTip()))
+
+    def _connect(self) -> None:
+        workspace, navigator = self.workspace, self.workspace.navigator
+        self.doors.chosen.connect(self._show_questions)
+        self.doors.entered.connect(self._enter)
+        self.model.edited.connect(self._on_model_edited)
+        self.own_cards.edited.connect(lambda: QTimer.singleShot(0, self, self._focus_show_me))
+        for button in (self.show_me, self.watch):
+            button.clicked.connect(self.show_result)
+        self.demo.clicked.connect(navigator.demo_requested)
+        workspace.devices_found.connect(self._show_found_cards)
+        workspace.detection_ended.connect(self._show_found_cards)
+
+    def _lay_out(self) -> None:
+        space = self.theme.spacing
+        body = QWidget()
+        in_column(
+            (STRETCH, 2),
+            make_label("What do you want to do?", font=self.theme.font("answer", bold=True)),
+            make_label("GPU Planner shows what fits, how long it takes and what it costs, before you start.", "muted"),
+            space.small,
+            self.doors,
+            space.medium,
+            self._make_questions(),
+            space.large,
+            hairline(Qt.Orientation.Horizontal),
+            space.tiny,
+            self._make_other_ways(),
+            (STRETCH, 3),
+            owner=body,
+            margins=(space.huge, space.large),
+            spacing=space.small,
+        )
+        body.setMaximumWidth(_WIDEST)
+        body.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        centered = QWidget()
+        in_row((STRETCH, 1), (body, 100), (STRETCH, 1), owner=centered, spacing=0)
+        in_column(scrolled(centered), owner=self)
+
+    def _make_questions(self) -> QStackedWidget:
+        """Return the questions behind the doors: model and GPU or job, or what is watched."""
+        space = self.theme.spacing
+        self._second = _stack(
+            self._question("My &GPU", self.own_cards, self._cards_hint),
+            self._question(
+                "I want &to", self.job, make_label("You need no GPU for this.", "muted", self.theme.font("small"))
+            ),
+        )
+        open_file = _flush_link("&Open a file…", "A model's configuration or weights, or a training file.")
+        open_file.clicked.connect(self.workspace.navigator.model_file_requested)
+        file_hint = make_label("or drop one anywhere here", "muted", self.theme.font("small"))
+        first = self._question("M&odel", self.model, in_row(open_file, (file_hint, 1), spacing=space.tiny))
+        button = in_column(self.fontMetrics().height() + space.tiny, self.show_me, STRETCH, spacing=0)
+        plan = QWidget()
+        in_row((first, 5), (self._second, 4), button, owner=plan, spacing=space.large)
+        watch = QWidget()
+        in_column(
+            self._watch_hint,
+            in_row(self.watch, self.demo, STRETCH, spacing=space.small),
+            STRETCH,
+            owner=watch,
+            spacing=space.small,
+        )
+        self._questions = _stack(plan, watch)
+        return self._questions
+
+    def _question(self, title: str, field: Field, below: Part) -> QWidget:
+        """Return `field` below its label `title`, and above `below`."""
+        label = make_label(title)
+        label.setBuddy(field)
+        field.set_name(title.replace("&", ""))
+        question = QWidget()
+        in_column(label, field, below, STRETCH, owner=question, spacing=self.theme.spacing.tiny)
+        return question
+
+    def _make_other_ways(self) -> QWidget:
+        """Return the recent plans, the starting points, and what can be seen without a plan."""
+        navigator, space = self.workspace.navigator, self.theme.spacing
+        places = in_column(spacing=space.tiny)
+        self._recent = WidgetPool(places, self._make_recent_button)
+        self._no_recent = make_label("Plans that you save or open appear here.", "muted", wrap=True)
+        recipe = _flush_link("A published recipe…", "Training and inference setups, with their sources.")
+        recipe.clicked.connect(navigator.start_from_recipe)
+        sample = _flush_link("The sample plan", "Llama 3.1 8B on an RTX 4090, to look around.")
+        sample.clicked.connect(self._show_sample)
+        demo = _flush_link("The Monitor's demo", self.demo.toolTip())
+        demo.clicked.connect(navigator.demo_requested)
+        catalog = _flush_link("The catalog of GPUs", "All accelerators and machines, with sources.")
+        catalog.clicked.connect(partial(navigator.tab_requested.emit, "catalog"))
+        ways = QWidget()
+        in_row(
+            (self._list("Recent plans", places, self._no_recent), 1),
+            (self._list("Start from", recipe, sample), 1),
+            (self._list("Look at", demo, catalog), 1),
+            owner=ways,
+            spacing=space.large,
+        )
+        return ways
+
+    def _make_recent_button(self) -> QPushButton:
+        button = _flush_link("", "")
+        button.clicked.connect(lambda: self._open_recent(button))
+        return button
+
+    def _list(self, title: str, *items: Part) -> QWidget:
+        """Return `items` below a heading."""
+        whole = QWidget()
+        heading = make_label(title, font=self.theme.font(bold=True))
+        in_column(heading, *items, STRETCH, owner=whole, spacing=self.theme.spacing.tiny)
+        return whole
+
+
+def _stack(*pages: QWidget) -> QStackedWidget:
+    stack = QStackedWidget()
+    for page in pages:
+        stack.addWidget(page)
+    return stack
+
+
+def _flush_link(text: str, tooltip: str) -> QPushButton:
+    """Return a link whose text begins where the texts above and below it begin."""
+    button = link_button(text, tooltip)
+    set_style_role(button, "true", "flush")
+    return button
+
+
+def _differs_only_in_model(old: Plan, new: Plan) -> bool:
+    return old.model != new.model and old.evolve(model=new.model) == new
+
+
+def _model_text(value: object) -> str:
+    if value is None:
+        return "Choose a model"
+    return (value.id if isinstance(value, ModelChoice) else str(value)).rpartition("/")[2]
