@@ -23,7 +23,7 @@ TODAY = date(2026, 11, 22)
 def _kept(simulated: Callable[..., Any]) -> Callable[..., Any]:
     results: dict[str, Any] = {}
 
-    def result(case: RentOrBuyCase, **options: Any) -> Any:  # noqa: ANN401
+    def result(case: RentOrBuyCase, **options: Any) -> Any:
         key = repr(case)
         if results.get(key) is None:  # not yet, or given up
             results[key] = simulated(case, **options)
