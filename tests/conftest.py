@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Use all cores, but stay in this process for a few files that are named: workers would need longer to start than these to run."""
+    """Use all cores, but stay in this process for a few files: workers would need longer to start than these to run."""
     few = len(config.args) <= 3 and all(".py" in argument for argument in config.args)
     # One more than there are cores: every fifth second a worker waits, for a timer or a process that it started.
     return 0 if few else (psutil.cpu_count() or 1) + 1
