@@ -56,7 +56,8 @@ def ours(uuids: str, folder: str) -> tuple[QApplication, Callable[[str], object]
     app, window = create(["gpu-planner"])
     monitor = window.workspace.settings.current.monitor
     hidden = tuple(spec.key for spec in ALL if spec.key not in PLOTS)
-    window.workspace.settings.update(monitor=monitor.evolve(plots=monitor.plots.evolve(hidden=hidden)))
+    plots = monitor.plots.evolve(hidden=hidden)
+    window.workspace.settings.update(monitor=monitor.evolve(plots=plots, span_seconds=BEFORE_SECONDS))
     window.resize(*SIZE)
     tab = window.monitor()
     now = time.monotonic()

@@ -13,7 +13,7 @@ import pytest
 from fake_nvml_kit import A, B, card
 
 from planner.cli import main as cli
-from planner.cli.monitor.terminal import Screen
+from planner.cli.monitor.terminal import Screen, lines_of
 
 
 def run_monitor(fake_nvml, *words, stop_after=0, told="", **options):
@@ -202,10 +202,86 @@ def test_a_page_is_drawn_over_the_last_one(monkeypatch):
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((8, 4)))
     terminal = _Terminal()
     with Screen(terminal) as screen:
-        screen.show("one\ntwo")
-        screen.show("a line that is too long\n2\n3\n4\n5")
+        screen.show(lines_of("one\ntwo"))
+        screen.show(lines_of("a line that is too long\n2\n3"))
     drawn = terminal.getvalue()
     assert drawn == ("\x1b[?25lone\x1b[K\ntwo\x1b[K\n\x1b[J\x1b[2Fa line t\x1b[K\n2\x1b[K\n3\x1b[K\n\x1b[J\x1b[?25h")
+
+
+def shown_lines(terminal):
+    """Return the lines of the last page."""
+    page = terminal.getvalue().removesuffix("\x1b[J").rpartition("\x1b[J")[2]
+    return SEQUENCES.sub("", page).splitlines()
+
+
+def test_a_page_longer_than_the_terminal_is_scrolled_by_keys(monkeypatch):
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((80, 5)))
+    terminal = _Terminal()
+    screen = Screen(terminal)
+    screen.show(lines_of("\n".join("abcdefgh")))
+    tops = []
+    for key in ("down", "page-down", "end", "down", "up", "page-up", "home", "up"):
+        screen.scroll(key)
+        tops.append(shown_lines(terminal)[0])
+    assert tops == ["b", "e", "f", "f", "e", "b", "a", "a"]
+    assert shown_lines(terminal)[:3] == ["a", "b", "c"]
+    assert shown_lines(terminal)[3].startswith("lines 1 to 3 of 8")
+    screen.scroll("end")
+    screen.show(lines_of("short"))
+    assert shown_lines(terminal) == ["short"]
+
+
+def test_colors_are_for_terminals_that_want_them(monkeypatch):
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((80, 24)))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    page = [*lines_of("hot", "warn"), *lines_of("use ███▏ 31")]
+
+    def drawn(stream):
+        Screen(stream).show(page)
+        return stream.getvalue()
+
+    colored = drawn(_Terminal())
+    assert "\x1b[33mhot\x1b[0m" in colored
+    assert "use \x1b[36m███▏\x1b[0m 31" in colored
+    assert drawn(io.StringIO()) == "hot\nuse ███▏ 31\n\n"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[33m" not in drawn(_Terminal())
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert "\x1b[33m" not in drawn(_Terminal())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_the_keys_of_a_terminal_scroll_and_q_ends_the_view(fake_nvml):
+    import pty
+
+    fake_nvml.say(*(card(number, f"GPU-{number:08d}-0000-0000-0000-000000000000") for number in range(8)))
+    ours, theirs = pty.openpty()
+    environment = fake_nvml.environment | {"LINES": "6", "COLUMNS": "100"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_OWN_SESSION], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    shown, keys = b"", [(b"lines 1 to 4", b"\x1b[6~"), (b"lines 5 to 8", b"\x1b[A"), (b"lines 4 to 7", b"q")]
+    with suppress(OSError):  # how a terminal tells that its other end is closed
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+            if keys and keys[0][0] in shown:
+                os.write(ours, keys.pop(0)[1])
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert keys == []
+
+
+# The terminal must be the one that controls the program, as if it was started from a shell.
+IN_OWN_SESSION = """
+import fcntl, os, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from planner.cli import main
+raise SystemExit(main.main(["monitor", "--interval", "0.2"]))
+"""
 
 
 def test_what_shows_at_once_is_said_of_a_card_with_what_helps(near, capsys):

@@ -6,16 +6,16 @@ import signal
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from datetime import datetime
 from pathlib import Path
 from queue import Empty, Queue
-from time import time
 from typing import Any, Final
 
 from pydantic_core import to_json
 
 from planner.cli.monitor.files import add_file_options, check_file_options, replayed_updates, run_file_action
-from planner.cli.monitor.terminal import Screen, fitting_table, wrap_line
+from planner.cli.monitor.keyboard import Keyboard
+from planner.cli.monitor.page import page_lines
+from planner.cli.monitor.terminal import Screen
 from planner.cli.parser import Parser, number_type
 from planner.errors import RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all
@@ -40,20 +40,11 @@ from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, SamplerSe
 from planner.monitor.supervisor.snapshot import take_snapshot
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.numbers import AMOUNT
-from planner.present.monitor.diagnosis import verdict_lines
-from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
-from planner.present.monitor.readings import (
-    CARD_COLUMNS,
-    card_rows,
-    driver_line,
-    fault_line,
-    host_line,
-    setup_check_text,
-)
+from planner.present.monitor.readings import setup_check_text
 
 _DESCRIPTION: Final = """\
 Show live readings of the NVIDIA cards of this machine: utilization, memory, power, temperature, clocks, processes and
-faults. Press Ctrl+C to stop."""
+faults. In a terminal, the arrow keys, Page Up and Page Down scroll; q or Ctrl+C stops."""
 _EXAMPLES: Final = """\
 examples:
   gpu-planner monitor
@@ -67,12 +58,8 @@ examples:
   gpu-planner monitor --replay run.gpurec --export run.csv
   gpu-planner monitor --import nvidia-smi.csv --record run.gpurec"""
 
-# Columns to leave out on a narrow terminal, in this order.
-_DISPENSABLE_OF_CARDS: Final = ("fan", "controller", "clock", "temperature")
-_DISPENSABLE_OF_PROCESSES: Final = ("kind", "cpu", "user")
 # Signals that end an unattended run: `kill`, and closing the terminal.
 _END_SIGNALS: Final = ("SIGTERM", "SIGHUP")
-_SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
 # Interval at which waiting is interrupted, so that Ctrl+C is handled.
 _WAIT_SECONDS: Final = 0.5
 # Longer than the diagnosis needs: of frequent readings, a history keeps only the latest eighth unthinned.
@@ -125,7 +112,7 @@ def _print_snapshot(*, as_json: bool) -> int:
         print(to_json(_readings_with_diagnoses_json(latest, verdicts), indent=2).decode())
     _raise_fault(readings_blocking_fault(latest))
     if not as_json:
-        print(_page_text(latest, verdicts))
+        print("\n".join(line.text for line in page_lines(history, verdicts)))
     return 0
 
 
@@ -182,11 +169,11 @@ def _print_json_lines(history_updates: Iterable[tuple[History, bool]]) -> None:
 
 def _redraw_pages(history_updates: Iterable[tuple[History, bool]]) -> None:
     tracker = VerdictTracker()
-    with Screen(sys.stdout) as screen:
+    with Screen(sys.stdout) as screen, Keyboard(screen.scroll):
         for history, is_sample in history_updates:
             # Without samples, only faults are shown.
             if is_sample or history.inventory.faults:
-                screen.show(_page_text(history.latest, tracker.note(history)))
+                screen.show(page_lines(history, tracker.note(history)))
 
 
 def _history_updates(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, None]:
@@ -238,29 +225,6 @@ def _live_updates(settings: SamplerSettings, recorder: Recorder | None) -> Itera
                 yield updates.get(timeout=_WAIT_SECONDS)
             except Empty:
                 continue
-
-
-def _page_text(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:
-    """Return one page of the live display: heading, cards, verdicts, processes and faults."""
-    wall_seconds = time() if latest.wall_seconds is None else latest.wall_seconds
-    heading = (f"{datetime.fromtimestamp(wall_seconds).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
-    parts = [wrap_line(" · ".join(part for part in heading if part))]
-    if latest.inventory.devices:
-        parts.append(fitting_table(CARD_COLUMNS, card_rows(latest), "name", _DISPENSABLE_OF_CARDS))
-    diagnosis_lines = verdict_lines(verdicts, latest.inventory.devices)
-    if diagnosis_lines:
-        parts.append("\n".join(map(wrap_line, diagnosis_lines)))
-    processes = process_rows(latest)
-    if processes:
-        parts.append(fitting_table(PROCESS_COLUMNS, processes, "command", _DISPENSABLE_OF_PROCESSES))
-    faults = latest.inventory.faults
-    if faults:
-        parts.append(
-            "\n".join(
-                wrap_line(f"{_SIGNS[fault.description.severity]} {fault_line(fault, latest)}") for fault in faults
-            )
-        )
-    return "\n\n".join(parts)
 
 
 def _print_setup_check(*, as_json: bool) -> int:

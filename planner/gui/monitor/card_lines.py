@@ -1,4 +1,4 @@
-"""The list of the machine's cards: a line for each card with its readings and its diagnosis."""
+"""The list of the machine's cards: a line for each card with its readings and sparklines, and a line of totals."""
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -10,71 +10,125 @@ from PySide6.QtGui import (
     QFontMetrics,
     QKeyEvent,
     QMouseEvent,
-    QPaintDevice,
     QPainter,
     QPaintEvent,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from planner.gui.monitor.plots.specs import AxisRange
+from planner.gui.monitor.sparkline import COLUMNS, Sparkline, sparklines
 from planner.gui.theme import Theme
-from planner.gui.widgets.layout import ScrollColumn, in_column
+from planner.gui.widgets.layout import in_column
+from planner.monitor.history import History
+from planner.monitor.readings.inventory import Device
 from planner.present.monitor.diagnosis import DiagnosisView
 from planner.present.monitor.headline import CardLine
+from planner.present.monitor.totals import Totals
 
-LEAST_ROOM: Final = 260
-"""Pixels that a diagnosis needs at the end of a card's line; with less room it moves to a second line."""
 _SERIES: Final = 8
-_USE, _MEMORY, _POWER, _HEAT, _CLOCK = 72, 150, 92, 50, 80
-_LEAST_NAME, _MOST_NAME, _LEAST_STATE, _MOST_STATE = 90, 260, 40, 200
+# The widest texts of the columns with a fixed width.
+_WIDEST_TEXTS: Final = ("100\u2009%", "79.2 / 80.0\u2009GiB", "700 / 700\u2009W", "100\u2009°C", "2,520\u2009MHz")
+_USE, _MEMORY, _POWER, _TEMPERATURE, _CLOCK = range(5)
+_LEAST_NAME, _MOST_NAME, _LEAST_STATE, _MOST_STATE = 90, 220, 40, 200
+_LEAST_SPARK, _MOST_SPARK = 40, 320
+_SPARKS: Final = 3
+# A diagnosis that differs from the other cards' needs so much at the end of a line.
+_DIAGNOSIS_ROOM: Final = 150
+_MARK: Final = 10
+_SPARK_MARGIN: Final = 4
 _CHEVRON: Final = 16
-_BAR: Final = 4
-_EXPECTED_WIDTH: Final = 2
 _KEYS: Final = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 _LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _NOTHING: Final = DiagnosisView()
-# With more cards than this, each has a single line however narrow the window is.
-_MOST_TALL: Final = 4
-# More lines than this scroll.
-_MOST_SHOWN: Final = 9
 
 
-class ColumnWidths(NamedTuple):
-    """Widths in pixels of the name and the state columns, which fit the longest texts of all lines."""
+class CardColumns(NamedTuple):
+    """Widths in pixels of the columns of all lines; columns without room are 0 wide."""
 
-    name: int = _LEAST_NAME
-    state: int = _LEAST_STATE
-
-    def widened_for(self, line: CardLine, theme: Theme, screen: QPaintDevice) -> "ColumnWidths":
-        """Return the widths, enlarged as needed to fit the texts of `line`."""
-        name = QFontMetrics(theme.font(bold=True), screen).horizontalAdvance(line.name) + 1
-        state = QFontMetrics(theme.font(), screen).horizontalAdvance(line.state) + 1
-        return ColumnWidths(min(max(self.name, name), _MOST_NAME), min(max(self.state, state), _MOST_STATE))
-
-    def pixels_before_diagnosis(self, gap: int) -> int:
-        """Return the width of all columns before the diagnosis in pixels, with `gap` pixels between columns."""
-        widths = (self.name, _USE, _MEMORY, _POWER, _HEAT, _CLOCK, self.state, _CHEVRON)
-        return sum(widths) + (len(widths) + 1) * gap + 4
+    name: int
+    spark: int
+    texts: tuple[int, ...]
+    state: int
 
 
-class CardLineWidget(QWidget):
-    """Widget that shows one card in a line; `opened` carries the card's UUID when the user opens its diagnosis."""
+def fitted_columns(name: int, state: int, texts: Sequence[int], room: int, gap: int) -> CardColumns:
+    """Return the columns for lines `room` pixels wide; without room, the clock goes first, then the temperature."""
+    widths = list(texts)
+    spark = 0
+    for dropped in (None, _CLOCK, _TEMPERATURE):
+        if dropped is not None:
+            widths[dropped] = 0
+        fixed = [name, state, *filter(None, widths)]
+        spark = (room - _MARK - _CHEVRON - sum(fixed) - (len(fixed) + _SPARKS) * gap) // _SPARKS
+        if spark >= _LEAST_SPARK:
+            break
+    return CardColumns(name, min(max(spark, _LEAST_SPARK), _MOST_SPARK), tuple(widths), state)
+
+
+class _Line(QWidget):
+    """Line of texts in the columns that all lines share."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._columns = CardColumns(0, 0, (0,) * len(_WIDEST_TEXTS), 0)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_columns(self, columns: CardColumns) -> None:
+        """Set the widths of the columns."""
+        if columns != self._columns:
+            self._columns = columns
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return the height of a line of text."""
+        return QSize(0, self.fontMetrics().height() + self._theme.spacing.small)
+
+    def _areas(self) -> tuple[QRect, list[QRect], list[QRect], int]:
+        """Return where the name, the sparklines and the texts are, and where the texts end."""
+        gap, columns, height = self._theme.spacing.small, self._columns, self.height()
+        sparks, texts = [], []
+        left = _MARK + columns.name + gap
+        for number, width in enumerate(columns.texts):
+            if number < _SPARKS:
+                sparks.append(QRect(left, _SPARK_MARGIN, columns.spark, height - 2 * _SPARK_MARGIN))
+                left += columns.spark + gap
+            texts.append(QRect(left, 0, width, height))
+            left += width + (gap if width else 0)
+        return QRect(_MARK, 0, columns.name, height), sparks, texts, left + gap
+
+    def _paint_text(
+        self,
+        painter: QPainter,
+        area: QRect,
+        text: str,
+        role: str,
+        alignment: Qt.AlignmentFlag = _LEFT,
+        bold: bool = False,
+    ) -> None:
+        painter.setFont(self._theme.font(bold=bold))
+        painter.setPen(self._theme.color(role))
+        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, area.width())
+        painter.drawText(area, alignment, shown)
+
+
+class CardLineWidget(_Line):
+    """Line of one card; `opened` carries the card's UUID when the user opens its diagnosis."""
 
     opened = Signal(str)
 
     def __init__(self, theme: Theme, number: int) -> None:
-        super().__init__()
-        self._theme, self._series = theme, f"series-{number % _SERIES + 1}"
+        super().__init__(theme)
+        self._series = f"series-{number % _SERIES + 1}"
         self._line: CardLine | None = None
         self._diagnosis = _NOTHING
         self._expected: float | None = None
-        self._widths = ColumnWidths()
-        self._is_tall = False
+        self._sparklines: tuple[Sparkline, ...] = ()
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     @property
     def as_text(self) -> str:
@@ -88,35 +142,37 @@ class CardLineWidget(QWidget):
             return
         self._line, self._diagnosis, self._expected = line, diagnosis, expected
         self.setAccessibleName(self.as_text)
-        mark = "" if expected is None else "The mark at the memory bar is the plan's prediction."
+        mark = "" if expected is None else "The dashed line in the memory is the plan's prediction."
         self.setToolTip("\n".join(part for part in (diagnosis.sentence, diagnosis.details, line.tooltip, mark) if part))
         self.update()
 
-    def set_widths(self, widths: ColumnWidths) -> None:
-        """Set the widths of the name and the state columns."""
-        if widths != self._widths:
-            self._widths = widths
-            self.update()
-
-    def set_tall(self, is_tall: bool) -> None:
-        """Show the diagnosis below the readings (`is_tall`) or after them on the same line."""
-        if is_tall != self._is_tall:
-            self._is_tall = is_tall
-            self.updateGeometry()
-            self.update()
-
-    def sizeHint(self) -> QSize:
-        """Return the height of the widget: one text line, or two with the diagnosis below the readings."""
-        return QSize(0, self._values_height() + (self._sentence_height() if self._is_tall else 0))
+    def show_sparklines(self, drawn: tuple[Sparkline, ...]) -> None:
+        """Show the sparklines of utilization, memory and power."""
+        self._sparklines = drawn
+        self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the readings and the diagnosis."""
-        if self._line is None:
+        """Paint the readings, the state and the diagnosis."""
+        line = self._line
+        if line is None:
             return
         painter = QPainter(self)
         if self.hasFocus() or self.underMouse():
             painter.fillRect(self.rect(), self._theme.color("hover"))
-        self._paint_values(painter, self._line)
+        painter.fillRect(QRect(2, (self.height() - 12) // 2, 3, 12), self._theme.color(self._series))
+        name, sparks, areas, left = self._areas()
+        self._paint_text(painter, name, line.name, "text", bold=True)
+        for area, text in zip(areas, (line.use, line.memory, line.power, line.temperature, line.clock), strict=True):
+            self._paint_text(painter, area, text or "–", "text" if text else "muted", _RIGHT)
+        for number, (area, spark) in enumerate(zip(sparks, self._sparklines, strict=False)):
+            spark.paint(painter, area, self._theme, self._series, self._expected if number == _MEMORY else None)
+        right = self.width() - _CHEVRON
+        width = min(self._columns.state, right - left)
+        self._paint_text(painter, QRect(left, 0, width, self.height()), line.state, line.tone or "text")
+        left += width + self._theme.spacing.small
+        area = QRect(left, 0, max(0, right - left), self.height())
+        self._paint_text(painter, area, self._diagnosis.title, self._diagnosis.tone or "muted")
+        self._theme.icon("chevron-right", "muted").paint(painter, QRect(right, 0, _CHEVRON, self.height()))
         painter.end()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -138,74 +194,47 @@ class CardLineWidget(QWidget):
         super().focusInEvent(event)
         self.update()
 
-    def _paint_values(self, painter: QPainter, line: CardLine) -> None:
-        gap, height = self._theme.spacing.small, self._values_height()
-        painter.fillRect(QRect(2, (height - 12) // 2, 3, 12), self._theme.color(self._series))
-        left = gap + 4
-        self._paint_text(painter, QRect(left, 0, self._widths.name, height), line.name, "text", bold=True)
-        left += self._widths.name + gap
-        self._paint_text_with_bar(painter, QRect(left, 0, _USE, height), line.use, line.use_share)
-        left += _USE + gap
-        area = QRect(left, 0, _MEMORY, height)
-        self._paint_text_with_bar(painter, area, line.memory, line.memory_share, self._expected)
-        left += _MEMORY + gap
-        for text, width in ((line.power, _POWER), (line.temperature, _HEAT), (line.clock, _CLOCK)):
-            self._paint_text(painter, QRect(left, 0, width, height), text or "–", "text" if text else "muted", _RIGHT)
-            left += width + gap
-        left += gap
-        self._paint_text(painter, QRect(left, 0, self._widths.state, height), line.state, line.tone or "text")
-        self._paint_sentence(painter, left + self._widths.state + gap)
-        chevron = self._theme.icon("chevron-right", "muted")
-        chevron.paint(painter, QRect(self.width() - _CHEVRON, 0, _CHEVRON, height))
 
-    def _paint_sentence(self, painter: QPainter, left: int) -> None:
-        """Paint the diagnosis below the readings, or from x position `left` on, shortened to its title if too long."""
-        tone, height = self._diagnosis.tone or "muted", self._values_height()
-        if self._is_tall:
-            indent = self._theme.spacing.small + 4
-            below = QRect(indent, height - 2, self.width() - indent, self._sentence_height())
-            self._paint_text(painter, below, self._diagnosis.sentence, tone)
-        else:
-            room = self.width() - left - _CHEVRON
-            fits = QFontMetrics(self._theme.font(), self).horizontalAdvance(self._diagnosis.sentence) <= room
-            words = self._diagnosis.sentence if fits else self._diagnosis.title
-            self._paint_text(painter, QRect(left, 0, room, height), words, tone)
+class _TotalsLine(_Line):
+    """Line of the totals over all cards."""
 
-    def _paint_text(
-        self,
-        painter: QPainter,
-        area: QRect,
-        text: str,
-        role: str,
-        alignment: Qt.AlignmentFlag = _LEFT,
-        bold: bool = False,
-    ) -> None:
-        painter.setFont(self._theme.font(bold=bold))
-        painter.setPen(self._theme.color(role))
-        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, area.width())
-        painter.drawText(area, alignment, shown)
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self._totals: Totals | None = None
 
-    def _paint_text_with_bar(
-        self, painter: QPainter, area: QRect, text: str, share: float | None, expected: float | None = None
-    ) -> None:
-        self._paint_text(painter, area.adjusted(0, 0, 0, -_BAR), text or "–", "text" if text else "muted", _RIGHT)
-        track = QRect(area.left(), area.bottom() - _BAR - 1, area.width(), _BAR)
-        if share is not None:
-            painter.fillRect(track, self._theme.color("hover"))
-            filled = QRect(track.left(), track.top(), round(track.width() * share), _BAR)
-            painter.fillRect(filled, self._theme.color(self._series))
-        if expected is not None:
-            at = track.left() + round((track.width() - _EXPECTED_WIDTH) * min(expected, 1.0))
-            painter.fillRect(QRect(at, track.top() - 3, _EXPECTED_WIDTH, _BAR + 4), self._theme.color("text"))
+    @property
+    def as_text(self) -> str:
+        """Return the totals as text."""
+        return "" if self._totals is None else self._totals.as_text
 
-    def _values_height(self) -> int:
-        return self.fontMetrics().height() + 2 * _BAR + 4
+    def show_totals(self, totals: Totals | None) -> None:
+        """Show the totals; None hides the line."""
+        if totals == self._totals:
+            return
+        self._totals = totals
+        self.setVisible(totals is not None)
+        self.setAccessibleName(self.as_text)
+        self.setToolTip(self.as_text)
+        self.update()
 
-    def _sentence_height(self) -> int:
-        return self.fontMetrics().height() + 2
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the totals below the columns to which they belong, and the energy after them."""
+        if self._totals is None:
+            return
+        painter = QPainter(self)
+        painter.fillRect(QRect(0, 0, self.width(), 1), self._theme.color("border"))
+        totals = self._totals
+        name, sparks, areas, _end = self._areas()
+        self._paint_text(painter, name, totals.name, "text", bold=True)
+        # Nothing else is in the columns of the sparklines, and a total may be wider than a card's text.
+        for number, text in ((_MEMORY, totals.memory), (_POWER, totals.power)):
+            self._paint_text(painter, areas[number].united(sparks[number]), text, "text", _RIGHT)
+        left = areas[_TEMPERATURE].left() + self._theme.spacing.small
+        self._paint_text(painter, QRect(left, 0, self.width() - left, self.height()), totals.energy, "text")
+        painter.end()
 
 
-class CardLines(ScrollColumn):
+class CardLines(QWidget):
     """List with a line for each card; `opened` carries the UUID of the card whose diagnosis the user opens."""
 
     opened = Signal(str)
@@ -214,51 +243,69 @@ class CardLines(ScrollColumn):
         super().__init__()
         self._theme = theme
         self._lines: dict[str, CardLineWidget] = {}
-        self._widths = ColumnWidths()
-        self._body = QWidget()
-        self._column = in_column(owner=self._body, spacing=0)
-        self.setWidget(self._body)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self._body.update)
+        self._totals = _TotalsLine(theme)
+        self._totals.hide()
+        self._name_width, self._state_width = _LEAST_NAME, _LEAST_STATE
+        self._has_diagnoses = False
+        self._drawn: tuple[object, ...] = ()
+        self._column = in_column(self._totals, owner=self, spacing=0)
+        theme.changed.connect(self._repaint_lines)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Return the readings and the diagnosis of each card as text."""
         return tuple(line.as_text for line in self._lines.values())
 
+    @property
+    def totals_text(self) -> str:
+        """Return the totals of all cards as text."""
+        return self._totals.as_text
+
     def show_cards(
-        self, cards: Sequence[CardLine], diagnoses: Mapping[str, DiagnosisView], expected: Mapping[str, float]
+        self,
+        cards: Sequence[CardLine],
+        diagnoses: Mapping[str, DiagnosisView],
+        expected: Mapping[str, float],
+        totals: Totals | None,
     ) -> None:
         """Show the cards; `diagnoses` and `expected`, the memory fractions that the plan predicts, are by UUID."""
         if [card.uuid for card in cards] != list(self._lines):
             self._replace_lines([card.uuid for card in cards])
-        self._widen_columns(cards)
+        self._widen_columns(cards, totals, has_diagnoses=bool(diagnoses))
         for card in cards:
-            self._lines[card.uuid].show_line(card, diagnoses.get(card.uuid, DiagnosisView()), expected.get(card.uuid))
+            self._lines[card.uuid].show_line(card, diagnoses.get(card.uuid, _NOTHING), expected.get(card.uuid))
+        self._totals.show_totals(totals)
 
-    def sizeHint(self) -> QSize:
-        """Return the height of all lines, at most of nine; further lines are reached by scrolling."""
-        heights = [line.sizeHint().height() for line in self._lines.values()]
-        return QSize(0, sum(heights[:_MOST_SHOWN]))
-
-    def minimumSizeHint(self) -> QSize:
-        """Return the same size as `sizeHint`, so that the layout does not shrink the list."""
-        return self.sizeHint()
+    def show_courses(self, history: History, devices: Sequence[Device], span: AxisRange, until: float) -> None:
+        """Draw the sparklines of `devices` over `span` up to the time `until`, if a new column has begun since."""
+        seconds = (span.high - span.low) / COLUMNS
+        drawn = (id(history), tuple(self._lines), round(seconds, 3), span.high // seconds, until // seconds)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
+        for device in devices:
+            self._lines[device.uuid].show_sparklines(sparklines(history, device, span, until))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Move the diagnoses below or after the readings, as the new width requires."""
+        """Fit the columns to the new width."""
         super().resizeEvent(event)
-        self._lay_out_lines()
+        self._fit_columns()
 
-    def _widen_columns(self, cards: Sequence[CardLine]) -> None:
+    def _repaint_lines(self) -> None:
+        for line in (*self._lines.values(), self._totals):
+            line.update()
+
+    def _widen_columns(self, cards: Sequence[CardLine], totals: Totals | None, *, has_diagnoses: bool) -> None:
         """Widen the name and state columns to fit the cards' texts; columns never shrink, to avoid flicker."""
-        widths = self._widths
-        for card in cards:
-            widths = widths.widened_for(card, self._theme, self)
-        if widths != self._widths:
-            self._widths = widths
-            self._lay_out_lines()
+        bold, plain = QFontMetrics(self._theme.font(bold=True), self), QFontMetrics(self._theme.font(), self)
+        names = [card.name for card in cards] + ([] if totals is None else [totals.name])
+        name = max((bold.horizontalAdvance(text) + 1 for text in names), default=0)
+        state = max((plain.horizontalAdvance(card.state) + 1 for card in cards), default=0)
+        widths = min(max(self._name_width, name), _MOST_NAME), min(max(self._state_width, state), _MOST_STATE)
+        if (*widths, has_diagnoses) != (self._name_width, self._state_width, self._has_diagnoses):
+            self._name_width, self._state_width = widths
+            self._has_diagnoses = has_diagnoses
+            self._fit_columns()
 
     def _replace_lines(self, uuids: Sequence[str]) -> None:
         """Create a line for each card; a card that keeps its position keeps its line."""
@@ -275,12 +322,13 @@ class CardLines(ScrollColumn):
                 lines[uuid].opened.connect(self.opened)
                 self._column.insertWidget(position, lines[uuid])
         self._lines = lines
-        self._widths = ColumnWidths()
-        self._lay_out_lines()
+        self._name_width, self._state_width = _LEAST_NAME, _LEAST_STATE
+        self._fit_columns()
 
-    def _lay_out_lines(self) -> None:
-        room = self.viewport().width() - self._widths.pixels_before_diagnosis(self._theme.spacing.small)
-        for line in self._lines.values():
-            line.set_widths(self._widths)
-            line.set_tall(room < LEAST_ROOM and len(self._lines) <= _MOST_TALL)
-        self.updateGeometry()
+    def _fit_columns(self) -> None:
+        metrics = QFontMetrics(self._theme.font(), self)
+        texts = [metrics.horizontalAdvance(text) + 1 for text in _WIDEST_TEXTS]
+        room = self.width() - (_DIAGNOSIS_ROOM if self._has_diagnoses else 0)
+        columns = fitted_columns(self._name_width, self._state_width, texts, room, self._theme.spacing.small)
+        for line in (*self._lines.values(), self._totals):
+            line.set_columns(columns)

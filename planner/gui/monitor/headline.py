@@ -83,25 +83,24 @@ def _with_lowercase_start(advice: str) -> str:
 
 
 class EmptyState(QWidget):
-    """Empty state of the tab on a machine without cards: a sentence and three buttons that the tab connects."""
+    """Buttons for a machine without cards, which the tab connects."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._more = make_label(
-            "The CPU, memory, disk and network of this machine are still monitored; open a recording to see cards.",
-            "muted",
-            selectable=True,
+        self.demo = push_button(
+            "Show a &demo", "Replay 15 minutes of invented readings of two cards during training.", "primary"
         )
         self.replay = push_button(
-            "&Open a recording…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.", "primary"
+            "&Open a recording…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM."
         )
-        self.demo = push_button("Show a &demo", "Replay 15 minutes of invented readings of two cards during training.")
         self.doctor = push_button(
             "&Check this machine", "Check all that readings of cards depend on, from the card to the driver."
         )
-        in_column(
-            self._more,
-            in_row(self.replay, self.demo, self.doctor, STRETCH, spacing=theme.spacing.small),
+        in_row(
+            self.demo,
+            self.replay,
+            self.doctor,
+            STRETCH,
             owner=self,
             margins=(0, theme.spacing.tiny, 0, theme.spacing.small),
             spacing=theme.spacing.small,

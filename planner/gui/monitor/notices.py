@@ -24,7 +24,10 @@ _TONES: Final = {"error": "", "warning": "warning", "note": "notice"}
 
 
 class FaultList(QWidget):
-    """List of faults: errors and warnings as banners, notes in a collapsible section."""
+    """List of faults: errors and warnings as banners, notes in a collapsible section.
+
+    On a machine without cards the headline says what is missing, and all faults are in the section.
+    """
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -33,22 +36,22 @@ class FaultList(QWidget):
         self._section = Section(theme, "", notes)
         self._urgent = WidgetPool(in_column(self._section, owner=self, spacing=theme.spacing.tiny), make)
         self._notes = WidgetPool(in_column(owner=notes, spacing=theme.spacing.tiny), make)
-        self.show_faults(())
+        self.show_faults((), are_folded=False)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Return the text of each fault, the most severe first."""
         return tuple(fault.as_text for fault in self._faults)
 
-    def show_faults(self, faults: Sequence[FaultView]) -> None:
-        """Show `faults`, which must be sorted with the most severe first."""
+    def show_faults(self, faults: Sequence[FaultView], *, are_folded: bool) -> None:
+        """Show `faults`, which must be sorted with the most severe first; `are_folded` puts all into the section."""
         self._faults = faults
-        urgent = [fault for fault in faults if fault.severity != "note"]
-        notes = [fault for fault in faults if fault.severity == "note"]
+        urgent = [fault for fault in faults if fault.severity != "note" and not are_folded]
+        notes = [fault for fault in faults if fault not in urgent]
         for pool, shown in ((self._urgent, urgent), (self._notes, notes)):
             for banner, fault in zip(pool.show(len(shown)), shown, strict=True):
                 banner.show_fault(fault)
-        self._section.set_title(fmt.plural(len(notes), "note"))
+        self._section.set_title("Details" if are_folded else fmt.plural(len(notes), "note"))
         self._section.set_summary("; ".join(fault.title for fault in notes))
         self._section.setVisible(bool(notes))
         self.setVisible(bool(faults))

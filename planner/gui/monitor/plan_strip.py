@@ -24,6 +24,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import parse_plan
 from planner.plan.measured import CardPrediction, largest_batches, plan_for_card
+from planner.plan.plan import Plan
 from planner.plan.solve import SolveResult
 from planner.present import format as fmt
 from planner.present.monitor.plan_on_cards import (
@@ -35,6 +36,7 @@ from planner.present.monitor.plan_on_cards import (
     match_cards,
     plannable_cards,
 )
+from planner.present.plan.phrase import hardware_phrase
 
 _DRAWN: Final = (("memory_used_bytes", "memory_bytes"), ("power_watts", "power_watts"))
 _FILLING = "monitor batch"
@@ -103,13 +105,15 @@ class PlanStrip(QWidget):
             "Use measured speed…",
             "Replace the estimate with the speed that your run reports.",
         )
+        self.take = link_button("Use this plan", "Replace your plan by the one that was recorded; undo with Ctrl+Z.")
         self.menu = QMenu(self)
         # Matching competes with the drawing of new cards for the interpreter, so that it starts afterwards.
         self._match_timer = QTimer(self, singleShot=True, interval=_MATCHING_DELAY_MS)
         self._match_timer.timeout.connect(self._find_matches)
         self.plan.clicked.connect(self.plan_for_these_cards)
         self.speed.clicked.connect(self.speed_wanted)
-        in_row((self.sentence, 1), self.speed, self.plan, owner=self, spacing=theme.spacing.small)
+        self.take.clicked.connect(self.use_recorded_plan)
+        in_row((self.sentence, 1), self.take, self.speed, self.plan, owner=self, spacing=theme.spacing.small)
         self.hide()
 
     @property
@@ -148,12 +152,13 @@ class PlanStrip(QWidget):
         shows_batch = is_under_filled and bool(shown.expected)
         if shows_batch and self._batch_sentence is None:
             self._find_largest_batch()
-        is_recorded = self._recorded is not None and bool(shown.sentence)
-        origin = "This is the recorded plan." if is_recorded else ""
-        sentences = (shown.sentence, origin, (self._batch_sentence or "") if shows_batch else "")
+        recorded = self._recorded if shown.sentence else None
+        origin = "" if recorded is None else _origin_sentence(recorded, self._workspace.catalog)
+        sentences = (shown.sentence, (self._batch_sentence or "") if shows_batch else "", origin)
         self.sentence.setText(" ".join(filter(None, sentences)))
+        self.take.setVisible(recorded is not None and recorded.plan != self._workspace.plan)
         self.speed.setVisible(bool(shown.expected) and self._recorded is None)
-        self.plan.setVisible(bool(self._offers))
+        self.plan.setVisible(bool(self._offers) and recorded is None)
         self.plan.setText("Plan for these cards…" if len(self._offers) > 1 else "Plan for this card")
         self.setVisible(bool(shown.sentence or self._offers))
 
@@ -204,11 +209,24 @@ class PlanStrip(QWidget):
         else:
             self._workspace.noticed.emit("None of this machine's cards is in the catalog.", "")
 
+    @Slot()
+    def use_recorded_plan(self) -> None:
+        """Make the replayed recording's plan the window's plan, in one undo step."""
+        if self._recorded is not None:
+            plan = self._recorded.plan
+            with self._workspace.step():
+                self._workspace.apply("recorded plan", **{name: getattr(plan, name) for name in Plan.model_fields})
+
     def _set_plan_cards(self, offer: PlannableCards) -> None:
         workspace = self._workspace
         with workspace.step():
             planned = plan_for_card(workspace.plan, offer.gpu, offer.cards)
             workspace.apply("card", gpu=planned.gpu, count=planned.count, workload=planned.workload)
+
+
+def _origin_sentence(recorded: Evaluation, catalog: Catalog) -> str:
+    cards = hardware_phrase(recorded, catalog)
+    return f"Recorded plan: {recorded.plan.model.id}{f' on {cards}' if cards else ''}."
 
 
 def _recorded_evaluation(plan: Mapping[str, Any], path: Path, catalog: Catalog) -> Evaluation:

@@ -30,7 +30,7 @@ from planner.present.monitor.processes import (
 from planner.units import GIB
 
 _TABLE = "processes"
-_LEAST_ROWS, _MOST_ROWS = 2, 6
+_LEAST_ROWS = 2
 
 
 class KillProcess(QObject):
@@ -128,12 +128,11 @@ class Processes(QWidget):
         self.table.copy_selected()
 
     def _fit_height(self, rows: int) -> None:
-        """Set the height of the table to fit `rows` rows, at least 2 and at most 6."""
+        """Set the height of the table to fit `rows` rows: the tab scrolls, not the table in it."""
         row = self.table.verticalHeader().defaultSectionSize()
         # There may be a horizontal scroll bar below the rows.
         edges = self.table.horizontalHeader().sizeHint().height() + self.table.horizontalScrollBar().sizeHint().height()
-        self.table.setMinimumHeight(edges + row * _LEAST_ROWS)
-        self.table.setMaximumHeight(edges + row * min(max(rows, _LEAST_ROWS), _MOST_ROWS))
+        self.table.setFixedHeight(edges + row * max(rows, _LEAST_ROWS))
 
     def _lay_out(self, theme: Theme) -> None:
         bar = in_row((self.search, 1), self.only_own, self._copy, self.end, spacing=theme.spacing.small)

@@ -72,7 +72,7 @@ class MonitorSettings(Spec):
     """Stored settings; the tab disconnects from the driver once hidden for `release_after_minutes` (None: never)."""
 
     interval_seconds: float = Field(default=1.0, ge=FASTEST_SECONDS, le=SLOWEST_SECONDS)
-    span_seconds: float | None = Field(default=600.0, gt=0, description="displayed time span; None: everything")
+    span_seconds: float | None = Field(default=300.0, gt=0, description="displayed time span; None: everything")
     release_after_minutes: float | None = Field(default=10.0, gt=0)
     may_end_others: bool = False
     shows_processes: bool = False

@@ -1,5 +1,6 @@
 """The Monitor tab: readings of the cards, their diagnosis, and their comparison with the plan."""
 
+from collections.abc import Sequence
 from time import monotonic, process_time, time
 from typing import ClassVar, Final
 
@@ -16,7 +17,7 @@ from planner.gui.monitor.headline import EmptyState, HeadlinePanel
 from planner.gui.monitor.notices import AlertNotifier, FaultList, UnfinishedBanner
 from planner.gui.monitor.plan_strip import PlanLines, PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
-from planner.gui.monitor.plots.time_view import TimeSpanView
+from planner.gui.monitor.plots.specs import AxisRange
 from planner.gui.monitor.processes import Processes
 from planner.gui.monitor.toolbar import ReplayBar, Toolbar
 from planner.gui.tab import Tab
@@ -26,51 +27,15 @@ from planner.gui.widgets.labels import ElidedLabel
 from planner.gui.widgets.layout import in_column, scrolled
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
-from planner.monitor.history import History
+from planner.monitor.energy import UsedEnergy, energy_used
 from planner.plan.evaluate import Evaluation
-from planner.present.monitor.events import fault_views
+from planner.present.monitor.events import clock_time, fault_views
 from planner.present.monitor.headline import card_line, machine_headline, numbered_card_name
-from planner.present.monitor.readings import card_rows, driver_line, host_line, monitoring_cost_text
+from planner.present.monitor.readings import CardReadings, card_rows, driver_line, host_line, monitoring_cost_text
+from planner.present.monitor.totals import Totals, card_totals, energy_in_text
 
-# Few steps, so that the axis seldom changes.
-_SPAN_STEPS_SECONDS: Final = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0)
 _SHARE_INTERVAL_SECONDS: Final = 2.0
 _MINUTE_MS: Final = 60_000
-
-
-class GrowingSpan:
-    """Grows the displayed time span in steps from a minute to the chosen span, which would be mostly empty at first.
-
-    It stops growing as soon as the user zooms, pans or chooses a span.
-    """
-
-    def __init__(self, view: TimeSpanView) -> None:
-        self._view = view
-        self._full_seconds: float | None = None
-        self._shown_seconds: float | None = None
-
-    def set_full_span(self, full_seconds: float | None) -> None:
-        """Set the span up to which `grow_to_readings` grows, in seconds; None stands for everything."""
-        self._full_seconds, self._shown_seconds = full_seconds, full_seconds
-        self._view.set_span(full_seconds)
-
-    def set_fixed_span(self, seconds: float | None) -> None:
-        """Show a span of `seconds`, None for everything, and stop growing."""
-        self._full_seconds = None
-        self._view.set_span(seconds)
-
-    def grow_to_readings(self, history: History) -> None:
-        """Show the smallest step that contains all readings, up to the full span."""
-        start, end, full_seconds = history.start, history.end, self._full_seconds
-        if start is None or end is None or full_seconds is None:
-            return
-        if not self._view.follow or self._view.span != self._shown_seconds:
-            self._full_seconds = None
-            return
-        fitting = next((step for step in _SPAN_STEPS_SECONDS if step >= end - start), full_seconds)
-        if min(fitting, full_seconds) != self._shown_seconds:
-            self._shown_seconds = min(fitting, full_seconds)
-            self._view.set_span(self._shown_seconds)
 
 
 class OwnCpuShare:
@@ -91,7 +56,7 @@ class OwnCpuShare:
 
 
 class MonitorTab(Tab):
-    """The Monitor tab: cards at the top, plots below, processes at the bottom; tests can pass a `feed`."""
+    """The Monitor tab: cards, processes and plots in a scrolled page, events below it; tests can pass a `feed`."""
 
     key: ClassVar[str] = "monitor"
     title: ClassVar[str] = "Monitor"
@@ -117,7 +82,6 @@ class MonitorTab(Tab):
         self.machine = ElidedLabel(role="muted")
         self.reconnect = QPushButton("Reconnect to the driver")
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
-        self._growing_span = GrowingSpan(self.plots.view)
         self.more.aboutToShow.connect(self._replace_plots_menu)
         self.processes = Processes(workspace, theme)
         self.process_section = Section(theme, "Processes", self.processes)
@@ -146,7 +110,8 @@ class MonitorTab(Tab):
     def copy_result(self) -> str:
         """Return the headline, the cards and the faults as text."""
         heading = (self.toolbar.source.text(), self.machine.text())
-        return "\n".join([*heading, self.headline.text, *self.cards.texts, *self.faults.texts]).strip()
+        parts = [*heading, self.headline.text, *self.cards.texts, self.cards.totals_text, *self.faults.texts]
+        return "\n".join(filter(None, parts))
 
     def focus_search(self) -> None:
         """Expand the section of processes and focus its search field."""
@@ -215,8 +180,10 @@ class MonitorTab(Tab):
         replay = self.feed.replay
         self.is_paused = False
         self.diagnoser.reset()
-        self.plots.set_history(self.feed.history)
-        self._show_default_span()
+        # The stored time span for live readings, and everything for a recording.
+        span = self.controller.settings.span_seconds if replay is None else None
+        self.toolbar.choose_span(span)
+        self.plots.set_history(self.feed.history, span)
         self.toolbar.set_paused(False)
         self.toolbar.set_source("Live" if replay is None else replay.loaded.title, is_live=replay is None)
         self.replay_bar.set_replay(replay)
@@ -229,17 +196,20 @@ class MonitorTab(Tab):
         rows = card_rows(latest)
         diagnoses = self.diagnoser.diagnose()
         self.plan_strip.compare(latest, is_under_filled=self.diagnoser.is_under_filled)
-        # The diagnosis of a single card is already the headline.
+        # A diagnosis that all cards share is already the headline.
+        is_shared = len({(view.title, view.tone) for view in diagnoses.values()}) < 2
         shares = self._plan_lines.draw(latest.inventory.devices, self.plan_strip.expected)
-        self.cards.show_cards([card_line(row) for row in rows], diagnoses if len(rows) > 1 else {}, shares)
+        lines = [card_line(row) for row in rows]
+        self.cards.show_cards(lines, {} if is_shared else diagnoses, shares, self._totals(rows))
         self.cards.setVisible(bool(rows))
-        self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()))
         is_released = self.feed.is_live and self.feed.is_released
+        is_empty = not rows and not self.feed.is_released
+        self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()), are_folded=is_empty)
         self.reconnect.setVisible(is_released)
         self.headline.show_headline(
             machine_headline(self.diagnoser.verdicts, latest.inventory, is_released=is_released)
         )
-        self.empty_state.setVisible(not rows and not self.feed.is_released)
+        self.empty_state.setVisible(is_empty)
         self._update_machine_line()
         self.replay_bar.refresh()
         self._second_pass.start()
@@ -247,17 +217,33 @@ class MonitorTab(Tab):
     @Slot()
     def _update_processes_and_plots(self) -> None:
         self.processes.show_processes(self.feed.latest)
-        self._growing_span.grow_to_readings(self.feed.history)
         self.plots.refresh()
+        view, now = self.plots.view, self.feed.now
         if not self.feed.is_live:
-            self.plots.view.move_cursor(self.feed.now)
+            view.move_cursor(now)
+        if now is not None:
+            devices = self.feed.latest.inventory.devices
+            self.cards.show_courses(self.feed.history, devices, AxisRange(view.start, view.end), now)
+
+    def _totals(self, rows: Sequence[CardReadings]) -> Totals | None:
+        """Return the totals of several cards, with the energy used in the displayed time span up to now."""
+        return None if len(rows) < 2 else card_totals(rows, *self._used_energy())
+
+    def _used_energy(self) -> tuple[UsedEnergy | None, float]:
+        """Return the energy that the cards used in the displayed time span up to now, and its length in seconds."""
+        history, now = self.feed.history, self.feed.now
+        if history.start is None or now is None:
+            return None, 0.0
+        start = max(self.plots.view.start, history.start)
+        return energy_used(history, self.feed.latest.inventory.devices, start, now), now - start
 
     def _displayed_wall_seconds(self) -> float:
         return time() if self.feed.is_live else self.feed.latest.wall_seconds or 0.0
 
     def _update_machine_line(self) -> None:
         latest = self.feed.latest
-        self.machine.setText("  ·  ".join(part for part in (driver_line(latest), host_line(latest)) if part))
+        energy = "" if len(latest.inventory.devices) > 1 else energy_in_text(*self._used_energy())
+        self.machine.setText("  ·  ".join(part for part in (energy, driver_line(latest), host_line(latest)) if part))
         cost = monitoring_cost_text(latest.cost, self._cpu_share.measure()) if self.feed.is_live else ""
         self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_status, cost) if part))
 
@@ -289,13 +275,15 @@ class MonitorTab(Tab):
     @Slot(object)
     def _on_span_chosen(self, seconds: float | None) -> None:
         self.controller.change_settings(span_seconds=seconds)
-        self._growing_span.set_fixed_span(seconds)
+        self.plots.view.set_span(seconds)
+        self._show_displayed_span()
 
-    def _show_default_span(self) -> None:
-        """Show the stored time span for live readings, and everything for a recording."""
-        span = self.controller.settings.span_seconds if self.feed.is_live else None
-        self.toolbar.show_span(span)
-        self._growing_span.set_full_span(span)
+    @Slot()
+    def _show_displayed_span(self) -> None:
+        """Say in the toolbar which time span is displayed, also after zooming and panning."""
+        view = self.plots.view
+        until = None if view.follow else clock_time(self.feed.history.wall_of(view.end))
+        self.toolbar.show_span(None if view.shows_all else view.span, until)
 
     @Slot(float)
     def _on_interval_chosen(self, seconds: float) -> None:
@@ -313,20 +301,20 @@ class MonitorTab(Tab):
         space = self.theme.spacing
         body = QWidget()
         self._area = scrolled(body)
-        fixed = (self.toolbar, self.replay_bar, self.unfinished_banner, self._area)
-        in_column(*fixed, owner=self, margins=(space.medium, space.small), spacing=space.small)
+        parts = (self.toolbar, self.replay_bar, self.unfinished_banner, (self._area, 1), self.plots.band_row)
+        in_column(*parts, owner=self, margins=(space.medium, space.small), spacing=space.small)
         in_column(
             self.headline,
-            self.faults,
             self.empty_state,
+            self.faults,
             (self.reconnect, 0, Qt.AlignmentFlag.AlignLeft),
             self.cards,
             self.plan_strip,
             self.machine,
-            (self.plots, 1),
             self.process_section,
+            (self.plots, 1),
             owner=body,
-            spacing=space.small,
+            spacing=space.tiny,
         )
 
     def _connect(self) -> None:
@@ -352,6 +340,8 @@ class MonitorTab(Tab):
         self.plan_strip.updated.connect(self._on_updated)
         self.reconnect.clicked.connect(controller.toggle_driver_connection)
         self.plots.mark_wanted.connect(controller.ask_mark_at)
+        self.plots.view.moved.connect(self._show_displayed_span)
+        self._area.verticalScrollBar().valueChanged.connect(self.plots.draw_visible)
         self.plots.failed.connect(self.workspace.failed)
         self.cards.opened.connect(self._show_diagnosis)
         self.plan_strip.speed_wanted.connect(controller.ask_speed)

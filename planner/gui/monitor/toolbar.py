@@ -12,7 +12,7 @@ from planner.gui.widgets.buttons import IconButton, push_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import in_row
 from planner.present import format as fmt
-from planner.present.monitor.events import clock_time, elapsed_text
+from planner.present.monitor.events import clock_time, duration_text, elapsed_text
 
 SPANS: Final[tuple[tuple[str, float | None], ...]] = (
     ("1 minute", 60.0),
@@ -43,7 +43,7 @@ class Toolbar(QWidget):
         self.cost = ElidedLabel(role="muted")
         self.live = QPushButton("Back to live")
         self.pause = IconButton(theme, "pause", "Pause")
-        self.span = _combo_box("Displayed time span, as far as there are readings")
+        self.span = _combo_box("Displayed time span")
         self.interval = _combo_box("Interval between readings")
         self.record = QPushButton("&Record")
         self.open = push_button("&Open…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
@@ -82,9 +82,18 @@ class Toolbar(QWidget):
         for widget in (self.pause, self.interval, self._every, self.record):
             widget.setVisible(is_live)
 
-    def show_span(self, seconds: float | None) -> None:
+    def choose_span(self, seconds: float | None) -> None:
         """Select the time span of `seconds` in the box, None for everything."""
         self.span.setCurrentIndex(max(0, self.span.findData(seconds)))
+
+    def show_span(self, seconds: float | None, until: str | None) -> None:
+        """Say which time span is displayed, None for everything; `until` is its end unless it ends now."""
+        row = -1 if until else self.span.findData(seconds)
+        if row < 0 and seconds is not None:
+            length = duration_text(seconds)
+            self.span.setPlaceholderText(f"{length} until {until}" if until else length)
+        if row != self.span.currentIndex():
+            self.span.setCurrentIndex(row)
 
     def set_paused(self, is_paused: bool) -> None:
         """Show on the pause button whether the view is paused."""
@@ -107,7 +116,7 @@ class Toolbar(QWidget):
             self.span.addItem(title, seconds)
         for interval in INTERVALS:
             self.interval.addItem(f"{interval:g}{fmt.THIN}s", interval)
-        self.show_span(settings.span_seconds)
+        self.choose_span(settings.span_seconds)
         self.interval.setCurrentIndex(max(0, self.interval.findData(settings.interval_seconds)))
         self.set_alerts(is_on=settings.alerts.is_on)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from planner.monitor.diagnosis.card_window import HOST_PREFIX
 from planner.monitor.diagnosis.checklist import ChecklistResult, ItemStatus
@@ -11,6 +11,7 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 from planner.present import format as fmt
 from planner.present.monitor.events import duration_text
+from planner.present.monitor.readings import card_numbers_text, common_card_name
 
 Tone = Literal["", "muted", "ok", "warn", "bad"]
 
@@ -134,17 +135,27 @@ def verdict_details(verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
-def verdict_lines(verdicts: Mapping[str, Verdict], devices: tuple[Device, ...]) -> tuple[str, ...]:
-    """Return a line for each card with a notable verdict, followed by the first advice if the card has a problem."""
-    lines = []
+class VerdictLine(NamedTuple):
+    """A line about a verdict, with its tone."""
+
+    text: str
+    tone: Tone
+
+
+def verdict_lines(verdicts: Mapping[str, Verdict], devices: tuple[Device, ...]) -> tuple[VerdictLine, ...]:
+    """Return a line for each notable verdict, followed by the first advice if it is a problem; equal cards share it."""
+    same: dict[tuple[str, str], list[Device]] = {}
     for device in devices:
         verdict = verdicts.get(device.uuid)
-        if verdict is None or verdict.kind in _SILENT:
-            continue
-        name = f"card {device.index}" if device.mig_parent is None else f"instance {device.index}"
-        lines.append(f"{_SHELL_SIGNS[verdict.severity]} {name}: {verdict_sentence(verdict)}")
+        if verdict is not None and verdict.kind not in _SILENT:
+            same.setdefault((_SHELL_SIGNS[verdict.severity], verdict_sentence(verdict)), []).append(device)
+    lines = []
+    for (sign, sentence), cards in same.items():
+        verdict = verdicts[cards[0].uuid]
+        name = common_card_name(cards) if len(cards) == len(devices) > 1 else card_numbers_text(cards)
+        lines.append(VerdictLine(f"{sign} {name}: {sentence}", severity_tone(verdict)))
         if verdict.severity in ("error", "warning") and verdict.advice:
-            lines.append(f"    {verdict.advice[0]}")
+            lines.append(VerdictLine(f"    {verdict.advice[0]}", ""))
     return tuple(lines)
 
 

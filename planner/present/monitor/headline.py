@@ -6,11 +6,20 @@ from typing import Final
 
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.monitor.readings.clock_reasons import slowing_reasons
+from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
-from planner.monitor.readings.reading import Reading
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import Tone, severity_tone, verdict_sentence
-from planner.present.monitor.readings import CardReadings, card_state, memory_text, missing_reason_text, power_text
+from planner.present.monitor.readings import (
+    CardReadings,
+    card_numbers_text,
+    card_state,
+    common_card_name,
+    memory_text,
+    missing_reason_text,
+    power_text,
+    short_card_name,
+)
 from planner.units import GIB
 
 # Verdicts that require no action.
@@ -39,9 +48,17 @@ def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, i
         return Headline("Disconnected from the driver; the cards are not being read.")
     if inventory.devices:
         return cards_headline(verdicts, inventory.devices)
-    if inventory.faults or inventory.driver_version:
-        return Headline("No NVIDIA card can be read here.")
-    return Headline("Looking for cards…")
+    if inventory.faults:
+        return Headline(_missing_sentence(inventory.faults))
+    return Headline("No NVIDIA card was found here." if inventory.driver_version else "Looking for cards…")
+
+
+def _missing_sentence(faults: Sequence[Fault]) -> str:
+    """Return what is missing to read cards as one plain sentence; the details of the faults say more."""
+    worst = min(faults, key=lambda fault: fault.description.severity != "error")
+    if worst.kind in (FaultKind.NO_DRIVER, FaultKind.NO_LIBRARY):
+        return "No NVIDIA driver was found on this machine, so there is no card to watch."
+    return f"No card can be watched here: {worst.description.title}."
 
 
 def cards_headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Headline:
@@ -52,7 +69,7 @@ def cards_headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -
     worst, verdict = min(judged_cards, key=lambda pair: (_attention_rank(pair[1]), pair[1].severity != "error"))
     kinds = {(card_verdict.kind, card_verdict.title) for _device, card_verdict in judged_cards}
     sentence, more = (
-        _same_verdict_sentences(verdict, len(judged_cards))
+        _same_verdict_sentences(verdict, [device for device, _verdict in judged_cards])
         if len(kinds) == 1
         else _mixed_verdict_sentences(judged_cards, _attention_rank(verdict))
     )
@@ -71,12 +88,12 @@ def _attention_rank(verdict: Verdict) -> int:
     return _CALM if verdict.kind in _QUIET else _IMPROVABLE
 
 
-def _same_verdict_sentences(verdict: Verdict, cards: int) -> tuple[str, str]:
+def _same_verdict_sentences(verdict: Verdict, devices: Sequence[Device]) -> tuple[str, str]:
     """Return headline and explanation for one card, or for several cards with the same verdict."""
     title = fmt.capitalized(verdict.title)
-    if cards == 1:
+    if len(devices) == 1:
         return f"{title}.", verdict_sentence(verdict).removeprefix(f"{title}.").strip()
-    return f"{title} ({'both' if cards == 2 else f'all {fmt.integer(cards)}'} cards).", verdict.sentence
+    return f"{common_card_name(devices)}: {verdict.title}.", verdict.sentence
 
 
 def _mixed_verdict_sentences(judged_cards: Sequence[tuple[Device, Verdict]], rank: int) -> tuple[str, str]:
@@ -103,31 +120,7 @@ def _verdicts_text(judged_cards: Sequence[tuple[Device, Verdict]]) -> str:
     for device, verdict in judged_cards:
         cards.setdefault(verdict.title, []).append(device)
     commonest = sorted(cards.items(), key=lambda item: -len(item[1]))
-    return ", ".join(f"{title} ({_card_numbers_text(devices)})" for title, devices in commonest)
-
-
-def _card_numbers_text(devices: Sequence[Device]) -> str:
-    """Return the numbers of cards and MIG instances as text: `cards 0, 1, 4 and instance 2`."""
-    cards = _numbered_noun("card", [device.index for device in devices if device.mig_parent is None])
-    instances = _numbered_noun("instance", [device.index for device in devices if device.mig_parent is not None])
-    return fmt.listing(tuple(part for part in (cards, instances) if part))
-
-
-def _numbered_noun(noun: str, numbers: Sequence[int]) -> str:
-    """Return a noun with numbers: `cards 0 to 4, 7`; empty without numbers."""
-    if not numbers:
-        return ""
-    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(_number_ranges(numbers))}"
-
-
-def _number_ranges(numbers: Sequence[int]) -> list[str]:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return ", ".join(f"{title} ({card_numbers_text(devices)})" for title, devices in commonest)
 
 
 _SHOWN_READINGS: Final = (
@@ -141,14 +134,12 @@ _SHOWN_READINGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CardLine:
-    """Texts of a card's line in the Monitor tab; a share of None has no bar. `tooltip` explains unknown readings."""
+    """Texts of a card's line in the Monitor tab; `tooltip` explains unknown readings."""
 
     uuid: str
     name: str
     use: str
-    use_share: float | None
     memory: str
-    memory_share: float | None
     power: str
     temperature: str
     clock: str
@@ -166,27 +157,24 @@ class CardLine:
 def card_line(row: CardReadings) -> CardLine:
     """Return the texts of a card's line for its latest readings."""
     use, used = row.value("utilization_fraction"), row.value("memory_used_bytes")
-    total, is_running = row.device.fact("memory_total_bytes"), row.device.state == "running"
+    is_running = row.device.state == "running"
     return CardLine(
         uuid=row.device.uuid,
         name=numbered_card_name(row),
         use="" if use is None else fmt.percent(use),
-        use_share=_bar_fraction(row.reading("utilization_fraction")),
         memory="" if used is None else f"{memory_text(row)}{fmt.THIN}GiB",
-        memory_share=None if used is None or not total else min(used / total, 1.0),
         power="" if row.value("power_watts") is None else f"{power_text(row)}{fmt.THIN}W",
         temperature=_rounded_text(row.value("temperature_celsius"), "°C"),
         clock=_rounded_text(row.value("sm_clock_mhz"), "MHz"),
         state=card_state(row) or ("no readings yet" if used is None else "utilization unknown"),
-        tone=_card_tone(row),
+        tone=card_tone(row),
         tooltip=_missing_readings_text(row) if is_running else "",
     )
 
 
 def numbered_card_name(row: CardReadings) -> str:
     """Return a card's number and its name without the vendor: `0  RTX 4090`; MIG instances are indented."""
-    device = row.device
-    short = device.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+    device, short = row.device, short_card_name(row.device)
     return f"{device.index}  {short}" if device.mig_parent is None else f"└ {device.index}  {short}"
 
 
@@ -196,16 +184,11 @@ def used_memory_exact_text(row: CardReadings) -> str:
     return fmt.exact_bytes(None if used is None else int(used))
 
 
-def _bar_fraction(reading: Reading) -> float | None:
-    """Return the reading as the fraction of a bar, from 0 to 1; None if it is missing or implausible."""
-    return None if reading.value is None or reading.is_implausible else min(max(reading.value, 0.0), 1.0)
-
-
 def _rounded_text(value: float | None, unit: str) -> str:
     return "" if value is None else f"{fmt.integer(round(value))}{fmt.THIN}{unit}"
 
 
-def _card_tone(row: CardReadings) -> Tone:
+def card_tone(row: CardReadings) -> Tone:
     """Return the tone (color) of a card's line: lost, slowed down, idle, or normal."""
     if row.device.state != "running":
         return "bad" if row.device.state == "lost" else "muted"

@@ -1,6 +1,6 @@
 """Readings of cards and of the machine as text and table rows, and the cost of reading them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -46,6 +46,41 @@ def card_rows(latest: Latest) -> tuple[CardReadings, ...]:
 def card_label(device: Device) -> str:
     """Return a card's number, or a MIG instance's number on its card, indented."""
     return str(device.index) if device.mig_parent is None else f" └ {device.index}"
+
+
+def short_card_name(device: Device) -> str:
+    """Return a card's name without the vendor and its brand: `RTX 4090`."""
+    return device.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+
+
+def common_card_name(devices: Sequence[Device]) -> str:
+    """Return the number and the name of cards: `8 × H100 80GB HBM3`, or `8 cards` if their names differ."""
+    names = {short_card_name(device) for device in devices}
+    return fmt.count_of(len(devices), names.pop()) if len(names) == 1 else fmt.plural(len(devices), "card")
+
+
+def card_numbers_text(devices: Sequence[Device]) -> str:
+    """Return the numbers of cards and MIG instances as text: `cards 0, 1, 4 and instance 2`."""
+    cards = _numbered_noun("card", [device.index for device in devices if device.mig_parent is None])
+    instances = _numbered_noun("instance", [device.index for device in devices if device.mig_parent is not None])
+    return fmt.listing(tuple(part for part in (cards, instances) if part))
+
+
+def _numbered_noun(noun: str, numbers: Sequence[int]) -> str:
+    """Return a noun with numbers: `cards 0 to 4, 7`; empty without numbers."""
+    if not numbers:
+        return ""
+    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(_number_ranges(numbers))}"
+
+
+def _number_ranges(numbers: Sequence[int]) -> list[str]:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
 
 
 def card_state(row: CardReadings) -> str:
@@ -113,6 +148,37 @@ CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
 """Columns of the card table on the command line."""
 
 
+_BAR_CELLS: Final = 10
+_PARTS_OF_CELL: Final = " ▏▎▍▌▋▊▉"
+
+
+def bar_text(fraction: float | None) -> str:
+    """Return a fraction as a bar of ten characters, in steps of an eighth; empty if unknown."""
+    if fraction is None:
+        return ""
+    whole, eighths = divmod(round(min(max(fraction, 0.0), 1.0) * _BAR_CELLS * 8), 8)
+    return f"{'█' * whole}{_PARTS_OF_CELL[eighths] if eighths else ''}".ljust(_BAR_CELLS)
+
+
+def _memory_fraction(row: CardReadings) -> float | None:
+    used, total = row.value("memory_used_bytes"), row.device.fact("memory_total_bytes")
+    return None if used is None or not total else used / total
+
+
+_BARS: Final[Mapping[str, Column[CardReadings]]] = {
+    "utilization": text_column("use_bar", "", lambda row: bar_text(row.value("utilization_fraction")), unknown=""),
+    "memory": text_column("memory_bar", "", lambda row: bar_text(_memory_fraction(row)), unknown=""),
+}
+_SHORT_NAME: Final[Column[CardReadings]] = text_column("name", "Name", lambda row: short_card_name(row.device))
+BARRED_CARD_COLUMNS: tuple[Column[CardReadings], ...] = tuple(
+    shown
+    for column in CARD_COLUMNS
+    for shown in (_SHORT_NAME if column.key == "name" else column, _BARS.get(column.key))
+    if shown is not None
+)
+"""Columns of the card table in a terminal: utilization and memory have bars, and names are short."""
+
+
 def host_line(latest: Latest) -> str:
     """Return this machine's use of CPU, RAM, disks and network as one line."""
     values = {name: reading.value for name, reading in latest.host.items()}
@@ -153,15 +219,14 @@ def _traffic_text(name: str, first: float | None, second: float | None) -> str:
 
 
 def monitoring_cost_text(cost: SamplingCost | None, window_fraction: float | None) -> str:
-    """Return the cost of monitoring as text: time per reading, CPU and memory of the sampler, CPU of the window."""
+    """Return the cost of monitoring as text: time per reading, and the CPU of the sampler and of the window."""
     parts = []
     if cost is not None:
         parts.append(f"{fmt.significant(cost.sweep_seconds * 1e3, 2)}{fmt.THIN}ms per reading")
-        memory = fmt.size(cost.memory_bytes)
-        parts.append(f"sampler {fmt.precise_percent(cost.cpu_fraction)} of a core, {memory}")
+        parts.append(f"sampler {fmt.precise_percent(cost.cpu_fraction)} of a core")
     if window_fraction is not None:
         parts.append(f"window {fmt.precise_percent(window_fraction)}")
-    return f"monitoring takes {', '.join(parts)}" if parts else ""
+    return f"monitoring: {', '.join(parts)}" if parts else ""
 
 
 _OUTCOME_SIGNS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}

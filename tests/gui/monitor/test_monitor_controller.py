@@ -70,7 +70,9 @@ def test_the_demo_is_labelled_and_says_what_holds_the_cards_back(qtbot, make_tab
     tab.empty_state.demo.click()
     wait(qtbot, lambda: not tab.feed.is_live)
     assert tab.toolbar.source.text() == "Demo: invented readings"
-    wait(qtbot, lambda: all("Waiting for data: the CPU is fully used" in text for text in tab.cards.texts))
+    wait(qtbot, lambda: "waiting for data: the CPU is fully used" in tab.headline.text)
+    assert "2 × RTX 4090" in tab.cards.totals_text
+    wait(qtbot, lambda: "Recorded plan: Qwen/Qwen2.5-0.5B" in tab.plan_strip.sentence.text())
     assert "invented" in tab.copy_result()
     tab.replay_bar.slider.setValue(8800)
     assert "lost" in tab.cards.texts[1]
@@ -171,6 +173,7 @@ def test_a_process_that_is_not_of_this_machine_is_not_ended(qtbot, make_tab, dri
     table = tab.processes.table
     wait(qtbot, lambda: table.records().rowCount() == 1)
     table.enter()
+    table.choose(table.records().identify(table.records().record(0)))
     with qtbot.waitSignal(workspace.failed) as told:
         tab.processes.end.click()
     assert "PID is not valid here" in told.args[0].hint
@@ -180,7 +183,7 @@ def test_a_process_that_is_not_of_this_machine_is_not_ended(qtbot, make_tab, dri
 def test_a_diagnosis_is_shown_in_full_with_its_evidence(qtbot, make_tab, driver):
     tab = make_tab(without_driver=True)
     tab.controller.show_demo()
-    wait(qtbot, lambda: tab.cards.texts and "Waiting for data" in tab.cards.texts[0])
+    wait(qtbot, lambda: "waiting for data" in tab.headline.text)
     tab.cards.opened.emit(tab.feed.latest.inventory.devices[0].uuid)
     text = tab.controller.dialog.text.toPlainText()
     assert "Host" in text or "CPU" in text
@@ -231,8 +234,13 @@ def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_t
     tab.toolbar.record.click()
     workspace.apply("card", gpu="tesla-t4")
     tab.controller.open_recording_file(recording)
-    wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the recorded plan."))
+    wait(qtbot, lambda: "yet. Recorded plan: " in tab.plan_strip.sentence.text())
     assert set(tab.plan_strip.expected) == {A}
+    tab.plan_strip.take.click()
+    assert workspace.plan.gpu == "rtx-4090"
+    assert not tab.plan_strip.take.isVisible()
+    workspace.undo_stack.undo()
+    assert workspace.plan.gpu == "tesla-t4"
     tab.toolbar.live.click()
     wait(qtbot, lambda: "which is not in this machine" in tab.plan_strip.sentence.text())
 

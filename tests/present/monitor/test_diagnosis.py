@@ -104,9 +104,19 @@ def test_command_line_verdicts_name_the_card_and_the_first_advice():
     cards = {UUID: {}, OTHER: {"clock_reasons": 0x20}}
     history = a_history(devices=cards)
     lines = verdict_lines(diagnose_all(history), history.inventory.devices)
-    assert lines[0] == "✓ card 0: Steadily used. Utilization is steadily above 70 %."
-    assert lines[1].startswith("! card 0: Slowed because of heat. The card lowers its clock")
-    assert lines[2] == "    Remove dust and whatever blocks the airflow; check that the fans turn."
+    assert lines[0] == ("✓ card 0: Steadily used. Utilization is steadily above 70 %.", "ok")
+    assert lines[1].text.startswith("! card 0: Slowed because of heat. The card lowers its clock")
+    assert lines[2] == ("    Remove dust and whatever blocks the airflow; check that the fans turn.", "")
+
+
+def test_command_line_verdicts_of_equal_cards_are_one_line():
+    devices = tuple(Device(f"GPU-{number}", "NVIDIA H100", number) for number in range(4))
+    idle = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 1.0)
+    hot = Verdict(VerdictKind.THERMAL, "warning", "too hot", "It is hot.", 0.0, 1.0)
+    (line,) = verdict_lines({device.uuid: idle for device in devices}, devices)
+    assert line.text == "· 4 × H100: Idle. Nothing is running on the card."
+    mixed = verdict_lines({device.uuid: hot if device.index == 1 else idle for device in devices}, devices)
+    assert [line.text.partition(":")[0] for line in mixed] == ["· cards 0, 2, 3", "! card 1"]
 
 
 def test_the_command_line_omits_verdicts_that_are_unknown_or_shown_elsewhere():
@@ -115,7 +125,9 @@ def test_the_command_line_omits_verdicts_that_are_unknown_or_shown_elsewhere():
     history = a_history(seconds=5, inventory=Inventory("580", devices=(lost, instance)))
     verdict = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 1.0)
     found = {**diagnose_all(history), "MIG-1": verdict}
-    assert verdict_lines(found, history.inventory.devices) == ("· instance 3: Idle. Nothing is running on the card.",)
+    assert verdict_lines(found, history.inventory.devices) == (
+        ("· instance 3: Idle. Nothing is running on the card.", "muted"),
+    )
     assert verdict_lines({}, history.inventory.devices) == ()
 
 

@@ -39,15 +39,23 @@ def headline_of(*verdicts: Verdict) -> Headline:
     return cards_headline({device.uuid: verdict for device, verdict in zip(found, verdicts, strict=True)}, found)
 
 
+def broken(*kinds: FaultKind) -> Inventory:
+    return Inventory(faults=tuple(Fault(kind, 1.0) for kind in kinds))
+
+
 def test_a_machine_without_readings_has_a_headline_that_says_why():
     sentences = {
         machine_headline({}, Inventory("580", devices=tuple(cards(1))), is_released=True).sentence,
         machine_headline({}, Inventory("580"), is_released=False).sentence,
         machine_headline({}, Inventory(), is_released=False).sentence,
+        machine_headline({}, broken(FaultKind.NO_LIBRARY), is_released=False).sentence,
+        machine_headline({}, broken(FaultKind.WSL, FaultKind.MISMATCH), is_released=False).sentence,
     }
     assert sentences == {
         "Disconnected from the driver; the cards are not being read.",
-        "No NVIDIA card can be read here.",
+        "No NVIDIA card was found here.",
+        "No NVIDIA driver was found on this machine, so there is no card to watch.",
+        "No card can be watched here: the driver was updated, but the old kernel module is still loaded.",
         "Looking for cards…",
     }
     machine = Inventory("580", devices=tuple(cards(1)))
@@ -81,8 +89,10 @@ def test_further_problems_of_a_single_card_are_named():
 
 
 def test_the_same_verdict_on_all_cards_is_named_once():
-    assert headline_of(WELL, WELL).sentence == "Limited by compute (both cards)."
-    assert headline_of(WELL, WELL, WELL).sentence == "Limited by compute (all 3 cards)."
+    assert headline_of(WELL, WELL, WELL).sentence == "3 × Card: limited by compute."
+    different = [*cards(1), Device("GPU-1", "NVIDIA Other", 1)]
+    said = cards_headline({device.uuid: WELL for device in different}, different)
+    assert said.sentence == "2 cards: limited by compute."
 
 
 def test_the_worst_card_comes_first_and_the_others_below():
@@ -143,32 +153,31 @@ def plain(text):
 def test_the_line_of_a_busy_card_has_all_readings():
     line = card_line(row_of(**ALL))
     assert plain(line.spoken) == "0  RTX 4090, busy, 97 %, 18.0 / 24.0 GiB, 312 / 450 W, 64 °C, 2,520 MHz"
-    assert (line.use_share, line.memory_share, line.tone) == (0.97, 0.75, "")
+    assert line.tone == ""
     assert plain(line.tooltip).splitlines() == [
         "Memory used: 19,327,352,832 B",
         "Reserved by the driver: 0.250 GiB",
     ]
 
 
-def test_an_unknown_reading_has_no_bar_and_its_cause_in_the_tooltip():
+def test_an_unknown_reading_has_its_cause_in_the_tooltip():
     line = card_line(row_of(utilization_fraction=missing(Cause.MIG), memory_used_bytes=GIB))
-    assert (line.use, line.use_share, line.state, line.tone) == ("", None, "utilization unknown", "muted")
+    assert (line.use, line.state, line.tone) == ("", "utilization unknown", "muted")
     assert line.tooltip.startswith("Utilization: not reported in MIG mode\nPower: ")
     line = card_line(row_of())
-    assert (line.memory, line.memory_share, line.state) == ("", None, "no readings yet")
+    assert (line.memory, line.state) == ("", "no readings yet")
     assert plain(used_memory_exact_text(row_of(**ALL))) == "19,327,352,832 B"
     assert used_memory_exact_text(row_of()) == "unknown"
 
 
-def test_a_card_of_unknown_memory_size_has_no_memory_bar():
+def test_a_card_of_unknown_memory_size_says_so():
     line = card_line(row_of(Device("GPU-a", "NVIDIA A", 0), memory_used_bytes=GIB))
-    assert (plain(line.memory), line.memory_share) == ("1.00 / – GiB", None)
+    assert plain(line.memory) == "1.00 / – GiB"
 
 
-def test_more_than_total_memory_is_a_full_bar_and_an_implausible_reading_has_none():
-    assert card_line(row_of(memory_used_bytes=30 * GIB)).memory_share == 1.0
+def test_an_implausible_reading_is_said():
     line = card_line(row_of(utilization_fraction=Reading(40.0, is_implausible=True)))
-    assert (line.use_share, line.state, line.tone) == (None, "implausible reading", "warn")
+    assert (line.state, line.tone) == ("implausible reading", "warn")
 
 
 @pytest.mark.parametrize(

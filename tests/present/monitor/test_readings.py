@@ -9,7 +9,9 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample, SamplingCost
 from planner.present.monitor.readings import (
+    BARRED_CARD_COLUMNS,
     CARD_COLUMNS,
+    bar_text,
     card_rows,
     driver_line,
     fault_line,
@@ -136,4 +138,22 @@ def test_the_cost_of_monitoring_as_far_as_it_is_known():
     assert monitoring_cost_text(None, None) == ""
     cost = SamplingCost(0.0021, 46, 0.001, 1, 0.0024, 20 << 20)
     said = monitoring_cost_text(cost, 0.012).replace("\u2009", " ")
-    assert said == "monitoring takes 2.1 ms per reading, sampler 0.24 % of a core, 20.0 MiB, window 1.2 %"
+    assert said == "monitoring: 2.1 ms per reading, sampler 0.24 % of a core, window 1.2 %"
+
+
+def test_a_bar_fills_in_steps_of_an_eighth_and_is_empty_without_a_reading():
+    assert bar_text(None) == ""
+    assert bar_text(0.0) == " " * 10
+    assert bar_text(0.5) == "█████     "
+    assert bar_text(0.5125) == "█████▏    "
+    assert bar_text(1.2) == "█" * 10
+
+
+def test_the_table_for_a_terminal_has_short_names_and_bars():
+    latest = Latest()
+    facts = {"memory_total_bytes": Reading(24.0 * GIB)}
+    latest.note_inventory(Inventory("580", devices=(Device(A, "NVIDIA GeForce RTX 4090", 0, facts=facts),)))
+    latest.note_sample(Sample(0.0, 0.0, {A: {"memory_used_bytes": Reading(12.0 * GIB)}}))
+    (row,) = card_rows(latest)
+    texts = {column.key: column.text(row) for column in BARRED_CARD_COLUMNS}
+    assert (texts["name"], texts["memory_bar"], texts["use_bar"]) == ("RTX 4090", "█████     ", "")

@@ -1,7 +1,6 @@
 """Layout of the event band: the items in each lane and their x positions."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple, get_args
@@ -34,9 +33,8 @@ _SYMBOLS: Final = {
     EventKind.PROCESS_STARTED: ("+", "ok"),
     EventKind.PROCESS_ENDED: ("−", "muted"),
 }
-
-
 _NEAR_PIXELS: Final = 2.0
+_MOST_NAMED: Final = 3
 
 
 class TimeAxisScale(NamedTuple):
@@ -78,56 +76,87 @@ def band_items(
     Spans and symbols that would touch are merged.
     """
     now = scale.end if history.end is None else history.end
-    rows = {uuid: row for row, uuid in enumerate(labels)}
     events = [
         event
         for event in history.events(scale.start, scale.end)
         if event.kind is not EventKind.GAP and (event.uuid in labels or not event.uuid)
     ]
-    spans = [
-        _slowdown_item(event, scale, rows.get(event.uuid, 0), now) for event in events if event.kind is EventKind.SLOWED
-    ]
+    slowed = [event for event in events if event.kind is EventKind.SLOWED]
+    slowed_cards = {event.uuid for event in slowed}
+    rows = {uuid: row for row, uuid in enumerate(uuid for uuid in labels if uuid in slowed_cards)}
+    spans = [_slowdown_item(event, scale, rows.get(event.uuid, 0), now) for event in slowed]
     verdicts = [_verdict_item(event, scale, now) for event in events if event.kind is EventKind.DIAGNOSIS]
-    symbols = [_symbol_item(event, scale, symbol_width) for event in events if event.kind in _SYMBOLS]
+    symbols = [_symbol_item(event, scale, symbol_width, labels) for event in events if event.kind in _SYMBOLS]
     return [
         *_merged_spans(spans),
         *_merged_symbols(symbols),
-        *_combined_verdicts(verdicts),
+        *_combined_verdicts(verdicts, labels),
         *_mark_items(history, scale),
     ]
 
 
+def lane_title(lane: Lane, items: Iterable[BandItem], labels: Mapping[str, str]) -> str:
+    """Return the title of a lane; the lane of slowdowns names its cards if several are shown: `Slowed 0, 1`."""
+    slowed = {event.uuid for item in items if item.lane == "Slowed" for event in item.events}
+    if lane != "Slowed" or len(labels) < 2:
+        return lane
+    return f"{lane} {_cards_text(slowed, labels)}" if len(slowed) <= _MOST_NAMED else f"{lane} ({len(slowed)})"
+
+
 def gap_spans(history: History, scale: TimeAxisScale) -> list[tuple[float, float]]:
-    """Return the x positions of the start and end of each gap in the readings."""
-    return [(scale.x(gap.began), scale.x(gap.ended)) for gap in history.gaps(scale.start, scale.end)]
+    """Return the x positions of the start and end of each gap in the readings, and of the time before the first."""
+    start = scale.end if history.start is None else history.start
+    before = [(scale.start, start)] if start > scale.start else []
+    gaps = ((gap.began, gap.ended) for gap in history.gaps(scale.start, scale.end))
+    return [(scale.x(began), scale.x(ended)) for began, ended in (*before, *gaps)]
 
 
 def item_lines(item: BandItem, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return a text line for each event and mark that an item represents."""
-    marks = () if item.mark is None else (_mark_line(item.mark, history),)
-    return (*(_event_line(event, history, labels) for event in item.events), *marks)
+    return _lines((*item.events, *(() if item.mark is None else (item.mark,))), history, labels)
 
 
-def event_lines(history: History, start: float, end: float, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a text line for each event and mark from `start` to `end`, in chronological order."""
-    events = history.events(start, end)
-    lines = [(event.began.monotonic_seconds, _event_line(event, history, labels)) for event in events]
-    lines += [(mark.time, _mark_line(mark, history)) for mark in history.marks if start <= mark.time <= end]
-    return tuple(line for _, line in sorted(lines))
+def event_lines(
+    history: History, start: float, end: float, labels: Mapping[str, str], latest: int | None = None
+) -> tuple[str, ...]:
+    """Return a text line for each event and mark from `start` to `end`, or for the `latest` only, oldest first."""
+    found: list[tuple[float, Event | TimelineMark]] = [
+        (event.began.monotonic_seconds, event) for event in history.events(start, end)
+    ]
+    found += [(mark.time, mark) for mark in history.marks if start <= mark.time <= end]
+    found.sort(key=lambda pair: pair[0])
+    if latest is None:
+        return _lines((each for _, each in found), history, labels)
+    # The same event of all cards is one line.
+    recent = found[-latest * max(1, len(labels)) :]
+    return _lines((each for _, each in recent), history, labels)[-latest:]
 
 
-def _event_line(event: Event, history: History, labels: Mapping[str, str]) -> str:
+def _lines(found: Iterable[Event | TimelineMark], history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a text line for each mark and event; the same event of several cards is one line."""
+    cards: dict[tuple[str, str], list[str]] = {}
+    for each in found:
+        if isinstance(each, TimelineMark):
+            cards[clock_text(history.wall_of(each.time)), each.text] = []
+        else:
+            named = cards.setdefault(_clock_and_words(each, history), [])
+            if each.uuid:
+                named.append(labels.get(each.uuid, each.uuid))
+    return tuple(f"{clock}  {_cards_phrase(named, len(labels))}{words}" for (clock, words), named in cards.items())
+
+
+def _clock_and_words(event: Event, history: History) -> tuple[str, str]:
     began = event.began.monotonic_seconds
     ended = (history.end or began) if event.ended is None else event.ended.monotonic_seconds
-    card = f"card {labels.get(event.uuid, event.uuid)}: " if event.uuid else ""
     lasted = f", {duration_text(ended - began)}" if ended > began else ""
-
     ongoing = " so far" if event.ended is None else ""
-    return f"{clock_text(history.wall_of(began))}  {card}{event_title(event)}{lasted}{ongoing}"
+    return clock_text(history.wall_of(began)), f"{event_title(event)}{lasted}{ongoing}"
 
 
-def _mark_line(mark: TimelineMark, history: History) -> str:
-    return f"{clock_text(history.wall_of(mark.time))}  {mark.text}"
+def _cards_phrase(labels: Sequence[str], cards: int) -> str:
+    if len(labels) == cards > 1:
+        return "all cards: "
+    return f"card{'s' if len(labels) > 1 else ''} {', '.join(labels)}: " if labels else ""
 
 
 def _span_positions(event: Event, scale: TimeAxisScale, now: float) -> tuple[float, float]:
@@ -147,8 +176,11 @@ def _verdict_item(event: Event, scale: TimeAxisScale, now: float) -> BandItem:
     return BandItem("Diagnosis", *_span_positions(event, scale, now), "accent", (event,), text=event_title(event))
 
 
-def _symbol_item(event: Event, scale: TimeAxisScale, width: float) -> BandItem:
+def _symbol_item(event: Event, scale: TimeAxisScale, width: float, labels: Mapping[str, str]) -> BandItem:
     symbol, role = _SYMBOLS[event.kind]
+    if len(labels) > 1 and event.uuid:
+        card = labels[event.uuid]
+        symbol, width = f"{symbol} {card}", width * (1 + len(card))
     middle = scale.x(event.began.monotonic_seconds)
     return BandItem("Events", middle - width / 2, middle + width / 2, role, (event,), text=symbol)
 
@@ -175,23 +207,39 @@ def _merged_spans(spans: Iterable[BandItem]) -> list[BandItem]:
     return merged
 
 
-def _combined_verdicts(verdicts: list[BandItem]) -> list[BandItem]:
-    """Return verdict items that do not overlap; simultaneous verdicts on several cards are combined into one item."""
+def _combined_verdicts(verdicts: list[BandItem], labels: Mapping[str, str]) -> list[BandItem]:
+    """Return verdict items that do not overlap; simultaneous verdicts on several cards are combined into one item.
+
+    A verdict that is not on all cards names its cards: `1: idle`.
+    """
     borders = sorted({border for span in verdicts for border in (span.left, span.right)})
     pieces: list[BandItem] = []
     for left, right in pairwise(borders):
         current = [span for span in verdicts if span.left < right and span.right > left]
         if not current:
             continue
-        # The most common first; among equals the one that began first.
-        texts = Counter(span.text for span in current)
-        piece = BandItem("Diagnosis", left, right, "accent", _all_events(current), ", ".join(dict(texts.most_common())))
+        piece = BandItem("Diagnosis", left, right, "accent", _all_events(current), _verdicts_text(current, labels))
         before = pieces[-1] if pieces else None
         if before is not None and before.text == piece.text and before.right == left:
             pieces[-1] = replace(before, right=right, events=tuple(dict.fromkeys((*before.events, *piece.events))))
         else:
             pieces.append(piece)
     return pieces
+
+
+def _verdicts_text(spans: Iterable[BandItem], labels: Mapping[str, str]) -> str:
+    cards: dict[str, set[str]] = {}
+    for span in spans:
+        cards.setdefault(span.text, set()).update(event.uuid for event in span.events)
+    # The most common first; among equals the one that began first.
+    commonest = sorted(cards.items(), key=lambda item: -len(item[1]))
+    return ", ".join(
+        text if len(named) == len(labels) else f"{_cards_text(named, labels)}: {text}" for text, named in commonest
+    )
+
+
+def _cards_text(uuids: Container[str], labels: Mapping[str, str]) -> str:
+    return ", ".join(label for uuid, label in labels.items() if uuid in uuids)
 
 
 def _all_events(items: Iterable[BandItem]) -> tuple[Event, ...]:

@@ -24,6 +24,7 @@ from planner.gui.monitor.plots.band_layout import (
     event_lines,
     gap_spans,
     item_lines,
+    lane_title,
 )
 from planner.gui.monitor.plots.curves import Owner
 from planner.gui.monitor.plots.time_view import Gestures, TimeSpanView, axis_width, handle_key, time_ticks
@@ -35,6 +36,42 @@ _MOST_LINES: Final = 12
 _FEWEST_LETTERS: Final = 4
 # The margin that the plotting library leaves on each side, so that the band is aligned with the plots above.
 _PLOT_MARGIN: Final = 1
+
+
+class EventList(QWidget):
+    """List of the latest events as lines of text, as many as fit beside the event band."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.lines: tuple[str, ...] = ()
+        self.setFont(theme.font("small"))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        self.setAccessibleName("Latest events")
+        theme.changed.connect(self.update)
+
+    @property
+    def line_count(self) -> int:
+        """Return the number of lines that fit."""
+        return self.height() // _lane_height(self, self._theme)
+
+    def show_lines(self, lines: tuple[str, ...]) -> None:
+        """Show `lines`, the latest at the bottom."""
+        if lines != self.lines:
+            self.lines = lines
+            self.setToolTip("\n".join(lines))
+            self.setAccessibleDescription("; ".join(lines))
+            self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the lines, elided to the width."""
+        painter = QPainter(self)
+        painter.setPen(self._theme.color("muted"))
+        height, metrics = _lane_height(self, self._theme), QFontMetrics(self.font())
+        for number, line in enumerate(self.lines):
+            shown = metrics.elidedText(line, Qt.TextElideMode.ElideRight, self.width())
+            painter.drawText(QRectF(0, number * height, self.width(), height), Qt.AlignmentFlag.AlignVCenter, shown)
+        painter.end()
 
 
 class EventBand(QWidget):
@@ -51,7 +88,7 @@ class EventBand(QWidget):
         self._labels: dict[str, str] = {}
         self._lanes: tuple[Lane, ...] = ("Events",)
         self.items: list[BandItem] = []
-        self._scroll_bar_width = 0
+        self._axis_right = 0
         self.setFont(theme.font("small"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -63,15 +100,20 @@ class EventBand(QWidget):
         theme.changed.connect(self.update)
 
     @Slot()
-    def refresh(self, owners: tuple[Owner, ...], scroll_bar_width: int) -> None:
-        """Show the events of the cards `owners`; `scroll_bar_width` is the width of the plots' scroll bar in pixels."""
-        self._scroll_bar_width = scroll_bar_width
+    def refresh(self, owners: tuple[Owner, ...], axis_right: int) -> None:
+        """Show the events of the cards `owners`; the plots above end at the x position `axis_right`."""
+        self._axis_right = axis_right
         self._labels = {owner.uuid: owner.label for owner in owners}
         self._update_items()
 
     def text(self) -> str:
         """Return a text line for each event and mark in the displayed time span."""
         return "\n".join(event_lines(self.history, self._view.start, self._view.end, self._labels))
+
+    def latest_lines(self, count: int) -> tuple[str, ...]:
+        """Return a text line for each of the latest `count` events and marks up to the cursor, if there is one."""
+        end = self._view.end if self._view.cursor is None else self._view.cursor
+        return event_lines(self.history, self._view.start, end, self._labels, count)
 
     def time_at(self, x: float) -> float:
         """Return the time at x position `x`, in monotonic seconds."""
@@ -138,6 +180,7 @@ class EventBand(QWidget):
             painter.setPen(self._theme.color("focus"))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(int(self._scale.left), 0, -1, -1))
+        painter.end()
 
     def _update_items(self) -> None:
         width = QFontMetrics(self.font()).horizontalAdvance("M")
@@ -152,12 +195,12 @@ class EventBand(QWidget):
 
     @property
     def _lane_height(self) -> int:
-        return QFontMetrics(self.font()).height() + self._theme.spacing.tiny
+        return _lane_height(self, self._theme)
 
     @property
     def _scale(self) -> TimeAxisScale:
         left = axis_width(self._theme) + _PLOT_MARGIN
-        pixels_per_second = max(1.0, self.width() - left - self._scroll_bar_width - _PLOT_MARGIN) / self._view.span
+        pixels_per_second = max(1.0, self._axis_right - left - _PLOT_MARGIN) / self._view.span
         return TimeAxisScale(self._view.start, self._view.end, left, pixels_per_second)
 
     def _lane_at(self, y: float) -> Lane | None:
@@ -176,10 +219,11 @@ class EventBand(QWidget):
         for number, lane in enumerate(self._lanes):
             painter.setPen(self._theme.color("muted"))
             box = QRectF(0, number * lane_height, scale.left, lane_height)
-            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, lane)
+            title = lane_title(lane, self.items, self._labels)
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, title)
             painter.setPen(cosmetic_pen(self._theme.color("border"), 1))
             painter.drawLine(
-                QPointF(scale.left, (number + 1) * lane_height), QPointF(self.width(), (number + 1) * lane_height)
+                QPointF(scale.left, (number + 1) * lane_height), QPointF(self._axis_right, (number + 1) * lane_height)
             )
         hatch = QBrush(self._theme.color("border"), Qt.BrushStyle.BDiagPattern)
         for left, right in gap_spans(self.history, scale):
@@ -209,13 +253,19 @@ class EventBand(QWidget):
         top = self._lanes.index(item.lane) * lane_height
         if item.lane != "Slowed":
             return QRectF(item.left, top + 1, item.right - item.left, lane_height - 2)
-        height = (lane_height - 2) / max(1, len(self._labels))
+        rows = max(other.row for other in self.items if other.lane == "Slowed") + 1
+        height = (lane_height - 2) / rows
         return QRectF(item.left, top + 1 + item.row * height, item.right - item.left, max(1.0, height - 0.5))
 
     def _paint_time_axis(self, painter: QPainter) -> None:
         scale, top = self._scale, self._lane_height * len(self._lanes)
         painter.setPen(self._theme.color("muted"))
-        for time, text in time_ticks(self._view, self._theme, self.width() - scale.left, self.history.wall_of):
+        for time, text in time_ticks(self._view, self._theme, self._axis_right - scale.left, self.history.wall_of):
             wide = QFontMetrics(self.font()).horizontalAdvance(text)
-            box = QRectF(scale.x(time) - wide, top, 2 * wide, self._lane_height)
+            middle = min(scale.x(time), self._axis_right - wide / 2)
+            box = QRectF(middle - wide, top, 2 * wide, self._lane_height)
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def _lane_height(widget: QWidget, theme: Theme) -> int:
+    return QFontMetrics(widget.font()).height() + theme.spacing.tiny

@@ -1,14 +1,15 @@
-"""Grid of plots, with the legend of the cards above and the event band below."""
+"""Grid of plots with the legend of the cards above, and the event band that belongs below them."""
 
 from functools import partial
+from time import thread_time
 from typing import Final
 
-from PySide6.QtCore import QSize, QTimer, Signal, Slot
+from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QWidget
+from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 
 from planner.gui.monitor.plots.curves import Owner, has_readings, plotted_owners
-from planner.gui.monitor.plots.event_band import EventBand
+from planner.gui.monitor.plots.event_band import EventBand, EventList
 from planner.gui.monitor.plots.panel import MetricPanel
 from planner.gui.monitor.plots.specs import PlotSpec, plots_in_order
 from planner.gui.monitor.plots.time_view import TimeSpanView
@@ -17,21 +18,27 @@ from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.gui.threads import import_finished
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import in_column, in_row
 from planner.monitor.history import HOST, History
 
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
 _IMPORTING_MS: Final = 50
-_COLUMN_LETTERS: Final = 140
-# One plot with its heading.
-_LEAST_LINES: Final = 13
+# So much processor time may one pass of drawing take; painting follows.
+_PASS_SECONDS: Final = 0.008
+_MADE_A_PASS: Final = 2
+_COLUMN_LETTERS: Final = 71
+# The band takes the width of the first column, the list of events what is left of it.
+_ALL_STRETCH: Final = 1000
+# Qt's QWIDGETSIZE_MAX, which the binding lacks.
+_ANY_WIDTH: Final = 16_777_215
 
 
 class PlotGrid(QWidget):
     """Grid of the plots that are enabled in the settings and have readings.
 
-    Call `refresh` after new readings; only visible plots are drawn. `view` is the displayed time span. `mark_wanted`
-    carries the time of a mark that the user wants to add, `failed` the `PlannerError` of a failed save.
+    Call `refresh` after new readings, and `draw_visible` when other plots come into sight; only visible plots are
+    drawn. `view` is the displayed time span, `band_row` the layout of the event band, aligned with the first column.
+    `mark_wanted` carries the time of a mark that the user wants to add, `failed` the `PlannerError` of a failed save.
     """
 
     mark_wanted = Signal(float)
@@ -43,16 +50,19 @@ class PlotGrid(QWidget):
         self.view = TimeSpanView(self)
         self.legend = Legend(theme)
         self.band = EventBand(theme, history, self.view)
+        self.events = EventList(theme)
+        self.band_row = in_row((self.band, _ALL_STRETCH), (self.events, 1), spacing=theme.spacing.large)
         self._panels: dict[str, MetricPanel] = {}
         self._lines: dict[tuple[str, str], tuple[float, str]] = {}
         self._arrangement: tuple[tuple[str, ...], int] = ((), 0)
         self._owners: tuple[Owner, ...] = ()
+        self._shown_owners: tuple[Owner, ...] = ()
+        self._undrawn: list[MetricPanel] = []
+        self._is_stale = False
         self._is_updating_view = False
         # A child object, so that pending drawing ends with the plots.
         self._draw_timer = QTimer(self, singleShot=True)
-        self._inner = QWidget()
-        self._grid = QGridLayout(self._inner)
-        self._scroll = _PanelScrollArea()
+        self._grid = QGridLayout()
         self._lay_out()
         self._connect()
 
@@ -61,15 +71,18 @@ class PlotGrid(QWidget):
         """Return the shown plots in the displayed order."""
         return tuple(self._panels[key] for key in self._arrangement[0])
 
-    def set_history(self, history: History) -> None:
-        """Show the readings in `history` in place of the previous history, beginning with the latest readings."""
+    def set_history(self, history: History, span_seconds: float | None) -> None:
+        """Show the latest `span_seconds` of `history`, None for everything, from the next `refresh` on."""
         self._history = history
         self.band.history = history
         for panel in self._panels.values():
             panel.history = history
+        self._is_updating_view = True
         self.view.move_cursor(None)
-        self.view.set_follow(True)
-        self.refresh()
+        if history.start is not None and history.end is not None:
+            self.view.set_reading_times(history.start, history.end)
+        self.view.set_span(span_seconds)
+        self._is_updating_view = False
 
     def set_limit_line(self, metric: str, owner: str, value: float | None, title: str = "") -> None:
         """Draw a horizontal line at `value` for an owner (a card UUID or `HOST`); None removes the line."""
@@ -96,7 +109,7 @@ class PlotGrid(QWidget):
         else:
             # Creating all plots at once would block the window for some hundredths of a second.
             self._draw_soon()
-        self._draw_existing()
+        self.draw_visible()
 
     def plots_menu(self) -> QMenu:
         """Return the menu of plots to show or hide; plots without readings are labelled."""
@@ -147,12 +160,12 @@ class PlotGrid(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Adapt the number of plot columns to the new width."""
         super().resizeEvent(event)
-        self._draw_soon()
+        self._draw_all_soon()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Draw the readings that arrived while the plots were hidden."""
         super().showEvent(event)
-        self._draw_soon()
+        self._draw_all_soon()
 
     @property
     def _plot_settings(self) -> PlotSettings:
@@ -163,7 +176,7 @@ class PlotGrid(QWidget):
         self.refresh()
 
     def _arrange_panels(self) -> None:
-        """Arrange the enabled plots that have readings in columns."""
+        """Arrange the enabled plots that have readings in columns; of many new plots, some follow later."""
         stored = self._plot_settings
         specs = [
             spec
@@ -171,7 +184,11 @@ class PlotGrid(QWidget):
             if spec.key not in stored.hidden and has_readings(self._history, spec)
         ]
         wide = QFontMetrics(self._theme.font()).averageCharWidth() * _COLUMN_LETTERS
-        columns = stored.columns or max(1, min(MOST_COLUMNS, self.width() // wide))
+        columns = stored.columns or _even_columns(len(specs), max(1, min(MOST_COLUMNS, self.width() // wide)))
+        new = [spec for spec in specs if spec.key not in self._panels]
+        for spec in new[:_MADE_A_PASS]:
+            self._make_panel(spec)
+        specs = [spec for spec in specs if spec.key in self._panels]
         arrangement = tuple(spec.key for spec in specs), columns
         if arrangement == self._arrangement:
             return
@@ -180,21 +197,19 @@ class PlotGrid(QWidget):
             self._grid.removeWidget(panel)
             panel.setVisible(panel.spec.key in arrangement[0])
         for number, spec in enumerate(specs):
-            panel = self._panels.get(spec.key) or self._make_panel(spec)
-            self._grid.addWidget(panel, number // columns, number % columns)
+            self._grid.addWidget(self._panels[spec.key], number // columns, number % columns)
         for column in range(MOST_COLUMNS):
             self._grid.setColumnStretch(column, int(column < columns))
         # Their geometry is known only after the layout, which may come after an already scheduled drawing.
-        self._draw_timer.start(0)
+        self._draw_all_soon()
 
-    def _make_panel(self, spec: PlotSpec) -> MetricPanel:
+    def _make_panel(self, spec: PlotSpec) -> None:
         panel = self._panels[spec.key] = MetricPanel(self._theme, spec, self._history, self.view)
         panel.moved.connect(partial(self.move_plot, spec.key))
         panel.hidden.connect(partial(self.show_plot, spec.key, False))
         panel.double_clicked.connect(self.mark_wanted)
         panel.failed.connect(self.failed)
         self._update_limit_lines(panel)
-        return panel
 
     def _update_limit_lines(self, panel: MetricPanel) -> None:
         spec = panel.spec
@@ -205,27 +220,46 @@ class PlotGrid(QWidget):
         }
 
     @Slot()
-    def _draw_existing(self) -> None:
-        """Redraw the visible plots; plots that were never drawn follow later."""
-        self._draw_panels(max_new=0)
-
-    def _draw_panels(self, max_new: int) -> None:
-        """Draw the visible plots; at most `max_new` plots are drawn for the first time, the rest follow soon."""
+    def draw_visible(self) -> None:
+        """Redraw the visible plots; what would take too long for one pass of the event loop follows in the next."""
         if not self.isVisible() or self._is_updating_view or self._history.end is None:
             return
-        owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
-        self.band.refresh(owners, self._scroll.width() - self._scroll.viewport().width())
+        self._shown_owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
+        self._refresh_events(self._shown_owners)
+        visible = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
+        # Creating a plot takes some hundredths of a second, so that each has a later pass of its own.
+        self._undrawn = sorted(visible, key=lambda panel: not panel.is_drawn)
+        self._draw_some(may_create=False)
+
+    def _draw_some(self, *, may_create: bool) -> None:
+        """Draw plots that are due for the time of one pass; with `may_create` the first of them may be a new one."""
         if not import_finished(_DRAWING):
             self._draw_soon(_IMPORTING_MS)
             return
-        visible = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
-        new = [panel for panel in visible if not panel.is_drawn]
-        for panel in visible:
-            if panel not in new[max_new:]:
-                panel.set_owners(owners)
-                panel.refresh()
-        if new[max_new:]:
+        began = thread_time()
+        while self._undrawn and (may_create or self._undrawn[0].is_drawn) and thread_time() - began < _PASS_SECONDS:
+            panel = self._undrawn.pop(0)
+            may_create = may_create and panel.is_drawn
+            panel.set_owners(self._shown_owners)
+            panel.refresh()
+        if self._undrawn:
             self._draw_soon()
+
+    def _refresh_events(self, owners: tuple[Owner, ...]) -> None:
+        """Show the events in the band below the first column, and as lines of text below the other columns."""
+        panels = self.panels
+        right = panels[0].geometry().right() + 1 if panels else self.width()
+        has_columns = len(panels) > 1 and self._arrangement[1] > 1
+        self.band.setMaximumWidth(right if has_columns else _ANY_WIDTH)
+        self.band.refresh(owners, right)
+        self.events.setVisible(has_columns)
+        self._list_events()
+
+    @Slot()
+    def _list_events(self) -> None:
+        """List the latest events up to the cursor."""
+        if self.events.isVisible():
+            self.events.show_lines(self.band.latest_lines(self.events.line_count))
 
     @Slot()
     def _draw_soon(self, after_ms: int = 0) -> None:
@@ -234,34 +268,37 @@ class PlotGrid(QWidget):
 
     @Slot()
     def _draw_pending(self) -> None:
-        if self.isVisible() and self._history.end is not None:
-            self._owners = plotted_owners(self._history)
-            self._arrange_panels()
-        # Creating a plot takes some hundredths of a second, so only one is created at a time.
-        self._draw_panels(max_new=1)
+        if self._is_stale or not self._undrawn:
+            self._is_stale = False
+            if self.isVisible() and self._history.end is not None:
+                self._owners = plotted_owners(self._history)
+                self._arrange_panels()
+            self.draw_visible()
+        self._draw_some(may_create=True)
+        if self._is_stale:
+            self._draw_soon()
+
+    @Slot()
+    def _draw_all_soon(self) -> None:
+        """Arrange and draw the plots once the layout has placed them."""
+        self._is_stale = True
+        self._draw_timer.start(0)
 
     def _connect(self) -> None:
         self._draw_timer.timeout.connect(self._draw_pending)
-        self.view.moved.connect(self._draw_existing)
-        self.legend.toggled.connect(self._draw_existing)
+        self.view.moved.connect(self.draw_visible)
+        self.view.cursor_moved.connect(self._list_events)
+        self.legend.toggled.connect(self.draw_visible)
         self.band.mark_wanted.connect(self.mark_wanted)
-        self._scroll.verticalScrollBar().valueChanged.connect(self._draw_existing)
 
     def _lay_out(self) -> None:
         spacing = self._theme.spacing
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setSpacing(spacing.large)
-        self._scroll.setWidget(self._inner)
-        self._scroll.setWidgetResizable(True)
-        self._scroll.setMinimumHeight(QFontMetrics(self._theme.font()).height() * _LEAST_LINES)
-        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setAccessibleName("Plots")
-        in_column(self.legend, (self._scroll, 1), self.band, owner=self, spacing=spacing.small)
+        self._grid.setSpacing(spacing.medium)
+        in_column(self.legend, (self._grid, 1), owner=self, spacing=spacing.tiny)
 
 
-class _PanelScrollArea(QScrollArea):
-    """Scroll area of the plots, which takes the remaining height of the window."""
-
-    def sizeHint(self) -> QSize:
-        """Return the minimum size, so that the layout alone determines the height."""
-        return self.minimumSize()
+def _even_columns(plots: int, most: int) -> int:
+    """Return the fewest columns with which `plots` need no more rows than with `most`: two, not three, for four."""
+    rows = -(-plots // most)
+    return -(-plots // max(1, rows)) or 1

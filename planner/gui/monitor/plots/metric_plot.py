@@ -21,7 +21,7 @@ from planner.monitor.readings.metrics import Unit
 _PIXELS_PER_TICK: Final = 26
 _COLUMNS_PER_PIXEL: Final = 0.5
 _GRID_SHARE: Final = 0.4
-_MARK_STYLE: Final = ItemStyle("accent", style=Qt.PenStyle.DashLine)
+_TITLE_OPACITY: Final = 0.6
 
 
 class MetricPlot(Chart):
@@ -37,7 +37,7 @@ class MetricPlot(Chart):
         self._limits, self._curves = self._add_item(CurvesItem()), self._add_item(CurvesItem())
         self._drawn_curves: tuple[list[Curve], list[Curve]] = ([], [])
         self._lines: list[tuple[Item, Item, LimitLine]] = []
-        self._marks: list[Item] = []
+        self._marks = self._add_item(MarksItem())
         self._value_range = AxisRange(0.0, 0.0)
         self._wall_of: Callable[[float], float] = float
         self._cursor = self._add_item(pg.InfiniteLine(angle=90), ItemStyle("muted"), z=20)
@@ -87,12 +87,7 @@ class MetricPlot(Chart):
 
     def set_marks(self, marks: tuple[TimelineMark, ...]) -> None:
         """Show a vertical line at each mark."""
-        while len(self._marks) < len(marks):
-            self._marks.append(self._add_item(pg.InfiniteLine(angle=90), _MARK_STYLE))
-        for number, line in enumerate(self._marks):
-            line.setVisible(number < len(marks))
-            if number < len(marks):
-                line.setPos(self._axis_position(marks[number].time))
+        self._marks.set_positions([self._axis_position(mark.time) for mark in marks])
 
     def _set_value_range(self, value_range: AxisRange) -> None:
         if value_range != self._value_range:
@@ -107,14 +102,15 @@ class MetricPlot(Chart):
         return (time - self._view.start) / self._view.span
 
     def _place_line_titles(self) -> None:
-        """Place the titles of the limit lines side by side, since the lines may be close together."""
+        """Place the titles of the limit lines side by side, since the lines may be close together, if they fit."""
         if not self._lines:
             return
-        pixel_fraction = 1 / max(1.0, self._item.getViewBox().width())
+        width = max(1.0, self._item.getViewBox().width())
         metrics, x = QFontMetrics(self._theme.font("small")), 0
         for _, title, line in self._lines:
-            title.setPos(x * pixel_fraction, line.value)
-            x += metrics.horizontalAdvance(line.title) + self._theme.spacing.huge
+            title.setPos(x / width, line.value)
+            x += metrics.horizontalAdvance(line.title) + self._theme.spacing.large
+            title.setVisible(x < width)
 
     def _update_ticks(self) -> None:
         box = self._item.getViewBox()
@@ -131,6 +127,7 @@ class MetricPlot(Chart):
             self._item.getAxis(name).set_grid_color(grid)
         self._item.getAxis("left").setWidth(axis_width(self._theme))
         self._item.getAxis("bottom").setHeight(QFontMetrics(self._theme.font("small")).height() + 4)
+        self._marks.set_pen(cosmetic_pen(self._theme.color("accent"), 1, Qt.PenStyle.DashLine))
         curves, limits = self._drawn_curves
         self._curves.set_pens([self._curve_pen(curve) for curve in curves])
         self._limits.set_pens([self._limit_pen(curve) for curve in limits])
@@ -141,7 +138,10 @@ class MetricPlot(Chart):
             color = self._theme.color("muted") if line.stroke is None else series_pen(self._theme, line.stroke).color()
             rule.setPen(cosmetic_pen(color, 1, Qt.PenStyle.DashDotLine))
             title.setColor(color)
-            title.fill = QBrush(self._theme.color("surface"))
+            # The curves behind a title show through.
+            background = self._theme.color("surface")
+            background.setAlphaF(_TITLE_OPACITY)
+            title.fill = QBrush(background)
             title.setFont(self._theme.font("small"))
 
     def _curve_pen(self, curve: Curve) -> QPen:
@@ -164,7 +164,46 @@ class _DrawnCurve(NamedTuple):
     polylines: tuple[QPolygonF, ...]
 
 
-class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no annotations
+class _FillingItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no annotations
+    """Graphics item that fills the view, so that the library need not compute its bounds."""
+
+    def viewRangeChanged(self) -> None:
+        """Announce a changed geometry, since the item fills the view."""
+        self.prepareGeometryChange()
+
+    def boundingRect(self) -> QRectF:
+        """Return the visible area."""
+        return QRectF(self.viewRect())
+
+
+class MarksItem(_FillingItem):
+    """Vertical lines over the whole height; an item for each would take longer than drawing the curves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions: list[float] = []
+        self._pen = QPen()
+
+    def set_positions(self, positions: list[float]) -> None:
+        """Replace the positions of the lines on the time axis."""
+        if positions != self.positions:
+            self.positions = positions
+            self.update()
+
+    def set_pen(self, pen: QPen) -> None:
+        """Replace the pen of the lines."""
+        self._pen = pen
+        self.update()
+
+    def paint(self, painter: QPainter, _option: object, _widget: object) -> None:
+        """Draw the lines."""
+        painter.setPen(self._pen)
+        area = self.boundingRect()
+        for position in self.positions:
+            painter.drawLine(QPointF(position, area.top()), QPointF(position, area.bottom()))
+
+
+class CurvesItem(_FillingItem):
     """Graphics item that draws all curves without computing their bounds.
 
     With an item for each curve, the library would compute the bounds several times per redraw, which takes longer than
@@ -184,14 +223,6 @@ class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
         """Replace the pens of the drawn curves, in the same order."""
         self._drawn = [drawn._replace(pen=pen) for drawn, pen in zip(self._drawn, pens, strict=True)]
         self.update()
-
-    def viewRangeChanged(self) -> None:
-        """Announce a changed geometry, since the item fills the view."""
-        self.prepareGeometryChange()
-
-    def boundingRect(self) -> QRectF:
-        """Return the visible area."""
-        return QRectF(self.viewRect())
 
     def paint(self, painter: QPainter, _option: object, _widget: object) -> None:
         """Draw the curves."""

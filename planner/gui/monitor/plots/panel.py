@@ -32,9 +32,11 @@ from planner.present.columns import Column
 if TYPE_CHECKING:
     from planner.gui.monitor.plots.metric_plot import MetricPlot
 
-_LEAST_HEIGHT_LINES: Final = 10
+_LEAST_HEIGHT_LINES: Final = 6
 _EXPORTED_COLUMNS: Final = 2000
 _HEADER: Final = ("clock", "seconds", "curve", "quantity", "lowest", "highest")
+# The values of more curves are read out as a range.
+_MOST_READ_OUT: Final = 2
 _DASH: Final = " – "
 
 
@@ -139,7 +141,7 @@ class MetricPanel(PlotPanel):
             for name, title in self.spec.facts:
                 value = device.fact(name)
                 if device.uuid in shown and value is not None:
-                    limits[value] = f"{title}: {value_text(self.spec.unit, value)}"
+                    limits[value] = f"{title} {value_text(self.spec.unit, value)}"
         return limits
 
     def _create_plot(self) -> "MetricPlot":
@@ -173,6 +175,9 @@ class MetricPanel(PlotPanel):
         texts = [value_text(self.spec.unit, value) for value in values]
         if all(value is None for value in values):
             texts = ["no readings"]
+        elif len(texts) > _MOST_READ_OUT:
+            known = [value for value in values if value is not None]
+            texts = [_DASH.join(value_text(self.spec.unit, end) for end in (min(known), max(known)))]
         elif len(texts) > 1:
             texts = [f"{curve.label}: {text}" for curve, text in zip(self.curves, texts, strict=True)]
         clock = [] if time is None else [clock_text(self.history.wall_of(time))]

@@ -48,15 +48,15 @@ def _host_plot(key: str, title: str, *metrics: str) -> PlotSpec:
 
 PLOTS: Final = (
     _card_plot("utilization", "utilization_fraction"),
-    _card_plot("memory_used", "memory_used_bytes", facts=(("memory_total_bytes", "total memory"),)),
+    _card_plot("memory_used", "memory_used_bytes", facts=(("memory_total_bytes", "total"),)),
     _card_plot("power", "power_watts", limit="power_limit_watts"),
     _card_plot(
         "temperature",
         "temperature_celsius",
         facts=(
-            ("target_celsius", "highest operating"),
-            ("slowdown_celsius", "slows down"),
-            ("shutdown_celsius", "shuts down"),
+            ("target_celsius", "target"),
+            ("slowdown_celsius", "slows"),
+            ("shutdown_celsius", "stops"),
         ),
     ),
     _card_plot("sm_clock", "sm_clock_mhz", facts=(("sm_clock_most_mhz", "highest"),)),

@@ -25,6 +25,8 @@ _KEY_ZOOM_FACTORS: Final = {Qt.Key.Key_Plus: _ZOOM, Qt.Key.Key_Equal: _ZOOM, Qt.
 class TimeSpanView(QObject):
     """Displayed time span: `span` seconds up to `end`, which is the time of the latest reading if `follow` is set.
 
+    A span that is longer than the readings begins before them. `shows_all` is whether the span grows with them.
+
     `moved` is emitted when the span changes, and `cursor_moved` with the time of the cursor or None.
     """
 
@@ -36,7 +38,7 @@ class TimeSpanView(QObject):
         self._first, self._last = 0.0, _INITIAL_SPAN_SECONDS
         self.end = _INITIAL_SPAN_SECONDS
         self.span = _INITIAL_SPAN_SECONDS
-        self._shows_all = False
+        self.shows_all = False
         self.follow = True
         self.cursor: float | None = None
 
@@ -59,7 +61,7 @@ class TimeSpanView(QObject):
 
     def set_span(self, seconds: float | None) -> None:
         """Show the latest `seconds`, None for everything, and follow the latest reading."""
-        self._shows_all = seconds is None
+        self.shows_all = seconds is None
         span = seconds or self._full_seconds
         self._set_clamped_span(self._last - span, span)
         self.set_follow(True)
@@ -71,8 +73,8 @@ class TimeSpanView(QObject):
 
     def zoom(self, factor: float, at: float) -> None:
         """Scale the span by `factor` around the time `at`, or around the latest reading if it is followed."""
-        self._shows_all = False
-        span = min(max(self.span * factor, NARROWEST_SECONDS), self._full_seconds)
+        self.shows_all = False
+        span = min(max(self.span * factor, NARROWEST_SECONDS), max(self._full_seconds, self.span))
         if self.follow:
             self._set_clamped_span(self._last - span, span)
         else:
@@ -95,7 +97,7 @@ class TimeSpanView(QObject):
         return max(self._last - self._first, 60.0)
 
     def _follow_readings(self) -> None:
-        span = self._full_seconds if self._shows_all else self.span
+        span = self._full_seconds if self.shows_all else self.span
         start = self._last - span if self.follow else self.start
         self._set_clamped_span(start, span)
 

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 from plots_kit import NOON, SECONDS, SILENCE, A, B, sample_at
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
+from planner.gui.widgets.layout import in_column
 from planner.monitor.history import History
 from planner.monitor.readings.events import Event, EventKind, Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
@@ -51,11 +53,17 @@ def settings(tmp_path: Path) -> SettingsStore:
 def make_grid(qtbot: QtBot, theme: Theme, settings: SettingsStore) -> Callable[[History], PlotGrid]:
     """Make the plots of a history, shown, with all that is in sight drawn."""
 
+    # Without a reference the window would be deleted at the end of `make`.
+    holders: list[QWidget] = []
+
     def make(history: History) -> PlotGrid:
         grid = PlotGrid(theme, history, settings)
-        qtbot.addWidget(grid, before_close_func=lambda _grid: settings.flush())
-        grid.resize(900, 1700)
-        grid.show()
+        holder = QWidget()
+        holders.append(holder)
+        in_column((grid, 1), grid.band_row, owner=holder)
+        qtbot.addWidget(holder, before_close_func=lambda _holder: settings.flush())
+        holder.resize(900, 1700)
+        holder.show()
         grid.refresh()
         qtbot.waitUntil(lambda: bool(grid.panels) and all(panel.is_drawn for panel in grid.panels))
         return grid

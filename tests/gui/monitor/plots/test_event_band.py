@@ -6,7 +6,15 @@ from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from planner.gui.monitor.plots.band_layout import TimeAxisScale, band_items, event_lines, gap_spans, item_lines
+from planner.gui.monitor.plots.band_layout import (
+    TimeAxisScale,
+    band_items,
+    event_lines,
+    gap_spans,
+    item_lines,
+    lane_title,
+)
+from planner.monitor.history import History
 from planner.monitor.readings.events import Event, EventKind, Timestamp
 
 LABELS = {A: "0", B: "1"}
@@ -23,8 +31,8 @@ def test_everything_has_its_place(two_cards):
     assert (held.left, held.right, held.role, held.is_hatched) == (310, 340, "warn", False)
     hot = items["Slowed", "", 1]
     assert (hot.left, hot.right, hot.is_hatched) == (600, 609, True)
-    assert items["Events", "X", 0].left == 356
-    assert items["Diagnosis", "waiting for data", 0].right == 170
+    assert items["Events", "X 1", 0].left == 352
+    assert items["Diagnosis", "0: waiting for data", 0].right == 170
     assert items["Marks", "larger batch", 0].left == 410
     assert gap_spans(two_cards, PLACE) == [(209, 270)]
 
@@ -51,7 +59,7 @@ def test_what_touches_becomes_one_sign_that_tells_all(two_cards):
     moment = Timestamp(503.0, 0.0)
     two_cards.add_event(Event(EventKind.XID, moment, moment, B, number=79))
     worst = max(lanes(two_cards).values(), key=lambda shape: len(shape.events))
-    assert (worst.text, worst.role) == ("X", "bad")
+    assert (worst.text, worst.role) == ("X 1", "bad")
 
 
 def verdicts_on(history, *spans):
@@ -65,12 +73,26 @@ def verdicts_on(history, *spans):
 def test_verdicts_on_several_cards_are_pieces_that_do_not_overlap(two_cards):
     pieces = verdicts_on(two_cards, (A, "rest", 300, 400), (B, "rest", 300, 450), (A, "work", 400, 500))
     told = [(piece.text, piece.left, piece.right, len(piece.events)) for piece in pieces]
-    assert told == [("rest", 310, 410, 2), ("rest, work", 410, 460, 2), ("work", 460, 510, 1)]
+    assert told == [("rest", 310, 410, 2), ("1: rest, 0: work", 410, 460, 2), ("0: work", 460, 510, 1)]
 
 
 def test_verdicts_of_one_kind_on_end_are_one_piece(two_cards):
-    (piece,) = verdicts_on(two_cards, (A, "rest", 300, 400), (B, "rest", 350, 450))
-    assert (piece.left, piece.right, len(piece.events)) == (310, 460, 2)
+    pieces = verdicts_on(two_cards, (A, "rest", 300, 400), (A, "rest", 400, 450), (B, "rest", 350, 450))
+    told = [(piece.text, piece.left, piece.right, len(piece.events)) for piece in pieces]
+    assert told == [("0: rest", 310, 360, 1), ("rest", 360, 460, 3)]
+
+
+def test_the_lane_of_slowdowns_names_its_cards(two_cards):
+    items = band_items(two_cards, PLACE, LABELS, 8)
+    assert lane_title("Slowed", items, LABELS) == "Slowed 0, 1"
+    assert lane_title("Slowed", items, {A: "0"}) == lane_title("Slowed", (), {A: "0"}) == "Slowed"
+    assert lane_title("Events", items, LABELS) == "Events"
+
+
+def test_the_time_before_the_first_reading_is_hatched(two_cards):
+    early = TimeAxisScale(-100.0, 500.0, 10.0, 1.0)
+    assert gap_spans(two_cards, early)[0] == (10, 110)
+    assert gap_spans(History(), early) == [(10, 610)]
 
 
 def test_spans_side_by_side_become_one(two_cards):
@@ -83,7 +105,9 @@ def test_spans_side_by_side_become_one(two_cards):
 
 def test_all_events_are_told_as_text(two_cards):
     rows = event_lines(two_cards, 0.0, 600.0, LABELS)
-    assert len(rows) == 7
+    assert len(rows) == 6
+    assert any("all cards: no readings" in row for row in rows)
+    assert event_lines(two_cards, 0.0, 600.0, LABELS, 2) == rows[-2:]
     assert rows[0].endswith("card 0: waiting for data, 1\u2009min 0\u2009s")
 
 

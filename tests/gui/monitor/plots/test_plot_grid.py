@@ -95,8 +95,8 @@ def test_what_is_drawn_keeps_its_place_on_an_axis_that_never_moves(grid, theme):
         assert plot.time_at(middle.x()) == pytest.approx(
             (grid.view.start + grid.view.end) / 2, abs=grid.view.span / 200
         )
-        (mark,) = plot._marks
-        assert mark.value() == pytest.approx((400.0 - grid.view.start) / grid.view.span)
+        (mark,) = plot._marks.positions
+        assert mark == pytest.approx((400.0 - grid.view.start) / grid.view.span)
 
 
 def test_extremes_are_joined_at_one_end(grid):
@@ -107,6 +107,7 @@ def test_extremes_are_joined_at_one_end(grid):
     assert condensed.is_condensed
     low, high = condensed.columns.low, condensed.columns.high
     assert condensed.y[:6].tolist() == [low[0], high[0], high[1], low[1], low[2], high[2]]
+    grid.view.set_span(60.0)
     assert not panel(grid, "utilization").curves[0].is_condensed
 
 
@@ -206,12 +207,12 @@ def test_a_curve_of_the_machine_can_be_switched_off(grid):
 
 
 def test_limits_and_lines_are_in_the_plots(grid):
-    assert [line.title for line in panel(grid, "memory_used")._limit_lines()] == ["total memory: 24.0\u2009GiB"]
+    assert [line.title for line in panel(grid, "memory_used")._limit_lines()] == ["total 24.0\u2009GiB"]
     assert [line.value for line in panel(grid, "temperature")._limit_lines()] == [92.0]
     grid.set_limit_line("memory_used_bytes", A, 17.2 * GIB, "plan: 17.2 GiB")
     grid.refresh()
     plot = panel(grid, "memory_used")._chart
-    assert [line.title for *_, line in plot._lines] == ["total memory: 24.0\u2009GiB", "plan: 17.2 GiB"]
+    assert [line.title for *_, line in plot._lines] == ["total 24.0\u2009GiB", "plan: 17.2 GiB"]
     grid.set_limit_line("memory_used_bytes", A, None)
     grid.refresh()
     assert len(plot._lines) == 1
@@ -248,7 +249,7 @@ def test_the_number_of_columns_can_be_chosen(grid, settings):
     choose("as many as fit")
     assert settings.current.monitor.plots.columns is None
     grid._grid.activate()
-    assert in_one_row() == 1
+    assert in_one_row() == 2
 
 
 def test_the_order_of_plots_is_remembered(grid, settings):
@@ -316,7 +317,8 @@ def test_another_history_takes_the_place(grid, make_sample):
     other = History()
     other.note(make_sample(5000))
     grid.view.set_follow(False)
-    grid.set_history(other)
+    grid.set_history(other, 600.0)
+    grid.refresh()
     assert grid.view.follow
     assert grid.view.end == 5000.0
     assert len(panel(grid, "power").curves[0].x) == 1
@@ -328,11 +330,27 @@ def test_a_card_that_is_gone_keeps_its_curves(grid, two_cards):
     assert [button.text() for button in grid.legend.buttons] == [A, B]
 
 
-def test_a_wide_window_has_two_columns(grid, qtbot):
-    grid.resize(1900, 900)
+def test_a_wider_window_has_more_columns_and_the_band_ends_with_the_first(grid, qtbot):
+    for width, columns in ((1900, 3), (1100, 2), (400, 1)):
+        grid.window().resize(width, 1200)
+        qtbot.waitUntil(lambda columns=columns: grid._arrangement[1] == columns)
+        first = grid.panels[0]
+        qtbot.waitUntil(lambda first=first: grid.band._axis_right == first.geometry().right() + 1)
+        assert grid.events.isVisible() is (columns > 1)
+
+
+def test_four_plots_stand_two_by_two_however_wide_the_window(grid, qtbot):
+    for key in ("cpu", "disk"):
+        grid.show_plot(key, False)
+    grid.window().resize(1900, 900)
     qtbot.waitUntil(lambda: grid._arrangement[1] == 2)
-    grid.resize(900, 900)
-    qtbot.waitUntil(lambda: grid._arrangement[1] == 1)
+
+
+def test_the_list_beside_the_band_tells_the_latest_events_up_to_the_cursor(grid):
+    grid.view.set_span(None)
+    assert grid.events.lines[-1].endswith("card 1: slowed by the card: heat, 9\u2009s so far")
+    grid.view.move_cursor(405.0)
+    assert grid.events.lines[-1].endswith("larger batch")
 
 
 def test_another_look_is_taken_on(grid, theme):

@@ -1,0 +1,83 @@
+"""The page of `gpu-planner monitor`: heading, cards with bars, totals, verdicts, processes and faults."""
+
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from time import time
+from typing import Final
+
+from planner.cli.monitor.terminal import Line, fitting_table, lines_of, wrap_line
+from planner.monitor.diagnosis.verdict import Verdict
+from planner.monitor.energy import energy_used
+from planner.monitor.history import History
+from planner.monitor.readings.faults import Fault, Severity
+from planner.monitor.readings.latest import Latest
+from planner.present.monitor.diagnosis import Tone, verdict_lines
+from planner.present.monitor.headline import card_tone
+from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
+from planner.present.monitor.readings import (
+    BARRED_CARD_COLUMNS,
+    CARD_COLUMNS,
+    card_rows,
+    driver_line,
+    fault_line,
+    host_line,
+)
+from planner.present.monitor.totals import card_totals
+
+# Columns to leave out on a narrow terminal, in this order.
+_DISPENSABLE_OF_CARDS: Final = ("fan", "controller", "clock", "memory_bar", "temperature", "use_bar")
+_DISPENSABLE_OF_PROCESSES: Final = ("kind", "cpu", "user")
+_SIGNS: Final[dict[Severity, tuple[str, Tone]]] = {
+    "error": ("✗", "bad"),
+    "warning": ("!", "warn"),
+    "note": ("·", "muted"),
+}
+
+
+def page_lines(history: History, verdicts: Mapping[str, Verdict]) -> list[Line]:
+    """Return one page of the display; bars are drawn in a terminal only."""
+    latest = history.latest
+    wall_seconds = time() if latest.wall_seconds is None else latest.wall_seconds
+    heading = (f"{datetime.fromtimestamp(wall_seconds).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
+    blocks = [
+        lines_of(wrap_line(" · ".join(part for part in heading if part))),
+        _card_lines(history),
+        [
+            Line(part, line.tone)
+            for line in verdict_lines(verdicts, latest.inventory.devices)
+            for part in wrap_line(line.text).splitlines()
+        ],
+    ]
+    if processes := process_rows(latest):
+        table = fitting_table(PROCESS_COLUMNS, processes, "command", _DISPENSABLE_OF_PROCESSES)
+        blocks.append(_table_lines(table, [""] * len(processes)))
+    blocks.append([line for fault in latest.inventory.faults for line in _fault_lines(fault, latest)])
+    first, *others = filter(None, blocks)
+    return [*first, *(line for block in others for line in (Line(""), *block))]
+
+
+def _fault_lines(fault: Fault, latest: Latest) -> list[Line]:
+    sign, tone = _SIGNS[fault.description.severity]
+    return lines_of(wrap_line(f"{sign} {fault_line(fault, latest)}"), tone)
+
+
+def _card_lines(history: History) -> list[Line]:
+    """Return the table of cards, with the totals of several cards in the last line."""
+    rows = card_rows(history.latest)
+    if not rows:
+        return []
+    columns = BARRED_CARD_COLUMNS if sys.stdout.isatty() else CARD_COLUMNS
+    lines = _table_lines(fitting_table(columns, rows, "name", _DISPENSABLE_OF_CARDS), list(map(card_tone, rows)))
+    if len(rows) > 1:
+        start, end = history.start or 0.0, history.end or 0.0
+        energy = energy_used(history, history.inventory.devices, start, end)
+        lines += lines_of(wrap_line(card_totals(rows, energy, end - start).as_text), "heading")
+    return lines
+
+
+def _table_lines(table: str, tones: list[Tone]) -> list[Line]:
+    """Return the lines of a table whose rows have these tones; the lines above the rows are headings."""
+    texts = table.splitlines()
+    heads = len(texts) - len(tones)
+    return [*lines_of("\n".join(texts[:heads]), "heading"), *map(Line, texts[heads:], tones)]
