@@ -263,7 +263,7 @@ class DetailPane(QWidget):
         self._sentence = make_label(wrap=True)
         self._use = push_button("", role="primary")
         self._compare = QPushButton("Compare")
-        self._sources = QCheckBox("Show so&urces")
+        self._sources = QCheckBox("Sho&w sources")
         self._figures = FigureList(theme)
         self._notes = make_label(wrap=True)
         self._nothing = make_label(role="muted", wrap=True)
