@@ -30,7 +30,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from planner.cost.job import DailyHours, Run
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.gui.app import CardDetector
 from planner.gui.monitor.controller import DEMO
@@ -207,7 +207,9 @@ def eight_h100_for_three_years(catalog: Catalog, _folder: Path) -> tuple[str, ..
 
 
 def serving_70b_to_50_users(catalog: Catalog, _folder: Path) -> tuple[str, ...]:
-    return _memory_of(EIGHT_H100.evolve(workload=Inference(batch=50)), catalog)
+    plan = EIGHT_H100.evolve(workload=Inference(batch=50, profile="vllm"))
+    service = CostTerms(job=Service(requests_per_day=10_000))
+    return (*_memory_of(plan, catalog)[:1], *_decision_on(plan.evolve(cost=service), catalog))
 
 
 def which_card_under_700_usd(catalog: Catalog, _folder: Path) -> tuple[str, ...]:
