@@ -1,7 +1,8 @@
 """The reference pages of the manual, written from the code: `python .ci/reference.py [--check]`.
 
 Writes `docs/reference`: the help of every command, every field of a workload, the public Python names, and the
-glossary. With `--check` it writes nothing, and ends with 1 where a page differs from what the code says.
+glossary; and `docs/gpu-basics.md`, the glossary in reading order, with its drawings.
+With `--check` it writes nothing, and ends with 1 where a page differs from what the code says.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import io
 import os
 import re
 import sys
+import tomllib
 import types
 import typing
 from collections.abc import Iterable, Iterator
@@ -22,12 +24,13 @@ from pydantic_core import PydanticUndefined
 
 import planner
 from planner.cli.main import COMMANDS, main
-from planner.glossary import glossary
+from planner.glossary import CHAPTERS, glossary, terms_to_read
+from planner.paths import resources_dir
 from planner.workload.fields import WorkloadField, all_fields
 from planner.workload.presentation import GROUPS
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "docs" / "reference"
+DOCS = ROOT / "docs"
 COLUMNS = "100"
 LONGEST_DEFAULT = 60
 PACKAGES = {
@@ -45,12 +48,14 @@ PACKAGES = {
 
 
 def pages() -> dict[str, str]:
-    """Return the Markdown of each page by its file name."""
+    """Return the text of each generated page and picture by its path in the folder of the manual."""
     return {
-        "command-line.md": command_line(),
-        "workload.md": workload(),
-        "python.md": python_api(),
-        "glossary.md": glossary_page(),
+        "reference/command-line.md": command_line(),
+        "reference/workload.md": workload(),
+        "reference/python.md": python_api(),
+        "reference/glossary.md": glossary_page(),
+        "gpu-basics.md": basics_page(),
+        **{f"pictures/basics/{name}.svg": picture for name, picture in drawings().items()},
     }
 
 
@@ -109,6 +114,41 @@ def glossary_page() -> str:
         for entry in glossary()
     ]
     return "\n\n".join(["# Glossary", *parts]) + "\n"
+
+
+def basics_page() -> str:
+    """Return the terms in reading order, with drawings, and marks where the window adds figures of the plan."""
+    parts = [
+        "# GPU basics",
+        "What one needs to know about GPUs to run, fine-tune and train neural networks, in an order in which one thing "
+        "builds on another. The window explains the same terms where it uses them, underlined with dots: click one, or "
+        "press Shift+F1 in its field.",
+    ]
+    drawn: set[str] = set()
+    for chapter, entries in terms_to_read().items():
+        parts += [f"## {chapter}", CHAPTERS[chapter]]
+        for entry in entries:
+            new = [name for name in entry.aliases if name.casefold() not in entry.definition.casefold()]
+            others = f" Also called {', '.join(new)}." if new else ""
+            parts.append(f"### {entry.term}\n\n{entry.definition}{others} [Source]({entry.source})")
+            if entry.drawing and entry.drawing not in drawn:
+                drawn.add(entry.drawing)
+                parts.append(f"![{entry.term}](pictures/basics/{entry.drawing}.svg)")
+            parts.append(f"<!-- in your plan: {entry.term} -->")
+    return "\n\n".join(parts) + "\n"
+
+
+def drawings() -> dict[str, str]:
+    """Return each drawing in the light colors, on their surface, by its name."""
+    colors = tomllib.loads((resources_dir() / "tokens" / "light.toml").read_text(encoding="utf-8"))
+    in_light = {role: colors["base"][base] for role, base in colors["roles"].items()}
+    ground = f'<rect width="100%" height="100%" fill="{in_light["surface"]}"/>'
+    return {
+        file.stem: re.sub(r"@([\w-]+)", lambda role: in_light[role[1]], file.read_text(encoding="utf-8")).replace(
+            ">", f">{ground}", 1
+        )
+        for file in sorted((resources_dir() / "drawings").glob("*.svg"))
+    }
 
 
 def _help(words: list[str]) -> str:
@@ -234,10 +274,11 @@ def run() -> int:
     is_checked = parser.parse_args().check
     stale = []
     for name, text in pages().items():
-        path = FOLDER / name
+        path = DOCS / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             stale.append(name)
             if not is_checked:
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8", newline="\n")
     print(f"{'out of date' if is_checked else 'written'}: {', '.join(stale)}" if stale else "every page is current")
     return int(is_checked and bool(stale))

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,7 @@ from planner.gui.settings import SettingsStore
 from planner.gui.tab import START
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.threads import GarbageCollector, import_in_background
+from planner.gui.threads import GarbageCollector, import_steps, run_when_idle
 from planner.gui.window import MainWindow
 from planner.gui.workspace import Workspace
 from planner.paths import own_hardware_file, prices_dir, state_dir
@@ -33,6 +34,8 @@ _DETECTION: Final = "detection of this machine's cards"
 _LONGEST_START_SECONDS: Final = 10.0
 """Timeout for opening the GPU driver; for a slower driver, the Monitor tab detects the cards and shows progress."""
 CANNOT_START: Final = 3
+_UNDERLINE_AFTER_MS: Final = 300
+"""Delay of reading the glossary and underlining its terms, so that the window is drawn and responsive first."""
 _DETECT_AFTER_MS: Final = 1500
 """Delay of the detection of cards, so that the window is drawn and responsive first."""
 _IMPORTED_NEXT: Final = (
@@ -42,8 +45,17 @@ _IMPORTED_NEXT: Final = (
     "planner.memory.software.transformers_training",
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",
+    "planner.gui.cost.tab",
     "planner.gui.monitor.tab",
     "planner.gui.monitor.plots.metric_plot",
+    "planner.gui.recommend.dialog",
+    "planner.gui.cost.prices_dialog",
+    "planner.gui.memory.trace.dialog",
+    "planner.trace.run",
+    "planner.gui.memory.log_dialog",
+    "planner.gui.catalog.system_page",
+    "planner.gui.catalog.scatter.panel",
+    "numpy.ma",  # numpy imports it when it is first needed, by the scatter plot
 )
 """Modules to import in the background, beginning with those that the user's first clicks are likely to need."""
 
@@ -117,8 +129,10 @@ def _create_application_and_window(argv: Sequence[str]) -> tuple[QApplication, M
     window = MainWindow(workspace, theme, tasks, page=START.key if is_first_start else None)
     for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall, GarbageCollector(app).close):
         app.aboutToQuit.connect(step)
-    theme.dress()
+    window.fit_to_screen()
+    theme.dress(window)
     window.show()
+    QTimer.singleShot(_UNDERLINE_AFTER_MS, window, window.explainer.underline_terms)
     _show_start_messages(window, diagnostics)
     if len(argv) > 1:
         QTimer.singleShot(0, window, lambda: window.documents.open(Path(argv[1])))
@@ -136,9 +150,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         QMessageBox.critical(None, "GPU Planner", f"{error.message}\n\n{error.hint}".strip())
         return CANNOT_START
     # The first event is handled once the window is on the screen.
-    QTimer.singleShot(0, app, partial(import_in_background, _IMPORTED_NEXT, app))
-    QTimer.singleShot(_DETECT_AFTER_MS, window, partial(_detect_cards_when_needed, window))
+    QTimer.singleShot(0, app, partial(finish_start, window))
     return app.exec()
+
+
+def finish_start(window: MainWindow) -> None:
+    """Prepare in the background what the window's first frame does not need."""
+    run_when_idle(chain(import_steps(_IMPORTED_NEXT), window.prepare_tabs(), _freeze_step()), window)
+    QTimer.singleShot(_DETECT_AFTER_MS, window, partial(_detect_cards_when_needed, window))
+
+
+def _freeze_step() -> Iterator[None]:
+    """Exempt the prepared tabs from garbage collection, too, which would look at all their objects again and again."""
+    gc.freeze()
+    yield
 
 
 @contextmanager

@@ -11,13 +11,13 @@ from PySide6.QtWidgets import QDialog, QGridLayout, QMessageBox
 from planner import __version__
 from planner.gui.actions import Action, UnboundAction
 from planner.gui.catalog.commands import CATALOG_COMMANDS
-from planner.gui.manual import Manual
 from planner.gui.monitor.commands import MONITOR_COMMANDS
 from planner.gui.settings import Scheme
 from planner.gui.tab import START
 from planner.gui.widgets.dialogs import closing_buttons, open_once
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.terms import EXPLAIN_KEY
 from planner.paths import state_dir
 from planner.present.format import integer
 
@@ -105,7 +105,17 @@ def _open_log_folder(_window: "MainWindow") -> None:
 
 def _show_manual(window: "MainWindow") -> None:
     """Open the manual at the page about the current tab."""
+    from planner.gui.manual import Manual  # a start of the window does not wait for it
+
     open_once(Manual(window.theme, _MANUAL_PAGES.get(window.tab.key, "index.md"), window))
+
+
+def _explain_focused(window: "MainWindow") -> None:
+    window.explainer.explain_focused()
+
+
+def _show_basics(window: "MainWindow") -> None:
+    window.explainer.show_basics()
 
 
 def _show_shortcuts(window: "MainWindow") -> None:
@@ -195,6 +205,7 @@ _EDIT: Final[tuple[UnboundAction["MainWindow"], ...]] = (
 )
 _VIEW: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("view.palette", "Command &palette…", "View/3", lambda w: w.open_palette(), "Ctrl+K", "search"),
+    UnboundAction("view.next-pane", "Ne&xt pane", "View/3", lambda w: w.go_to_next_pane(), "F6"),
 )
 _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction(
@@ -297,6 +308,8 @@ _TAB: Final[tuple[UnboundAction["MainWindow"], ...]] = (
 )
 _HELP: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("help.manual", "&Manual", "Help/1", _show_manual, "F1", "info"),
+    UnboundAction("help.explain", "&Explain the focused term", "Help/1", _explain_focused, EXPLAIN_KEY),
+    UnboundAction("help.basics", "GPU &basics", "Help/1", _show_basics, "", "card"),
     UnboundAction("help.shortcuts", "&Keyboard shortcuts", "Help/1", _show_shortcuts, "Ctrl+/", "keyboard"),
     UnboundAction("help.logs", "Open &log folder", "Help/1", _open_log_folder),
     UnboundAction("help.about", "&About GPU Planner", "Help/2", _show_about, icon="info"),

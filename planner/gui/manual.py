@@ -1,13 +1,24 @@
 """The manual in a window of its own: the Markdown pages that are installed with GPU Planner, without a network."""
 
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, QUrl, Slot
-from PySide6.QtGui import QImage, QResizeEvent, QTextBlock, QTextBlockFormat, QTextCursor, QTextDocument
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, QUrl, Slot
+from PySide6.QtGui import (
+    QImage,
+    QImageReader,
+    QKeyEvent,
+    QResizeEvent,
+    QTextBlock,
+    QTextBlockFormat,
+    QTextCursor,
+    QTextDocument,
+)
 from PySide6.QtWidgets import (
+    QAbstractSlider,
     QDialog,
     QDialogButtonBox,
     QLineEdit,
@@ -18,6 +29,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from planner.gui.explain.drawing import drawing_pixmap
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.dialogs import closing_buttons
@@ -27,8 +39,16 @@ from planner.paths import docs_dir
 CONTENTS: Final = "index.md"
 _SIZE: Final = QSize(1060, 720)
 _WIDEST_PICTURE: Final = 760
+_TALLEST: Final = 10_000
 _MARGIN: Final = 18
+_SCROLLING: Final = {
+    Qt.Key.Key_Up: QAbstractSlider.SliderAction.SliderSingleStepSub,
+    Qt.Key.Key_Down: QAbstractSlider.SliderAction.SliderSingleStepAdd,
+    Qt.Key.Key_PageUp: QAbstractSlider.SliderAction.SliderPageStepSub,
+    Qt.Key.Key_PageDown: QAbstractSlider.SliderAction.SliderPageStepAdd,
+}
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(((?!https?:)[^)#]+\.md)\)")
+_EXAMPLE: Final = re.compile(r"<!-- in your plan: (.*?) -->")
 _PAGE_ROLE: Final = Qt.ItemDataRole.UserRole
 
 
@@ -44,16 +64,26 @@ def heading_slug(heading: str) -> str:
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.strip().lower()))
 
 
-class Manual(QDialog):
-    """Window of the manual, opened at `page`: a searchable list of the pages, and the text of the current page."""
+def _no_example(_term: str) -> str:
+    return ""
 
-    def __init__(self, theme: Theme, page: str, parent: QWidget | None = None) -> None:
+
+class Manual(QDialog):
+    """Window of the manual, opened at `page`: a searchable list of the pages, and the text of the current page.
+
+    `example` returns what a term of the glossary is in the person's plan, or an empty text.
+    """
+
+    def __init__(
+        self, theme: Theme, page: str, parent: QWidget | None = None, example: Callable[[str], str] = _no_example
+    ) -> None:
         super().__init__(parent)
         self.setWindowTitle("GPU Planner manual")
         self.resize(_SIZE)
         self.setModal(False)
         self._folder = docs_dir()
         self.search = QLineEdit()
+        self.search.setToolTip("Find pages that contain these words; Return goes to the next place")
         self.search.setPlaceholderText("Search the manual")
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self._show_matching_pages)
@@ -63,13 +93,15 @@ class Manual(QDialog):
         for path, title in manual_pages(self._folder).items():
             item = QListWidgetItem(title, self.pages)
             item.setData(_PAGE_ROLE, path)
-        self.text = _Page(self._folder)
+        self.text = _Page(self._folder, theme, example)
         self.text.sourceChanged.connect(self._select_page_in_list)
         back = push_button("&Back")
+        back.setToolTip("Go to the page before")
         back.setEnabled(False)
         back.clicked.connect(self.text.backward)
         self.text.backwardAvailable.connect(back.setEnabled)
         forward = push_button("&Forward")
+        forward.setToolTip("Go forward again")
         forward.setEnabled(False)
         forward.clicked.connect(self.text.forward)
         self.text.forwardAvailable.connect(forward.setEnabled)
@@ -90,6 +122,14 @@ class Manual(QDialog):
     def open_page(self, path: str) -> None:
         """Show the page at `path` below the manual's folder."""
         self.text.setSource(QUrl(path))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Scroll the text by the keys that the search field has no use for."""
+        scrolling = _SCROLLING.get(Qt.Key(event.key()))
+        if scrolling is None:
+            super().keyPressEvent(event)
+        else:
+            self.text.verticalScrollBar().triggerAction(scrolling)
 
     @Slot(QListWidgetItem)
     def _open_list_item(self, item: QListWidgetItem | None) -> None:
@@ -136,28 +176,30 @@ class Manual(QDialog):
 class _Page(QTextBrowser):
     """Text view of a manual page; pictures fit its width, and links to headings work."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, theme: Theme, example: Callable[[str], str]) -> None:
         super().__init__()
-        self._folder = folder
+        self._folder, self._theme, self._example = folder, theme, example
+        self._unread: dict[str, QUrl] = {}
         self.setOpenExternalLinks(True)
         self.document().setDocumentMargin(_MARGIN)
         self.sourceChanged.connect(self._format_and_scroll)
 
     def markdown(self, path: str) -> str:
         """Return the Markdown text of the page at `path`, without comments that only scripts read."""
-        text = (self._folder / path).read_text(encoding="utf-8")
+        text = _EXAMPLE.sub(self._example_text, (self._folder / path).read_text(encoding="utf-8"))
         return re.sub(r"<!--.*?-->\n?", "", text).replace("<br>", " ")
 
+    def _example_text(self, comment: re.Match[str]) -> str:
+        text = self._example(comment[1])
+        return f"*{text}*" if text else ""
+
     def loadResource(self, kind: int, name: QUrl | str) -> object:
-        """Return the Markdown text of a page, or a picture scaled to the width of the page."""
+        """Return the Markdown text of a page, a drawing in the theme's colors, or a blank picture until it is read."""
         path = self._folder / QUrl(name).path()
+        if path.suffix == ".svg":
+            return drawing_pixmap(self._theme, path.stem, self.devicePixelRatioF())
         if kind == QTextDocument.ResourceType.ImageResource.value:
-            picture = QImage(str(self._folder / "pictures" / path.name))
-            ratio = self.devicePixelRatioF()
-            width = round(min(self._picture_width_limit(), _WIDEST_PICTURE) * ratio)
-            shown = picture.scaledToWidth(max(width, 1), Qt.TransformationMode.SmoothTransformation)
-            shown.setDevicePixelRatio(ratio)
-            return shown
+            return self._blank_picture(QUrl(name))
         if path.suffix == ".md" and path.is_file():
             return self.markdown(QUrl(name).path())
         return super().loadResource(kind, name)
@@ -171,6 +213,35 @@ class _Page(QTextBrowser):
             self.reload()
             self.verticalScrollBar().setValue(place)
 
+    def _blank_picture(self, name: QUrl) -> QImage:
+        """Return a transparent picture of the size of the picture `name`, which is read in a later turn."""
+        reader = self._picture_reader(name)
+        blank = QImage(reader.scaledSize(), QImage.Format.Format_ARGB32_Premultiplied)
+        blank.fill(Qt.GlobalColor.transparent)
+        blank.setDevicePixelRatio(self.devicePixelRatioF())
+        if not self._unread:
+            QTimer.singleShot(0, self, self._read_picture)
+        self._unread[name.path()] = name
+        return blank
+
+    @Slot()
+    def _read_picture(self) -> None:
+        """Read a picture of the page, since reading all of them at once would block the window."""
+        _, name = self._unread.popitem()
+        picture = self._picture_reader(name).read()
+        picture.setDevicePixelRatio(self.devicePixelRatioF())
+        self.document().addResource(QTextDocument.ResourceType.ImageResource.value, name, picture)
+        self.viewport().update()
+        if self._unread:
+            QTimer.singleShot(0, self, self._read_picture)
+
+    def _picture_reader(self, name: QUrl) -> QImageReader:
+        """Return a reader of the picture `name`, which scales the picture to the width of the page."""
+        reader = QImageReader(str(self._folder / "pictures" / Path(name.path()).name))
+        width = max(round(min(self._picture_width_limit(), _WIDEST_PICTURE) * self.devicePixelRatioF()), 1)
+        reader.setScaledSize(reader.size().scaled(width, _TALLEST, Qt.AspectRatioMode.KeepAspectRatio))
+        return reader
+
     def _picture_width_limit(self) -> int:
         return self.viewport().width() - round(2 * self.document().documentMargin())
 
@@ -179,6 +250,7 @@ class _Page(QTextBrowser):
         """Format the headings of the page, and scroll to the heading that the link to the page names."""
         cursor = QTextCursor(self.document())
         headings: dict[str, QTextBlock] = {}
+        cursor.beginEditBlock()  # or each heading would lay the page out again
         block = self.document().begin()
         while block.isValid():
             if level := block.blockFormat().headingLevel():
@@ -189,6 +261,7 @@ class _Page(QTextBrowser):
                 cursor.mergeBlockFormat(spaced)
                 headings.setdefault(heading_slug(block.text()), block)
             block = block.next()
+        cursor.endEditBlock()
         if found := headings.get(source.fragment()):
             self.setTextCursor(QTextCursor(found))
             self.verticalScrollBar().setValue(round(self.document().documentLayout().blockBoundingRect(found).y()))

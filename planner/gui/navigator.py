@@ -22,6 +22,7 @@ class Navigator(QObject):
     estimate_check_requested = Signal()
     log_requested = Signal(object)
     preset_requested = Signal()
+    questions_requested = Signal()
     file_requested = Signal(object)
     hardware_choice_requested = Signal()
     demo_requested = Signal()
@@ -31,6 +32,12 @@ class Navigator(QObject):
     def show_memory(self) -> None:
         """Show the Memory tab."""
         self.tab_requested.emit("memory")
+
+    @Slot()
+    def show_questions(self) -> None:
+        """Show the Memory tab with its questions, which a narrow window hides."""
+        self.show_memory()
+        self.questions_requested.emit()
 
     @Slot()
     def start_from_recipe(self) -> None:

@@ -1,15 +1,17 @@
-"""The command palette: a searchable list of the enabled actions and the catalog's cards and models."""
+"""The command palette: a searchable list of the enabled actions, the catalog's cards and models, and the glossary."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QPoint, Slot
+from PySide6.QtCore import QPoint, QRect, QSize, Slot
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
+from planner.glossary import glossary
 from planner.gui.actions import Action, ActionSet
 from planner.gui.choices import card_choices, model_choices
+from planner.gui.explain.explainer import Explainer
 from planner.gui.theme import Theme
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.widgets.search_list import Choice
@@ -20,20 +22,25 @@ _WIDTH, _HEIGHT = 560, 420
 
 
 class CommandPalette(SearchPopover):
-    """Popup with a searchable list; it runs the chosen command, or uses the chosen card or model."""
+    """Popup with a searchable list; it runs the chosen command, uses the chosen card or model, or explains the term."""
 
-    def __init__(self, parent: QWidget, theme: Theme, workspace: Workspace, actions: ActionSet) -> None:
-        super().__init__(parent, theme, "Type a command, a card or a model")
+    def __init__(
+        self, parent: QWidget, theme: Theme, workspace: Workspace, actions: ActionSet, explainer: Explainer
+    ) -> None:
+        super().__init__(parent, theme, "Type a command, a card, a model or a term")
         self._window = parent
         self._workspace = workspace
         self._actions = actions
+        self._explainer = explainer
         self.setAccessibleName("Command palette")
         self.chosen.connect(self._run_command)
 
     @Slot()
     def open(self) -> None:
         """Open the palette at the top center of the window."""
-        self.list.set_choices([*self._command_choices(), *self._card_choices(), *self._model_choices()])
+        self.list.set_choices(
+            [*self._command_choices(), *self._card_choices(), *self._model_choices(), *self._term_choices()]
+        )
         window = self._window
         width = min(_WIDTH, window.width())
         self.resize(width, min(_HEIGHT, window.height()))
@@ -72,6 +79,21 @@ class CommandPalette(SearchPopover):
             )
             for choice in model_choices(self._workspace)
         ]
+
+    def _term_choices(self) -> list[Choice]:
+        return [
+            Choice(
+                partial(self._explainer.show_card, term, self._window, self._card_place()),
+                f"What is {term.term}?",
+                mark=("info", "muted"),
+                words=" ".join((*term.aliases, *term.labels)),
+            )
+            for term in glossary()
+        ]
+
+    def _card_place(self) -> QRect:
+        """Return the place of an explanation: the palette's own."""
+        return QRect(self._window.mapFromGlobal(self.pos()), QSize(self.width(), 0))
 
     @Slot(object)
     def _run_command(self, command: Callable[[], object]) -> None:

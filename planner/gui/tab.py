@@ -1,18 +1,18 @@
 """Base classes of tabs, the list of tabs, and the buttons for the pinned plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import ClassVar, Final
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtGui import QPixmap, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QWidget
+from PySide6.QtGui import QKeyEvent, QPixmap, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QAbstractButton, QToolButton, QWidget
 
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
-from planner.gui.widgets.layout import hairline, in_column, in_row, scrolled
+from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row, scrolled
 from planner.gui.widgets.result_menu import picture_of
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -21,8 +21,8 @@ from planner.plan.evaluate import Evaluation
 class Tab(QWidget):
     """Tab of the window. Subclasses build their widgets in `__init__` and override `refresh`.
 
-    The window creates a tab when it is first shown. `refresh` is called after every change of the plan while the tab is
-    visible, and otherwise when it is shown again.
+    The window creates a tab while it is idle, or when the tab is first shown. `refresh` is called after every change of
+    the plan while the tab is visible, and otherwise when it is shown again.
     """
 
     key: ClassVar[str]
@@ -43,6 +43,15 @@ class Tab(QWidget):
         """Show `evaluation` with the widgets' signals blocked."""
         raise NotImplementedError
 
+    @property
+    def panes(self) -> tuple[QWidget, ...]:
+        """Return the parts of the tab between which F6 moves."""
+        return (self,)
+
+    def prepare(self) -> Iterator[object]:
+        """Create in short steps what is otherwise created when it is first needed; nothing by default."""
+        yield from ()
+
     def copy_result(self) -> str:
         """Return the tab's result as text for the clipboard."""
         raise NotImplementedError
@@ -56,6 +65,12 @@ class Tab(QWidget):
 
     def run_primary_action(self) -> None:
         """Run the tab's main action, named by `primary_action`; does nothing in tabs without a main action."""
+
+    def set_narrow(self, is_narrow: bool) -> None:
+        """Lay out the tab for a window that is narrow or not; does nothing in tabs that always look the same."""
+
+    def open_questions(self) -> None:
+        """Show the questions that a narrow window hides; does nothing in tabs without questions."""
 
     def shut_down(self) -> None:
         """Stop background work because the window is closing."""
@@ -94,13 +109,60 @@ class QuestionTab(Tab):
     def _lay_out(self, questions: QWidget, *fixed: QWidget) -> None:
         """Place the form `questions` to the left of the results; the `fixed` widgets do not scroll with the results."""
         self.results = scrolled(self._body)
-        in_row(
-            questions,
-            hairline(Qt.Orientation.Vertical),
-            (in_column(*fixed, (self.results, 1), spacing=0), 1),
-            owner=self,
-            spacing=0,
-        )
+        self._questions = QWidget()
+        self._questions.setAutoFillBackground(True)
+        in_row(questions, hairline(Qt.Orientation.Vertical), owner=self._questions, spacing=0)
+        self.drawer = QToolButton()
+        self.drawer.setText("Questions")
+        self.drawer.setToolTip("Show or hide the questions about the plan.")
+        self.drawer.setCheckable(True)
+        self.drawer.toggled.connect(self._questions.setVisible)
+        self.drawer.hide()
+        space = self.theme.spacing
+        handle = in_row(self.drawer, STRETCH, margins=(space.small, 0))
+        column = in_column(handle, *fixed, (self.results, 1), spacing=0)
+        self._row = in_row(self._questions, (column, 1), owner=self, spacing=0)
+
+    @property
+    def panes(self) -> tuple[QWidget, ...]:
+        """Return the questions and the results."""
+        return self._questions, self.results
+
+    def set_narrow(self, is_narrow: bool) -> None:
+        """Hide the questions in a drawer over the results, which a button opens, or show them beside the results."""
+        if is_narrow != self.drawer.isHidden():
+            return
+        self.drawer.setVisible(is_narrow)
+        if is_narrow:
+            self._row.removeWidget(self._questions)
+            self._questions.setVisible(self.drawer.isChecked())
+            self._place_drawer()
+        else:
+            self._row.insertWidget(0, self._questions)
+            self._questions.show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the drawer the height of the results."""
+        super().resizeEvent(event)
+        self._place_drawer()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Close the drawer."""
+        if event.key() == Qt.Key.Key_Escape and self.drawer.isVisible() and self.drawer.isChecked():
+            self.drawer.setChecked(False)
+            self.drawer.setFocus()
+        else:
+            super().keyPressEvent(event)
+
+    def _place_drawer(self) -> None:
+        if not self.drawer.isHidden():
+            top = self.drawer.sizeHint().height()
+            self._questions.setGeometry(0, top, self._questions.sizeHint().width(), self.height() - top)
+            self._questions.raise_()
+
+    def open_questions(self) -> None:
+        """Open the drawer if there is one."""
+        self.drawer.setChecked(True)
 
     def _picture_of(self, first: QWidget, last: QWidget) -> QPixmap:
         """Return a picture of the column of results from the widget `first` to the widget `last`."""

@@ -1,11 +1,14 @@
 """The theme: colors, lengths, fonts and icons from `resources/tokens`, applied as a palette and a style sheet."""
 
 import math
+import re
 import tomllib
 from functools import cache
+from time import perf_counter
 from typing import Final, Literal
 
-from PySide6.QtCore import QByteArray, QObject, QRectF, QSize, Qt, Signal, Slot
+import shiboken6
+from PySide6.QtCore import QByteArray, QObject, QRectF, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication, QWidget
@@ -17,6 +20,7 @@ from planner.paths import resources_dir
 
 TypeStep = Literal["small", "body", "title", "answer"]
 ICON_PIXELS: Final = 16
+_MOMENT_SECONDS: Final = 0.008
 
 
 class Spacing(Spec):
@@ -69,7 +73,7 @@ class Theme(QObject):
         # A start uses forty icons, each more than twice: caching them saves a hundredth of its time.
         self._icons: dict[tuple[str, str], QIcon] = {}
         app.screenAdded.connect(self._icons.clear)
-        self._dressed = False
+        self._unpolished: list[QWidget] = []
         self.apply(scheme)
 
     @property
@@ -137,14 +141,13 @@ class Theme(QObject):
         self._app.styleHints().setColorScheme(hints[scheme])
         self._apply_current_scheme()
 
-    def dress(self) -> None:
-        """Apply the style sheet of the current color scheme; called once, just before the first window is shown.
+    def dress(self, place: QWidget | QApplication) -> None:
+        """Apply the style sheet to a window with its dialogs, just before it is shown.
 
-        Widgets that are created under a style sheet are styled again whenever they get a parent, which doubles the time
-        of creating them.
+        Widgets without a window have no style sheet, so that they are created fast: one that is created under a style
+        sheet is styled again whenever it gets a parent.
         """
-        self._dressed = True
-        self._apply_style_sheet()
+        place.setStyleSheet(_style_sheet_text(self.tokens))
         self.changed.emit()  # sizes that were measured without the style sheet are measured again
 
     @Slot()
@@ -156,21 +159,43 @@ class Theme(QObject):
         self.tokens = load_tokens("dark" if self.dark else "light")
         self._icons.clear()
         self._app.setPalette(_qt_palette(self.tokens))
-        if self._dressed:
-            self._apply_style_sheet()
+        # A polished widget keeps the colors that the palette had then.
+        polished = (widget for widget in self._app.allWidgets() if _is_polished(widget))
+        self._unpolished = sorted(polished, key=QWidget.isVisible)
+        while self._unpolished and self._unpolished[-1].isVisible():
+            _polish_again(self._unpolished.pop())
         self.changed.emit()
+        self._polish_hidden_widgets()
 
-    def _apply_style_sheet(self) -> None:
-        self._app.setStyleSheet(_style_sheet_text(self.tokens, "dark" if self.dark else "light"))
+    @Slot()
+    def _polish_hidden_widgets(self) -> None:
+        """Polish hidden widgets again for a moment, and the others later."""
+        until = perf_counter() + _MOMENT_SECONDS
+        while self._unpolished and perf_counter() < until:
+            widget = self._unpolished.pop()
+            if shiboken6.isValid(widget):
+                _polish_again(widget)
+        if self._unpolished:
+            QTimer.singleShot(0, self, self._polish_hidden_widgets)
+
+
+def _is_polished(widget: QWidget) -> bool:
+    """Return whether a widget was shown with a style."""
+    return widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished)
+
+
+def _polish_again(widget: QWidget) -> None:
+    style = widget.style()
+    style.unpolish(widget)
+    style.polish(widget)
 
 
 def set_style_role(widget: QWidget, value: str, name: str = "role") -> None:
     """Set the property `name` of a widget, by which the style sheet selects a role such as `muted` or `primary`."""
     if widget.property(name) != value:
         widget.setProperty(name, value)
-        if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # otherwise its first show polishes it
-            widget.style().unpolish(widget)
-            widget.style().polish(widget)
+        if _is_polished(widget):  # otherwise its first show polishes it
+            _polish_again(widget)
 
 
 def contrast(first: QColor, second: QColor) -> float:
@@ -200,17 +225,18 @@ _PALETTE_ROLES: Final = {
     QPalette.ColorRole.BrightText: "bad",
     QPalette.ColorRole.Highlight: "selection",
     QPalette.ColorRole.HighlightedText: "text",
-    QPalette.ColorRole.Accent: "accent",
+    QPalette.ColorRole.Accent: "focus",
     QPalette.ColorRole.Link: "accent",
-    QPalette.ColorRole.LinkVisited: "accent",
+    QPalette.ColorRole.LinkVisited: "warn",
     QPalette.ColorRole.ToolTipBase: "raised",
     QPalette.ColorRole.ToolTipText: "text",
     QPalette.ColorRole.Light: "hover",
-    QPalette.ColorRole.Midlight: "hover",
+    QPalette.ColorRole.Midlight: "ok",
     QPalette.ColorRole.Mid: "border",
-    QPalette.ColorRole.Dark: "border",
-    QPalette.ColorRole.Shadow: "border",
+    QPalette.ColorRole.Dark: "outline",
+    QPalette.ColorRole.Shadow: "fill",
 }
+"""The palette holds every color that differs between the schemes and that the style sheet uses."""
 _TEXT_ROLES: Final = (QPalette.ColorRole.WindowText, QPalette.ColorRole.Text, QPalette.ColorRole.ButtonText)
 
 
@@ -223,13 +249,20 @@ def _qt_palette(tokens: Tokens) -> QPalette:
     return palette
 
 
-def _style_sheet_text(tokens: Tokens, scheme: str) -> str:
+def _style_sheet_text(tokens: Tokens) -> str:
+    """Return the style sheet, which takes its colors from the palette and so is the same for all color schemes."""
     sheet = (resources_dir() / "tokens" / "style.qss").read_text(encoding="utf-8")
     lengths = {**dict(tokens.spacing), "radius": tokens.radius, "hairline": tokens.hairline}
-    values = {**tokens.colors, **lengths, "scheme": scheme, "icons": (resources_dir() / "icons").as_posix()}
+    colors = tokens.colors | {token: f"palette({_keyword(role)})" for role, token in _PALETTE_ROLES.items()}
+    values = {**colors, **lengths, "icons": (resources_dir() / "icons").as_posix()}
     for name in sorted(values, key=len, reverse=True):
         sheet = sheet.replace(f"@{name}", str(values[name]))
     return sheet
+
+
+def _keyword(role: QPalette.ColorRole) -> str:
+    """Return what style sheets call a role of the palette, such as `window-text`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", role.name).lower()
 
 
 @cache

@@ -1,8 +1,8 @@
-"""Background imports, and garbage collection on the window's thread."""
+"""Background imports, work in steps while the window is idle, and garbage collection on the window's thread."""
 
 import gc
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from math import inf
 from threading import Thread
@@ -17,13 +17,30 @@ from PySide6.QtCore import QObject, QTimer, Slot
 _MOMENT_SECONDS: Final = 0.005
 _QT: Final = (QtCore, QtGui, QtWidgets)
 _EVERY_MS: Final = 1000
+_STEP_MS: Final = 2
+_LAST: Final = object()
 
 
-def import_in_background(modules: Sequence[str], parent: QtCore.QObject) -> None:
-    """Import `modules` in a thread, once Qt's classes have been created in small batches while the window is idle."""
-    timer = QtCore.QTimer(parent)
-    timer.timeout.connect(partial(_create_classes_or_import, timer, tuple(modules)))
-    timer.start(0)
+def run_when_idle(steps: Iterator[object], parent: QtCore.QObject) -> None:
+    """Take one of `steps` after another, with the window's events in between, for as long as `parent` lives."""
+    timer = QtCore.QTimer(parent, interval=_STEP_MS)
+
+    def take_step() -> None:
+        if next(steps, _LAST) is _LAST:
+            timer.stop()
+            timer.deleteLater()
+
+    timer.timeout.connect(take_step)
+    timer.start()
+
+
+def import_steps(modules: Sequence[str]) -> Iterator[None]:
+    """Import `modules` in a thread, once Qt's classes have been created in small batches, and wait for it."""
+    while not create_qt_classes(_MOMENT_SECONDS):
+        yield
+    importing = _started_import_thread(tuple(modules))
+    while importing.is_alive():
+        yield
 
 
 def import_finished(module: str) -> bool:
@@ -55,13 +72,6 @@ def create_qt_classes(seconds: float = inf) -> bool:
 def _uncreated_qt_classes() -> Iterator[tuple[ModuleType, str]]:
     """Return the shared iterator over module and name of the Qt classes that are not created yet."""
     return iter([(module, name) for module in _QT for name in dir(module)])
-
-
-def _create_classes_or_import(timer: QtCore.QTimer, modules: tuple[str, ...]) -> None:
-    if create_qt_classes(_MOMENT_SECONDS):
-        timer.stop()
-        timer.deleteLater()
-        _started_import_thread(modules)
 
 
 @cache

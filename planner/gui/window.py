@@ -1,13 +1,14 @@
 """The main window: plan bar, tabs, status line and banner."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from PySide6.QtCore import QByteArray, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence
+from PySide6.QtCore import QByteArray, QMargins, QPoint, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QButtonGroup,
     QMainWindow,
     QMenu,
@@ -21,6 +22,7 @@ from planner.errors import PlannerError
 from planner.gui.actions import ActionSet
 from planner.gui.commands import declare
 from planner.gui.documents import Documents
+from planner.gui.explain.explainer import Explainer
 from planner.gui.frame.banner import Banner
 from planner.gui.frame.plan_bar import PlanBar
 from planner.gui.frame.status_line import StatusLine
@@ -31,6 +33,7 @@ from planner.gui.tab import START, TABS, Tab, TabEntry
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.focus import InReadingOrder, focus_by_key, focus_stops
 from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
@@ -45,6 +48,9 @@ _START_SIZE: Final = QSize(1280, 800)
 _LOGS: Final = (".log", ".txt", ".out")
 _RECORDINGS: Final = (".gpurec", ".csv")
 _SMALLEST_SIZE: Final = QSize(960, 600)
+_NARROW: Final = 1200
+_FRAME: Final = QMargins(0, 32, 0, 0)
+"""Room for the title bar, whose height is unknown before the window is shown."""
 
 
 class TabList(QWidget):
@@ -88,13 +94,20 @@ class TabList(QWidget):
         self._buttons[key].setChecked(True)
         self._update_icons()
 
+    def set_brief(self, is_brief: bool) -> None:
+        """Show only the icons, or also the titles."""
+        styles = Qt.ToolButtonStyle
+        style = styles.ToolButtonIconOnly if is_brief else styles.ToolButtonTextBesideIcon
+        for button in self._buttons.values():
+            button.setToolButtonStyle(style)
+
     @Slot()
     def _update_icons(self) -> None:
         for key, button in self._buttons.items():
             button.setIcon(self._theme.icon(self._icons[key], "accent" if button.isChecked() else "muted"))
 
 
-class MainWindow(QMainWindow):
+class MainWindow(InReadingOrder, QMainWindow):
     """Main window of the application, which shows one workspace; `page` is shown first, by default the last tab."""
 
     tab_shown = Signal(str)
@@ -125,6 +138,7 @@ class MainWindow(QMainWindow):
         self._status = StatusLine(workspace, tasks)
         self._lay_out()
         self._restore_geometry_and_tab(page)
+        self.explainer = Explainer(workspace, theme, self)
         self.commands = ActionSet(theme, declare(self), self)
         self._fill_menus()
         self._connect()
@@ -141,12 +155,10 @@ class MainWindow(QMainWindow):
 
     @Slot(str)
     def show_tab(self, key: str) -> None:
-        """Show the tab `key` or the Start page, which is created when it is first shown."""
-        if key not in self._tabs:
-            place = next(place for place in (START, *self.places) if place.key == key)
-            self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
-            self._pages.addWidget(self._tabs[key])
-        self._pages.setCurrentWidget(self._tabs[key])
+        """Show the tab `key` or the Start page, which is created now unless it was prepared."""
+        tab = self._created_tab(key)
+        self._add_page(tab)
+        self._pages.setCurrentWidget(tab)
         self._tab_list.set_current(key)
         is_tab = key != START.key
         self.plan_bar.setVisible(is_tab)
@@ -160,6 +172,15 @@ class MainWindow(QMainWindow):
     def leave_start(self) -> None:
         """Show the tab from before the Start page."""
         self.show_tab(self._last_tab)
+
+    def prepare_tabs(self) -> Iterator[object]:
+        """Create all tabs before they are shown, in steps that are too short to be noticed."""
+        for place in self.places:
+            tab = self._created_tab(place.key)
+            yield None
+            self._add_page(tab)
+            yield None
+            yield from tab.prepare()
 
     def show_fitting_cards(self) -> None:
         """Show the Catalog tab with only the cards on which the plan fits."""
@@ -187,6 +208,16 @@ class MainWindow(QMainWindow):
         self.workspace.settings.update(scheme=scheme)
         self.commands.refresh()
 
+    def go_to_next_pane(self) -> None:
+        """Give the keyboard to the next part of the window: the plan bar, the list of tabs, or a part of the tab."""
+        panes = [pane for pane in (self.plan_bar, self._tab_list, *self.tab.panes) if pane.isVisible()]
+        focused = QApplication.focusWidget()
+        at = next((at for at, pane in enumerate(panes) if focused is not None and pane.isAncestorOf(focused)), -1)
+        for pane in (*panes[at + 1 :], *panes[: at + 1]):
+            if stop := next(focus_stops(pane), None):
+                focus_by_key(stop)
+                return
+
     def open_palette(self) -> None:
         """Open the command palette."""
         self.commands.refresh()
@@ -194,12 +225,27 @@ class MainWindow(QMainWindow):
 
     @cached_property
     def _command_palette(self) -> CommandPalette:
-        return CommandPalette(self, self.theme, self.workspace, self.commands)
+        return CommandPalette(self, self.theme, self.workspace, self.commands, self.explainer)
 
     @Slot(object)
     def show_error(self, error: PlannerError) -> None:
         """Show an error in the banner until it is dismissed."""
         self.banner.show_error(error)
+
+    def fit_to_screen(self) -> None:
+        """Shrink and move the window so that the screen shows all of it, at any scale."""
+        room = self.screen().availableGeometry().marginsRemoved(_FRAME)
+        self.setMinimumSize(_SMALLEST_SIZE.boundedTo(room.size()))
+        self.resize(self.size().boundedTo(room.size()))
+        corner = QPoint(room.right() + 1 - self.width(), room.bottom() + 1 - self.height())
+        self.move(max(room.left(), min(self.x(), corner.x())), max(room.top(), min(self.y(), corner.y())))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave the titles of the tabs and the questions out of a narrow window."""
+        super().resizeEvent(event)
+        self._tab_list.set_brief(self._is_narrow)
+        for tab in self._tabs.values():
+            tab.set_narrow(self._is_narrow)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept a single file or folder."""
@@ -231,6 +277,21 @@ class MainWindow(QMainWindow):
             tab.shut_down()
         self.workspace.settings.update(geometry=self.saveGeometry().toBase64().toStdString())
         event.accept()
+
+    def _created_tab(self, key: str) -> Tab:
+        if key not in self._tabs:
+            place = next(place for place in (START, *self.places) if place.key == key)
+            self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
+        return self._tabs[key]
+
+    def _add_page(self, tab: Tab) -> None:
+        if self._pages.indexOf(tab) < 0:
+            tab.set_narrow(self._is_narrow)
+            self._pages.addWidget(tab)
+
+    @property
+    def _is_narrow(self) -> bool:
+        return self.width() < _NARROW
 
     def _lay_out(self) -> None:
         self.setWindowIcon(QIcon(str(resources_dir() / "icons" / "gpu-planner.svg")))
@@ -288,6 +349,7 @@ class MainWindow(QMainWindow):
         navigator.demo_requested.connect(lambda: self.monitor().controller.show_demo())
         navigator.start_left.connect(self.leave_start)
         self.tab_shown.connect(self.commands.refresh)
+        navigator.questions_requested.connect(lambda: self.tab.open_questions())
         self.plan_bar.priced.connect(self._status.show_prices)
         self._tab_list.chosen.connect(self.show_tab)
 

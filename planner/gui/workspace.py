@@ -23,6 +23,7 @@ from planner.workload.workload import Inference, Training, Workload
 
 if TYPE_CHECKING:
     from planner.monitor.readings.inventory import Device
+    from planner.plan.money import PlanCost
 
 Detection = Literal["pending", "done", "failed"]
 GESTURE_IDLE_MS: Final = 1000
@@ -138,6 +139,7 @@ class Workspace(QObject):
     choice of a plan of one's own; `failed` carries a `PlannerError` for the banner, `noticed` a message and its
     details, `adjusted` a sentence about fields adjusted by a change, or an empty string; `devices_found` follows
     changes of this machine's cards, `detection_ended` the end of the search for them.
+    `cost` is the cost of the current plan, once it has been computed.
     """
 
     changed = Signal(object, object)
@@ -156,6 +158,7 @@ class Workspace(QObject):
         self.settings = settings
         self.path: Path | None = None
         self.devices: tuple[Device, ...] = ()
+        self.cost: PlanCost | None = None
         self.detection: Detection = "pending"
         self._state = PlanState(evaluate(plan, catalog), catalog)
         self._workloads: dict[str, Workload] = {
@@ -427,6 +430,7 @@ class Workspace(QObject):
 
     def _set_state(self, state: PlanState) -> None:
         old, self._state = self._state, state
+        self.cost = None
         self._workloads[state.plan.workload.task] = state.plan.workload
         self.changed.emit(old.plan, state.plan)
 

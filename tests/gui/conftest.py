@@ -32,7 +32,7 @@ def catalog() -> Catalog:
 def theme(qapp: QApplication) -> Theme:
     """The light look; tests that switch it switch it back."""
     made = Theme(qapp, "light")
-    made.dress()
+    made.dress(qapp)
     return made
 
 

@@ -212,3 +212,35 @@ def test_a_plan_on_an_own_card_survives_a_broken_hardware_file(tmp_path, catalog
     assert load_plan(kept).gpu == "mine"
     told = run(WAIT_FOR_FILE + LOOK + QUIT, tmp_path, str(kept))
     assert told["card"] == "mine"
+
+
+NOTE_WINDOWS = """
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
+
+class ShownWindows(QObject):
+    def eventFilter(self, shown, event):
+        if event.type() == QEvent.Type.Show and isinstance(shown, QWidget) and shown.isWindow():
+            told["windows"].append(type(shown).__name__)
+        return False
+
+def wait_until(is_done):
+    while not is_done():
+        QTest.qWait(20)
+
+told["windows"] = []
+watcher = ShownWindows()
+app.installEventFilter(watcher)
+for place in window.places:
+    window.show_tab(place.key)
+    wait_until(lambda: not window.tasks.busy)
+wait_until(lambda: any(panel.isVisible() for panel in window.tab.plots.panels))
+told["active"] = window.isActiveWindow()
+"""
+
+
+def test_no_part_of_a_tab_is_a_window_for_a_moment(tmp_path):
+    told = run(NOTE_WINDOWS + QUIT, tmp_path)
+    assert told["windows"] == []
+    assert told["active"]

@@ -1,5 +1,7 @@
 """The plan bar: its texts, its pickers, and the plan's time and cost."""
 
+import re
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton
@@ -150,11 +152,20 @@ def test_time_is_shown_at_once_and_cost_after_a_delay(bar: PlanBar, workspace: W
     assert money.full_text.endswith(("rented", "owned"))
 
 
-def test_answers_are_said_in_full_where_questions_are_shortened(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+def test_a_narrow_bar_leaves_out_words_before_it_cuts_names_and_numbers(
+    bar: PlanBar, workspace: Workspace, qtbot: QtBot
+):
     sharded = Training(activation_checkpointing="full", parallel=Parallel(zero=3))
     workspace.apply("work", workload=sharded, gpu="h100-sxm5-80gb", count=8)
-    qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
-    assert all(part.text() == part.full_text for part in bar.findChildren(PartButton)[3:])
+    parts = bar.findChildren(PartButton)
+    qtbot.waitUntil(parts[5].isVisible)
+    bar.resize(2400, bar.height())
+    qtbot.waitUntil(lambda: [part.text() for part in parts] == [part.full_text for part in parts])
+    bar.resize(960, bar.height())
+    qtbot.waitUntil(lambda: parts[5].text() != parts[5].full_text and "…" not in parts[5].text())
+    for part in parts[3:]:
+        assert "…" not in part.text()
+        assert re.findall(r"[\d.,]+\d", part.text()) == re.findall(r"[\d.,]+\d", part.full_text)
 
 
 def test_a_run_has_an_end(bar: PlanBar, workspace: Workspace, qtbot: QtBot):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLineEdit
 
 import planner.gui
 from planner.gui.theme import Theme, contrast, load_tokens
@@ -53,7 +53,7 @@ def test_text_is_readable_on_every_background(scheme, background, role):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("pair", [("on-accent", "accent"), *((role, "selection") for role in TEXTS), ("text", "hover")])
+@pytest.mark.parametrize("pair", [("on-fill", "fill"), *((role, "selection") for role in TEXTS), ("text", "hover")])
 def test_text_is_readable_on_marked_backgrounds(scheme, pair):
     assert contrast(color_of(scheme, pair[0]), color_of(scheme, pair[1])) >= 4.5
 
@@ -63,6 +63,13 @@ def test_series_and_components_stand_out_from_the_surface(scheme):
     roles = [f"series-{number}" for number in range(1, 9)] + [*COMPONENTS, "other_processes", "focus"]
     weak = [role for role in roles if contrast(color_of(scheme, role), color_of(scheme, "surface")) < 3]
     assert not weak
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("role", ["outline", "accent", "fill"])
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_fields_and_boxes_stand_out_from_every_background(scheme, role, background):
+    assert contrast(color_of(scheme, role), color_of(scheme, background)) >= 3
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -93,6 +100,36 @@ def test_a_switch_reaches_the_palette_and_is_announced(theme: Theme, qapp: QAppl
         theme.apply("light")
     assert not theme.dark
     assert qapp.palette().color(QPalette.ColorRole.WindowText) == color_of("light", "text")
+
+
+def test_the_style_sheet_holds_for_both_schemes(theme: Theme, qapp: QApplication):
+    """It is set once, since setting it styles every widget again, which takes seconds."""
+    light = qapp.styleSheet()
+    theme.apply("dark")
+    try:
+        theme.dress(qapp)
+        assert qapp.styleSheet() == light
+    finally:
+        theme.apply("light")
+
+
+def test_a_switch_recolors_what_is_shown_at_once_and_what_is_hidden_soon(theme: Theme, qtbot):
+    shown, hidden = QLineEdit(), QLineEdit()
+    for field in (shown, hidden):
+        qtbot.addWidget(field)
+        field.show()
+    hidden.hide()
+    theme.apply("dark")
+    try:
+        assert fill_of(shown) == color_of("dark", "raised")
+        qtbot.waitUntil(lambda: fill_of(hidden) == color_of("dark", "raised"))
+    finally:
+        theme.apply("light")
+    assert fill_of(shown) == color_of("light", "raised")
+
+
+def fill_of(field: QLineEdit) -> QColor:
+    return field.grab().toImage().pixelColor(field.width() // 2, 4)
 
 
 def test_the_system_scheme_follows_the_system(theme: Theme, qapp: QApplication):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.gui.threads import import_finished, import_in_background
+from planner.gui.threads import import_finished, import_steps, run_when_idle
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_imported_modules_are_finished_at_once():
 
 def test_modules_are_imported_soon(qapp, qtbot, module, tmp_path):
     (tmp_path / "go").touch()
-    import_in_background([module], qapp)
+    run_when_idle(import_steps([module]), qapp)
     qtbot.waitUntil(lambda: module in sys.modules)
     end_imports()
 
@@ -69,7 +69,7 @@ before, threads.Thread = unmade(), Watched
     "begin",
     [
         "print(threads.import_finished('json'))",
-        "app = QtCore.QCoreApplication([])\nthreads.import_in_background(['json'], app)\n"
+        "app = QtCore.QCoreApplication([])\nthreads.run_when_idle(threads.import_steps(['json']), app)\n"
         "QtCore.QTimer.singleShot(20_000, app.quit)\napp.exec()",
     ],
     ids=["at once", "soon"],

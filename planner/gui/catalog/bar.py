@@ -1,5 +1,6 @@
 """Toolbar above the catalog: page, view, search, result count, filters, columns and export."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
@@ -16,6 +17,15 @@ from planner.gui.widgets.layout import hairline, in_row
 from planner.present import format as fmt
 
 VIEWS: Final[dict[View, str]] = {"table": "Table", "scatter": "Scatter", "compare": "Compare"}
+_VIEW_HINTS: Final[dict[View, str]] = {
+    "table": "Show the records as a table",
+    "scatter": "Plot two figures of the records against each other",
+    "compare": "Show chosen records side by side",
+}
+_PAGE_HINTS: Final = {
+    GpuPage.title: "Single cards and chips",
+    SystemPage.title: "Whole machines: workstations, servers, racks and cloud instances",
+}
 _SEARCH_WIDTH: Final = 200
 """Pixels that the search needs to show an example."""
 _KEYS_TO_TABLE = (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -41,8 +51,11 @@ class CatalogBar(QWidget):
         self.filters.setCheckable(True)
         self.filters.setChecked(True)
         self.columns = QPushButton("Col&umns")
+        self.columns.setToolTip("Choose and sort the columns")
         self.saved = QPushButton("Saved fi&lters")
+        self.saved.setToolTip("Save filters, and use saved ones")
         self._export = QPushButton("&Export")
+        self._export.setToolTip("Copy or save what is shown")
         self.count = make_label(role="muted")
         self.count.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.pages, self._views = QButtonGroup(self), QButtonGroup(self)
@@ -113,9 +126,9 @@ class CatalogBar(QWidget):
 
     def _lay_out(self, theme: Theme) -> None:
         self._switches, self._tools = in_row(spacing=theme.spacing.small), in_row(spacing=theme.spacing.small)
-        _add_buttons(self._switches, self.pages, (GpuPage.title, SystemPage.title))
+        _add_buttons(self._switches, self.pages, _PAGE_HINTS)
         self._switches.addWidget(hairline(Qt.Orientation.Vertical))
-        _add_buttons(self._switches, self._views, tuple(VIEWS.values()))
+        _add_buttons(self._switches, self._views, {VIEWS[view]: hint for view, hint in _VIEW_HINTS.items()})
         self._switches.addStretch(0)
         self._tools.addWidget(self.filters)
         self._tools.addWidget(self.search, 1)
@@ -125,11 +138,12 @@ class CatalogBar(QWidget):
         self.search.addAction(theme.icon("search", "muted"), QLineEdit.ActionPosition.LeadingPosition)
 
 
-def _add_buttons(bar: QHBoxLayout, group: QButtonGroup, titles: tuple[str, ...]) -> None:
-    """Add a button for each of `titles` to `group`, and check the first button."""
-    for number, title in enumerate(titles):
+def _add_buttons(bar: QHBoxLayout, group: QButtonGroup, hints: Mapping[str, str]) -> None:
+    """Add a button with its tooltip for each title in `hints` to `group`, and check the first button."""
+    for number, (title, hint) in enumerate(hints.items()):
         button = QToolButton()
         button.setText(title)
+        button.setToolTip(hint)
         button.setCheckable(True)
         button.setChecked(number == 0)
         group.addButton(button, number)

@@ -49,7 +49,9 @@ class EmptyComparison(QWidget):
         super().__init__()
         space = theme.spacing
         self.add = push_button("&Add a card or system…", role="primary")
+        self.add.setToolTip("Choose what to compare")
         self.show_table = QPushButton("Select in the &table")
+        self.show_table.setToolTip("Go to the table, to select the rows to compare")
         explanation = (
             f"Compare up to {MAX_COMPARED} cards and systems: whether your plan fits on each, how long it takes, and "
             "what it costs. In the table, select rows and press Compare."
@@ -84,12 +86,17 @@ class ComparePage(QWidget):
         self.table = CompareTable(theme)
         self._nothing = EmptyComparison(theme)
         self._only = QCheckBox("Only &differences")
+        self._only.setToolTip("Hide the lines in which all entries agree")
         self._add = QPushButton("&Add…")
+        self._add.setToolTip("Add a card or a system to the comparison")
         self._fewer = QPushButton("&Fewer")
         self._more = QPushButton("&More")
         self._use = QPushButton("&Use in the plan")
+        self._use.setToolTip("Make the selected entry the plan's hardware")
         self._remove = QPushButton("&Remove")
+        self._remove.setToolTip("Take the selected entry out of the comparison")
         self._clear = QPushButton("C&lear")
+        self._clear.setToolTip("Take all entries out of the comparison")
         self._notes = make_label(wrap=True)
         self._bar = QWidget()
         self._pages = QStackedWidget()

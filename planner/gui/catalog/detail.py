@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QPushButton,
@@ -15,12 +15,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from planner.glossary import GlossaryTerm
 from planner.gui.catalog.describe import RecordSummary
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, ScrollColumn, in_column, in_row
 from planner.gui.widgets.status_icons import VerdictBadge
+from planner.gui.widgets.terms import explain, explained_tooltip, term_of, underline_text
 from planner.present.columns import MARK_MEANINGS, Detail, DetailGroup
 from planner.present.format import NO_FIGURES
 
@@ -44,6 +46,12 @@ class _PaintedText:
     font: QFont
     align: Qt.AlignmentFlag
     detail: Detail | None = None
+
+    @property
+    def term(self) -> GlossaryTerm | None:
+        """Return the glossary term that the text names if it is the title of a figure."""
+        is_title = self.detail is not None and self.text == self.detail.title.lstrip()
+        return term_of(self.text) if is_title else None
 
 
 class FigureList(QWidget):
@@ -97,9 +105,25 @@ class FigureList(QWidget):
     def event(self, event: QEvent) -> bool:
         """Show the source of the hovered figure as a tooltip."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            QToolTip.showText(event.globalPos(), self.tooltip_at(event.pos()), self)
+            titled = self._term_at(event.pos())
+            hint = explained_tooltip(self.tooltip_at(event.pos()), titled[0] if titled else None, "Click it")
+            QToolTip.showText(event.globalPos(), hint, self)
             return True
         return super().event(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Explain the term that the clicked title names."""
+        if titled := self._term_at(event.position().toPoint()):
+            explain(titled[0], self, titled[1])
+            return
+        super().mouseReleaseEvent(event)
+
+    def _term_at(self, place: QPoint) -> tuple[GlossaryTerm, QRect] | None:
+        """Return the term that the title at `place` names, and where the title is."""
+        for piece in self._cached_texts(self.width()):
+            if piece.place.contains(place) and (term := piece.term):
+                return term, piece.place
+        return None
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the texts in the exposed area."""
@@ -109,6 +133,8 @@ class FigureList(QWidget):
                 painter.setFont(piece.font)
                 painter.setPen(self._theme.color(piece.role))
                 painter.drawText(piece.place, int(piece.align) | _WRAP, piece.text)
+                if piece.term is not None:
+                    underline_text(painter, piece.text, piece.place)
 
     def _cached_texts(self, width: int) -> tuple[_PaintedText, ...]:
         pieces = self._layouts.get(width)
@@ -261,8 +287,9 @@ class DetailPane(QWidget):
         self._kind = make_label(role="muted", wrap=True)
         self._badge = VerdictBadge(theme)
         self._sentence = make_label(wrap=True)
-        self._use = push_button("", role="primary")
+        self._use = push_button("", "Make it the plan's hardware or model", "primary")
         self._compare = QPushButton("Compare")
+        self._compare.setToolTip("Add it to the comparison")
         self._sources = QCheckBox("Sho&w sources")
         self._figures = FigureList(theme)
         self._notes = make_label(wrap=True)

@@ -137,7 +137,7 @@ class ChangeDialog(_CardDialog):
             "Price you paid per card; the cost of ownership is computed from it.",
         )
         self.form.add("Power &limit, W", self.limit, lambda: None, "Power limit as set with nvidia-smi -pl.")
-        self.form.add("&Remark", self.note, lambda: "")
+        self.form.add("&Remark", self.note, lambda: "", "Where the figures come from.")
         self.fields = {"purchase_price_usd": self.paid, "power_limit_watts": self.limit, "note": self.note}
         if change is not None:
             self.paid.set_value(change.purchase_price_usd)
@@ -174,7 +174,7 @@ class NewCardDialog(_CardDialog):
         )
         self.power = DecimalField(1, MOST_WATTS, placeholder=_catalog_value_text(base.board_power_watts, 1), kind=WATTS)
         self.paid = DecimalField(0.01, MOST_USD, placeholder="not set", kind=MONEY)
-        self.form.add("&Name", self.name, lambda: "")
+        self.form.add("&Name", self.name, lambda: "", "Name under which the catalog lists the card.")
         self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")
         self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole card.")
         self.form.add("Po&wer, W", self.power, lambda: None, "Board power of the card.")

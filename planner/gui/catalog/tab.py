@@ -1,5 +1,6 @@
 """The Catalog tab: all cards and systems, with the plan's verdict on each."""
 
+from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
@@ -75,6 +76,11 @@ class CatalogTab(Tab):
         page = SystemPage(self.workspace, self.theme, self.gpus.lookups)
         self._connect_page(page)
         return page
+
+    def prepare(self) -> Iterator[object]:
+        """Create the page of systems and the controls of the plot."""
+        yield self.systems
+        yield self.gpus.scatter
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Update the verdicts for the plan."""

@@ -14,14 +14,56 @@ if TYPE_CHECKING:
     from planner.gui.cost.curve_plot import CostPlot
 
 _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
-    number_column("years", "Years", lambda point: point.years, width=8),
-    number_column("hours", "GPU-hours", lambda point: point.gpu_hours, width=12),
-    number_column("rent", "Renting", lambda point: point.rent_usd, show=fmt.money),
-    number_column("rent_low", "at least", lambda point: point.rent_low_usd, show=fmt.money),
-    number_column("rent_high", "at most", lambda point: point.rent_high_usd, show=fmt.money),
-    number_column("own", "Owning", lambda point: point.own_usd, show=fmt.money),
-    number_column("own_low", "at least", lambda point: point.own_low_usd, show=fmt.money),
-    number_column("own_high", "at most", lambda point: point.own_high_usd, show=fmt.money),
+    number_column("years", "Years", lambda point: point.years, width=8, about="Time since the start, in years"),
+    number_column(
+        "hours",
+        "GPU-hours",
+        lambda point: point.gpu_hours,
+        width=12,
+        about="GPU-hours used until then, of all cards together",
+    ),
+    number_column(
+        "rent",
+        "Renting",
+        lambda point: point.rent_usd,
+        show=fmt.money,
+        about="Total cost of renting until then, in today's money",
+    ),
+    number_column(
+        "rent_low",
+        "at least",
+        lambda point: point.rent_low_usd,
+        show=fmt.money,
+        about="Renting costs less than this in one case of ten",
+    ),
+    number_column(
+        "rent_high",
+        "at most",
+        lambda point: point.rent_high_usd,
+        show=fmt.money,
+        about="Renting costs more than this in one case of ten",
+    ),
+    number_column(
+        "own",
+        "Owning",
+        lambda point: point.own_usd,
+        show=fmt.money,
+        about="Total cost of owning until then, resale value deducted",
+    ),
+    number_column(
+        "own_low",
+        "at least",
+        lambda point: point.own_low_usd,
+        show=fmt.money,
+        about="Owning costs less than this in one case of ten",
+    ),
+    number_column(
+        "own_high",
+        "at most",
+        lambda point: point.own_high_usd,
+        show=fmt.money,
+        about="Owning costs more than this in one case of ten",
+    ),
 )
 
 

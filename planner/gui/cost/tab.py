@@ -106,7 +106,8 @@ class CostTab(QuestionTab):
         self.drawn = False
         self.faster_rental = None
         self.controls.refresh()
-        self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
+        self.cost = self.workspace.cost or evaluate_cost(evaluation, self.workspace.catalog, self._today())
+        self.workspace.cost = self.cost
         estimate = self.cost.estimate
         self.answer.show_view(decision_view(self.cost, evaluation, self.workspace.catalog, self._today()))
         if self.cost.estimate is None:

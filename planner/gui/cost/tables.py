@@ -35,6 +35,7 @@ class OfferList(QWidget):
         self._heading = make_label(font=theme.font(bold=True))
         self._no_offers = make_label(role="muted", wrap=True)
         self._use = QPushButton("&Use this offer")
+        self._use.setToolTip("Compute the plan's rent with the selected offer")
         self._use.setEnabled(False)
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
         self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="Offers for this job")
@@ -88,15 +89,33 @@ def _carbon_source_text(row: RegionCarbon) -> str:
 
 
 _COLUMNS: Final[tuple[Column[RegionCarbon], ...]] = (
-    text_column("region", "Region", lambda row: row.name, width=26),
+    text_column("region", "Region", lambda row: row.name, width=26, about="Region of the electricity"),
     number_column(
-        "carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_carbon_source_text
+        "carbon",
+        "CO₂",
+        lambda row: row.carbon_kg,
+        show=fmt.significant,
+        unit="kg",
+        tooltip=_carbon_source_text,
+        about="Emissions of the plan's electricity if it came from this region",
     ),
     number_column(
-        "grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_carbon_source_text
+        "grams",
+        "Intensity",
+        lambda row: row.grams_per_kwh.value,
+        unit="g/kWh",
+        width=12,
+        tooltip=_carbon_source_text,
+        about="Emissions per kilowatt-hour of the region's electricity",
     ),
     text_column(
-        "date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_carbon_source_text
+        "date",
+        "Date",
+        lambda row: row.grams_per_kwh.date,
+        unknown="no date",
+        width=12,
+        tooltip=_carbon_source_text,
+        about="Date of the carbon intensity",
     ),
 )
 

@@ -36,6 +36,16 @@ if TYPE_CHECKING:
     from planner.plan.money import PlanCost
 
 _SHORTEST = 8
+_SHORTER: Final = (
+    (", rented", ""),
+    (", owned", ""),
+    (" per ", "/"),
+    (" free", ""),
+    ("Inference, ", ""),
+    (" tokens", " tok"),
+    (" samples", " smp"),
+)
+"""Words that a narrow window shortens or leaves out, so that names and numbers stay whole."""
 _GOALS: Final[tuple[tuple[Goal, str], ...]] = (("run", "Run"), ("fine-tune", "Fine-tune or train"))
 _MODEL_LIMIT: Final = "the model's maximum"
 REST_MS: Final = 120
@@ -49,9 +59,10 @@ class PartButton(QToolButton):
         super().__init__()
         self._theme = theme
         self._part_name = part_name
-        self._full_text = ""
+        self._full_text = self._fitting_text = ""
         self._icon: tuple[str, str] | None = None
         self.setAccessibleName(part_name)
+        self.setToolTip(part_name)
         set_style_role(self, "part")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         # Wider than the centered icon, since Qt leaves too little space before the text.
@@ -66,16 +77,26 @@ class PartButton(QToolButton):
 
     def show_text(self, text: str, icon: tuple[str, str] | None = None, tooltip: str = "") -> None:
         """Show `text` after `icon`, a name and a color role."""
-        self._full_text, self._icon = text, icon
+        self._full_text, self._fitting_text, self._icon = text, text, icon
         self.setAccessibleName(f"{self._part_name}: {text}")
-        self.setToolTip(tooltip or text)
+        self.setToolTip(tooltip or text or self._part_name)
         self._update_icon()
         self.updateGeometry()
         self._elide_text()
 
+    def set_brief(self, is_brief: bool) -> None:
+        """Leave out words, or show the whole text."""
+        text = self._full_text
+        for words, shorter in _SHORTER if is_brief else ():
+            text = text.replace(words, shorter)
+        if text != self._fitting_text:
+            self._fitting_text = text
+            self.updateGeometry()
+            self._elide_text()
+
     def sizeHint(self) -> QSize:
-        """Return the size that fits the whole text."""
-        width = self.fontMetrics().horizontalAdvance(self._full_text)
+        """Return the size that fits the text without what is left out."""
+        width = self.fontMetrics().horizontalAdvance(self._fitting_text)
         return QSize(self._width_without_text_pixels() + width + 1, super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
@@ -101,7 +122,7 @@ class PartButton(QToolButton):
 
     def _elide_text(self) -> None:
         room = self.width() - self._width_without_text_pixels()
-        self.setText(self.fontMetrics().elidedText(self._full_text, Qt.TextElideMode.ElideMiddle, max(room, 0)))
+        self.setText(self.fontMetrics().elidedText(self._fitting_text, Qt.TextElideMode.ElideMiddle, max(room, 0)))
 
 
 class WorkloadSummary(QWidget):
@@ -210,10 +231,29 @@ class PlanBar(QWidget):
         if self._lacks_cost:
             self._rest.start()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out as many words as the new width asks for."""
+        super().resizeEvent(event)
+        self._fit_texts()
+
+    def _fit_texts(self) -> None:
+        """Leave out words of one part after another until all fit, the least important first."""
+        parts = (self._cost, self._verdict, self._time, self._workload, self._cards)
+        for part in parts:
+            part.set_brief(False)
+        for part in parts:
+            if self._row.sizeHint().width() <= self.width():
+                return
+            part.set_brief(True)
+            self._row.invalidate()
+
     @Slot()
     def find_cost(self) -> None:
         """Compute the plan's cost in the background, because the first computation reads the price files."""
         self._lacks_cost = False
+        if self._workspace.cost is not None:
+            self._show_cost(self._workspace.cost)
+            return
         evaluation, catalog = self._workspace.evaluation, self._workspace.catalog
         today = datetime.now(UTC).date()
 
@@ -278,12 +318,13 @@ class PlanBar(QWidget):
         popover = Popover(self, self._theme, self._workload_summary)
         popover.anchor_clicked.connect(self._navigator.show_memory)
         self._workload_summary.more_wanted.connect(popover.close)
-        self._workload_summary.more_wanted.connect(self._navigator.show_memory)
+        self._workload_summary.more_wanted.connect(self._navigator.show_questions)
         return popover
 
     def _show_cost(self, cost: "PlanCost") -> None:
         from planner.present.cost.summary import hours_phrase, money_phrase
 
+        self._workspace.cost = cost
         hours, money = hours_phrase(cost.estimate), money_phrase(cost.estimate)
         if hours:
             self._show_time_text(hours)
@@ -298,6 +339,7 @@ class PlanBar(QWidget):
     def _show_part_text(self, part: PartButton, text: str) -> None:
         part.setVisible(bool(text))
         self._lines[part].setVisible(bool(text))
+        self._fit_texts()
 
     def _card_name(self, gpu: str) -> str:
         return self._workspace.catalog.hardware.gpu(gpu).name
@@ -322,7 +364,8 @@ class PlanBar(QWidget):
         self._workspace.changed.connect(self.refresh)
 
     def _lay_out(self, theme: Theme) -> None:
-        layout = in_row(owner=self, margins=(theme.spacing.small, theme.spacing.tiny), spacing=theme.spacing.tiny)
+        space = theme.spacing
+        self._row = layout = in_row(owner=self, margins=(space.small, space.tiny), spacing=space.tiny)
         for part in (self._verdict, self._time, self._cost):
             # Results are never elided; the parts before them are.
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)

@@ -108,6 +108,7 @@ class AdvicePanel(QWidget):
         self._body = QWidget()
         self._message = make_label(role="muted", wrap=True)
         self.more = link_button("")
+        self.more.setToolTip("Show every change that helps")
         self.section = Section(theme, _TITLE, self._body, "ways to reduce memory")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()

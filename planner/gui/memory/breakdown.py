@@ -6,8 +6,9 @@ from functools import partial
 from html import escape
 from typing import Final
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import (
+    QContextMenuEvent,
     QFont,
     QFontMetricsF,
     QGuiApplication,
@@ -19,9 +20,11 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractButton, QLabel, QSizePolicy, QWidget
 
+from planner.glossary import GlossaryTerm
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import in_column, laid_out_at_once
 from planner.gui.widgets.rich_text import colored, fact_rows, table_row
+from planner.gui.widgets.terms import EXPLAIN_KEY, draw_underline, explain, show_explained_tooltip, term_of
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, PartRow, SymbolRow, TermRow
 
@@ -165,9 +168,29 @@ class TermButton(QAbstractButton):
         painter.setFont(self._theme.font())
         paint_cells(painter, columns, self.height(), ("", "", "", self._how, ""))
         painter.setPen(self._theme.color("muted"))
+        if self.term is not None:
+            metrics = self.fontMetrics()
+            underline = (self.height() + metrics.height()) / 2
+            draw_underline(painter, columns.title, metrics.horizontalAdvance(self._row.title), underline)
         if columns.confidence < columns.width:
             paint_cells(painter, columns, self.height(), ("", "", "", "", self._row.certainty))
         painter.end()
+
+    @property
+    def term(self) -> GlossaryTerm | None:
+        """Return the glossary term of the line."""
+        return None if self._row is None else term_of(self._row.title)
+
+    def event(self, event: QEvent) -> bool:
+        """Add the first sentence about the term to the tooltip."""
+        how = f"Right-click it or press {EXPLAIN_KEY}"
+        return show_explained_tooltip(event, self, self.toolTip(), self.term, how) or super().event(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Explain the term on a right click."""
+        if self.term is not None:
+            explain(self.term, self)
+        event.accept()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Expand the line with Return or Space; move to the line above or below with Up and Down."""

@@ -34,6 +34,7 @@ class FindCardsButton(QPushButton):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self.setText("Find &cards that fit…")
+        self.setToolTip("List the cards that hold this plan")
         self._workspace, self._theme = workspace, theme
         self.clicked.connect(self.open)
 
@@ -66,6 +67,7 @@ class CompareButton(QPushButton):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self.setText("Compare &with…")
+        self.setToolTip("Pin a plan, and show both side by side")
         self._workspace, self._theme = workspace, theme
         menu = QMenu(self)
         menu.addAction("This plan as it is &now", lambda: self.pin(workspace.plan))

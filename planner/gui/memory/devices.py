@@ -27,6 +27,7 @@ def gib_column(
     get_text: Callable[[Row], str],
     width: int,
     unknown: str = fmt.UNKNOWN,
+    about: str = "",
 ) -> Column[Row]:
     """Return a column that shows `get_text` in GiB, with a tooltip of the exact number of bytes, or `unknown`."""
     return Column(
@@ -38,6 +39,7 @@ def gib_column(
         align="right",
         width=width,
         tooltip=lambda row: fmt.exact_bytes(get_bytes(row), unknown),
+        help=about,
     )
 
 
@@ -55,15 +57,60 @@ def _verdict_text(row: DeviceRow) -> str:
 
 
 _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
-    text_column("card", "Cards", lambda row: row.card, width=18),
-    Column("stage", "Stage", lambda row: row.share.stage, _stage_text, align="right", width=5),
-    Column("layers", "Layers", lambda row: row.share.layers, lambda row: row.layers, align="right", width=6),
-    gib_column("needs", "Needs", lambda row: row.share.total_bytes, lambda row: row.needs, 7),
+    text_column("card", "Cards", lambda row: row.card, width=18, about="Cards that hold the same parts of the plan"),
     Column(
-        "used", "Used", lambda row: row.used_fraction, _used_percent_text, align="right", width=8, meter=True, full=1.0
+        "stage",
+        "Stage",
+        lambda row: row.share.stage,
+        _stage_text,
+        align="right",
+        width=5,
+        help="Pipeline stage that these cards run",
     ),
-    gib_column("usable", "Usable", lambda row: row.share.capacity_bytes, lambda row: row.usable, 7),
-    gib_column("free", "Free", lambda row: row.share.free_bytes, lambda row: row.free, 7),
+    Column(
+        "layers",
+        "Layers",
+        lambda row: row.share.layers,
+        lambda row: row.layers,
+        align="right",
+        width=6,
+        help="Number of layers on each of these cards",
+    ),
+    gib_column(
+        "needs",
+        "Needs",
+        lambda row: row.share.total_bytes,
+        lambda row: row.needs,
+        7,
+        about="Memory that the plan needs on each of these cards",
+    ),
+    Column(
+        "used",
+        "Used",
+        lambda row: row.used_fraction,
+        _used_percent_text,
+        align="right",
+        width=8,
+        meter=True,
+        full=1.0,
+        help="Share of the usable memory that the plan needs",
+    ),
+    gib_column(
+        "usable",
+        "Usable",
+        lambda row: row.share.capacity_bytes,
+        lambda row: row.usable,
+        7,
+        about="Memory that a program can allocate on an otherwise empty card",
+    ),
+    gib_column(
+        "free",
+        "Free",
+        lambda row: row.share.free_bytes,
+        lambda row: row.free,
+        7,
+        about="Usable memory that the plan and other programs leave",
+    ),
     text_column(
         "verdict",
         "Verdict",
@@ -71,6 +118,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         unknown="",
         width=15,
         tooltip=lambda row: f"{_verdict_text(row)}: shown above" if row.scarcity else row.verdict,
+        about="Whether the plan fits on these cards",
     ),
 )
 

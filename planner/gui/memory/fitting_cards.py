@@ -21,18 +21,39 @@ from planner.present.memory.verdict import VERDICT_TITLES, margin_text
 from planner.present.plan.phrase import work_phrase
 
 
-def _gib_column(key: str, title: str, get_bytes: Callable[[GpuRow], int | None], width: int) -> Column[GpuRow]:
+def _gib_column(
+    key: str, title: str, get_bytes: Callable[[GpuRow], int | None], width: int, about: str
+) -> Column[GpuRow]:
     return number_column(
-        key, title, get_bytes, unit="GiB", show=lambda value: fmt.gib(round(value)), unknown=fmt.UNKNOWN, width=width
+        key,
+        title,
+        get_bytes,
+        unit="GiB",
+        show=lambda value: fmt.gib(round(value)),
+        unknown=fmt.UNKNOWN,
+        width=width,
+        about=about,
     )
 
 
 _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
-    text_column("name", "Card", lambda row: row.gpu.name, width=28),
-    _gib_column("memory", "Memory", lambda row: row.gpu.memory_bytes, 12),
-    _gib_column("usable", "Usable", lambda row: row.usable.bytes if row.usable else None, 11),
-    _gib_column("free", "Free", lambda row: row.free_bytes, 9),
-    text_column("verdict", "Verdict", lambda row: VERDICT_TITLES[row.verdict] if row.verdict else None, width=9),
+    text_column("name", "Card", lambda row: row.gpu.name, width=28, about="Card on which the plan fits"),
+    _gib_column("memory", "Memory", lambda row: row.gpu.memory_bytes, 12, about="Memory of the card"),
+    _gib_column(
+        "usable",
+        "Usable",
+        lambda row: row.usable.bytes if row.usable else None,
+        11,
+        about="Memory that a program can allocate on an otherwise empty card",
+    ),
+    _gib_column("free", "Free", lambda row: row.free_bytes, 9, about="Usable memory that the plan leaves"),
+    text_column(
+        "verdict",
+        "Verdict",
+        lambda row: VERDICT_TITLES[row.verdict] if row.verdict else None,
+        width=9,
+        about="Whether the plan fits, and how surely",
+    ),
 )
 
 

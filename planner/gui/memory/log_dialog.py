@@ -52,17 +52,38 @@ def _difference_bytes(row: LogRow) -> int | None:
 
 
 def _size_column(
-    key: str, title: str, get_bytes: Callable[[LogRow], int | None], text: Callable[[LogRow], str]
+    key: str, title: str, get_bytes: Callable[[LogRow], int | None], text: Callable[[LogRow], str], about: str
 ) -> Column[LogRow]:
-    return Column(key, title, get_bytes, text, align="right", width=12, tooltip=lambda row: row.exact)
+    return Column(key, title, get_bytes, text, align="right", width=12, tooltip=lambda row: row.exact, help=about)
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    text_column("part", "Part", lambda row: row.title, width=25),
-    _size_column("predicted", "Estimated", lambda row: row.predicted_bytes, lambda row: row.predicted),
-    _size_column("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual),
-    Column("difference", "Difference", _difference_bytes, lambda row: row.difference, align="right", width=10),
-    text_column("why", "Why", lambda row: row.why, width=24, tooltip=lambda row: row.why),
+    text_column("part", "Part", lambda row: row.title, width=25, about="Part of the memory that the log states"),
+    _size_column(
+        "predicted",
+        "Estimated",
+        lambda row: row.predicted_bytes,
+        lambda row: row.predicted,
+        about="Size by the estimate of the plan",
+    ),
+    _size_column("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual, about="Size by the log"),
+    Column(
+        "difference",
+        "Difference",
+        _difference_bytes,
+        lambda row: row.difference,
+        align="right",
+        width=10,
+        help="Log less estimate, as a share of the estimate",
+    ),
+    text_column(
+        "why",
+        "Why",
+        lambda row: row.why,
+        width=24,
+        tooltip=lambda row: row.why,
+        about="Likely reason for the difference",
+    ),
 )
 
 
@@ -77,9 +98,11 @@ class LogSource(QWidget):
         self._tasks = tasks
         self.field = _LogField()
         self.field.setAccessibleName("Output of the run")
+        self.field.setToolTip("Paste what the run printed")
         self.field.setPlaceholderText("Paste the output of a run, or drop a log file here.")
         self.field.setFixedHeight(self.field.fontMetrics().lineSpacing() * _FIELD_LINES + 2 * theme.spacing.small)
         self.open_button = QPushButton("&Open a file…")
+        self.open_button.setToolTip("Read a log from a file")
         about = make_label(
             (
                 "PyTorch's memory_summary(), memory_stats(), snapshot as JSON or out-of-memory message; start-up lines "
@@ -187,6 +210,7 @@ class LogDialog(QDialog):
         self.reason = make_label(wrap=True, selectable=True)
         self._notes = make_label(role="muted", wrap=True)
         self.use = QCheckBox("&Use this correction in the plan")
+        self.use.setToolTip("Correct the plan's estimate by what the log says")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._copy = QPushButton("&Copy")
         self.setWindowTitle("Compare with a log")

@@ -181,10 +181,12 @@ class MemoryTab(QuestionTab):
 
     def focus_search(self) -> None:
         """Open the list of models with its search field focused."""
+        self.open_questions()
         self.controls.subject.model.open()
 
     def run_primary_action(self) -> None:
         """List the cards that fit."""
+        self.open_questions()
         self.controls.find_cards.open()
 
     @Slot(object)

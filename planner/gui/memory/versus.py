@@ -28,16 +28,30 @@ from planner.present.record_text import rows_to_csv
 
 
 def _size_column(
-    key: str, title: str, get_bytes: Callable[[VersusRow], int | None], cell_text: Callable[[VersusRow], str]
+    key: str,
+    title: str,
+    get_bytes: Callable[[VersusRow], int | None],
+    cell_text: Callable[[VersusRow], str],
+    about: str,
 ) -> Column[VersusRow]:
-    return gib_column(key, title, get_bytes, cell_text, 16, "phase does not occur")
+    return gib_column(key, title, get_bytes, cell_text, 16, "phase does not occur", about)
 
 
 VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
-    text_column("part", "Part", lambda row: row.title, width=26),
-    _size_column("plan", "This plan", lambda row: row.bytes, lambda row: row.gib_texts[0]),
-    _size_column("pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.gib_texts[1]),
-    _size_column("difference", "Difference", lambda row: row.difference_bytes, lambda row: row.gib_texts[2]),
+    text_column("part", "Part", lambda row: row.title, width=26, about="Part of the memory, or phase"),
+    _size_column(
+        "plan", "This plan", lambda row: row.bytes, lambda row: row.gib_texts[0], about="Size in the current plan"
+    ),
+    _size_column(
+        "pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.gib_texts[1], about="Size in the pinned plan"
+    ),
+    _size_column(
+        "difference",
+        "Difference",
+        lambda row: row.difference_bytes,
+        lambda row: row.gib_texts[2],
+        about="Current plan less pinned plan",
+    ),
 )
 
 

@@ -48,6 +48,7 @@ class DoctorDialog(QDialog):
         self.text = QPlainTextEdit(readOnly=True)
         self.text.setPlainText("Checking…")
         self.text.setAccessibleName("Results of the checks")
+        self.text.setToolTip("What works on this machine, and what to do about the rest")
         self.copy = copy_button(self.text.toPlainText)
         buttons = closing_buttons(self, self.copy)
         in_column(

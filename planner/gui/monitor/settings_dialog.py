@@ -81,20 +81,38 @@ class SettingsDialog(QDialog):
 
     def _add_alert_rows(self, rules: AlertRules) -> None:
         self._add_heading("Alerts")
-        self.is_on = self._add_check_box("&Show alerts on the desktop and mark them on the timeline", rules.is_on)
+        self.is_on = self._add_check_box(
+            "&Show alerts on the desktop and mark them on the timeline", rules.is_on, "Turn all alerts on or off"
+        )
         self.temperature = self._add_threshold(
-            "&Temperature of a card is at least", rules.temperature_celsius, 90, 150, "°C"
+            "&Temperature of a card is at least", rules.temperature_celsius, 90, 150, "°C", hint="Alert on a hot card"
         )
         self.memory = self._add_threshold(
-            "Used &memory of a card is at least", rules.memory_fraction, 0.95, 100, "%", PERCENT
+            "Used &memory of a card is at least",
+            rules.memory_fraction,
+            0.95,
+            100,
+            "%",
+            PERCENT,
+            hint="Alert on a full card",
         )
         self.idle = self._add_threshold(
-            "Card is &idle (utilization below 5 %) for", rules.idle_minutes, _DEFAULT_IDLE_MINUTES, 10_000, "min"
+            "Card is &idle (utilization below 5 %) for",
+            rules.idle_minutes,
+            _DEFAULT_IDLE_MINUTES,
+            10_000,
+            "min",
+            hint="Alert on a card without work",
         )
-        self.lost = self._add_check_box("A card is &lost", rules.lost)
-        self.process_ended = self._add_check_box("A &process on a card has ended", rules.process_ended)
+        self.lost = self._add_check_box(
+            "A card is &lost", rules.lost, "Alert on a card that the driver no longer finds"
+        )
+        self.process_ended = self._add_check_box(
+            "A &process on a card has ended", rules.process_ended, "Alert on the end of a run"
+        )
         self.hold = DecimalField(0, 3600)
         self.hold.set_name("Alert on temperature and memory only after, seconds")
+        self.hold.setToolTip("Time for which a threshold must be exceeded")
         self.hold.set_value(rules.hold_seconds)
         self._add_row(make_label("Alert on temperature and memory only after"), self.hold, "s")
         self._alerts = (self.lost, self.process_ended, self.hold, self.temperature, self.memory, self.idle)
@@ -107,9 +125,13 @@ class SettingsDialog(QDialog):
             _DEFAULT_RELEASE_MINUTES,
             10_000,
             "min",
+            hint="Lets a laptop's card sleep. Does not apply while recording or while alerts are on.",
         )
-        self.release.setToolTip("Lets a laptop's card sleep. Does not apply while recording or while alerts are on.")
-        self.may_end_others = self._add_check_box("Allow ending processes of &other users", settings.may_end_others)
+        self.may_end_others = self._add_check_box(
+            "Allow ending processes of &other users",
+            settings.may_end_others,
+            "Offer to end them in the list of processes, if the system allows it",
+        )
         self._add_heading("Energy")
         self.tariff = TariffField(settings.usd_per_kwh)
         price = make_label("Electricity &costs")
@@ -123,16 +145,27 @@ class SettingsDialog(QDialog):
     def _add_heading(self, text: str) -> None:
         self._grid.addWidget(make_label(text, font=self._theme.font(bold=True)), self._grid.rowCount(), 0, 1, 2)
 
-    def _add_check_box(self, text: str, is_on: bool) -> QCheckBox:
+    def _add_check_box(self, text: str, is_on: bool, hint: str) -> QCheckBox:
         box = QCheckBox(text)
+        box.setToolTip(hint)
         box.setChecked(is_on)
         self._grid.addWidget(box, self._grid.rowCount(), 0, 1, 2)
         return box
 
     def _add_threshold(
-        self, text: str, value: float | None, default: float, most: float, unit: str, kind: NumberKind = AMOUNT
+        self,
+        text: str,
+        value: float | None,
+        default: float,
+        most: float,
+        unit: str,
+        kind: NumberKind = AMOUNT,
+        *,
+        hint: str,
     ) -> "_OptionalThreshold":
         threshold = _OptionalThreshold(text, value, default, most, kind)
+        for widget in (threshold, threshold.number):
+            widget.setToolTip(hint)
         self._add_row(threshold, threshold.number, unit)
         return threshold
 

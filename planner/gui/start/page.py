@@ -74,6 +74,7 @@ class StartPage(Tab):
         )
         self.own_cards = OwnCardsField(workspace, theme)
         self.job = RadioField(theme, _JOBS)
+        self.job.setToolTip("Fine-tuning trains a small adapter on a finished model; training changes every weight.")
         self.show_me = push_button("Show &me", "Plan it, and show the answer.", "primary")
         self.watch = push_button("Show &me", "Open the Monitor tab.", "primary")
         self.demo = push_button("See the &demo", "Replay invented readings of two cards during training.")

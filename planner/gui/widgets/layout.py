@@ -264,7 +264,7 @@ def laid_out_at_once(changing: QWidget) -> Iterator[None]:
 
 def tab_stops(layout: QLayout) -> Iterator[QWidget]:
     """Yield the widgets in `layout` that the tab key can reach, including hidden widgets, in reading order."""
-    items = filter(None, map(layout.itemAt, _reading_order(layout)))
+    items = filter(None, map(layout.itemAt, reading_order(layout)))
     for inner, widget in ((item.layout(), item.widget()) for item in items):
         if inner is not None:
             yield from tab_stops(inner)
@@ -274,7 +274,7 @@ def tab_stops(layout: QLayout) -> Iterator[QWidget]:
             yield from tab_stops(nested)
 
 
-def _reading_order(layout: QLayout) -> Iterable[int]:
+def reading_order(layout: QLayout) -> Iterable[int]:
     """Return the indexes of a layout's items in reading order, which differs from the order of insertion in a grid."""
     indexes = range(layout.count())
     if not isinstance(layout, QGridLayout):

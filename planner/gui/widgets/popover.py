@@ -27,16 +27,16 @@ class Popover(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_NoMouseReplay)
         in_column(content, owner=self, margins=theme.spacing.small)
 
-    def open_below(self, anchor: QWidget, width: int, height: int) -> None:
-        """Show the popup below `anchor`, or above `anchor` if there is more space, within the window."""
+    def open_below(self, anchor: QWidget, width: int, height: int, part: QRect | None = None) -> None:
+        """Show the popup below `anchor`, or a `part` of it, or above if there is more space, within the window."""
         self._anchor = anchor
-        area = anchor.window().geometry()
-        top_left = anchor.mapToGlobal(QPoint())
-        below, above = area.bottom() - top_left.y() - anchor.height(), top_left.y() - area.top()
+        area, part = anchor.window().geometry(), part or anchor.rect()
+        top_left = anchor.mapToGlobal(part.topLeft())
+        below, above = area.bottom() - top_left.y() - part.height(), top_left.y() - area.top()
         upwards = below < min(height, above)
         self.resize(min(width, area.width()), max(1, min(height, above if upwards else below)))
         left = min(top_left.x(), area.right() - self.width())
-        top = top_left.y() - self.height() if upwards else top_left.y() + anchor.height()
+        top = top_left.y() - self.height() if upwards else top_left.y() + part.height()
         self.move(max(area.left(), left), top)
         self.show()
         self.content.setFocus(Qt.FocusReason.PopupFocusReason)

@@ -302,6 +302,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.marked_name,
         width=24,
         tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
+        help="Name of the card, without its vendor",
     ),
     fits_column(
         lambda row: row.verdict,
@@ -349,9 +350,15 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         about="What one card costs to buy, as in the Cost tab, with the year of the price",
         lower_is_better=True,
     ),
-    text_column("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
+    text_column("vendor", "Vendor", lambda row: row.gpu.vendor, width=9, about="Company that designs the chip"),
     text_column("segment", "Segment", lambda row: SEGMENT_TITLES[row.gpu.segment], about="Market segment"),
-    text_column("architecture", "Architecture", lambda row: row.gpu.architecture, width=16),
+    text_column(
+        "architecture",
+        "Architecture",
+        lambda row: row.gpu.architecture,
+        width=16,
+        about="Generation of the chip; cards of one generation support the same software",
+    ),
     number_column(
         "year",
         "Year",
@@ -360,6 +367,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         unknown=fmt.UNKNOWN,
         width=7,
         lower_is_better=None,
+        about="Year of release",
     ),
     number_column(
         "memory",
@@ -418,7 +426,14 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         about="Price that you paid for one card, as you entered it",
     ),
     *map(_derived_column, DERIVED_FIGURES.values()),
-    text_column("part", "Part", lambda row: product_kind(row.gpu), shown=False, width=26),
+    text_column(
+        "part",
+        "Part",
+        lambda row: product_kind(row.gpu),
+        shown=False,
+        width=26,
+        about="Part number or chip, to tell variants of one name apart",
+    ),
     text_column(
         "compute_capability",
         "Compute capability",
@@ -427,7 +442,14 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=18,
         about="NVIDIA's compute capability or AMD's target, which determines what software runs",
     ),
-    text_column("interconnect", "Interconnect", lambda row: row.gpu.interconnect, shown=False, width=22),
+    text_column(
+        "interconnect",
+        "Interconnect",
+        lambda row: row.gpu.interconnect,
+        shown=False,
+        width=22,
+        about="Links to the host and to other cards: PCIe, NVLink, Infinity Fabric",
+    ),
     text_column(
         "mig",
         "MIG",
@@ -444,7 +466,14 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=9,
         about="Whether the card's memory has error correction (ECC)",
     ),
-    text_column("form_factor", "Form factor", lambda row: row.gpu.form_factor, shown=False, width=16),
+    text_column(
+        "form_factor",
+        "Form factor",
+        lambda row: row.gpu.form_factor,
+        shown=False,
+        width=16,
+        about="PCIe card, server module such as SXM, or chip of a laptop",
+    ),
     number_column(
         "devices",
         "Devices",

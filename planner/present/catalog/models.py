@@ -180,8 +180,10 @@ VERIFICATION_TITLES: Final = {
 }
 
 MODEL_COLUMNS: Final[tuple[Column[ModelRecord], ...]] = (
-    text_column("name", "Name", lambda record: record.id, width=40),
-    text_column("family", "Family", lambda record: record.family, width=18),
+    text_column("name", "Name", lambda record: record.id, width=40, about="Name of the model, as on Hugging Face"),
+    text_column(
+        "family", "Family", lambda record: record.family, width=18, about="Models of one series and architecture"
+    ),
     number_column(
         "parameters",
         "Parameters",
@@ -190,6 +192,7 @@ MODEL_COLUMNS: Final[tuple[Column[ModelRecord], ...]] = (
         per_unit=1e9,
         width=12,
         tooltip=lambda record: fmt.integer(record.parameters),
+        about="Number of weights; of mixtures of experts, all of them",
     ),
     number_column(
         "context",
@@ -199,8 +202,15 @@ MODEL_COLUMNS: Final[tuple[Column[ModelRecord], ...]] = (
         unknown="not stated",
         show=lambda tokens: fmt.integer(round(tokens)),
         width=16,
+        about="Largest number of tokens that the model was made for",
     ),
-    text_column("kind", "Kind", lambda record: KIND_TITLES[record.kind], width=20),
+    text_column(
+        "kind",
+        "Kind",
+        lambda record: KIND_TITLES[record.kind],
+        width=20,
+        about="What the model does: text, images, vision …",
+    ),
 )
 
 

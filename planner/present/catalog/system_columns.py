@@ -71,6 +71,7 @@ def _total_column(total: AcceleratorTotal) -> Column[SystemRow]:
         width=6,
         shown=total is not FP16,
         tooltip=total_tooltip,
+        about=f"{total.title} of all accelerators together",
     )
 
 
@@ -85,6 +86,7 @@ def _per_power_column(figure: PerPowerFigure) -> Column[SystemRow]:
         unknown=fmt.UNKNOWN,
         shown=False,
         tooltip=lambda row: figure.formula(row.system, row.gpu),
+        about=f"{figure.title}: of all accelerators, at the machine's maximum power",
     )
 
 
@@ -98,9 +100,19 @@ _RENT: Final[Column[SystemRow]] = replace(
 )
 SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
     text_column(
-        "name", "Name", lambda row: row.system.name, width=20, tooltip=lambda row: f"{row.system.name}\n{row.id}"
+        "name",
+        "Name",
+        lambda row: row.system.name,
+        width=20,
+        tooltip=lambda row: f"{row.system.name}\n{row.id}",
+        about="Name of the system",
     ),
-    fits_column(lambda row: row.verdict, lambda row: row.unsupported, _fits_tooltip),
+    fits_column(
+        lambda row: row.verdict,
+        lambda row: row.unsupported,
+        _fits_tooltip,
+        "Whether the plan fits on the accelerators of one such machine",
+    ),
     number_column(
         "memory",
         "Memory",
@@ -110,6 +122,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         unknown=fmt.UNKNOWN,
         width=8,
         tooltip=lambda row: f"{fmt.exact_bytes(row.system.memory_bytes)}\n{_system_source_reader('memory_bytes')(row)}",
+        about="Memory of all accelerators together",
     ),
     *map(_total_column, TOTALS),
     number_column(
@@ -121,6 +134,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         unknown=fmt.UNKNOWN,
         width=7,
         tooltip=lambda row: f"maximum power of the whole machine\n{_system_source_reader('max_power_watts')(row)}",
+        about="Most power that the system draws",
     ),
     number_column(
         "price",
@@ -131,6 +145,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         width=9,
         measure=fmt.USD,
         tooltip=_price_tooltip,
+        about="Price of the whole system",
     ),
     number_column(
         "year",
@@ -140,12 +155,34 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         unknown=fmt.UNKNOWN,
         width=7,
         tooltip=lambda row: f"{fmt.date(row.system.released)}\n{_system_source_reader('released')(row)}",
+        about="Year of release",
     ),
     _RENT,
-    text_column("accelerators", "Accelerators", lambda row: row.accelerators, width=30, tooltip=_accelerators_tooltip),
-    text_column("kind", "Kind", lambda row: row.system.kind, width=13, tooltip=_system_source_reader("kind")),
-    text_column("vendor", "Vendor", lambda row: row.system.vendor, width=9),
-    text_column("architecture", "Architecture", lambda row: row.architecture, width=16, shown=False),
+    text_column(
+        "accelerators",
+        "Accelerators",
+        lambda row: row.accelerators,
+        width=30,
+        tooltip=_accelerators_tooltip,
+        about="Number and kind of accelerators inside",
+    ),
+    text_column(
+        "kind",
+        "Kind",
+        lambda row: row.system.kind,
+        width=13,
+        tooltip=_system_source_reader("kind"),
+        about="Workstation, server, rack or cloud instance",
+    ),
+    text_column("vendor", "Vendor", lambda row: row.system.vendor, width=9, about="Company that sells the system"),
+    text_column(
+        "architecture",
+        "Architecture",
+        lambda row: row.architecture,
+        width=16,
+        shown=False,
+        about="Generation of the accelerators",
+    ),
     number_column(
         "cards",
         "Number of cards",
@@ -155,6 +192,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         width=8,
         shown=False,
         tooltip=_system_source_reader("gpu_count"),
+        about="Number of accelerators inside",
     ),
     number_column(
         "memory_each",
@@ -165,6 +203,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         unknown=fmt.UNKNOWN,
         shown=False,
         tooltip=_accelerator_memory_tooltip,
+        about="Memory of each accelerator",
     ),
     number_column(
         "link",
@@ -175,6 +214,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         unknown=fmt.UNKNOWN,
         shown=False,
         tooltip=_accelerator_source_reader("interconnect"),
+        about="Bandwidth of the links between the accelerators, of each of them",
     ),
     text_column(
         "topology",
@@ -183,12 +223,39 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         width=18,
         shown=False,
         tooltip=_system_source_reader("topology"),
+        about="How the accelerators are joined",
     ),
     *map(_per_power_column, PER_POWER_FIGURES),
-    text_column("price_kind", "Price kind", lambda row: row.system.price_kind, width=13, shown=False),
-    text_column("interconnect", "Interconnect", lambda row: row.system.interconnect, width=40, shown=False),
-    text_column("host_cpu", "Processor", lambda row: row.system.host_cpu, width=24, shown=False),
     text_column(
-        "certainty", "Certainty", lambda row: CERTAINTY_TITLES[row.system.provenance.certainty], width=22, shown=False
+        "price_kind",
+        "Price kind",
+        lambda row: row.system.price_kind,
+        width=13,
+        shown=False,
+        about="Where the price comes from: list price, street price or estimate",
+    ),
+    text_column(
+        "interconnect",
+        "Interconnect",
+        lambda row: row.system.interconnect,
+        width=40,
+        shown=False,
+        about="Links between the accelerators",
+    ),
+    text_column(
+        "host_cpu",
+        "Processor",
+        lambda row: row.system.host_cpu,
+        width=24,
+        shown=False,
+        about="Main processors of the system",
+    ),
+    text_column(
+        "certainty",
+        "Certainty",
+        lambda row: CERTAINTY_TITLES[row.system.provenance.certainty],
+        width=22,
+        shown=False,
+        about="How sure the figures are: vendor data, measured, estimated",
     ),
 )

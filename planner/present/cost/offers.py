@@ -130,6 +130,7 @@ def _price(mode: RentMode) -> Column[ListedOffer]:
         unknown=_NOT_OFFERED,
         width=8,
         tooltip=_origin(mode),
+        about=f"Price of one card for an hour: {RENT_MODE_TITLES[mode]}",
     )
 
 
@@ -147,25 +148,59 @@ def _origin(mode: RentMode) -> Callable[[ListedOffer], str]:
 
 
 OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
-    text_column("provider", "Provider", lambda row: row.offer.provider, width=14),
-    text_column("instance", "Instance", lambda row: row.offer.instance, width=16, tooltip=lambda row: row.offer.id),
-    text_column("card", "Card", lambda row: row.card, width=18, tooltip=lambda row: "\n".join(row.offer.cards)),
-    number_column("gpus", "Cards", lambda row: row.offer.gpu_count, width=6),
-    text_column("region", "Region", lambda row: row.offer.region, width=10),
+    text_column(
+        "provider", "Provider", lambda row: row.offer.provider, width=14, about="Company that rents the machine out"
+    ),
+    text_column(
+        "instance",
+        "Instance",
+        lambda row: row.offer.instance,
+        width=16,
+        tooltip=lambda row: row.offer.id,
+        about="Provider's name of the machine",
+    ),
+    text_column(
+        "card",
+        "Card",
+        lambda row: row.card,
+        width=18,
+        tooltip=lambda row: "\n".join(row.offer.cards),
+        about="Card of the machine",
+    ),
+    number_column("gpus", "Cards", lambda row: row.offer.gpu_count, width=6, about="Number of cards in the machine"),
+    text_column("region", "Region", lambda row: row.offer.region, width=10, about="Where the machine stands"),
     _price("on-demand"),
     _price("spot"),
     _price("reserved-1y"),
     _price("reserved-3y"),
-    Column("age", "Age", lambda row: row.age_days, lambda row: age_phrase(row.age_days), width=20),
-    text_column("date", "Date", lambda row: row.offer.price_date, unknown=fmt.NO_DATE, shown=False),
-    text_column("source", "Source", lambda row: row.offer.source, shown=False, width=30),
+    Column(
+        "age",
+        "Age",
+        lambda row: row.age_days,
+        lambda row: age_phrase(row.age_days),
+        width=20,
+        help="Days since the price was read",
+    ),
+    text_column(
+        "date",
+        "Date",
+        lambda row: row.offer.price_date,
+        unknown=fmt.NO_DATE,
+        shown=False,
+        about="Date on which the price was read",
+    ),
+    text_column(
+        "source", "Source", lambda row: row.offer.source, shown=False, width=30, about="Page that states the price"
+    ),
 )
 
 
 def _usd(
-    key: str, title: str, get: Callable[[OfferRow], float], *, unit: str = "", shown: bool = True
+    key: str, title: str, get: Callable[[OfferRow], float], about: str, *, unit: str = "", shown: bool = True
 ) -> Column[OfferRow]:
-    return number_column(key, title, get, unit=unit, show=fmt.money, width=8, shown=shown, tooltip=_price_origin)
+    return number_column(
+        key, title, get, unit=unit, show=fmt.money, width=8, shown=shown, tooltip=_price_origin, about=about
+    )
 
 
 def _price_origin(row: OfferRow) -> str:
@@ -174,20 +209,44 @@ def _price_origin(row: OfferRow) -> str:
 
 
 JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
-    text_column("provider", "Provider", lambda row: row.offer.provider, width=14),
-    text_column("instance", "Instance", lambda row: row.offer.instance, width=13, tooltip=lambda row: row.offer.id),
-    number_column("instances", "Machines", lambda row: row.instances, width=7),
-    text_column("region", "Region", lambda row: row.offer.region, width=8),
-    text_column("mode", "Mode", lambda row: RENT_MODE_TITLES[row.mode], width=9),
-    number_column("hours", "Hours", lambda row: row.hours, width=6),
-    _usd("usd", "Cost", lambda row: row.usd),
-    _usd("low", "At least", lambda row: row.low_usd, shown=False),
-    _usd("high", "At most", lambda row: row.high_usd, shown=False),
-    _usd("gpu_hour", "Per GPU-hour", lambda row: row.usd_per_gpu_hour),
-    Column(
-        "age", "Age", lambda row: row.age_days, lambda row: age_phrase(row.age_days), width=18, tooltip=_price_origin
+    text_column(
+        "provider", "Provider", lambda row: row.offer.provider, width=14, about="Company that rents the machine out"
     ),
-    text_column("remarks", "Remarks", lambda row: "; ".join(row.remarks) or None, unknown="", width=30),
+    text_column(
+        "instance",
+        "Instance",
+        lambda row: row.offer.instance,
+        width=13,
+        tooltip=lambda row: row.offer.id,
+        about="Provider's name of the machine",
+    ),
+    number_column("instances", "Machines", lambda row: row.instances, width=7, about="Machines that the job needs"),
+    text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine stands"),
+    text_column(
+        "mode", "Mode", lambda row: RENT_MODE_TITLES[row.mode], width=9, about="On demand, spot or with a commitment"
+    ),
+    number_column("hours", "Hours", lambda row: row.hours, width=6, about="Hours that the machines are paid"),
+    _usd("usd", "Cost", lambda row: row.usd, "Cost of the job with this offer"),
+    _usd("low", "At least", lambda row: row.low_usd, "The job costs less in one case of ten", shown=False),
+    _usd("high", "At most", lambda row: row.high_usd, "The job costs more in one case of ten", shown=False),
+    _usd("gpu_hour", "Per GPU-hour", lambda row: row.usd_per_gpu_hour, "Cost of the job for each hour of one card"),
+    Column(
+        "age",
+        "Age",
+        lambda row: row.age_days,
+        lambda row: age_phrase(row.age_days),
+        width=18,
+        tooltip=_price_origin,
+        help="Days since the price was read",
+    ),
+    text_column(
+        "remarks",
+        "Remarks",
+        lambda row: "; ".join(row.remarks) or None,
+        unknown="",
+        width=30,
+        about="What the price includes or leaves out",
+    ),
 )
 
 

@@ -247,10 +247,12 @@ def _remarks(option: HardwareOption) -> tuple[str, ...]:
 
 
 OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
-    text_column("cards", "Cards", lambda row: row.cards, width=26),
-    text_column("how", "Provider", lambda row: row.how, width=24),
-    text_column("machines", "Machines", lambda row: row.machines, width=16, shown=False),
-    number_column("usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9),
+    text_column("cards", "Cards", lambda row: row.cards, width=26, about="Number and kind of cards"),
+    text_column("how", "Provider", lambda row: row.how, width=24, about="Provider of the rental, or owning"),
+    text_column("machines", "Machines", lambda row: row.machines, width=16, shown=False, about="Number of machines"),
+    number_column(
+        "usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9, about="Cost of the job on these cards"
+    ),
     Column(
         "hours",
         "Time",
@@ -258,6 +260,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         lambda row: fmt.duration(row.option.hours * _SECONDS_PER_HOUR),
         align="right",
         width=9,
+        help="Time that the job takes",
     ),
     Column(
         "pace",
@@ -267,6 +270,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         align="right",
         width=16,
         lower_is_better=False,
+        help="Tokens or samples per second, of all cards together",
     ),
     Column(
         "free",
@@ -274,13 +278,38 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         lambda row: row.option.free_bytes,
         lambda row: verdict_text(row.option.verdict, row.option.free_bytes, row.option.fit_probability),
         width=18,
+        help="Memory needed and free on each card",
     ),
-    text_column("bound", "Limited by", lambda row: row.option.bound, width=16),
-    number_column("power", "Power", lambda row: row.option.power_watts, unit="W", width=8),
-    text_column("date", "Price date", lambda row: row.option.price_date, unknown="no date", width=10),
-    text_column("awards", "", lambda row: _mark(row) or None, unknown="", width=20),
-    text_column("changes", "Changes of the plan", lambda row: ", ".join(row.option.changes) or None, unknown="none"),
-    text_column("remarks", "Remarks", lambda row: "; ".join(_remarks(row.option)) or None, unknown="", width=24),
+    text_column("bound", "Limited by", lambda row: row.option.bound, width=16, about="What takes most of the time"),
+    number_column(
+        "power",
+        "Power",
+        lambda row: row.option.power_watts,
+        unit="W",
+        width=8,
+        about="Power that the cards draw under load",
+    ),
+    text_column(
+        "date", "Price date", lambda row: row.option.price_date, unknown="no date", width=10, about="Date of the price"
+    ),
+    text_column(
+        "awards", "", lambda row: _mark(row) or None, unknown="", width=20, about="Cheapest, fastest and best value"
+    ),
+    text_column(
+        "changes",
+        "Changes of the plan",
+        lambda row: ", ".join(row.option.changes) or None,
+        unknown="none",
+        about="What the option changes in the plan so that it fits",
+    ),
+    text_column(
+        "remarks",
+        "Remarks",
+        lambda row: "; ".join(_remarks(row.option)) or None,
+        unknown="",
+        width=24,
+        about="What to know about the option",
+    ),
 )
 
 

@@ -44,10 +44,23 @@ def process_command(row: ProcessRow) -> str:
 
 
 PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
-    text_column("card", "Card", lambda row: card_label(row.device)),
-    Column("pid", "Process", lambda row: row.process.pid, lambda row: str(row.process.pid), align="right"),
-    text_column("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NO_VALUE),
-    text_column("kind", "Kind", lambda row: row.process.kind),
+    text_column("card", "Card", lambda row: card_label(row.device), about="Card on which the process runs"),
+    Column(
+        "pid",
+        "Process",
+        lambda row: row.process.pid,
+        lambda row: str(row.process.pid),
+        align="right",
+        help="Number of the process",
+    ),
+    text_column(
+        "user",
+        "User",
+        lambda row: row.process.host.user if row.process.host else None,
+        unknown=NO_VALUE,
+        about="User who started the process",
+    ),
+    text_column("kind", "Kind", lambda row: row.process.kind, about="Compute, graphics or both"),
     number_column(
         "memory",
         "Memory",
@@ -56,8 +69,17 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         per_unit=GIB,
         show=fmt.significant,
         unknown=NO_VALUE,
+        about="GPU memory that the process holds",
     ),
-    number_column("sm", "SM", lambda row: row.process.sm_fraction.value, unit="%", per_unit=0.01, unknown=NO_VALUE),
+    number_column(
+        "sm",
+        "SM",
+        lambda row: row.process.sm_fraction.value,
+        unit="%",
+        per_unit=0.01,
+        unknown=NO_VALUE,
+        about="Share of time in which its kernels run",
+    ),
     number_column(
         "cpu",
         "CPU",
@@ -66,8 +88,9 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         per_unit=0.01,
         show=lambda value: f"{value:.0f}",
         unknown=NO_VALUE,
+        about="Load of the process on the processor; 100 % is one core",
     ),
-    text_column("command", "Command", process_command),
+    text_column("command", "Command", process_command, about="Program and its arguments"),
 )
 """Columns of the process table on the command line."""
 
@@ -101,7 +124,7 @@ def _searchable_text(row: ProcessRow) -> str:
 
 
 def _reading_column(
-    key: str, title: str, get: Callable[[ProcessRow], Reading], unit: str, per_unit: float
+    key: str, title: str, get: Callable[[ProcessRow], Reading], unit: str, per_unit: float, about: str
 ) -> Column[ProcessRow]:
     return number_column(
         key,
@@ -113,6 +136,7 @@ def _reading_column(
         unknown=NO_VALUE,
         width=8,
         tooltip=lambda row: missing_reason_text(get(row)) or _exact_bytes_text(get(row), unit),
+        about=about,
     )
 
 
@@ -134,11 +158,34 @@ _COLUMNS_BY_KEY: Final = {column.key: column for column in PROCESS_COLUMNS}
 
 DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
     replace(_COLUMNS_BY_KEY["pid"], width=8),
-    Column("card", "Card", lambda row: row.device.index, lambda row: card_label(row.device).strip(), width=6),
+    Column(
+        "card",
+        "Card",
+        lambda row: row.device.index,
+        lambda row: card_label(row.device).strip(),
+        width=6,
+        help="Card on which the process runs",
+    ),
     replace(_COLUMNS_BY_KEY["user"], width=9),
-    _reading_column("memory", "GPU memory", lambda row: row.process.memory_bytes, "GiB", GIB),
-    _reading_column("sm", "SM", lambda row: row.process.sm_fraction, "%", 0.01),
-    _reading_column("controller", "Mem. bus", lambda row: row.process.memory_controller_fraction, "%", 0.01),
+    _reading_column(
+        "memory",
+        "GPU memory",
+        lambda row: row.process.memory_bytes,
+        "GiB",
+        GIB,
+        about="GPU memory that the process holds",
+    ),
+    _reading_column(
+        "sm", "SM", lambda row: row.process.sm_fraction, "%", 0.01, about="Share of time in which its kernels run"
+    ),
+    _reading_column(
+        "controller",
+        "Mem. bus",
+        lambda row: row.process.memory_controller_fraction,
+        "%",
+        0.01,
+        about="Share of time in which the process reads or writes GPU memory",
+    ),
     replace(_COLUMNS_BY_KEY["cpu"], width=7, tooltip=lambda row: "of one core" if row.process.host else _HOST_UNKNOWN),
     number_column(
         "ram",
@@ -150,8 +197,17 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         unknown=NO_VALUE,
         width=8,
         tooltip=lambda row: fmt.exact_bytes(row.process.host.memory_bytes) if row.process.host else _HOST_UNKNOWN,
+        about="RAM that the process holds",
     ),
-    Column("runtime", "Runtime", process_runtime_seconds, _runtime_text, align="right", width=11),
+    Column(
+        "runtime",
+        "Runtime",
+        process_runtime_seconds,
+        _runtime_text,
+        align="right",
+        width=11,
+        help="Time since the process started",
+    ),
     replace(_COLUMNS_BY_KEY["kind"], width=9),
     replace(_COLUMNS_BY_KEY["command"], width=30, tooltip=process_command),
 )

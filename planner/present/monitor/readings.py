@@ -120,7 +120,9 @@ def power_text(row: CardReadings) -> str:
     return f"{drawn:.0f}" if limit is None else f"{drawn:.0f} / {limit:.0f}"
 
 
-def _reading_column(key: str, title: str, name: str, unit: str, per_unit: float = 1) -> Column[CardReadings]:
+def _reading_column(
+    key: str, title: str, name: str, unit: str, per_unit: float = 1, about: str = ""
+) -> Column[CardReadings]:
     return number_column(
         key,
         title,
@@ -130,20 +132,46 @@ def _reading_column(key: str, title: str, name: str, unit: str, per_unit: float 
         show=lambda value: f"{value:.0f}",
         unknown=NO_VALUE,
         tooltip=lambda row: missing_reason_text(row.reading(name)),
+        about=about,
     )
 
 
 CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
-    text_column("number", "Card", lambda row: card_label(row.device)),
-    text_column("name", "Name", lambda row: row.device.name),
-    _reading_column("utilization", "Use", "utilization_fraction", "%", 0.01),
-    Column("memory", "Memory", lambda row: row.value("memory_used_bytes"), memory_text, "GiB", "right"),
-    _reading_column("controller", "Mem. bus", "memory_controller_fraction", "%", 0.01),
-    Column("power", "Power", lambda row: row.value("power_watts"), power_text, "W", "right"),
-    _reading_column("temperature", "Temp.", "temperature_celsius", "°C"),
-    _reading_column("clock", "SM clock", "sm_clock_mhz", "MHz"),
-    _reading_column("fan", "Fan", "fan_fraction", "%", 0.01),
-    text_column("state", "State", card_state, unknown=NO_VALUE),
+    text_column("number", "Card", lambda row: card_label(row.device), about="Number of the card in the driver"),
+    text_column("name", "Name", lambda row: row.device.name, about="Name of the card"),
+    _reading_column(
+        "utilization", "Use", "utilization_fraction", "%", 0.01, about="Share of time in which at least one kernel runs"
+    ),
+    Column(
+        "memory",
+        "Memory",
+        lambda row: row.value("memory_used_bytes"),
+        memory_text,
+        "GiB",
+        "right",
+        help="GPU memory in use and in all",
+    ),
+    _reading_column(
+        "controller",
+        "Mem. bus",
+        "memory_controller_fraction",
+        "%",
+        0.01,
+        about="Share of time in which GPU memory is read or written",
+    ),
+    Column(
+        "power",
+        "Power",
+        lambda row: row.value("power_watts"),
+        power_text,
+        "W",
+        "right",
+        help="Power drawn now, and the limit",
+    ),
+    _reading_column("temperature", "Temp.", "temperature_celsius", "°C", about="Temperature of the chip"),
+    _reading_column("clock", "SM clock", "sm_clock_mhz", "MHz", about="Clock of the streaming multiprocessors"),
+    _reading_column("fan", "Fan", "fan_fraction", "%", 0.01, about="Fan speed as a share of the fastest"),
+    text_column("state", "State", card_state, unknown=NO_VALUE, about="What the card is doing, or what slows it"),
 )
 """Columns of the card table on the command line."""
 

@@ -113,12 +113,14 @@ def _date_time_text(wall_seconds: float) -> str:
     return f"{fmt.date(f'{at:%Y-%m-%d}')} {at:%H:%M}"
 
 
-def _statistic_column(key: str, title: str, name: str, unit: str, per_unit: float) -> Column[CardSummary]:
+def _statistic_column(key: str, title: str, name: str, unit: str, per_unit: float, about: str) -> Column[CardSummary]:
     def mean_and_peak_text(card: CardSummary) -> str:
         statistic = card.statistics.get(name)
         return NO_VALUE if statistic is None else f"{statistic.mean / per_unit:.0f} / {statistic.peak / per_unit:.0f}"
 
-    return Column(key, title, lambda card: _mean_value(card, name), mean_and_peak_text, unit, "right", width=11)
+    return Column(
+        key, title, lambda card: _mean_value(card, name), mean_and_peak_text, unit, "right", width=11, help=about
+    )
 
 
 def _mean_value(card: CardSummary, name: str) -> float | None:
@@ -136,10 +138,18 @@ def _memory_mean_and_peak_text(card: CardSummary) -> str:
 
 
 SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
-    text_column("number", "Card", lambda card: card_label(card.device), width=6),
-    text_column("name", "Name", lambda card: card.device.name, width=26),
+    text_column(
+        "number", "Card", lambda card: card_label(card.device), width=6, about="Number of the card in the driver"
+    ),
+    text_column("name", "Name", lambda card: card.device.name, width=26, about="Name of the card"),
     Column(
-        "time", "Time", lambda card: card.seconds, lambda card: duration_text(card.seconds), align="right", width=11
+        "time",
+        "Time",
+        lambda card: card.seconds,
+        lambda card: duration_text(card.seconds),
+        align="right",
+        width=11,
+        help="Time recorded for the card",
     ),
     Column(
         "energy",
@@ -148,9 +158,25 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
         lambda card: energy_text(card.energy_joules, is_estimated=card.is_estimated),
         align="right",
         width=11,
+        help="Electrical energy that the card used",
     ),
-    Column("cost", "Cost", lambda card: card.usd, lambda card: energy_cost_text(card.usd), align="right", width=9),
-    _statistic_column("utilization", "Use", "utilization_fraction", "%", 0.01),
+    Column(
+        "cost",
+        "Cost",
+        lambda card: card.usd,
+        lambda card: energy_cost_text(card.usd),
+        align="right",
+        width=9,
+        help="Cost of that energy",
+    ),
+    _statistic_column(
+        "utilization",
+        "Use",
+        "utilization_fraction",
+        "%",
+        0.01,
+        about="Share of time in which a kernel ran: mean / peak",
+    ),
     Column(
         "memory",
         "Memory",
@@ -159,9 +185,19 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
         "GiB",
         "right",
         width=12,
+        help="GPU memory in use: mean / peak",
     ),
-    _statistic_column("power", "Power", "power_watts", "W", 1),
-    _statistic_column("temperature", "Temp.", "temperature_celsius", "°C", 1),
-    text_column("slowed", "Throttled by", throttling_text, unknown=NO_VALUE, width=34),
+    _statistic_column("power", "Power", "power_watts", "W", 1, about="Power drawn: mean / peak"),
+    _statistic_column(
+        "temperature", "Temp.", "temperature_celsius", "°C", 1, about="Temperature of the chip: mean / peak"
+    ),
+    text_column(
+        "slowed",
+        "Throttled by",
+        throttling_text,
+        unknown=NO_VALUE,
+        width=34,
+        about="Share of time in which the clock was lowered, and why",
+    ),
 )
 """Columns of a recording's summary; pairs are the average and the peak."""

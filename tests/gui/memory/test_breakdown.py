@@ -2,12 +2,14 @@
 
 import pytest
 from memory_results import view
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication, QTextDocumentFragment
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QHelpEvent, QTextDocumentFragment
+from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 
+from planner.glossary import glossary
 from planner.gui.memory.breakdown import Breakdown, place_columns
 from planner.gui.widgets.layout import STRETCH, in_column, scrolled
+from planner.gui.widgets.terms import TermRequests, terms_at
 
 
 @pytest.fixture
@@ -95,6 +97,25 @@ def test_all_lines_are_copied_with_the_keyboard(breakdown, qtbot):
     assert lines[-1][:2] == ["Total", "18.00"]
     qtbot.keyClick(breakdown.term_buttons[1], Qt.Key.Key_X, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text().startswith("Term")
+
+
+def test_a_right_click_on_a_line_explains_its_term(breakdown, qtbot):
+    glossary()
+    requests, line = TermRequests(breakdown.window()), breakdown.term_buttons[1]
+    with qtbot.waitSignal(requests.asked) as asked:
+        click = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, QPoint(5, 5), line.mapToGlobal(QPoint(5, 5)))
+        QApplication.sendEvent(line, click)
+    assert asked.args[0].term == "KV cache"
+    assert [term.term for term in terms_at(line)] == ["KV cache"]
+    assert [term.term for term in terms_at(breakdown.term_buttons[0])] == ["Parameters"]
+
+
+def test_the_tooltip_of_a_line_says_what_its_term_is(breakdown):
+    glossary()
+    line = breakdown.term_buttons[1]
+    QApplication.sendEvent(line, QHelpEvent(QHelpEvent.Type.ToolTip, QPoint(5, 5), line.mapToGlobal(QPoint(5, 5))))
+    assert "Keys and values of all previous tokens" in QToolTip.text()
+    QToolTip.hideText()
 
 
 def test_the_words_on_how_wrap_in_a_narrow_table_and_the_confidence_goes(breakdown, theme):

@@ -49,6 +49,7 @@ class SolutionRow(QWidget):
         self._title = make_label(role="muted", font=theme.font("small"))
         self._value = make_label(font=theme.font(bold=True), wrap=True)
         self.use = QPushButton("Use")
+        self.use.setToolTip("Put this value into the plan")
         in_column(self._title, in_row((self._value, 1), self.use), owner=self, spacing=theme.spacing.tiny)
         self.use.clicked.connect(self._on_use_clicked)
 

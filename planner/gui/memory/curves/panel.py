@@ -24,16 +24,37 @@ _WIDTH_WITH_RANGE: Final = 580
 """Width in pixels from which the read-out has room for the range of the memory."""
 
 
-def _gib_column(key: str, title: str, get_bytes: Callable[[MemoryPoint], int | None]) -> Column[MemoryPoint]:
-    return number_column(key, title, get_bytes, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15)
+def _gib_column(
+    key: str, title: str, get_bytes: Callable[[MemoryPoint], int | None], about: str
+) -> Column[MemoryPoint]:
+    return number_column(
+        key, title, get_bytes, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15, about=about
+    )
 
 
 _COLUMNS: Final[tuple[Column[MemoryPoint], ...]] = (
-    number_column("value", "Value", lambda point: point.value, show=lambda value: fmt.integer(round(value)), width=12),
-    _gib_column("memory", "Memory", lambda point: point.total_bytes),
-    _gib_column("low", "At least", lambda point: point.low_bytes),
-    _gib_column("high", "At most", lambda point: point.high_bytes),
-    _gib_column("host", "Host memory", lambda point: point.host_bytes),
+    number_column(
+        "value",
+        "Value",
+        lambda point: point.value,
+        show=lambda value: fmt.integer(round(value)),
+        width=12,
+        about="Value of the setting on the x axis",
+    ),
+    _gib_column(
+        "memory",
+        "Memory",
+        lambda point: point.total_bytes,
+        about="Memory that the plan needs on the fullest card with this value",
+    ),
+    _gib_column("low", "At least", lambda point: point.low_bytes, about="One case in twenty needs less"),
+    _gib_column("high", "At most", lambda point: point.high_bytes, about="One case in twenty needs more"),
+    _gib_column(
+        "host",
+        "Host memory",
+        lambda point: point.host_bytes,
+        about="RAM of the machine that the plan needs with this value",
+    ),
 )
 
 
@@ -51,6 +72,7 @@ class CurvePanel(DataPanel[CurveData]):
         self.setMaximumHeight(_TALLEST)
         self.over = ChoiceField(theme, ())
         self.over.set_name("Memory over")
+        self.over.setToolTip("Setting on the x axis")
         self.over.setMinimumWidth(
             QFontMetrics(theme.font()).horizontalAdvance(_WIDEST_AXIS_TITLE) + 2 * theme.spacing.huge
         )

@@ -22,7 +22,7 @@ from planner.trace.analysis.memory import traced_memory
 
 
 def _size_column(
-    key: str, title: str, get_bytes: Callable[[ComparisonRow], int], format_size: Callable[[int], str]
+    key: str, title: str, get_bytes: Callable[[ComparisonRow], int], format_size: Callable[[int], str], about: str
 ) -> Column[ComparisonRow]:
     return number_column(
         key,
@@ -31,6 +31,7 @@ def _size_column(
         show=lambda value: format_size(round(value)),
         width=11,
         tooltip=lambda row: fmt.exact_bytes(get_bytes(row)),
+        about=about,
     )
 
 
@@ -40,11 +41,23 @@ def _difference_text(row: ComparisonRow) -> str:
 
 
 _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
-    text_column("part", "At the peak", lambda row: row.title, width=30),
-    _size_column("estimated", "Estimated", lambda row: row.estimated_bytes, fmt.size),
-    _size_column("traced", "Traced", lambda row: row.traced_bytes, fmt.size),
-    _size_column("difference", "Difference", lambda row: row.difference_bytes, fmt.size_difference),
-    Column("share", "Relative", lambda row: row.difference_fraction, _difference_text, align="right", width=11),
+    text_column("part", "At the peak", lambda row: row.title, width=30, about="Part of the memory at the peak"),
+    _size_column(
+        "estimated", "Estimated", lambda row: row.estimated_bytes, fmt.size, about="Size by the estimate of the plan"
+    ),
+    _size_column("traced", "Traced", lambda row: row.traced_bytes, fmt.size, about="Size by the trace"),
+    _size_column(
+        "difference", "Difference", lambda row: row.difference_bytes, fmt.size_difference, about="Trace less estimate"
+    ),
+    Column(
+        "share",
+        "Relative",
+        lambda row: row.difference_fraction,
+        _difference_text,
+        align="right",
+        width=11,
+        help="Difference as a share of the estimate",
+    ),
 )
 
 

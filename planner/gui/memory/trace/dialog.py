@@ -13,6 +13,7 @@ from planner.gui.memory.trace.request_form import RequestForm
 from planner.gui.memory.trace.target_form import InputsEditor, TargetForm
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.focus import InReadingOrder
 from planner.gui.widgets.inputs.choice_field import RadioField
 from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.inputs.number_field import NumberField
@@ -112,7 +113,7 @@ def _require_function_path(text: str) -> None:
         raise SpecError("step", "is not a function in a file", "Use the form file.py:function.")
 
 
-class TraceDialog(QDialog):
+class TraceDialog(InReadingOrder, QDialog):
     """Non-modal dialog for the target, inputs and run settings; `wanted` carries the complete request."""
 
     wanted = Signal(object)
@@ -129,6 +130,7 @@ class TraceDialog(QDialog):
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
         self._go = push_button("&Trace", role="primary")
+        self._go.setToolTip("Run the module without a GPU, and count its memory")
         self.setWindowTitle("Trace a module")
         self._lay_out(missing)
         self.resize(_SIZE)

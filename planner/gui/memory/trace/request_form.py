@@ -286,7 +286,9 @@ class RequestForm(QWidget):
 
     def _add_main_fields(self) -> None:
         form, theme = new_form(self._theme), self._theme
-        self._add_field(form, "task", "I want &to", RadioField(theme, TASKS))
+        self._add_field(
+            form, "task", "I want &to", RadioField(theme, TASKS), "Trace a step of training, or a forward pass."
+        )
         batch = NumberField(1, 1_000_000, placeholder=_FROM_INPUTS, stops=_BATCH_SIZES)
         hint = "Samples per forward pass."
         self._add_field(form, "batch", "B&atch", batch, hint, get=requested_batch_size, set_value=_with_batch_value)

@@ -54,18 +54,27 @@ def _category_column(category: Category) -> Column[ModuleRow]:
         width=11,
         meter=True,
         shown=False,
+        about="Part of the memory at the peak that is of this kind",
     )
 
 
 MODULE_COLUMNS: Final[tuple[Column[ModuleRow], ...]] = (
-    text_column("module", "Module", lambda row: row.title, width=24, tooltip=lambda row: row.title),
-    text_column("class", "Class", lambda row: row.class_name, width=16),
+    text_column(
+        "module",
+        "Module",
+        lambda row: row.title,
+        width=24,
+        tooltip=lambda row: row.title,
+        about="Module of the network, by its path from the root",
+    ),
+    text_column("class", "Class", lambda row: row.class_name, width=16, about="Python class of the module"),
     number_column(
         "own",
         "Own parameters",
         lambda row: row.parameters,
         show=lambda value: fmt.parameters(round(value)),
         width=12,
+        about="Parameters of the module without those of its children",
     ),
     number_column(
         "bytes",
@@ -75,12 +84,15 @@ MODULE_COLUMNS: Final[tuple[Column[ModuleRow], ...]] = (
         width=12,
         meter=True,
         tooltip=lambda row: f"{row.exact}, {row.share_text} of the peak\n{row.holds}".strip(),
+        about="Memory that is alive at the peak",
     ),
     *map(_category_column, CATEGORIES),
 )
 
 ALIVE_COLUMNS: Final[tuple[Column[AliveRow], ...]] = (
-    text_column("operator", "Operator", lambda row: row.operator, width=28),
+    text_column(
+        "operator", "Operator", lambda row: row.operator, width=28, about="PyTorch operator that allocated the memory"
+    ),
     number_column(
         "bytes",
         "Bytes",
@@ -89,11 +101,40 @@ ALIVE_COLUMNS: Final[tuple[Column[AliveRow], ...]] = (
         width=12,
         meter=True,
         tooltip=lambda row: f"{row.exact}, {row.share_text} of the peak",
+        about="Memory that is alive at the peak",
     ),
-    text_column("category", "Category", lambda row: row.title, width=16),
-    text_column("shape", "Shape", lambda row: row.shape, unknown=_EMPTY_CELL, width=24),
-    text_column("module", "Module", lambda row: row.module, unknown=_EMPTY_CELL, width=24),
-    text_column("line", "Line", lambda row: row.place, unknown=_EMPTY_CELL, width=20, tooltip=lambda row: row.line),
+    text_column(
+        "category",
+        "Category",
+        lambda row: row.title,
+        width=16,
+        about="What the tensor is: parameter, gradient, activation …",
+    ),
+    text_column(
+        "shape",
+        "Shape",
+        lambda row: row.shape,
+        unknown=_EMPTY_CELL,
+        width=24,
+        about="Size of the tensor in each dimension",
+    ),
+    text_column(
+        "module",
+        "Module",
+        lambda row: row.module,
+        unknown=_EMPTY_CELL,
+        width=24,
+        about="Module of the network, by its path from the root",
+    ),
+    text_column(
+        "line",
+        "Line",
+        lambda row: row.place,
+        unknown=_EMPTY_CELL,
+        width=20,
+        tooltip=lambda row: row.line,
+        about="Line of the program that allocated the memory",
+    ),
 )
 
 

@@ -37,6 +37,7 @@ class InputsEditor(QWidget):
         self._theme = theme
         self._rows: list[_InputRow] = []
         self._add = link_button("Add an &input")
+        self._add.setToolTip("Add another argument of the module")
         self._column = in_column(owner=self, spacing=theme.spacing.tiny)
         below = in_row(self._add, STRETCH)
         self._column.addWidget(make_label("Inputs: name and shape", "muted"))
@@ -125,6 +126,7 @@ class _InputRow(QWidget):
         self.name.setFixedWidth(self.name.fontMetrics().averageCharWidth() * 16)
         self.shape = TextField(_require_shape_without_name, _EXAMPLE_SHAPE)
         self.shape.set_name(f"Shape of input {number}")
+        self.shape.setToolTip("Size in each dimension, such as 8 × 3 × 224 × 224")
         remove = IconButton(theme, "close", f"Remove input {number}")
         layout = in_row(owner=self, spacing=theme.spacing.tiny)
         top = Qt.AlignmentFlag.AlignTop

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from planner.gui.memory.trace.timeline_plot import TimelinePlot
 
 _COLUMNS: Final[tuple[Column[TimelineRow], ...]] = (
-    number_column("time", "Moment", lambda row: row.moment.time, show=lambda value: fmt.integer(round(value)), width=9),
+    number_column(
+        "time",
+        "Moment",
+        lambda row: row.moment.time,
+        show=lambda value: fmt.integer(round(value)),
+        width=9,
+        about="Number of the allocation or release since the start of the step",
+    ),
     number_column(
         "bytes",
         "Alive",
@@ -22,10 +29,26 @@ _COLUMNS: Final[tuple[Column[TimelineRow], ...]] = (
         show=lambda value: fmt.size(round(value)),
         tooltip=lambda row: fmt.exact_bytes(row.moment.bytes),
         meter=True,
+        about="Memory that is alive at this moment",
     ),
-    text_column("phase", "Phase", lambda row: row.moment.phase, width=24),
-    text_column("operator", "Last operator", lambda row: row.moment.operator, unknown="", width=24),
-    text_column("module", "Module", lambda row: row.moment.module, unknown="", width=24),
+    text_column(
+        "phase",
+        "Phase",
+        lambda row: row.moment.phase,
+        width=24,
+        about="Phase of the step: forward, backward or optimizer",
+    ),
+    text_column(
+        "operator",
+        "Last operator",
+        lambda row: row.moment.operator,
+        unknown="",
+        width=24,
+        about="Last operator that ran before this moment",
+    ),
+    text_column(
+        "module", "Module", lambda row: row.moment.module, unknown="", width=24, about="Module that was running"
+    ),
     text_column(
         "line",
         "Line",
@@ -33,6 +56,7 @@ _COLUMNS: Final[tuple[Column[TimelineRow], ...]] = (
         unknown="",
         width=20,
         tooltip=lambda row: row.moment.line,
+        about="Line of the program that was running",
     ),
 )
 

@@ -195,9 +195,10 @@ class PlotGrid(QWidget):
         self._arrangement = arrangement
         for panel in self._panels.values():
             self._grid.removeWidget(panel)
-            panel.setVisible(panel.spec.key in arrangement[0])
+            panel.hide()
         for number, spec in enumerate(specs):
             self._grid.addWidget(self._panels[spec.key], number // columns, number % columns)
+            self._panels[spec.key].show()  # once it has a parent: shown before, it would be a window for a moment
         for column in range(MOST_COLUMNS):
             self._grid.setColumnStretch(column, int(column < columns))
         # Their geometry is known only after the layout, which may come after an already scheduled drawing.

@@ -204,7 +204,9 @@ def reading_rows(curves: list[Curve], wall_of: Callable[[float], float]) -> tupl
 
 def reading_columns(labels: list[str], unit: Unit) -> tuple[Column[ReadingRow], ...]:
     """Return a table column for the time and one for each curve."""
-    times: Column[ReadingRow] = Column("time", "Time", lambda row: row.time, lambda row: row.clock)
+    times: Column[ReadingRow] = Column(
+        "time", "Time", lambda row: row.time, lambda row: row.clock, help="Time of the reading"
+    )
     curves: list[Column[ReadingRow]] = [
         Column(
             str(curve_index),

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.terms import EXPLAIN_KEY, TermLabel, explain
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class _FormRow:
     """Row of the form: field, label, reset button, and a function that returns the default."""
 
     field: Field
-    label: QLabel
+    label: TermLabel
     reset: IconButton
     default: Callable[[], object]
 
@@ -63,7 +65,7 @@ class LabelledForm(QWidget):
             line: A line returned by `reserve`.
         """
         name = label.replace("&", "")
-        title = QLabel(label)
+        title = TermLabel(label)
         title.setToolTip(hint)
         title.setBuddy(field)
         if self._label_width is not None:
@@ -104,6 +106,15 @@ class LabelledForm(QWidget):
         row.field.setVisible(visible)
         row.reset.setVisible(visible and self._is_changed(row))
         _set_space_kept(row.reset, visible)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Explain the term that the focused field's label names, which the window's key cannot do over a dialog."""
+        focused = next((row for row in self._rows if row.field.isAncestorOf(self.focusWidget())), None)
+        pressed = QKeySequence(event.keyCombination())
+        if focused is not None and focused.label.term is not None and pressed == QKeySequence(EXPLAIN_KEY):
+            explain(focused.label.term, focused.field)
+        else:
+            super().keyPressEvent(event)
 
     @property
     def differs(self) -> bool:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView
 from planner.gui.theme import Theme
 from planner.gui.widgets.tables.cells import CellColumn, CellPainter, CellRow, TextCache
 from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.terms import draw_underline, term_of
 
 _SECOND: Final = "then lowest"
 """Mark of the column by which rows are sorted that are equal in the sort column."""
@@ -46,8 +47,12 @@ class RecordHeader(QHeaderView):
         room = rect.adjusted(padding, tiny, -padding, -tiny)
         on_right = column.align == "right"
         painter.setPen(self._theme.color("text" if sorted_by else "muted"))
-        _paint_line(painter, self._titles, self.font(), column.title, room, on_right)
+        title_width = _paint_line(painter, self._titles, self.font(), column.title, room, on_right)
         room.setTop(room.top() + self._titles.height)
+        if term_of(column.header) is not None:
+            draw_underline(
+                painter, room.right() + 1 - title_width if on_right else room.left(), title_width, room.top() - 1
+            )
         words = f"{column.unit} {_SECOND}".strip() if self._model.is_second(position) else column.unit
         width = _paint_line(painter, self._units, self._small, words, room, on_right)
         if sorted_by:

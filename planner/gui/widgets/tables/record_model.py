@@ -5,6 +5,7 @@ from typing import Generic, TypeVar
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from planner.gui.widgets.terms import EXPLAIN_KEY, explained_tooltip, term_of
 from planner.present.columns import Column, Sortable
 
 Record = TypeVar("Record")
@@ -192,7 +193,8 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
             return column.header
         if role == Qt.ItemDataRole.ToolTipRole:
             second = "Decides between rows that are equal in the sorted column, lowest first."
-            return "\n".join(filter(None, (column.header, column.help, second if self.is_second(section) else "")))
+            hint = "\n".join(filter(None, (column.header, column.help, second if self.is_second(section) else "")))
+            return explained_tooltip(hint, term_of(column.header), f"Right-click it or press {EXPLAIN_KEY}")
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _RIGHT if column.align == "right" else _LEFT
         return None

@@ -34,6 +34,7 @@ from planner.gui.theme import ICON_PIXELS, Theme
 from planner.gui.widgets.tables.cell_view import CellView, PinnedColumn
 from planner.gui.widgets.tables.cells import CellColumn, CellPainter, Marker
 from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.terms import explaining_action, term_of
 from planner.present import record_text
 from planner.present.columns import Column
 
@@ -397,6 +398,9 @@ class RecordTable(CellView):
     def _show_column_menu(self, header: QHeaderView, where: QPoint) -> None:
         menu = self.column_menu()
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        if term := term_of(self.records().columns[header.logicalIndexAt(where)].header):
+            part = QRect(where.x(), 0, 0, header.height())
+            menu.insertAction(menu.actions()[0], explaining_action(term, header, part))
         menu.popup(header.mapToGlobal(where))
 
     @Slot(int, int, int)
