@@ -56,8 +56,13 @@ class RentalMarket:
         found = self.quote_in(mode)
         if found is not None:
             return found, ""
-        kind = "comparable offer" if self.rows(mode) else "offer"
-        return None, f"no current {kind} for the {self.gpu.name} ({mode}) is known"
+        rows = self.rows(mode)
+        if not rows:
+            return None, f"no current offer for the {self.gpu.name} ({mode}) is known"
+        return None, (
+            f"no offer for the {self.gpu.name} ({mode}) is comparable, the cheapest because of: {rows[0].remarks[0]}; "
+            "choose one to rent it"
+        )
 
     def quotes(self) -> Iterator[RentQuote]:
         """Yield the chosen quote of each rental mode in which cards are offered."""

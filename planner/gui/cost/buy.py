@@ -1,4 +1,4 @@
-"""The form for owning cards: purchase, location, power, running costs, financing and horizon."""
+"""The form for owning cards: purchase, location, power, running costs and financing."""
 
 from functools import partial
 from typing import Final
@@ -160,9 +160,6 @@ class BuyQuestions(MoneyQuestions):
         self.add_section("Running costs", form, lambda _terms: "operations, support, staff", opened=False)
 
     def _add_financing(self, form: LabelledForm) -> None:
-        self.ask_number(
-            form, "horizon_years", "Owned for, years", (0.05, 30), "Years from purchase until the cards are sold."
-        )
         hint = "Annual rate at which future payments are discounted."
         self.ask_number(form, "discount_rate", "Discount, % per year", (0, 99), hint, scale=0.01)
         hint = "Resale value as a share of the cards' price."
@@ -211,4 +208,4 @@ def _location_summary(terms: CostTerms) -> str:
 
 
 def _financing_summary(terms: CostTerms) -> str:
-    return f"{fmt.plain(terms.horizon_years)} years at {fmt.percent(terms.discount_rate)}"
+    return f"discounted at {fmt.percent(terms.discount_rate)} a year"

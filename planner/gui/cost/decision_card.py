@@ -76,6 +76,7 @@ class DecisionCard(QFrame):
         self._simulation = ""
         self._headline = make_label(selectable=True, font=theme.font("answer", bold=True))
         self._subject = make_label(selectable=True, wrap=True)
+        self._saving_range = make_label(role="muted", selectable=True, wrap=True)
         self._note = make_label(selectable=True, wrap=True)
         self._bar = ConfidenceBar(theme)
         self._bar_ends = tuple(make_label(role="muted", font=theme.font("small")) for _ in range(2))
@@ -101,7 +102,9 @@ class DecisionCard(QFrame):
     @property
     def text(self) -> str:
         """Return the card as lines of text, with its details."""
-        return "\n".join(filter(None, (self._view.text, self._note.text(), self._simulation)))
+        return "\n".join(
+            filter(None, (self._view.text, self._saving_range.text(), self._note.text(), self._simulation))
+        )
 
     def show_view(self, view: DecisionView) -> None:
         """Replace the contents."""
@@ -109,6 +112,9 @@ class DecisionCard(QFrame):
         self._headline.setText(view.headline)
         set_style_role(self._headline, "bad" if view.is_blocked else "")
         self._subject.setText(view.subject)
+        # It keeps its line, so that nothing below moves when the draws arrive a moment later.
+        self._saving_range.setText("")
+        self._saving_range.setVisible(bool(view.rows) and view.renting_cheaper_fraction is not None)
         self.show_note("")
         share = view.renting_cheaper_fraction
         for end, name in zip(self._bar_ends, ("renting", view.buying_title.lower()), strict=True):
@@ -135,9 +141,10 @@ class DecisionCard(QFrame):
         self._note.setText(sentence)
         self._note.setVisible(bool(sentence))
 
-    def add_detail(self, sentence: str) -> None:
-        """Append a sentence to the details of the shown decision."""
-        self._simulation = sentence
+    def add_draws(self, saving_range: str, chance: str) -> None:
+        """Show the range of the saving below the decision, and append the sentence `chance` to its details."""
+        self._saving_range.setText(saving_range)
+        self._simulation = chance
         self._show_details()
 
     def _show_details(self) -> None:
@@ -176,6 +183,7 @@ class DecisionCard(QFrame):
             in_row(self._headline, STRETCH, self._confidence, spacing=space.large),
             bar_row,
             in_row((self._subject, 1), self.choose_hardware, spacing=space.large),
+            self._saving_range,
             self._note,
             in_row(self.figures, STRETCH),
             in_row(self._flip_heading, (self._flips, 1), spacing=space.small),

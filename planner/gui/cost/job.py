@@ -72,6 +72,10 @@ class JobQuestions(MoneyQuestions):
         self.ask_number(
             form, "job.days_per_week", "Days per week", (0.1, 7), "Days per week on which the cards are in use."
         )
+        hint = (
+            "Years that the plan looks ahead: renting for so long is compared with buying, and selling the cards then."
+        )
+        self.ask_number(form, "horizon_years", "For how long, years", (0.05, 30), hint)
         self._add_storage_fields(more)
         self._layout.addWidget(first)
         self.add_form(form)
@@ -92,7 +96,7 @@ class JobQuestions(MoneyQuestions):
         job, name = self.terms.job, path.removeprefix("job.")
         if name == "dataset_samples":
             return isinstance(job, Run) and job.unit == "epochs"
-        return name in _FIELDS_BY_KIND[job.kind]
+        return name == "horizon_years" or name in _FIELDS_BY_KIND[job.kind]
 
     def _add_storage_fields(self, form: LabelledForm) -> None:
         gigabytes = (0.0, 1e9)

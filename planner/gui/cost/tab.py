@@ -37,7 +37,7 @@ from planner.present.cost.amounts import swing_rows
 from planner.present.cost.decision import FlipChip, faster_rental_sentence
 from planner.present.cost.decision_card import decision_view
 from planner.present.cost.rent_or_buy import ComparedPlan
-from planner.present.cost.summary import chance_sentence
+from planner.present.cost.summary import chance_sentence, saving_range_sentence
 from planner.present.plan.phrase import plan_phrase
 
 if TYPE_CHECKING:
@@ -230,7 +230,10 @@ class CostTab(QuestionTab):
     def _take_draws(self, simulation: Simulation | None) -> None:
         curve = self.curve.data
         if simulation is not None and curve is not None and self.curve.isVisibleTo(self):
-            self.answer.add_detail(chance_sentence(simulation))
+            answer = self.cost.estimate.result.answer if self.cost.estimate else None
+            self.answer.add_draws(
+                "" if answer is None else saving_range_sentence(simulation, answer), chance_sentence(simulation)
+            )
             self.curve.set_data(curve_with_draws(curve, simulation))
             self.drawn = True
 

@@ -45,7 +45,7 @@ class FlipChip(NamedTuple):
 
     text: str
     field: str | None
-    value: float | None
+    value: float | str | None
 
 
 def verdict_title(answer: Decision) -> str:
@@ -98,7 +98,7 @@ def decision_lines(result: CostResult, card: str, today: date) -> tuple[str, ...
     lines = (
         decision_headline(result, card),
         totals_sentence(result),
-        changes_sentence(answer),
+        changes_sentence(result),
         dates_sentence(answer, today, cost_terms(result)),
     )
     return tuple(line for line in lines if line)
@@ -116,15 +116,35 @@ def totals_sentence(result: CostResult) -> str:
     return f"{totals}: even after {years_phrase(crossing.years)}."
 
 
-def changes_sentence(answer: Decision) -> str:
+def changes_sentence(result: CostResult) -> str:
     """Return which single inputs would change the decision; empty if none is within reach."""
-    told = tuple(chip.text for chip in flip_chips(answer))
+    told = tuple(chip.text for chip in flip_chips(result))
     return f"Changes if {fmt.listing(told, 'or')}." if told else ""
 
 
-def flip_chips(answer: Decision) -> tuple[FlipChip, ...]:
-    """Return the conditions under which the decision changes."""
-    return tuple(FlipChip(_flip_text(flip, owned=answer.owned), flip.field, flip.try_value) for flip in answer.flips)
+def flip_chips(result: CostResult) -> tuple[FlipChip, ...]:
+    """Return the conditions under which the decision changes, another rental mode first."""
+    answer = result.answer
+    if answer is None:
+        return ()
+    inputs = (FlipChip(_flip_text(flip, owned=answer.owned), flip.field, flip.try_value) for flip in answer.flips)
+    return (*_mode_chips(result, answer), *inputs)
+
+
+def _mode_chips(result: CostResult, answer: Decision) -> Iterator[FlipChip]:
+    """Yield the rental mode that changes the decision: the cheapest instead of buying, or on demand instead of others.
+
+    A dearer commitment than the chosen mode makes buying cheaper, too, but nobody would choose it.
+    """
+    chosen = None if result.rent is None else result.rent.mode
+    for each in sorted(result.rental_modes, key=lambda mode: mode.usd):
+        usd = each.horizon_usd
+        if each.mode == chosen or usd is None or (answer.decision == "rent" and each.mode != "on-demand"):
+            continue
+        if (usd <= answer.own_usd) == (answer.decision == "buy"):
+            text = f"rented {_MODES[each.mode]} ({_mode_text(each)} at {each.provider})"
+            yield FlipChip(text, "cost.rent.mode", each.mode)
+            return
 
 
 def side_rows(answer: Decision) -> tuple[SideRow, ...]:

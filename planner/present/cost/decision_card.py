@@ -42,6 +42,8 @@ _BLOCKED_TITLES: Final = {
     "not-supported": "Cannot run",
     "speed-unknown": "Speed unknown",
 }
+_MONTHLY: Final = 2
+"""Position of the totals: after what is paid at the start and then a month."""
 
 
 class DecisionView(NamedTuple):
@@ -95,7 +97,9 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
     details = tuple(filter(None, (*time, *_estimate_lines(estimate, evaluation, card))))
     answer = estimate.result.answer
     if answer is None:
-        return _undecided_view(estimate, fmt.count_of(evaluation.plan.count, card), details)
+        return _undecided_view(
+            estimate, fmt.count_of(evaluation.plan.count, card), details, is_owned=evaluation.plan.cost.buy.owned
+        )
     return _decided_view(estimate, answer, card, today, details)
 
 
@@ -109,10 +113,9 @@ def _decided_view(
 ) -> DecisionView:
     result, rent = estimate.result, estimate.result.rent
     assert rent is not None  # a decision compares with a rental
-    totals = SideRow(
-        f"Over {years_phrase(answer.horizon_years)}", fmt.money(answer.rent_usd), fmt.money(answer.own_usd)
-    )
-    rows = side_rows(answer)
+    assert estimate.case is not None  # a decision follows from a case
+    totals = _totals_row(answer, estimate.case.discount_rate)
+    rows = (*side_rows(answer), *_machine_hour_rows(estimate, is_owned=answer.owned))
     is_single_run = answer.rent_figures.month_usd is None
     ages = _price_ages(result, today)
     return DecisionView(
@@ -121,9 +124,9 @@ def _decided_view(
         renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
         confidence=fmt.capitalized(cheaper_share_phrase(answer)),
         buying_title=buying_title(answer),
-        rows=rows if is_single_run else (*rows[:-1], totals, rows[-1]),
+        rows=rows if is_single_run else (*rows[:_MONTHLY], totals, *rows[_MONTHLY:]),
         origins=_origins(estimate),
-        chips=flip_chips(answer),
+        chips=flip_chips(result),
         break_even=_break_even_text(result),
         price_dates=fmt.capitalized(" · ".join(f"{name}: {age_text(days)}" for name, days in ages.items())),
         price_age=age_of(max(ages.values())) if ages else "undated",
@@ -132,12 +135,32 @@ def _decided_view(
                 None,
                 (
                     totals_sentence(result),
-                    break_even_sentence(result.break_even),
+                    break_even_sentence(result.break_even, answer.horizon_years),
                     dates_sentence(answer, today, cost_terms(result)),
                     *details,
                 ),
             )
         ),
+    )
+
+
+def _totals_row(answer: Decision, discount_rate: float) -> SideRow:
+    """Return the totals over the horizon, which are less than the months' sum if later payments are discounted."""
+    title = f"Over {years_phrase(answer.horizon_years)}"
+    if discount_rate:
+        title += f", in today's money ({fmt.percent(discount_rate)} a year)"
+    return SideRow(title, fmt.money(answer.rent_usd), fmt.money(answer.own_usd))
+
+
+def _machine_hour_rows(estimate: CostEstimate, *, is_owned: bool) -> tuple[SideRow, ...]:
+    """Return what an hour of all cards together costs; of cards bought for a single run, it says nothing."""
+    rent, own, machines = estimate.result.rent, estimate.result.own, estimate.result.machines
+    is_single_run = estimate.demand.periods_per_year is None
+    if own is None or machines is None or machines.cards == 1 or (is_single_run and not is_owned):
+        return ()
+    renting = "–" if rent is None else fmt.money(rent.usd_per_gpu_hour * machines.cards)
+    return (
+        SideRow(f"Per hour of all {machines.cards:,} cards", renting, fmt.money(own.usd_per_gpu_hour * machines.cards)),
     )
 
 
@@ -189,7 +212,7 @@ def _break_even_text(result: CostResult) -> str:
     return f"Break-even after {years_phrase(crossing.years)}, with the resale value at that time deducted"
 
 
-def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...]) -> DecisionView:
+def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...], *, is_owned: bool) -> DecisionView:
     """Return the card of hardware that can only be rented or only be bought, as far as prices are known."""
     result = estimate.result
     rent, own, period = result.rent, result.own, "run" if estimate.demand.period == "run" else "month"
@@ -198,7 +221,13 @@ def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...]
         subject = f"Rent {cards} at {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
         return DecisionView(f"{fmt.money(rent.usd)} per {period}", f"{subject}. {why}", details=details)
     if own is not None:
-        return DecisionView(f"{fmt.money(own.usd_per_period)} per {period}", f"Buy {cards}. {why}", details=details)
+        return DecisionView(
+            f"{fmt.money(own.usd_per_period)} per {period}",
+            f"{'Use your own' if is_owned else 'Buy'} {cards}. {why}",
+            buying_title="Your own" if is_owned else "Buying",
+            rows=_machine_hour_rows(estimate, is_owned=is_owned),
+            details=details,
+        )
     return DecisionView("No price", why, details=details)
 
 

@@ -124,13 +124,13 @@ def test_chips_say_the_condition_and_what_to_try():
             try_value=0.171,
         ),
     )
-    chips = flip_chips(answer(flips=flips))
+    chips = flip_chips(result(answer(flips=flips)))
     assert [plain(chip.text) for chip in chips] == [
         "used under 56 % of the time (now 80 %)",
         "a card costs over $3,760 (now $1,800)",
         "renting costs under $0.18 (now $0.29) per GPU-hour",
     ]
-    assert flip_chips(answer(flips=flips, owned=True))[1].text == "a card sells for over $3,760"
+    assert flip_chips(result(answer(flips=flips, owned=True)))[1].text == "a card sells for over $3,760"
     assert chips[0][1:] == ("cost.job.hours_per_day", 12.8)
     assert plain(result_lines(result(answer(flips=flips)), "L40S", TODAY)[1]) == (
         "Changes if used under 56 % of the time (now 80 %), a card costs over $3,760 (now $1,800) or renting costs "

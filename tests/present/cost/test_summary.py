@@ -23,6 +23,7 @@ from planner.present.cost.summary import (
     money_phrase,
     own_sentence,
     rent_sentence,
+    saving_range_sentence,
 )
 from planner.present.format import THIN, money
 
@@ -78,18 +79,19 @@ def test_the_oldest_price_is_told_with_what_has_no_date():
 
 def test_the_break_even_is_told_in_hours_time_and_use():
     point = BreakEven(gpu_hours=1_430.0, utilization_fraction=0.41, years=2.0)
-    assert plain(break_even_sentence(point)) == (
-        "Break-even: 1,430 GPU-hours (41 % utilization), reached after 2 years of the planned use."
+    assert plain(break_even_sentence(point, 3)) == (
+        "Over 3 years, owning pays from 1,430 GPU-hours (41 % utilization); at the planned use it does after 2 years, "
+        "if the cards are sold then."
     )
     never = point.evolve(utilization_fraction=None, years=None, years_reason="renting is cheaper to the end")
-    assert break_even_sentence(never) == (
-        "Break-even: 1,430 GPU-hours, never reached by the planned use: renting is cheaper to the end."
+    assert break_even_sentence(never, 3) == (
+        "Over 3 years, owning pays from 1,430 GPU-hours; at the planned use it does not: renting is cheaper to the end."
     )
-    assert break_even_sentence(never.evolve(years_reason=None)).endswith("never reached by the planned use.")
+    assert break_even_sentence(never.evolve(years_reason=None), 3).endswith("; at the planned use it does not.")
     none = BreakEven(gpu_hours=None, utilization_fraction=None, years=None, reason="rent is lower than power")
-    assert break_even_sentence(none) == "There is no break-even: rent is lower than power."
-    assert break_even_sentence(none.evolve(reason=None)) == ""
-    assert break_even_sentence(None) == ""
+    assert break_even_sentence(none, 3) == "There is no break-even: rent is lower than power."
+    assert break_even_sentence(none.evolve(reason=None), 3) == ""
+    assert break_even_sentence(None, 3) == ""
 
 
 def test_rent_says_where_how_long_and_in_which_currency(catalog):
@@ -126,11 +128,22 @@ def test_a_few_words_for_the_plan_bar(catalog):
 
 def test_the_chance_is_told_of_the_cheaper_way(catalog):
     rented = plain(chance_sentence(simulate(estimated(catalog).case)))
-    assert re.fullmatch(
-        r"Renting is cheaper in \d+ % of 2,000 Monte Carlo draws; it saves \$[\d,]+ \(.* – \$[\d,]+\)\.", rented
-    )
+    assert re.fullmatch(r"Renting is cheaper in \d+ % of 2,000 Monte Carlo draws\.", rented)
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
     assert chance_sentence(simulate(busy.case)).startswith("Owning is cheaper in ")
+
+
+def test_the_range_of_the_saving_is_told_of_the_side_that_the_headline_names(catalog):
+    renting = estimated(catalog)
+    assert re.fullmatch(
+        r"In 8 of 10 cases, renting saves −?\$[\d,]+ – \$[\d,]+\.",
+        saving_range_sentence(simulate(renting.case), renting.result.answer),
+    )
+    busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
+    told = saving_range_sentence(simulate(busy.case), busy.result.answer)
+    assert told.startswith("In 8 of 10 cases, buying saves $")
+    own = busy.result.answer.evolve(owned=True)
+    assert saving_range_sentence(simulate(busy.case), own).startswith("In 8 of 10 cases, using your own saves $")
 
 
 def test_carbon_names_region_source_and_year():
