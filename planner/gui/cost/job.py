@@ -72,9 +72,7 @@ class JobQuestions(MoneyQuestions):
         self.ask_number(
             form, "job.days_per_week", "Days per week", (0.1, 7), "Days per week on which the cards are in use."
         )
-        hint = (
-            "Years that the plan looks ahead: renting for so long is compared with buying, and selling the cards then."
-        )
+        hint = "Years for which renting is compared with buying; bought cards are sold at their end."
         self.ask_number(form, "horizon_years", "For how long, years", (0.05, 30), hint)
         self._add_storage_fields(more)
         self._layout.addWidget(first)

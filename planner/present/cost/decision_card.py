@@ -158,10 +158,8 @@ def _machine_hour_rows(estimate: CostEstimate, *, is_owned: bool) -> tuple[SideR
     is_single_run = estimate.demand.periods_per_year is None
     if own is None or machines is None or machines.cards == 1 or (is_single_run and not is_owned):
         return ()
-    renting = "–" if rent is None else fmt.money(rent.usd_per_gpu_hour * machines.cards)
-    return (
-        SideRow(f"Per hour of all {machines.cards:,} cards", renting, fmt.money(own.usd_per_gpu_hour * machines.cards)),
-    )
+    rented, owned = ("–" if side is None else fmt.money(side.usd_per_gpu_hour * machines.cards) for side in (rent, own))
+    return (SideRow(f"Per hour of all {machines.cards:,} cards", rented, owned),)
 
 
 def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:

@@ -55,7 +55,7 @@ def test_the_answer_stands_above_its_evidence(tab: CostTab):
     assert "1 × GeForce RTX 4090" in tab.answer.view.subject
     assert "Oldest price: " in tab.answer.text
     assert "One step takes" in tab.answer.text
-    assert "draws; it saves" in tab.answer.text
+    assert "In 8 of 10 cases, renting saves $" in tab.answer.text
     assert all(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))
 
 
@@ -296,11 +296,18 @@ def test_everything_is_reset_as_one_step(tab: CostTab, qtbot):
     assert tab.workspace.plan.cost.horizon_years == 2
 
 
+def test_how_long_the_cards_are_needed_is_asked_below_the_hours_of_the_job(tab: CostTab):
+    days, years = edit_of(tab, "job.days_per_week"), edit_of(tab, "horizon_years")
+    below = years.mapTo(tab, years.rect().topLeft()).y() - days.mapTo(tab, days.rect().topLeft()).y()
+    assert years.isVisible()
+    assert 0 < below < 2 * years.height()
+
+
 def test_a_section_says_its_value_while_it_is_folded_and_stays_as_it_was_left(tab: CostTab, qtbot):
     heading = next(made for made in tab.controls.findChildren(QToolButton) if made.text() == "Financing")
-    assert "folded, 5 years at 8" in heading.accessibleName()
+    assert "folded, discounted at 8" in heading.accessibleName()
     heading.click()
-    assert edit_of(tab, "horizon_years").isVisible()
+    assert edit_of(tab, "discount_rate").isVisible()
     assert "Financing" in tab.workspace.settings.current.open_sections
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from planner.cost.estimate import estimate_cost
 from planner.cost.job import DailyHours, Run
-from planner.cost.result import Blocked, BreakEven, CostResult, Decision, Flip, Machines
+from planner.cost.result import Blocked, BreakEven, CostResult, Decision, Flip, Machines, RentalMode
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.plan.faster_rental import FasterRental
 from planner.present.cost.decision import (
@@ -155,6 +155,23 @@ def test_a_service_counts_its_machines():
     pairs = twelve.evolve(cards_per_group=2, cards=24, owned=None, rented=1, power_watts=None)
     assert machines_sentence(pairs, "L4") == "Peak load needs 24 × L4 in 12 groups of 2: 1 machine to rent."
     assert machines_sentence(twelve.evolve(groups=1), "MI300X") == machines_sentence(None, "MI300X") == ""
+
+
+def mode(name: str, horizon_usd: float | None) -> RentalMode:
+    money = {"usd": 40.0, "month_usd": 40.0, "usd_per_gpu_hour": 0.1, "horizon_usd": horizon_usd}
+    return RentalMode.model_validate({"mode": name, "provider": "Azure", "offer_id": name, "price_date": None, **money})
+
+
+def test_a_rental_mode_that_changes_the_decision_is_a_chip():
+    dear, spot = mode("on-demand", 2_000.0), mode("spot", 900.0)
+    buys = answer(decision="buy", verdict="buy", own_usd=1_510.0)
+    chips = flip_chips(result(buys, rental_modes=(dear, spot)))
+    assert [tuple(chip) for chip in chips] == [("rented spot ($40.00 a month at Azure)", "cost.rent.mode", "spot")]
+    assert flip_chips(result(buys, rental_modes=(dear, mode("spot", None)))) == ()
+    rents = answer(own_usd=1_510.0)
+    assert flip_chips(result(rents, rental_modes=(dear, spot)))[0].value == "on-demand"
+    assert flip_chips(result(rents, rental_modes=(spot, mode("reserved-3y", 9_000.0)))) == ()
+    assert flip_chips(result(None)) == ()
 
 
 def test_rental_modes_stand_side_by_side_whichever_is_chosen(catalog):

@@ -39,7 +39,11 @@ def test_a_decision_says_what_is_rented_and_what_it_saves(seen):
         f"Rent 1 × GeForce RTX 4090 at {rent.provider}, on demand, which saves {money(answer.saves_usd)} over 5 years"
     )
     assert view.renting_cheaper_fraction == answer.confidence > 0.5
-    assert view.rows[-2] == ("Over 5 years", money(answer.rent_usd), money(answer.own_usd))
+    assert view.rows[-2] == (
+        f"Over 5 years, in today's money (8{THIN}% a year)",
+        money(answer.rent_usd),
+        money(answer.own_usd),
+    )
     assert view.price_dates.startswith("Rental price: ")
     assert all(view.origins)
     assert not view.is_blocked
@@ -85,6 +89,29 @@ def test_a_card_that_nobody_rents_out_can_be_bought(seen):
     view, cost = seen(cost=CostTerms(rent=RentTerms(regions=("nowhere",))))
     assert view.headline == f"{money(cost.estimate.result.own.usd_per_period)} per month"
     assert view.subject.startswith("Buy 1 × GeForce RTX 4090. No current offer ")
+
+
+def test_cards_of_ones_own_that_nobody_rents_out_are_used_and_not_bought(seen):
+    terms = CostTerms(rent=RentTerms(regions=("nowhere",)), buy=BuyTerms(owned=True))
+    view, cost = seen(cost=terms, gpu="rtx-3090", count=2)
+    assert view.subject.startswith("Use your own 2 × GeForce RTX 3090. ")
+    assert view.buying_title == "Your own"
+    hour = money(2 * cost.estimate.result.own.usd_per_gpu_hour)
+    assert view.rows == (("Per hour of all 2 cards", "–", hour),)
+
+
+def test_undiscounted_totals_are_the_sum_of_the_months(seen):
+    view, _ = seen(cost=CostTerms(job=DailyHours(hours_per_day=8), horizon_years=3, discount_rate=0))
+    assert view.rows[2].title == "Over 3 years"
+
+
+def test_an_hour_of_all_cards_is_told_on_both_sides_but_of_no_purchase_for_one_run(seen):
+    view, cost = seen(gpu="h100-sxm5-80gb", count=8)
+    rent, own = cost.estimate.result.rent, cost.estimate.result.own
+    hours = (money(8 * rent.usd_per_gpu_hour), money(8 * own.usd_per_gpu_hour))
+    assert view.rows[-1] == ("Per hour of all 8 cards", *hours)
+    once, _ = seen(count=2, cost=CostTerms(job=Run(amount=10)))
+    assert not any(row.title.startswith("Per hour") for row in once.rows)
 
 
 def test_a_card_without_a_price_can_be_rented(seen):
