@@ -107,7 +107,7 @@ def test_a_changed_field_is_marked_and_can_be_reset_alone(form, qtbot):
         reset.click()
     assert heard == [1]
     assert reset.isHidden()
-    assert reset.accessibleName() == "Reset batch"
+    assert reset.accessibleName() == "Reset “Batch”"
 
 
 def test_a_row_can_be_hidden_and_shown_again(form):

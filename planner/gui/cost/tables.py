@@ -35,7 +35,7 @@ class OfferList(QWidget):
         self._heading = make_label(font=theme.font(bold=True))
         self._no_offers = make_label(role="muted", wrap=True)
         self._use = QPushButton("&Use this offer")
-        self._use.setToolTip("Compute the plan's rent with the selected offer")
+        self._use.setToolTip("Rent the selected offer in the plan")
         self._use.setEnabled(False)
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
         self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="Offers for this job")
@@ -54,8 +54,8 @@ class OfferList(QWidget):
 
     def show_rows(self, rows: tuple[OfferRow, ...], card: str, chosen: str | None) -> None:
         """Show the rental offers of `card`; `chosen` is the id of the offer that the plan rents, if any."""
-        number = fmt.plural(len(rows), "offer") if rows else "No offer"
-        self._heading.setText(f"{number} of {card} for this job")
+        number = fmt.plural(len(rows), "offer") if rows else "No offers"
+        self._heading.setText(f"{number} with {card} for this job")
         self._no_offers.setText("Add your own offers under Prices, or include old ones under Renting.")
         self._no_offers.setVisible(not rows)
         self._use.setVisible(bool(rows))

@@ -185,7 +185,7 @@ def test_a_question_changes_the_plan_as_one_step(tab: CostTab, qtbot):
     type_into(qtbot, edit_of(tab, "job.hours_per_day"), "12")
     assert tab.workspace.plan.cost.job == DailyHours(hours_per_day=12)
     assert tab.workspace.undo_stack.count() == 1
-    assert tab.workspace.undo_stack.undoText() == "hours a day"
+    assert tab.workspace.undo_stack.undoText() == "hours per day"
     tab.workspace.undo_stack.undo()
     assert edit_of(tab, "job.hours_per_day").text() == "8"
 
@@ -255,7 +255,7 @@ def test_kinds_of_jobs_keep_their_answers(tab: CostTab, qtbot):
     assert tab.workspace.plan.cost.job.kind == "service"
     assert edit_of(tab, "job.requests_per_day").isVisible()
     assert not edit_of(tab, "job.hours_per_day").isVisible()
-    qtbot.mouseClick(kinds["hours a day"], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(kinds["hours per day"], Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.cost.job == DailyHours(hours_per_day=12)
 
 
@@ -278,7 +278,7 @@ def test_open_prices_say_what_the_catalog_takes(tab: CostTab):
 def test_only_the_changed_question_is_marked_and_resets_alone(tab: CostTab, qtbot):
     type_into(qtbot, edit_of(tab, "job.hours_per_day"), "12")
     type_into(qtbot, edit_of(tab, "job.days_per_week"), "7")
-    reset = next(made for made in tab.findChildren(QToolButton) if made.accessibleName() == "Reset hours a day")
+    reset = next(made for made in tab.findChildren(QToolButton) if made.accessibleName() == "Reset “Hours per day”")
     qtbot.mouseClick(reset, Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.cost.job == DailyHours(hours_per_day=8, days_per_week=7)
 

@@ -79,7 +79,7 @@ def test_only_the_changed_field_is_marked_and_resets_alone(tab: MemoryTab, qtbot
     type_into(qtbot, edit_of(tab, "batch"), "3")
     type_into(qtbot, edit_of(tab, "context_length"), "512")
     buttons = tab.controls.findChildren(QToolButton)
-    reset = next(made for made in buttons if made.accessibleName() == "Reset context length")
+    reset = next(made for made in buttons if made.accessibleName() == "Reset “Context length”")
     assert reset.isVisible()
     qtbot.mouseClick(reset, Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.workload == Inference(batch=3)
