@@ -34,8 +34,10 @@ _TARIFF_SWING: Final = 1.25
 """**Source** the US industrial average price of 2022 over the 2020 average (Epoch AI): 0.0832 / 0.0667."""
 _LOW_DRIFT: Final = -0.3
 _HIGH_DRIFT: Final = 0.3
-_DRIFT_SOURCE: Final = "prices observed in 2025 and 2026: Nebius H100 from 2.95 to 4.50 USD in 5 months, "
+_DRIFT_SOURCE: Final = (
+    "prices observed in 2025 and 2026: Nebius H100 from 2.95 to 4.50 USD in 5 months, "
     "AWS p5 from 98.32 to 55.04 USD in 19 months"
+)
 _TODAY: Final = "a run that is done once is paid at today's prices"
 _NO_DRIFT: Final = f"constant prices; range from {_DRIFT_SOURCE}"
 
