@@ -135,7 +135,7 @@ def test_a_service_says_how_many_machines_it_needs(said):
         "power_watts": 13 * 350.0,
     }
     told = " ".join(said(*words).replace("\u2009", " ").split())
-    assert "Peak load needs 13 × L40S: 13 machines to rent, 2 machines to own and 4,550 W for the cards." in told
+    assert "Peak load needs 13 × L40S: 13 machines if rented, 2 machines if bought and 4,550 W for the cards." in told
 
 
 def test_what_moves_the_decision(said):
@@ -181,7 +181,7 @@ def test_commitments_and_regions_are_told(said):
     german = said(
         "meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm", "--provider", "nebius", "--regions", "eu-north1", "--details"
     )
-    assert "Rented at Nebius (eu-north1)" in german
+    assert "Rented from Nebius (eu-north1)" in german
 
 
 def test_an_offer_can_be_named(said):

@@ -136,7 +136,7 @@ def test_a_folded_section_says_its_value(qtbot, theme: Theme):
     button = section.findChild(QToolButton)
     assert body.isHidden()
     assert not summary.isHidden()
-    assert button.accessibleName() == "Precision, folded, bf16"
+    assert button.accessibleName() == "Precision, collapsed, bf16"
     with qtbot.waitSignal(section.toggled) as toggled:
         qtbot.keyClick(button, Qt.Key.Key_Space)
     assert toggled.args == [True]
@@ -144,9 +144,9 @@ def test_a_folded_section_says_its_value(qtbot, theme: Theme):
     assert summary.isHidden()
     section.set_summary("fp16")
     section.set_open(False)
-    assert button.accessibleName() == "Precision, folded, fp16"
+    assert button.accessibleName() == "Precision, collapsed, fp16"
     section.set_summary("")
-    assert button.accessibleName() == "Precision, folded"
+    assert button.accessibleName() == "Precision, collapsed"
 
 
 def test_the_whole_line_of_a_section_can_be_clicked(qtbot, theme: Theme):

@@ -64,8 +64,8 @@ class RentalMarket:
         found = self.quote_in(mode)
         if found is not None:
             return found, ""
-        kind = "comparable offer" if self.rows(mode) else "offer"
-        return None, f"no current {_ADJECTIVES[mode]} {kind} for the {self.gpu.name} is known"
+        comparable = "comparable " if self.rows(mode) else ""
+        return None, f"no current {comparable}{_ADJECTIVES[mode]} offer for the {self.gpu.name} is known"
 
     def quotes(self) -> Iterator[RentQuote]:
         """Yield the chosen quote of each rental mode in which cards are offered."""

@@ -160,7 +160,7 @@ def test_unequal_cards_are_told_apart_from_one_thing_to_rent(tab: CostTab):
     tab.workspace.apply(
         "cards", workload=Inference(gpus=(CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))), gpu=None, count=2
     )
-    assert "several kinds" in tab.answer.view.subject
+    assert "a mix of different cards" in tab.answer.view.subject
     assert not tab.offers.isVisible()
 
 
@@ -296,7 +296,7 @@ def test_everything_is_reset_as_one_step(tab: CostTab, qtbot):
 
 def test_a_section_says_its_value_while_it_is_folded_and_stays_as_it_was_left(tab: CostTab, qtbot):
     heading = next(made for made in tab.controls.findChildren(QToolButton) if made.text() == "Financing")
-    assert "folded, 5 years at 8" in heading.accessibleName()
+    assert "collapsed, 5 years at 8" in heading.accessibleName()
     heading.click()
     assert edit_of(tab, "horizon_years").isVisible()
     assert "Financing" in tab.workspace.settings.current.open_sections

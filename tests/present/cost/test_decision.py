@@ -153,7 +153,7 @@ def test_a_service_counts_its_machines():
         "Peak load needs 12 × MI300X: 12 machines if rented, 2 machines if bought and 9,000 W for the cards."
     )
     pairs = twelve.evolve(cards_per_group=2, cards=24, owned=None, rented=1, power_watts=None)
-    assert machines_sentence(pairs, "L4") == "Peak load needs 24 × L4 in 12 groups of 2: 1 machine to rent."
+    assert machines_sentence(pairs, "L4") == "Peak load needs 24 × L4 in 12 groups of 2: 1 machine if rented."
     assert machines_sentence(twelve.evolve(groups=1), "MI300X") == machines_sentence(None, "MI300X") == ""
 
 
@@ -165,9 +165,9 @@ def test_rental_modes_stand_side_by_side_whichever_is_chosen(catalog):
     found = estimate_cost(terms, catalog.hardware.gpu("h100-sxm5-80gb"), 8, None, catalog.cost, TODAY).result
     told = modes_sentence(found)
     assert told.startswith(
-        "Renting reserved for 1 year costs $44,841 a month; on demand $64,642 a month at GCP, spot $"
+        "Renting reserved for 1 year costs $44,841 per month; on demand $64,642 per month at GCP, spot $"
     )
-    assert told.endswith("reserved for 3 years $28,390 a month at GCP.")
+    assert told.endswith("reserved for 3 years $28,390 per month at GCP.")
     once = estimate_cost(
         terms.evolve(job=Run(amount=10)), catalog.hardware.gpu("h100-sxm5-80gb"), 8, None, catalog.cost, TODAY
     ).result
