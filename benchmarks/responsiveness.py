@@ -201,7 +201,7 @@ def catalog_actions(window: "MainWindow") -> Actions:
     yield "clear the filter", lambda: catalog.page.facets.clear()
     yield "search for a card", lambda: (catalog.focus_search(), type_keys("h")())
     catalog.page.search("")
-    yield "select a card", lambda: catalog.page.table.choose(window, "h100-sxm5-80gb")
+    yield "select a card", lambda: catalog.page.table.choose("h100-sxm5-80gb")
     yield "scatter plot", lambda: catalog.show_view("scatter")
     yield "table again", lambda: catalog.show_view("table")
     yield "systems", lambda: catalog.bar.pages.button(1).click()
