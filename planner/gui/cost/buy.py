@@ -84,7 +84,7 @@ class BuyQuestions(MoneyQuestions):
             _PLACES,
             "Where your machines are. It sets the defaults of the empty fields.",
         )
-        hint = "The price of cards that you own already is not counted, only their electricity."
+        hint = "The price of cards that you already own is not counted, only their electricity."
         self.ask_choice(form, "buy.owned", "I own the cards", YES_OR_NO, hint)
         hint = "The price that you pay for one card."
         self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "from the catalog")

@@ -150,7 +150,7 @@ class CarbonByRegion(QWidget):
     def show_energy(self, energy_kwh: float, catalog: CostCatalog, region: str) -> None:
         """Show the carbon emissions of `energy_kwh` per month in each region, with the plan's `region` marked."""
         self._inputs = energy_kwh, catalog, region
-        self.section.set_summary(f"for {fmt.significant(energy_kwh)} kWh a month")
+        self.section.set_summary(f"for {fmt.significant(energy_kwh)} kWh per month")
         self._fill_opened_section()
 
     @Slot()
@@ -158,6 +158,8 @@ class CarbonByRegion(QWidget):
         if self._inputs is None or not self.section.is_open:
             return
         energy, catalog, region = self._inputs
-        self._about.setText(f"For {fmt.significant(energy)} kWh a month. Double-click a region to use it in the plan.")
+        self._about.setText(
+            f"For {fmt.significant(energy)} kWh per month. Double-click a region to use it in the plan."
+        )
         self.table.mark(region)
         self.model.set_records(carbon_by_region(energy, catalog))

@@ -210,7 +210,7 @@ class LogDialog(QDialog):
         self.reason = make_label(wrap=True, selectable=True)
         self._notes = make_label(role="muted", wrap=True)
         self.use = QCheckBox("&Use this correction in the plan")
-        self.use.setToolTip("Correct the plan's estimate with the figures of the log")
+        self.use.setToolTip("Correct the plan's estimate with the log's figures")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._copy = QPushButton("&Copy")
         self.setWindowTitle("Compare with a log")

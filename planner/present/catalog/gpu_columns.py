@@ -25,7 +25,7 @@ SEGMENT_TITLES: Final[dict[str, str]] = {
     "workstation": "workstation",
     "datacenter": "data center",
     "edge": "edge",
-    "soc": "system on a chip",
+    "soc": "system on chip",
     "tpu": "TPU",
 }
 DTYPE_TITLES: Final = {dtype: dtype.upper() for dtype in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")}

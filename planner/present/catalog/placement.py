@@ -12,7 +12,7 @@ from planner.present.cost.summary import own_sentence, rent_sentence
 from planner.present.cost.time import time_answer, unknown_time_sentence
 from planner.present.memory.verdict import fewest_cards_note, no_fit_sentence, verdict_phrase
 
-_NOT_JUDGED: Final = "The card's usable memory is not known."
+_NOT_JUDGED: Final = "The card's usable memory is unknown."
 
 
 class ComparedFigure(NamedTuple):

@@ -139,7 +139,7 @@ def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
     """Return the electricity of a run or month, cooling included, and its carbon emissions on the region's grid."""
     energy = f"{region}: {fmt.quantity(carbon.energy_kwh, 'kWh')} of electricity per {period}, cooling included"
     if carbon.carbon_kg is None or carbon.grams_per_kwh is None:
-        return f"{energy}; its carbon emissions are not known."
+        return f"{energy}; its carbon emissions are unknown."
     grams = carbon.grams_per_kwh
     dated = f", {grams.date}" if grams.date else ""
     return (

@@ -189,7 +189,7 @@ def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
 def host_note(memory: MemoryResult) -> tuple[str, ...]:
     """Return a note on the host memory or disk space that the plan needs, if any."""
     if memory.disk_bytes:
-        return (f"Offloaded: {fmt.size(memory.disk_bytes)} on NVMe. The host memory of its buffers is not known.",)
+        return (f"Offloaded: {fmt.size(memory.disk_bytes)} on NVMe. The host memory of its buffers is unknown.",)
     return (f"Host memory: {fmt.size(memory.host_bytes)}.",) if memory.host_bytes else ()
 
 
@@ -208,7 +208,7 @@ def _requirement_sentence(memory: MemoryResult, card: str | None, smallest: tupl
     """Return the memory needed in one sentence, for a plan without a verdict."""
     sentence = f"N{_needs_phrase(memory)[1:]}"
     if card is not None:
-        return f"{sentence}; the usable memory of {card} is not known."
+        return f"{sentence}; the usable memory of {card} is unknown."
     named = f" The smallest cards that fit: {fmt.listing(smallest[:_NAMED])}." if smallest else ""
     return f"{sentence}.{named}"
 

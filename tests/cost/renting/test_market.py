@@ -65,7 +65,7 @@ def test_without_an_offer_the_reason_is_given(catalog: Catalog, today: date) -> 
     odd = OFFER.evolve(price_kind="from")
     assert market(catalog, today, odd).choose() == (
         None,
-        f"no current comparable on-demand offer for the {name} (on-demand) is known",
+        f"no current comparable on-demand offer for the {name} is known",
     )
 
 

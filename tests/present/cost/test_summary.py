@@ -145,7 +145,7 @@ def test_carbon_names_region_source_and_year():
     undated = region.evolve(carbon_grams_per_kwh=grams.evolve(date=None))
     assert carbon_sentence(footprint(undated, 10.0, pue), "x", "run").endswith("(a grid report).")
     dark = region.evolve(carbon_grams_per_kwh=None)
-    assert carbon_sentence(footprint(dark, 10.0, pue), "x", "run").endswith("; its carbon emissions are not known.")
+    assert carbon_sentence(footprint(dark, 10.0, pue), "x", "run").endswith("; its carbon emissions are unknown.")
 
 
 def test_owning_some_and_renting_the_rest(catalog):

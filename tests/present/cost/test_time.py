@@ -112,7 +112,7 @@ def test_what_is_not_known_says_why():
     unknown = TimeResult(task="training", kind="step", unsupported="there is no rate of this card")
     view = time_view(unknown)
     assert view.answer == ""
-    assert view.reason == "The time is not known: there is no rate of this card."
+    assert view.reason == "The time is unknown: there is no rate of this card."
     assert view.rows == ()
     assert unknown_time_sentence(step()) == ""
 
