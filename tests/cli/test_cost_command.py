@@ -238,7 +238,7 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
         (["--gpu", "l40s", "--offer", "nope"], "--offer: there is no offer with the id 'nope'", "choose another"),
         (["--gpu", "l40s", "--epochs", "3"], "--dataset: the size of an epoch is missing", "the number of samples"),
         (["--gpu", "l40s", "--hours", "1e6"], "--horizon: one run takes longer", "more cards"),
-        (["--gpu", "l40s", "--offers", "-1"], "'-1' is not a whole number, 0 or larger", "--help"),
+        (["--gpu", "l40s", "--offers", "-1"], "'-1' is too small. Type a whole number from 0", "--help"),
         (["--gpu", "l40s", "--versus", "nothing"], "no model is called 'nothing'", "gpu-planner models"),
     ],
 )

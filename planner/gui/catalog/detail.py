@@ -290,7 +290,7 @@ class DetailPane(QWidget):
         self._use = push_button("", "Use it in the plan", "primary")
         self._compare = QPushButton("Compare")
         self._compare.setToolTip("Add it to the comparison")
-        self._sources = QCheckBox("Show so&urces")
+        self._sources = QCheckBox("Sho&w sources")
         self._figures = FigureList(theme)
         self._notes = make_label(wrap=True)
         self._nothing = make_label(role="muted", wrap=True)

@@ -125,7 +125,7 @@ class DecisionCard(QFrame):
             label.setText(text)
             label.setVisible(bool(text))
         set_style_role(self._price_dates, AGE_ROLES[view.price_age])
-        self.choose_hardware.setVisible(bool(view.is_blocked))
+        self.choose_hardware.setVisible(view.needs_hardware)
         self._show_details()
         self.setAccessibleName(view.summary)
 

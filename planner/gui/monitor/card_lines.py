@@ -284,7 +284,8 @@ class CardLines(QWidget):
             return
         self._drawn = drawn
         for device in devices:
-            self._lines[device.uuid].show_sparklines(sparklines(history, device, span, until))
+            if device.uuid in self._lines:  # a card found since the lines were made gets one at the next update
+                self._lines[device.uuid].show_sparklines(sparklines(history, device, span, until))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the columns to the new width."""

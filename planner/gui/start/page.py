@@ -301,7 +301,7 @@ class StartPage(Tab):
         open_file = _flush_link("&Open a file…", "A model's configuration or weights, or a training file.")
         open_file.clicked.connect(self.workspace.navigator.model_file_requested)
         file_hint = make_label("or drop one anywhere here", "muted", self.theme.font("small"))
-        first = self._question("M&odel", self.model, in_row(open_file, (file_hint, 1), spacing=space.tiny))
+        first = self._question("Mode&l", self.model, in_row(open_file, (file_hint, 1), spacing=space.tiny))
         button = in_column(self.fontMetrics().height() + space.tiny, self.show_me, STRETCH, spacing=0)
         plan = QWidget()
         in_row((first, 5), (self._second, 4), button, owner=plan, spacing=space.large)

@@ -52,6 +52,8 @@ class DecisionView(NamedTuple):
     """What is rented or bought and where, or why there is no decision."""
     is_blocked: bool = False
     """Whether the plan cannot run, so that there is nothing to decide."""
+    needs_hardware: bool = False
+    """Whether there is no decision because of the plan's card, or for want of one."""
     renting_cheaper_fraction: float | None = None
     confidence: str = ""
     buying_title: str = "Buying"
@@ -87,7 +89,7 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
         return _blocked_view(cost.blocked, time)
     estimate = cost.estimate
     if estimate is None:
-        return DecisionView("No cost", cost.reason, details=time)
+        return DecisionView("No cost", cost.reason, needs_hardware=evaluation.plan.gpu is None, details=time)
     gpu = evaluation.plan.gpu
     card = "" if gpu is None else catalog.hardware.gpu(gpu).name
     details = tuple(filter(None, (*time, *_estimate_lines(estimate, evaluation, card))))
@@ -98,7 +100,8 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
 
 
 def _blocked_view(blocked: Blocked, details: tuple[str, ...]) -> DecisionView:
-    return DecisionView(_BLOCKED_TITLES[blocked.code], blocked.sentence, is_blocked=True, details=details)
+    title = _BLOCKED_TITLES[blocked.code]
+    return DecisionView(title, blocked.sentence, is_blocked=True, needs_hardware=True, details=details)
 
 
 def _decided_view(

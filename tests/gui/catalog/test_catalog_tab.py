@@ -90,7 +90,7 @@ def test_the_arrow_keys_bring_up_details_with_sources(tab, qtbot):
     figures = pane.findChild(FigureList)
     assert f"Physical: {fmt.size(record.gpu.memory_bytes)}" in figures.accessibleDescription()
     height = figures.height()
-    sources = next(found for found in pane.findChildren(QCheckBox) if "so&urces" in found.text())
+    sources = next(found for found in pane.findChildren(QCheckBox) if "sources" in found.text())
     QTest.keyClick(sources, Qt.Key.Key_Space)
     qtbot.waitUntil(lambda: figures.height() > height)
 

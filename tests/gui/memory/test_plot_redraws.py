@@ -8,7 +8,7 @@ from planner.gui.memory.curves.plot import CurvePlot
 from planner.plan.memory_curve import MemoryPoint
 from planner.units import GIB
 
-REDRAWS = 600
+REDRAWS = 2000
 
 
 def test_redrawing_a_plot_keeps_the_references_to_none(qtbot, theme):
