@@ -209,7 +209,7 @@ def _requirement_sentence(memory: MemoryResult, card: str | None, smallest: tupl
     """Return the memory needed in one sentence, for a plan without a verdict."""
     sentence = f"N{_needs_phrase(memory)[1:]}"
     if card is not None:
-        return f"{sentence}; the usable memory of {card} is not known."
+        return f"{sentence}; the usable memory of {card} is unknown."
     named = f" The smallest cards that fit: {fmt.listing(smallest[:_NAMED])}." if smallest else ""
     return f"{sentence}.{named}"
 

@@ -211,6 +211,6 @@ def test_a_changed_adapter_is_bold_and_resets_alone(training: MemoryTab, qtbot):
     label = next(made for made in training.controls.findChildren(QLabel) if made.text() == "Lo&RA rank")
     assert label.font().bold()
     buttons = {made.accessibleName(): made for made in training.controls.findChildren(QToolButton)}
-    qtbot.mouseClick(buttons["Reset LoRA rank"], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(buttons["Reset “LoRA rank”"], Qt.MouseButton.LeftButton)
     assert not label.font().bold()
     assert workload(training).lora == Lora()

@@ -12,7 +12,6 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.terms import EXPLAIN_KEY, TermLabel, explain
-from planner.present.plan.settings import title_in_sentence
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class LabelledForm(QWidget):
         field.set_name(name)
         field.setToolTip(hint)
         index = self.reserve() if line is None else line
-        reset = IconButton(self._theme, "reset", f"Reset {title_in_sentence(name)}", "accent")
+        reset = IconButton(self._theme, "reset", f"Reset “{name}”", "accent")
         _set_space_kept(reset, not wide)
         self._grid.addWidget(title, index, 0, Qt.AlignmentFlag.AlignTop)
         self._grid.addWidget(field, index, 1, 1, 2 if wide else 1)
