@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import Final
 
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand
@@ -15,6 +16,13 @@ from planner.cost.renting.table import CardDemand, OfferRow, cheapest_row, quote
 from planner.cost.terms import RENT_MODES, RentMode, RentTerms
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
+
+_ADJECTIVES: Final[dict[RentMode, str]] = {
+    "on-demand": "on-demand",
+    "spot": "spot",
+    "reserved-1y": "one-year",
+    "reserved-3y": "three-year",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +66,10 @@ class RentalMarket:
             return found, ""
         rows = self.rows(mode)
         if not rows:
-            return None, f"no current offer for the {self.gpu.name} ({mode}) is known"
+            return None, f"no current {_ADJECTIVES[mode]} offer for the {self.gpu.name} is known"
         return None, (
-            f"no offer for the {self.gpu.name} ({mode}) is comparable, the cheapest because of: {rows[0].remarks[0]}; "
-            "choose one to rent it"
+            f"no {_ADJECTIVES[mode]} offer for the {self.gpu.name} is comparable, the cheapest because of: "
+            f"{rows[0].remarks[0]}; choose one to rent it"
         )
 
     def quotes(self) -> Iterator[RentQuote]:

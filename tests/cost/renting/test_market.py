@@ -61,11 +61,11 @@ def test_a_price_of_ones_own_keeps_where_the_offer_is(catalog: Catalog, today: d
 
 def test_without_an_offer_the_reason_is_given(catalog: Catalog, today: date) -> None:
     name = catalog.hardware.gpu("h100-sxm5-80gb").name
-    assert market(catalog, today).choose() == (None, f"no current offer for the {name} (on-demand) is known")
+    assert market(catalog, today).choose() == (None, f"no current on-demand offer for the {name} is known")
     odd = OFFER.evolve(price_kind="from")
     chosen, reason = market(catalog, today, odd).choose()
     assert chosen is None
-    assert reason.startswith(f"no offer for the {name} (on-demand) is comparable, the cheapest because of: ")
+    assert reason.startswith(f"no on-demand offer for the {name} is comparable, the cheapest because of: ")
 
 
 def test_the_cheapest_that_can_be_compared_is_taken(catalog: Catalog, today: date) -> None:
