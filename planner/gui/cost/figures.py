@@ -8,6 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
 
 from planner.cost.estimate import CostEstimate
+from planner.cost.job import Job
 from planner.cost.result import MoneyTerm
 from planner.gui.tab import PinButtons
 from planner.gui.theme import Theme, set_style_role
@@ -16,6 +17,7 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.rich_text import colored, fact_rows, table_row
 from planner.gui.workspace import Workspace
+from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.present.cost.amounts import MoneyRow, money_rows
 from planner.present.cost.rent_or_buy import ComparedPlan, FigureRow, period_of, rent_or_buy_rows, scenario_rows
@@ -254,6 +256,17 @@ class PinnedComparison(QWidget):
         self.sentence = make_label(role="muted", wrap=True, selectable=True)
         self.copy = link_button("Copy", "Copy the comparison with the pinned plan as a table.")
         self.pin_buttons = PinButtons(workspace, theme, self.copy)
+        self._workspace = workspace
+        self.use_job = link_button("Use this job for both", "Give the pinned plan this plan's job and years.")
+        self._unlike = QWidget()
+        in_row(
+            make_label("The jobs differ, so the amounts cannot be compared.", role="warn", wrap=True),
+            self.use_job,
+            STRETCH,
+            owner=self._unlike,
+            spacing=theme.spacing.small,
+        )
+        self.use_job.clicked.connect(self._give_job_to_pinned)
         self.copy.clicked.connect(self.copy_table)
         in_column(
             in_row(
@@ -263,6 +276,7 @@ class PinnedComparison(QWidget):
             ),
             self.subject,
             self.sentence,
+            self._unlike,
             self.figures,
             owner=self,
             spacing=theme.spacing.tiny,
@@ -275,7 +289,18 @@ class PinnedComparison(QWidget):
         self.sentence.setText(sentence)
         self.figures.show_rows(scenario_rows(current, pinned))
         self.pin_buttons.refresh()
+        pinned_plan, plan = self._workspace.pin.plan, self._workspace.plan
+        self._unlike.setVisible(pinned_plan is not None and _job(pinned_plan) != _job(plan))
         self.show()
+
+    @Slot()
+    def _give_job_to_pinned(self) -> None:
+        """Give the pinned plan the current plan's job, for as many years."""
+        pin, terms = self._workspace.pin, self._workspace.plan.cost
+        if pin.plan is not None:
+            cost = pin.plan.cost.evolve(job=terms.job, horizon_years=terms.horizon_years)
+            with self._workspace.reporting():
+                pin.put(pin.plan.evolve(cost=cost))
 
     @Slot()
     def copy_table(self) -> None:
@@ -283,3 +308,8 @@ class PinnedComparison(QWidget):
         rows = ((row.title, *(cell.text for cell in row.cells)) for row in self.figures.rows)
         header = ("", "This plan", "Pinned", "Difference")
         QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in (header, *rows)))
+
+
+def _job(plan: Plan) -> tuple[Job, float]:
+    """Return the job of a plan and for how many years it is compared."""
+    return plan.cost.job, plan.cost.horizon_years

@@ -45,14 +45,13 @@ def scenario_rows(mine: ComparedPlan, other: ComparedPlan) -> tuple[FigureRow, .
     """Return the figures of two plans, with the difference if both have the figure."""
     rows = (
         ("Decision", _decision, None),
-        ("Pace", lambda one: pace_phrase(one.time), None),
         ("Hours", _hours, fmt.significant),
         ("Rented", _rent_figure_reader(lambda rent: rent.usd), fmt.money),
         ("Owned", _own_figure_reader(lambda own: own.usd_per_period), fmt.money),
         ("Rented, per GPU-hour", _rent_figure_reader(lambda rent: rent.usd_per_gpu_hour), fmt.money),
         ("Owned, per GPU-hour", _own_figure_reader(lambda own: own.usd_per_gpu_hour), fmt.money),
         ("Upfront", _own_figure_reader(lambda own: own.upfront_usd), fmt.money),
-        ("Break-even, GPU-hours", _break_even, fmt.significant),
+        ("Break-even, GPU-hours", _break_even, lambda hours: fmt.integer(round(hours))),
         (
             "Electricity, kWh",
             _rent_figure_reader(lambda rent: rent.carbon.energy_kwh if rent.carbon else None),
@@ -64,8 +63,8 @@ def scenario_rows(mine: ComparedPlan, other: ComparedPlan) -> tuple[FigureRow, .
             fmt.significant,
         ),
     )
-    found = (_two_plan_row(title, get(mine), get(other), show) for title, get, show in rows)
-    return tuple(filter(_has_figures, found))
+    decision, *found = (_two_plan_row(title, get(mine), get(other), show) for title, get, show in rows)
+    return tuple(filter(_has_figures, (decision, _pace_row(mine.time, other.time), *found)))
 
 
 def _has_figures(row: FigureRow) -> bool:
@@ -168,6 +167,17 @@ def _signed_text(value: float, show: Callable[[float], str]) -> str:
 def _decision(one: ComparedPlan) -> str:
     answer = one.estimate.result.answer if one.estimate else None
     return verdict_title(answer) if answer else ""
+
+
+def _pace_row(mine: TimeResult | None, other: TimeResult | None) -> FigureRow:
+    """Return the paces of two plans with their difference, if both are in the same unit."""
+    texts = (FigureCell(pace_phrase(mine) or _NOTHING), FigureCell(pace_phrase(other) or _NOTHING))
+    difference = ""
+    if mine is not None and other is not None:
+        paces = ((mine.tokens_per_second, other.tokens_per_second), (mine.samples_per_second, other.samples_per_second))
+        found = (_signed_text(one - two, fmt.significant) for one, two in paces if one is not None and two is not None)
+        difference = next(found, "")
+    return FigureRow("Pace", (*texts, FigureCell(difference)))
 
 
 def _hours(one: ComparedPlan) -> float | None:

@@ -86,9 +86,8 @@ def _difference_sentence(difference: int, view: MemoryView, other: MemoryView) -
         return f"Both need {fmt.size(view.total_bytes)} per card."
     side = "more" if difference > 0 else "less"
     return (
-        f"This plan needs {fmt.size(abs(difference))} {side} per card than the other: "
-        f"{fmt.size(view.total_bytes)} instead of {fmt.size(other.total_bytes)}, "
-        f"{fmt.significant(view.total_bytes / other.total_bytes)} × as much."
+        f"This plan needs {fmt.size(abs(difference))} ({fmt.percent(abs(difference) / other.total_bytes)}) {side} per "
+        f"card than the other: {fmt.size(view.total_bytes)} instead of {fmt.size(other.total_bytes)}."
     )
 
 

@@ -383,6 +383,18 @@ def test_two_scenarios_stand_side_by_side(tab: CostTab, qtbot):
     assert not tab.comparison.isVisible()
 
 
+def test_unlike_jobs_are_told_and_one_button_gives_both_plans_the_same(tab: CostTab, qtbot):
+    tab.workspace.pin.put(tab.workspace.plan)
+    tab.workspace.apply("card", gpu="rtx-3090")
+    assert not tab.comparison.use_job.isVisible()
+    set_job(tab, JOBS["run"], horizon_years=2)
+    assert tab.comparison.use_job.isVisible()
+    qtbot.mouseClick(tab.comparison.use_job, Qt.MouseButton.LeftButton)
+    pinned = tab.workspace.pin.plan
+    assert (pinned.gpu, pinned.cost.job, pinned.cost.horizon_years) == ("rtx-4090", tab.workspace.plan.cost.job, 2)
+    assert not tab.comparison.use_job.isVisible()
+
+
 # Copies
 
 

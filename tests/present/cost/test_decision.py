@@ -166,7 +166,7 @@ def test_a_rental_mode_that_changes_the_decision_is_a_chip():
     dear, spot = mode("on-demand", 2_000.0), mode("spot", 900.0)
     buys = answer(decision="buy", verdict="buy", own_usd=1_510.0)
     chips = flip_chips(result(buys, rental_modes=(dear, spot)))
-    assert [tuple(chip) for chip in chips] == [("rented spot ($40.00 a month at Azure)", "cost.rent.mode", "spot")]
+    assert [tuple(chip) for chip in chips] == [("rented spot ($40.00 per month at Azure)", "cost.rent.mode", "spot")]
     assert flip_chips(result(buys, rental_modes=(dear, mode("spot", None)))) == ()
     rents = answer(own_usd=1_510.0)
     assert flip_chips(result(rents, rental_modes=(dear, spot)))[0].value == "on-demand"

@@ -101,6 +101,13 @@ def test_two_plans_stand_beside_each_other(scenario_of):
     assert found["Decision"] == ("Rent", "Rent", "")
     assert found["Hours"][2] == "same"
     assert found["Pace"][0].endswith("tokens/s")
+    assert found["Pace"][2][0] in "+−"
+    assert all(value[2] for title, value in found.items() if title != "Decision")
+
+
+def test_break_evens_that_differ_by_less_than_an_hour_are_the_same(scenario_of):
+    slightly = scenario_of(cost=CostTerms(discount_rate=0.0800001))
+    assert figures(scenario_rows(scenario_of(), slightly))["Break-even, GPU-hours"][2] == "same"
 
 
 def test_a_plan_that_has_no_cost_is_a_dash(scenario_of):
