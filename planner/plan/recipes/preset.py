@@ -14,6 +14,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.records import read_records
 from planner.workload.workload import Workload
 
+_SIZES: Final = ("batch", "micro_batch", "context_length", "prompt_length", "sequence_length", "images", "image_size")
 _LIST_HINT: Final = "`gpu-planner fit --list-presets` lists all presets."
 
 
@@ -89,7 +90,8 @@ def plan_of_preset(preset: Preset) -> Plan:
 def with_preset(plan: Plan, preset: Preset) -> Plan:
     """Return `plan` with the workload of `preset`, and with the preset's cards if it names any.
 
-    The model and the memory used by other programs stay the same.
+    The model and the memory used by other programs stay the same, and so do batch and lengths that a preset for any
+    model does not state.
 
     Raises:
         SpecError: If the plan is for a traced module, which runs as traced.
@@ -97,6 +99,9 @@ def with_preset(plan: Plan, preset: Preset) -> Plan:
     if plan.model.trace is not None:
         raise SpecError("preset", "a traced module runs as it was traced", "Choose another model.")
     kept_fields: dict[str, object] = {"other_processes_bytes": plan.workload.other_processes_bytes}
+    if preset.model is None and preset.workload.task == plan.workload.task:
+        kept = (name for name in _SIZES if name not in preset.workload.model_fields_set)
+        kept_fields |= {name: getattr(plan.workload, name) for name in kept if hasattr(plan.workload, name)}
     if preset.gpu is not None:
         return plan.evolve(workload=preset.workload.evolve(**kept_fields), gpu=preset.gpu, count=preset.count)
     if plan.workload.gpus:

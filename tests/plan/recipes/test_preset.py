@@ -81,6 +81,15 @@ def test_a_preset_keeps_the_plans_model_and_other_programs():
     assert plan.workload.other_processes_bytes == 5
 
 
+def test_a_preset_for_any_model_keeps_batch_and_lengths_that_it_does_not_state():
+    asked = OWN.evolve(workload=Inference(batch=50, context_length=8_192, prompt_length=6_000))
+    served = with_preset(asked, find_preset(PRESETS, "vllm-serve")).workload
+    assert (served.profile, served.batch, served.context_length, served.prompt_length) == ("vllm", 50, 8_192, 6_000)
+    tuned = OWN.evolve(workload=Training(micro_batch=3, sequence_length=512))
+    assert with_preset(tuned, find_preset(PRESETS, "trl-sft")).workload.micro_batch == 8
+    assert with_preset(tuned, find_preset(PRESETS, "vllm-serve")).workload.batch == 1
+
+
 def test_a_preset_without_cards_keeps_unequal_cards():
     cards = (CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))
     unequal = Plan(model=OWN.model, workload=Inference(gpus=cards))
