@@ -50,6 +50,9 @@ _GOALS: Final[tuple[tuple[Goal, str], ...]] = (("run", "Run"), ("fine-tune", "Fi
 _MODEL_LIMIT: Final = "the model's maximum"
 REST_MS: Final = 120
 _MONEY: Final = "plan bar"
+_OWNED_COST: Final = (
+    "All costs of owning, with the loss of the cards' value. “Then a month” on the Cost tab is without the purchase."
+)
 
 
 class PartButton(QToolButton):
@@ -328,7 +331,7 @@ class PlanBar(QWidget):
         hours, money = hours_phrase(cost.estimate), money_phrase(cost.estimate)
         if hours:
             self._show_time_text(hours)
-        self._cost.show_text(money, ("cost", "muted"))
+        self._cost.show_text(money, ("cost", "muted"), f"{money}. {_OWNED_COST}" if money.endswith("owned") else "")
         self._show_part_text(self._cost, money)
         self.priced.emit()
 

@@ -14,7 +14,7 @@ from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.status_icons import AGE_ROLES
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
-from planner.present.cost.prices import age_of, age_phrase, newest_age_days
+from planner.present.cost.prices import age_of, age_phrase, days_since, newest_age_days
 from planner.present.format import date, integer
 
 _QUICK_MS: Final = 200
@@ -42,7 +42,9 @@ class StatusLine(QStatusBar):
         self._catalog_text = make_label(_catalog_text(workspace.catalog))
         self.addWidget(self._catalog_text)
         self.prices = make_label()
-        self.prices.setToolTip("Age of the newest rental offer. All prices: Plan › Prices.")
+        self.prices.setToolTip(
+            "Age of the rental price behind the plan's cost, else of the newest offer. All prices: Plan › Prices."
+        )
         self.prices.hide()
         self.addWidget(self.prices)
         self.addWidget(self._adjusted, 1)
@@ -61,9 +63,14 @@ class StatusLine(QStatusBar):
 
     @Slot()
     def show_prices(self) -> None:
-        """Show the age of the newest price, once prices have been read."""
-        days = newest_age_days(self._workspace.catalog.offers, datetime.now(UTC).date())
-        self.prices.setText(f"Latest rental offer: {age_phrase(days)}")
+        """Show the age of the plan's rental price, or else of the newest price, once prices have been read."""
+        today, cost = datetime.now(UTC).date(), self._workspace.cost
+        rent = cost.estimate.result.rent if cost is not None and cost.estimate is not None else None
+        if rent is None:
+            name, days = "Latest rental offer", newest_age_days(self._workspace.catalog.offers, today)
+        else:
+            name, days = "Rental price used", days_since(rent.oldest_price_date, today)
+        self.prices.setText(f"{name}: {age_phrase(days)}")
         set_style_role(self.prices, AGE_ROLES[age_of(days)])
         self.prices.show()
 

@@ -15,6 +15,7 @@ from planner.gui.recommend.award_card import AwardCards
 from planner.gui.recommend.pareto import ParetoPanel
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
+from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
@@ -33,6 +34,7 @@ from planner.present import format as fmt
 from planner.present.cost.prices import age_phrase
 from planner.present.cost.recommendation import (
     OptionRow,
+    assumed_use_sentence,
     award_views,
     excluded_sentence,
     no_option_sentence,
@@ -65,6 +67,8 @@ _KEY: Final = "recommend"
 _WIDTH: Final = 1200
 _HEIGHT: Final = 620
 _OPEN_HEIGHT: Final = 760
+_FRAME: Final = 48
+"""Height of the title bar that the screen must hold, too."""
 _SMALLEST: Final = QSize(820, 600)
 
 
@@ -73,7 +77,7 @@ class RequirementsForm(QWidget):
 
     changed = Signal()
 
-    def __init__(self, theme: Theme, period: str, wish: Wish, *, counts_tokens: bool) -> None:
+    def __init__(self, theme: Theme, period: str, wish: Wish, *, counts_tokens: bool, has_copies: bool) -> None:
         super().__init__()
         self.budget = DecimalField(0.01, 1e9, placeholder=_NO_LIMIT, kind=MONEY)
         self.deadline = DecimalField(0.01, 1e6, placeholder=_NO_LIMIT, kind=HOURS)
@@ -95,7 +99,8 @@ class RequirementsForm(QWidget):
         limits.add("&Power, W", self.power, lambda: None, "Maximum total board power of all GPUs.")
         choices.add("&Rent or own", self.having, lambda: ("rent", "own"), "Consider rented GPUs, owned GPUs, or both.")
         choices.add("Re&ntal type", self.modes, lambda: ("on-demand",), "Rental types to consider.")
-        choices.add("&GPUs", self.counts, lambda: (1, 2, 4, 8), "Numbers of GPUs to consider.")
+        gpus = "&GPUs per copy" if has_copies else "&GPUs"
+        choices.add(gpus, self.counts, lambda: (1, 2, 4, 8), "Numbers of GPUs to consider.")
         limits.set_row_visible(self.deadline, period == "run")
         for shown in (Wish(), wish):  # what the form does not offer stays at its default
             self.set_wish(shown)
@@ -200,9 +205,14 @@ class RecommendDialog(QDialog):
         self.recommendation: Recommendation | None = None
         self._rows: tuple[OptionRow, ...] = ()
         self.pareto = ParetoPanel(theme)
-        self._period = "run" if workspace.plan.cost.job.kind == "run" else "month"
+        job = workspace.plan.cost.job
+        self._period = "run" if job.kind == "run" else "month"
+        self.assumed_use = make_label(assumed_use_sentence(workspace.plan.cost), font=theme.font(bold=True), wrap=True)
+        self.change_job = link_button("Change the job", "Close, and enter the job in the Cost tab.")
         has_tokens = counts_tokens(workspace.plan, workspace.catalog)
-        self.form = RequirementsForm(theme, self._period, wish or Wish(), counts_tokens=has_tokens)
+        self.form = RequirementsForm(
+            theme, self._period, wish or Wish(), counts_tokens=has_tokens, has_copies=job.kind == "service"
+        )
         self.nothing = make_label(wrap=True, selectable=True)
         self.awards = AwardCards(theme)
         self.model = RecordTableModel(option_columns(self._period), lambda row: row.id, self)
@@ -232,6 +242,7 @@ class RecommendDialog(QDialog):
         self.options.toggled.connect(self._on_options_toggled)
         self.pareto.hovered.connect(self._describe)
         self.pareto.chosen.connect(lambda row: self.table.choose(row.id))
+        self.change_job.clicked.connect(self._go_to_job)
         self.stop.clicked.connect(self.end)
         self.table.record_activated.connect(lambda row: self.use(row.option))
         self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
@@ -261,6 +272,11 @@ class RecommendDialog(QDialog):
                 "chosen hardware", gpu=plan.gpu, count=plan.count, workload=plan.workload, cost=plan.cost
             )
         self.accept()
+
+    @Slot()
+    def _go_to_job(self) -> None:
+        self.reject()
+        self._workspace.navigator.tab_requested.emit("cost")
 
     @Slot()
     def copy(self) -> None:
@@ -346,10 +362,19 @@ class RecommendDialog(QDialog):
         self._use.setVisible(is_open)
         self.awards.set_brief(is_open)
         self.resize(self.width() if self.isVisible() else _WIDTH, _OPEN_HEIGHT if is_open else _HEIGHT)
+        self._stay_above_bottom()
         self._column.setStretchFactor(self.options, int(is_open))
         self._column.setStretch(self._column.indexOf(self.options) + 1, int(not is_open))
         if is_open:
             self.pareto.set_rows(self._rows)
+
+    def _stay_above_bottom(self) -> None:
+        """Move up as far as the dialog reaches below the screen, and shrink it to the screen."""
+        screen = self.screen().availableGeometry()
+        self.resize(self.width(), min(self.height(), screen.height() - _FRAME))
+        below = self.geometry().bottom() - screen.bottom()
+        if self.isVisible() and below > 0:
+            self.move(self.x(), max(self.y() - below, screen.top()))
 
     def _show_error(self, error: BaseException) -> None:
         self._set_busy(busy=False)
@@ -386,6 +411,7 @@ class RecommendDialog(QDialog):
         space = self._theme.spacing
         self._use.setEnabled(False)
         self._column = in_column(
+            in_row(self.assumed_use, self.change_job, STRETCH, spacing=space.medium),
             self.form,
             in_row((self.progress, 1), self.stop),
             self.nothing,

@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from planner.cost.job import DailyHours, Service
 from planner.cost.renting.table import UNDATED
+from planner.cost.terms import CostTerms
 from planner.hardware.catalog import HardwareCatalog
 from planner.plan.recommend.option import Award, HardwareOption, Recommendation, excess_factors
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column, text_column
 from planner.present.cost.prices import RENT_MODE_TITLES
+from planner.present.cost.summary import years_phrase
 from planner.present.memory.verdict import exclusion_text, verdict_text
 
 AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
@@ -168,11 +171,38 @@ def _trade_off(option: HardwareOption, found: Recommendation) -> str:
         return fmt.sentence(fmt.listing(tuple(misses)))
     if option != cheapest:
         return f"{fmt.capitalized(_ratio_text(option, cheapest))} the price of the cheapest."
-    is_beaten = any(other.usd < cheapest.usd for other in found.options if other.comparable)
-    least = f"No option{' with a measured speed and a current price' if is_beaten else ''} costs less"
+    least = _cheaper_text(cheapest, found)
     if option == fastest:
         return f"{least}, and none is clearly faster."
     return f"{least}. The fastest is {_ratio_text(fastest, cheapest)} the price."
+
+
+def _cheaper_text(cheapest: HardwareOption, found: Recommendation) -> str:
+    """Return that no option costs less than the cheapest, or why those that do are not recommended."""
+    cheaper = [option for option in found.options if option.comparable and option.usd < cheapest.usd]
+    reasons = (
+        ("an undated or old rental price", any(not option.current for option in cheaper)),
+        ("a speed that was not measured", any(option.basis == "unmeasured" for option in cheaper)),
+    )
+    if not cheaper:
+        return "No option costs less"
+    doubts = fmt.listing(tuple(reason for reason, applies in reasons if applies), "or")
+    least = min(option.usd for option in cheaper)
+    return f"Only options with {doubts} cost less, from {fmt.money(least)}"
+
+
+def assumed_use_sentence(terms: CostTerms) -> str:
+    """Return the job that the prices are for: `For 8 hours per day, 5 days per week, over 5 years.`."""
+    job, years = terms.job, years_phrase(terms.horizon_years)
+    match job:
+        case DailyHours():
+            hours = f"{fmt.plain(job.hours_per_day)} hours per day, {fmt.plain(job.days_per_week)} days per week"
+            return f"For {hours}, over {years}."
+        case Service():
+            return f"For {fmt.significant(job.requests_per_day)} requests per day, over {years}."
+        case _:
+            repeats = "" if job.repeats_per_year is None else f", {fmt.plain(job.repeats_per_year)} times per year"
+            return f"For a run of {fmt.significant(job.amount)} {job.unit}{repeats}, over {years}."
 
 
 def _ratio_text(option: HardwareOption, cheapest: HardwareOption) -> str:

@@ -12,7 +12,7 @@ from planner.gui.cost.tab import CostTab
 from planner.gui.recommend.dialog import RecommendDialog
 from planner.gui.tab import TABS
 from planner.gui.window import MainWindow
-from planner.present.cost.prices import age_phrase, newest_age_days
+from planner.present.cost.prices import age_phrase, days_since, newest_age_days
 from planner.workload.parallel import CardCount
 from planner.workload.workload import Inference
 
@@ -74,8 +74,12 @@ def test_unequal_cards_are_not_chosen_for(window: MainWindow):
 def test_the_status_line_says_how_old_prices_are(window: MainWindow, qtbot, catalog):
     label = window._status.prices
     qtbot.waitUntil(label.isVisible)
-    days = newest_age_days(catalog.offers, datetime.now(UTC).date())
-    assert label.text() == f"Latest rental offer: {age_phrase(days)}"
+    today = datetime.now(UTC).date()
+    used = window.workspace.cost.estimate.result.rent.oldest_price_date
+    assert label.text() == f"Rental price used: {age_phrase(days_since(used, today))}"
+    window.workspace.cost = None
+    window._status.show_prices()
+    assert label.text() == f"Latest rental offer: {age_phrase(newest_age_days(catalog.offers, today))}"
 
 
 def test_pinning_stays_in_the_tab(window: MainWindow):

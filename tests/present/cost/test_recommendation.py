@@ -4,13 +4,14 @@ from datetime import date
 
 import pytest
 
-from planner.cost.job import DailyHours, Run
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
 from planner.plan.recommend.recommend import recommend
 from planner.present.cost.recommendation import (
     OPTION_COLUMNS,
+    assumed_use_sentence,
     award_views,
     excluded_sentence,
     no_option_sentence,
@@ -113,7 +114,31 @@ def test_cheaper_options_of_unknown_speed_are_not_denied(catalog):
     sure = option()
     both = found(guessed, sure, cheapest=sure, fastest=sure, best_value=sure)
     (view,) = award_views(both, catalog.hardware)
-    assert view.why == "No option with a measured speed and a current price costs less, and none is clearly faster."
+    assert view.why == (
+        "Only options with a speed that was not measured cost less, from $1.00, and none is clearly faster."
+    )
+    old = found(option(usd=1.5, current=False), sure, cheapest=sure, fastest=sure, best_value=sure)
+    (view,) = award_views(old, catalog.hardware)
+    assert view.why.startswith("Only options with an undated or old rental price cost less, from $1.50")
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (DailyHours(hours_per_day=8), "For 8 hours per day, 5 days per week, over 3 years."),
+        (Service(requests_per_day=10_000), "For 10,000 requests per day, over 3 years."),
+        (Run(amount=50e6, unit="tokens"), "For a run of 50,000,000 tokens, over 3 years."),
+        (Run(amount=20, repeats_per_year=12), "For a run of 20.0 hours, 12 times per year, over 3 years."),
+    ],
+)
+def test_the_job_that_prices_are_for_is_told(job, words):
+    assert assumed_use_sentence(CostTerms(job=job, horizon_years=3)) == words
+
+
+def test_marks_tell_awards_and_guesses(catalog):
+    guessed = option(usd=1.0, basis="unmeasured", gpu="arc-b580")
+    sure = option()
+    both = found(guessed, sure, cheapest=sure, fastest=sure, best_value=sure)
     marks = next(column for column in OPTION_COLUMNS if column.key == "awards")
     assert [marks.text(row) for row in option_rows(both, catalog.hardware)] == [
         "speed not measured",
