@@ -42,9 +42,7 @@ class StatusLine(QStatusBar):
         self._catalog_text = make_label(_catalog_text(workspace.catalog))
         self.addWidget(self._catalog_text)
         self.prices = make_label()
-        self.prices.setToolTip(
-            "Age of the rental price behind the plan's cost, else of the newest offer. All prices: Plan › Prices."
-        )
+        self.prices.setToolTip("Age of the rental price used, else of the newest offer. All prices: Plan › Prices.")
         self.prices.hide()
         self.addWidget(self.prices)
         self.addWidget(self._adjusted, 1)

@@ -207,7 +207,7 @@ class RecommendDialog(QDialog):
         self.pareto = ParetoPanel(theme)
         job = workspace.plan.cost.job
         self._period = "run" if job.kind == "run" else "month"
-        self.assumed_use = make_label(assumed_use_sentence(workspace.plan.cost), font=theme.font(bold=True), wrap=True)
+        self.assumed_use = make_label(assumed_use_sentence(workspace.plan.cost), font=theme.font(bold=True))
         self.change_job = link_button("Change the job", "Close, and enter the job in the Cost tab.")
         has_tokens = counts_tokens(workspace.plan, workspace.catalog)
         self.form = RequirementsForm(
@@ -424,6 +424,7 @@ class RecommendDialog(QDialog):
             margins=None,
             spacing=space.medium,
         )
+        self.form.budget.setFocus()
 
 
 def _in_frame(table: RecordTable, pareto: ParetoPanel, theme: Theme) -> QWidget:

@@ -6,7 +6,7 @@ from PySide6.QtCore import QCoreApplication, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 
-from planner.cost.job import Run, Service
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
 from planner.gui.recommend import dialog as module
 from planner.gui.recommend.dialog import RecommendDialog
@@ -103,6 +103,29 @@ def test_a_row_is_taken_by_enter_and_by_the_button(opened, workspace, qtbot):
     dialog.table.choose(row.id)
     qtbot.mouseClick(button(dialog, "Use the selected option"), Qt.MouseButton.LeftButton)
     assert (workspace.plan.gpu, workspace.plan.count) == (row.option.gpu, row.option.count)
+
+
+def test_the_assumed_job_stands_on_top_and_leads_to_its_fields(opened, workspace, qtbot):
+    dialog = opened(DailyHours(hours_per_day=8))
+    assert dialog.assumed_use.text() == "For 8 hours per day, 5 days per week, over 5 years."
+    with qtbot.waitSignal(workspace.navigator.tab_requested) as asked:
+        qtbot.mouseClick(dialog.change_job, Qt.MouseButton.LeftButton)
+    assert asked.args == ["cost"]
+    assert dialog.isHidden()
+
+
+def test_the_opened_list_stays_on_the_screen(opened, qtbot):
+    dialog = opened()
+    screen = dialog.screen().availableGeometry()
+    dialog.move(dialog.x(), screen.bottom() - dialog.height())
+    unfold(dialog, qtbot)
+    assert dialog.geometry().bottom() <= screen.bottom()
+    assert dialog.geometry().top() >= screen.top()
+
+
+def test_gpus_are_those_of_one_copy_if_the_job_may_need_several(opened):
+    labels = [label.text().replace("&", "") for label in opened(Service(requests_per_day=1_000)).findChildren(QLabel)]
+    assert "GPUs per copy" in labels
 
 
 def test_nothing_can_be_used_before_a_row_is_chosen(opened):
