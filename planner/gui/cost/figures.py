@@ -260,7 +260,7 @@ class PinnedComparison(QWidget):
         self.use_job = link_button("Use this job for both", "Give the pinned plan this plan's job and years.")
         self._unlike = QWidget()
         in_row(
-            make_label("The jobs differ, so the amounts cannot be compared.", role="warn", wrap=True),
+            make_label("The jobs differ.", role="warn"),
             self.use_job,
             STRETCH,
             owner=self._unlike,

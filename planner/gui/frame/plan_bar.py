@@ -51,7 +51,7 @@ _MODEL_LIMIT: Final = "the model's maximum"
 REST_MS: Final = 120
 _MONEY: Final = "plan bar"
 _OWNED_COST: Final = (
-    "All costs of owning, with the loss of the cards' value. “Then a month” on the Cost tab is without the purchase."
+    "All costs of owning, with the loss of the cards' value. “Then per month” on the Cost tab is without the purchase."
 )
 
 

@@ -120,13 +120,13 @@ def chance_sentence(simulation: Simulation) -> str:
 
 
 def saving_range_sentence(simulation: Simulation, answer: Decision) -> str:
-    """Return the range of what the cheaper side saves: `In 8 of 10 cases, renting saves $1,100 – $4,398.`."""
+    """Return the range of what the cheaper side saves: `In 8 of 10 cases, renting saves $1,100 to $4,398.`."""
     saving = simulation.saving_usd
     if answer.decision == "rent":
         way, low, high = "renting", -saving.p90, -saving.p10
     else:
         way, low, high = "using your own" if answer.owned else "buying", saving.p10, saving.p90
-    return f"In 8 of 10 cases, {way} saves {usd_range(low, high)}."
+    return f"In 8 of 10 cases, {way} saves {fmt.money(low)} to {fmt.money(high)}."
 
 
 def years_phrase(years: float) -> str:

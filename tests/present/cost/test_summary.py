@@ -136,7 +136,7 @@ def test_the_chance_is_told_of_the_cheaper_way(catalog):
 def test_the_range_of_the_saving_is_told_of_the_side_that_the_headline_names(catalog):
     renting = estimated(catalog)
     assert re.fullmatch(
-        r"In 8 of 10 cases, renting saves −?\$[\d,]+ – \$[\d,]+\.",
+        r"In 8 of 10 cases, renting saves −?\$[\d,]+ to \$[\d,]+\.",
         saving_range_sentence(simulate(renting.case), renting.result.answer),
     )
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
