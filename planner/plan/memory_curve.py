@@ -1,8 +1,8 @@
 """Memory of a plan as a function of one numeric setting."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Literal
 
 from pydantic import ValidationError

@@ -1,6 +1,6 @@
 """Sharing of a plan that leaves it open: replicas if one card is enough, else what its software would do."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from math import isqrt

@@ -120,7 +120,9 @@ class CostControls(QWidget):
             self._rent_place,
             self._buy_place,
             STRETCH,
-            owner=body, margins=theme.spacing.medium, spacing=theme.spacing.small
+            owner=body,
+            margins=theme.spacing.medium,
+            spacing=theme.spacing.small,
         )
         self.area = scrolled(body)
         return self.area
