@@ -1,12 +1,15 @@
 """Shared set-up: no screen is needed, and no test touches the user's own folders."""
 
+import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import hypothesis
+import psutil
 import pytest
 from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fixtures
 
@@ -15,6 +18,13 @@ from planner.plan.catalog import Catalog, load_catalog
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 # The cores are shared by tests that run beside each other, not by the threads of one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# What is compiled is kept: each worker and each process that a test starts would compile the whole package again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Collecting makes a million objects that all stay; looking for garbage among them took a quarter of its time.
+gc.disable()
 
 # What a script starts in the background ignores Ctrl+C, and so would the children whose end by it is tested.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -35,9 +45,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Stay in this process for a few files that are named: workers would need longer to start than these to run."""
+    """Use all cores, but stay in this process for a few files: workers would need longer to start than these to run."""
     few = len(config.args) <= 3 and all(".py" in argument for argument in config.args)
-    return 0 if few else None
+    # One more than there are cores: every fifth second a worker waits, for a timer or a process that it started.
+    return 0 if few else (psutil.cpu_count() or 1) + 1
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage only among what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -95,7 +95,8 @@ def number_type(kind: NumberKind, least: float, most: float, word: str = "") -> 
         try:
             return text if word and text == word else parse_number(text, kind, least, most)
         except SpecError as error:
-            raise argparse.ArgumentTypeError(error.explanation) from error
+            problem = error.explanation
+            raise argparse.ArgumentTypeError(f"{problem.removesuffix('.')}, or {word}." if word else problem) from error
 
     return parse
 

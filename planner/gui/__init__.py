@@ -32,10 +32,12 @@ _CORE = (
 
 # No pydantic plugin is used here, and searching for them reads the metadata of every installed package.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+_collected = gc.isenabled()
 gc.disable()
 # Before Qt: PySide6 reads the source of every module that is imported after it.
 for _module in _CORE:
     import_module(_module)
 # These modules live until the end: repeated garbage collection among them takes a tenth of the start.
 gc.freeze()
-gc.enable()
+if _collected:
+    gc.enable()

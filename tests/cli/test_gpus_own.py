@@ -83,7 +83,8 @@ def test_one_figure_is_taken_back_and_the_others_stay(said):
     assert said("--own").startswith("No cards or changes of your own.")
     assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: no changes.\n"
     assert "--power-limit: accepts none only with --change" in said("--build", "l4", "--power-limit", "none", code=2)
-    assert "'many' is neither a price in USD nor none" in said("--change", "l4", "--paid", "many", code=2)
+    many = said("--change", "l4", "--paid", "many", code=2)
+    assert "'many' is not a price in US dollars. Type a price in US dollars from 0 to 10,000,000, or none." in many
 
 
 def test_only_what_is_said_now_is_judged(said):
@@ -103,7 +104,7 @@ def test_only_what_is_said_now_is_judged(said):
 def test_what_cannot_be_said_of_a_card_names_its_option(said, tmp_path):
     limit = said("--change", "rtx-4090", "--power-limit", "9000", code=2)
     assert limit.startswith("error: --power-limit: 9,000 W is above the board power of 450 W\n")
-    assert "--paid: inf is not a finite number" in said("--change", "l4", "--paid", "inf", code=2)
+    assert "--paid: 'inf' is not a price in US dollars" in said("--change", "l4", "--paid", "inf", code=2)
     assert "--note: ' ' is blank" in said("--change", "l4", "--note", " ", code=2)
     assert "above the board power of the L4, 72 W" in said("--build", "l4", "--power-limit", "73", code=2)
     file = tmp_path / "mine.json"

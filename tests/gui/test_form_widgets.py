@@ -3,18 +3,19 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from planner.errors import PlannerError
 from planner.gui.frame.banner import Banner
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
-from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.layout import tab_stops
+from planner.gui.widgets.search_list import Choice
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.status_icons import VerdictBadge
 
@@ -86,11 +87,25 @@ def test_the_wheel_does_not_change_a_choice(choice: ChoiceField, qapp: QApplicat
     assert choice.value == "adamw"
 
 
-def test_a_label_leads_to_its_field(form):
+def test_the_underlined_letter_of_a_label_leads_to_its_field(form, qtbot):
     made, field = form
-    label = made.findChild(QLabel)
-    assert label.buddy() is field
-    assert label.toolTip() == "Sequences at once"
+    with qtbot.waitActive(made):
+        made.activateWindow()
+    made.setFocus()
+    qtbot.keyClick(made, Qt.Key.Key_B, Qt.KeyboardModifier.AltModifier)
+    assert QApplication.focusWidget() is field.focusProxy()
+    assert made.findChild(QLabel).toolTip() == "Sequences at once"
+
+
+def test_typing_into_a_picker_searches_its_list(qtbot: QtBot, theme: Theme):
+    picker = PickerField(theme, lambda: [Choice("a", "AdamW"), Choice("s", "SGD")], str, "Search optimizers")
+    qtbot.addWidget(picker)
+    picker.show()
+    qtbot.keyClick(picker.focusProxy(), "s")
+    search = QApplication.activePopupWidget().findChild(QLineEdit)
+    assert search.text() == "s"
+    qtbot.keyClick(search, Qt.Key.Key_Return)
+    assert picker.value == "s"
 
 
 def test_a_changed_field_is_marked_and_can_be_reset_alone(form, qtbot):
@@ -107,7 +122,7 @@ def test_a_changed_field_is_marked_and_can_be_reset_alone(form, qtbot):
         reset.click()
     assert heard == [1]
     assert reset.isHidden()
-    assert reset.accessibleName() == "Reset batch"
+    assert reset.accessibleName() == "Reset “Batch”"
 
 
 def test_a_row_can_be_hidden_and_shown_again(form):
@@ -136,7 +151,7 @@ def test_a_folded_section_says_its_value(qtbot, theme: Theme):
     button = section.findChild(QToolButton)
     assert body.isHidden()
     assert not summary.isHidden()
-    assert button.accessibleName() == "Precision, folded, bf16"
+    assert button.accessibleName() == "Precision, collapsed, bf16"
     with qtbot.waitSignal(section.toggled) as toggled:
         qtbot.keyClick(button, Qt.Key.Key_Space)
     assert toggled.args == [True]
@@ -144,9 +159,9 @@ def test_a_folded_section_says_its_value(qtbot, theme: Theme):
     assert summary.isHidden()
     section.set_summary("fp16")
     section.set_open(False)
-    assert button.accessibleName() == "Precision, folded, fp16"
+    assert button.accessibleName() == "Precision, collapsed, fp16"
     section.set_summary("")
-    assert button.accessibleName() == "Precision, folded"
+    assert button.accessibleName() == "Precision, collapsed"
 
 
 def test_the_whole_line_of_a_section_can_be_clicked(qtbot, theme: Theme):

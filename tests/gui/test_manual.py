@@ -4,13 +4,12 @@ import pytest
 from PySide6.QtCore import Qt, QUrl
 
 from planner.gui.manual import Manual, heading_slug, manual_pages
-from planner.gui.theme import Theme
 from planner.paths import docs_dir
 
 
 @pytest.fixture
-def manual(qtbot, qapp):
-    dialog = Manual(Theme(qapp, "light"), "memory.md")
+def manual(qtbot, theme):
+    dialog = Manual(theme, "memory.md")
     qtbot.addWidget(dialog)
     dialog.show()
     return dialog

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.cuda.operators import CudaOperators
@@ -52,20 +51,22 @@ def traced_bytes(kind: str, attention: str, capability: tuple[int, int], batch: 
     return peak
 
 
-def keys_and_values(model: PreTrainedModel) -> list[torch.Tensor]:
+def keys_and_values(model: torch.nn.Module) -> list[torch.Tensor]:
     """Return a list that takes what the version that was measured returned of each layer of GPT-2 in training.
 
     Those were views of the projection of queries, keys and values, which held all of it.
     """
     returned: list[torch.Tensor] = []
     model.config.use_cache = False
-    if isinstance(model, GPT2LMHeadModel):
+    if model.config.model_type == "gpt2":
         for block in model.transformer.h:
             block.attn.c_attn.register_forward_hook(lambda _module, _inputs, made: returned.append(made.view_as(made)))
     return returned
 
 
-def make(kind: str, attention: str) -> PreTrainedModel:
+def make(kind: str, attention: str) -> torch.nn.Module:
+    from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel  # seconds of each worker's start
+
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float16)
     try:

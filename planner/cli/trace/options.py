@@ -232,7 +232,7 @@ def _parallel_fields(arguments: argparse.Namespace) -> dict[str, object]:
 def _lora_settings(text: str) -> object:
     if not text:
         return {}
-    if text[:1] != "{":
+    if text[:1].isdigit():
         return {"rank": option_value("--lora", text, COUNT)}
     hint = 'Use --lora=16, or --lora=\'{"rank": 16, "targets": ["q_proj"]}\', after TARGET.'
     try:

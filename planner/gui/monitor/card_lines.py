@@ -142,7 +142,7 @@ class CardLineWidget(_Line):
             return
         self._line, self._diagnosis, self._expected = line, diagnosis, expected
         self.setAccessibleName(self.as_text)
-        mark = "" if expected is None else "The dashed line in the memory is the plan's prediction."
+        mark = "" if expected is None else "The dashed line in the memory bar is the plan's prediction."
         self.setToolTip("\n".join(part for part in (diagnosis.sentence, diagnosis.details, line.tooltip, mark) if part))
         self.update()
 
@@ -284,7 +284,8 @@ class CardLines(QWidget):
             return
         self._drawn = drawn
         for device in devices:
-            self._lines[device.uuid].show_sparklines(sparklines(history, device, span, until))
+            if device.uuid in self._lines:  # a card found since the lines were made gets one at the next update
+                self._lines[device.uuid].show_sparklines(sparklines(history, device, span, until))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the columns to the new width."""

@@ -1,4 +1,4 @@
-"""Where the Tab key goes: everything that can take the keyboard, in reading order."""
+"""The order of the Tab key: everything that can take the keyboard, in reading order."""
 
 from collections.abc import Iterator
 

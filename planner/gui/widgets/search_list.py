@@ -117,6 +117,10 @@ class SearchList(QWidget):
         if rows:
             self._select_row(rows[0])
 
+    def search(self, words: str) -> None:
+        """Type `words` into the search field."""
+        self._edit.insert(words)
+
     @property
     def matches(self) -> tuple[Choice, ...]:
         """Return the choices that match the search, in order."""

@@ -52,6 +52,8 @@ class DecisionView(NamedTuple):
     """What is rented or bought and where, or why there is no decision."""
     is_blocked: bool = False
     """Whether the plan cannot run, so that there is nothing to decide."""
+    needs_hardware: bool = False
+    """Whether there is no decision because of the plan's card, or for want of one."""
     renting_cheaper_fraction: float | None = None
     confidence: str = ""
     buying_title: str = "Buying"
@@ -87,7 +89,7 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
         return _blocked_view(cost.blocked, time)
     estimate = cost.estimate
     if estimate is None:
-        return DecisionView("No cost", cost.reason, details=time)
+        return DecisionView("No cost", cost.reason, needs_hardware=evaluation.plan.gpu is None, details=time)
     gpu = evaluation.plan.gpu
     card = "" if gpu is None else catalog.hardware.gpu(gpu).name
     details = tuple(filter(None, (*time, *_estimate_lines(estimate, evaluation, card))))
@@ -98,7 +100,8 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
 
 
 def _blocked_view(blocked: Blocked, details: tuple[str, ...]) -> DecisionView:
-    return DecisionView(_BLOCKED_TITLES[blocked.code], blocked.sentence, is_blocked=True, details=details)
+    title = _BLOCKED_TITLES[blocked.code]
+    return DecisionView(title, blocked.sentence, is_blocked=True, needs_hardware=True, details=details)
 
 
 def _decided_view(
@@ -145,10 +148,10 @@ def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:
 
 
 def _subject(result: CostResult, answer: Decision, card: str) -> str:
-    """Return what is rented or bought: `Rent 8 × H100 SXM at Lambda, on demand`, `Buy 13 × L40S in 2 servers`."""
+    """Return what is rented or bought: `Rent 8 × H100 SXM from Lambda, on demand`, `Buy 13 × L40S in 2 servers`."""
     rent, machines, cards = result.rent, result.machines, fmt.count_of(answer.count, card)
     assert rent is not None  # a decision compares with a rental
-    renting = f"Rent {cards} at {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
+    renting = f"Rent {cards} from {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
     verb = "use" if answer.owned else "buy"
     if answer.verdict == "too-close":
         return f"{renting}, or {verb} {'them' if answer.count > 1 else 'it'}"
@@ -192,7 +195,7 @@ def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...]
     rent, own, period = result.rent, result.own, "run" if estimate.demand.period == "run" else "month"
     why = fmt.sentence(result.notes[0]) if result.notes else ""
     if rent is not None:
-        subject = f"Rent {cards} at {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
+        subject = f"Rent {cards} from {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
         return DecisionView(f"{fmt.money(rent.usd)} per {period}", f"{subject}. {why}", details=details)
     if own is not None:
         return DecisionView(f"{fmt.money(own.usd_per_period)} per {period}", f"Buy {cards}. {why}", details=details)

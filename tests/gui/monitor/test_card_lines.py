@@ -73,6 +73,8 @@ def test_the_list_shows_cards_totals_and_sparklines_that_change_only_with_a_new_
     first = lines._lines["GPU-0"]._sparklines
     lines.show_courses(history, CARDS, AxisRange(0.2, 60.2), 59.2)
     assert lines._lines["GPU-0"]._sparklines is first
+    lines.show_courses(history, [Device("GPU-9", "NVIDIA H100", 9), *CARDS], AxisRange(5.0, 65.0), 64.0)
+    assert lines._lines["GPU-0"]._sparklines is not first
     lines.show_cards([card_line(row) for row in rows], {}, {}, None)
     assert lines.totals_text == ""
     theme.apply("dark")

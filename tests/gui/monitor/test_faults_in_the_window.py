@@ -162,7 +162,7 @@ STARTS: tuple[tuple[Case, Callable[[FakeNvml, pytest.MonkeyPatch], None]], ...] 
         lambda driver, patch: _shadow(driver, patch, "pynvml.py", "raise ImportError('gone')"),
     ),
     (
-        Case(FaultKind.WRONG_BINDING, "Another package named pynvml hides", "pip uninstall", state=""),
+        Case(FaultKind.WRONG_BINDING, "Another package named pynvml hides", "Uninstall pynvml", state=""),
         lambda driver, patch: _shadow(driver, patch, "pynvml/__init__.py", ""),
     ),
     (

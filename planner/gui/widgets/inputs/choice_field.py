@@ -186,10 +186,11 @@ class PickerField(Field):
         self.show_problem("")
         self.shown.emit()
 
-    @Slot()
-    def open(self) -> None:
-        """Open the list below the field."""
+    @Slot(str)
+    def open(self, words: str = "") -> None:
+        """Open the list below the field, searched for `words`."""
         self._search_popover.offer(self._box, self._choices(), self._value, _LIST_WIDTH)
+        self._search_popover.list.search(words)
 
     @Slot(object)
     def _on_list_choice(self, value: object) -> None:
@@ -198,9 +199,9 @@ class PickerField(Field):
 
 
 class _PickerBox(ChoiceBox):
-    """Combo box that emits `opened` instead of opening its own list."""
+    """Combo box that emits `opened`, with what was typed, instead of opening its own list."""
 
-    opened = Signal()
+    opened = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
@@ -208,11 +209,12 @@ class _PickerBox(ChoiceBox):
 
     def showPopup(self) -> None:
         """Emit `opened`, on which the field opens its searchable list."""
-        self.opened.emit()
+        self.opened.emit("")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open the list with Return or Down."""
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Down):
-            self.opened.emit()
+        """Open the list with Return, Down, or the first letter of what is looked for."""
+        typed = event.text() if event.text().isprintable() else ""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Down) or typed.strip():
+            self.opened.emit(typed)
         else:
             super().keyPressEvent(event)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QLabel, QLayout, QLineEdit, QWidget
 
 from planner.errors import SpecError
@@ -24,6 +24,8 @@ class Field(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        # A label's underlined letter leads only to a widget that takes the focus, not to its focus proxy.
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self._message = message_line()
         self._inputs: tuple[QWidget, ...] = ()
 

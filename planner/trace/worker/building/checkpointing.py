@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import torch
 from torch import nn
-from torch._functorch.partitioners import get_default_op_list
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from planner.errors import TraceError
@@ -55,6 +54,9 @@ class _SelectiveCheckpointPolicy:
     """
 
     def __init__(self) -> None:
+        # It brings the compiler along, a second at the start of each trace, and few save by this policy.
+        from torch._functorch.partitioners import get_default_op_list
+
         operators: Any = get_default_op_list().compute_intensive_ops
         self._saved_operators = {operator.default for operator in operators} | {
             _aten._scaled_dot_product_cudnn_attention.default,

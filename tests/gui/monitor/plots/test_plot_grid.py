@@ -18,7 +18,7 @@ from planner.monitor.history import HOST, History
 from planner.monitor.readings.inventory import Inventory
 from planner.units import GIB
 
-REDRAWS = 300
+REDRAWS = 150
 
 
 def panel(grid: PlotGrid, key: str) -> MetricPanel:
