@@ -77,8 +77,10 @@ class QuestionColumn(QScrollArea):
         """Create the questions of every task."""
         for questions_by_task in (self.questions, self.sharing):
             for task in TASKS:
-                yield questions_by_task[task].setVisible(task == self._workspace.plan.workload.task)
-                yield from questions_by_task[task].prepare()
+                questions = questions_by_task[task]
+                questions.setVisible(task == self._workspace.plan.workload.task)
+                yield questions
+                yield from questions.prepare()
         self._set_tab_order()
 
     def refresh(self, evaluation: Evaluation) -> None:
