@@ -99,7 +99,9 @@ class PlotGrid(QWidget):
         start, end = self._history.start, self._history.end
         if not self.isVisible() or start is None or end is None:
             return
-        drawn = (id(self._history), end, self._history.marks, tuple(self._lines.items()), self._plot_settings)
+        history = self._history
+        lines = tuple(self._lines.items())
+        drawn = (id(history), end, history.inventory, history.marks, lines, self._plot_settings)
         if drawn == self._drawn:
             return  # a replay, whose cursor alone moves
         self._drawn = drawn
