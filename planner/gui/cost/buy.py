@@ -76,7 +76,7 @@ class BuyQuestions(MoneyQuestions):
         self.ask(form, f"buy.{name}", label, field, hint)
 
     def _add_purchase(self, form: LabelledForm) -> None:
-        self.ask_choice(form, "buy.place", "Locat&ion", _PLACES, "Sets the default of every empty field.")
+        self.ask_choice(form, "buy.place", "Loca&tion", _PLACES, "Sets the default of every empty field.")
         hint = "The price of cards that you own already is not counted, only their electricity."
         self.ask_choice(form, "buy.owned", "I own the cards", YES_OR_NO, hint)
         hint = "The price that you pay for one card."

@@ -16,7 +16,7 @@ from planner.workload.workload import Inference, Training
 
 pytestmark = pytest.mark.usefixtures("explored_tab")
 
-MENUS = "fevph"
+MENUS = "fevpcih"
 PLANS = {
     "full": (Training(), 1),
     "lora": (Training(method="lora"), 1),
