@@ -14,7 +14,7 @@ from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.terms import EXPLAIN_KEY, TermLabel, explain
 
-_RESET_KEY: Final = "Alt+Backspace"
+_RESET_KEY: Final = "Alt+Del"
 
 
 @dataclass(frozen=True)
