@@ -77,8 +77,8 @@ class LabelledForm(QWidget):
         field.set_name(name)
         field.setToolTip(hint)
         index = self.reserve() if line is None else line
-        reset = IconButton(self._theme, "reset", f"Reset {name.lower()} ({_RESET_KEY})", "accent")
-        reset.setAccessibleName(f"Reset {name.lower()}")
+        reset = IconButton(self._theme, "reset", f"Reset “{name}” ({_RESET_KEY})", "accent")
+        reset.setAccessibleName(f"Reset “{name}”")
         reset.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # Tab goes from field to field
         _set_space_kept(reset, not wide)
         self._grid.addWidget(title, index, 0, Qt.AlignmentFlag.AlignTop)
