@@ -40,7 +40,7 @@ def keys(found) -> list[object]:
         ("H 200", ["h200", "gh200"]),
         ("rtx4090", ["4090"]),
         ("gch", []),
-        ("hopper 200", ["h200", "gh200"]),
+        ("hopper 200", ["gh200", "h200"]),
         ("lovelace", ["4090"]),
         ("hopper", ["h200", "gh200"]),
         ("zzz", []),

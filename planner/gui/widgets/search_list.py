@@ -83,7 +83,8 @@ def search_choices(choices: Sequence[Choice], query: str) -> tuple[Choice, ...]:
 
 
 def _best_rank(query: str, choice: Choice) -> tuple[int, int] | None:
-    ranks = [match_rank(query, text) for text in (choice.title, choice.words) if text]
+    texts = (choice.title, choice.words, f"{choice.title} {choice.words}") if choice.words else (choice.title,)
+    ranks = [match_rank(query, text) for text in texts]
     return min((rank for rank in ranks if rank is not None), default=None)
 
 
