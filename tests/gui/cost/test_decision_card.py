@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QLabel
 from planner.cost.job import DailyHours, Run
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.gui.cost.tab import CostTab
+from planner.present.format import THIN
 from planner.workload.training import Training
 
 
@@ -27,7 +28,8 @@ def test_the_card_shows_the_verdict_and_confidence_of_the_estimate(tab: CostTab)
 
 def test_the_figures_of_both_sides_have_their_sources_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.answer.figures.rows}
-    assert list(rows) == ["At the start", "Then per month", "Over 5 years", "Per GPU-hour"]
+    totals = f"Over 5 years, in today's money (8{THIN}% a year)"
+    assert list(rows) == ["At the start", "Then per month", totals, "Per GPU-hour"]
     for cell in rows["Over 5 years"].cells:
         assert "202" in cell.origin
 
