@@ -30,7 +30,7 @@ def test_the_figures_of_both_sides_have_their_sources_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.answer.figures.rows}
     totals = f"Over 5 years, in today's money (8{THIN}% a year)"
     assert list(rows) == ["At the start", "Then per month", totals, "Per GPU-hour"]
-    for cell in rows["Over 5 years"].cells:
+    for cell in rows[totals].cells:
         assert "202" in cell.origin
 
 
