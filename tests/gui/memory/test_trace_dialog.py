@@ -1,13 +1,16 @@
 """The dialog to set up a trace."""
 
+import re
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QDialog, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 from traced_runs import NET, request
 
 from planner.gui.memory.trace.dialog import TraceDialog
+from planner.gui.memory.trace.request_form import device_options
+from planner.gui.widgets.section import Section
 from planner.trace.request import Argument, Target, TensorInput, TraceRequest
 
 
@@ -200,3 +203,39 @@ def test_everything_the_keyboard_reaches_has_a_name(dialog, net):
 def test_escape_closes_the_dialog(dialog, qtbot):
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert dialog.result() == QDialog.DialogCode.Rejected
+
+
+def test_a_shape_that_is_typed_before_the_file_is_read_stays(dialog, net, qtbot):
+    type_into(qtbot, dialog.inputs._rows[0].shape.focusProxy(), "16x8")
+    dialog.open_file(net)
+    choose(dialog, "Net")
+    assert [(row.name.text(), row.shape.text) for row in dialog.inputs._rows] == [("x", "16x8")]
+
+
+def test_a_shape_beyond_the_named_inputs_keeps_its_row(dialog):
+    dialog.inputs._add.click()
+    for row, text in zip(dialog.inputs._rows, ("2x3", "4"), strict=True):
+        row.shape.set_value(text)
+    dialog.inputs.set_names(["x"])
+    assert [(row.name.text(), row.shape.text) for row in dialog.inputs._rows] == [("x", "2x3"), ("", "4")]
+
+
+def test_the_plans_card_is_named_among_the_devices(dialog, workspace):
+    names = [title for _, title in device_options(dialog.run.request, workspace.evaluation.gpu)]
+    assert names[0] == f"CUDA 8.9, {workspace.evaluation.gpu.name}"
+
+
+def test_each_key_leads_to_one_place(dialog, net):
+    for section in dialog.findChildren(Section):
+        section.set_open(True)
+    dialog.open_file(net)
+    choose(dialog, "Net")
+    for kind in ("file", "import"):
+        dialog.target.kind.set_value(kind)
+        dialog.target.kind.edited.emit(kind)
+        keys = [
+            match[1].lower()
+            for made in (*dialog.findChildren(QLabel), *dialog.findChildren(QAbstractButton))
+            if made.isVisibleTo(dialog) and (match := re.search(r"&(\w)", made.text()))
+        ]
+        assert sorted(keys) == sorted(set(keys)), kind
