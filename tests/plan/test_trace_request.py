@@ -164,7 +164,7 @@ def test_only_nvidia_cards_set_a_compute_capability(catalog):
 
 def test_a_trace_is_for_another_card_if_that_has_another_compute_capability(catalog):
     gpus = catalog.hardware
-    ada, hopper, amd = (gpus.gpu(name) for name in ("rtx-4090", "h100-sxm5-80gb", "mi300x-192gb"))
+    ada, hopper, amd = (gpus.gpu(name) for name in ("rtx-4090", "h100-sxm5-80gb", "instinct-mi300x"))
     asked = TraceRequest(target=Target(kind="file", place="net.py"), compute_capability="8.9")
     assert [is_traced_for_other_card(asked, gpu) for gpu in (None, ada, hopper, amd)] == [False, False, True, True]
     assert not is_traced_for_other_card(asked.evolve(compute_capability=None), hopper)

@@ -132,8 +132,6 @@ class AdvicePanel(QWidget):
         if evaluation.plan != self._suggestions_plan:
             self._tasks.cancel(_KEY)
             self._suggestions_plan = None  # or a return to that plan would find its disabled lines up to date
-            if any(line.apply.hasFocus() for line in self._lines):
-                self.section.focus_heading()  # near the button that was pressed, which is disabled now
             for line in self._lines:
                 line.setEnabled(False)
             self._schedule_update()
@@ -229,6 +227,7 @@ class AdvicePanel(QWidget):
     @Slot(object)
     def _apply_advice(self, advice: "Advice") -> None:
         plan = advice.plan
+        self.section.focus_heading()  # or the focus would go far from the button, which the change disables
         with self._workspace.step():
             self._workspace.apply(advice.name, workload=plan.workload, gpu=plan.gpu, count=plan.count)
 

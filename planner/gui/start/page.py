@@ -300,7 +300,7 @@ class StartPage(Tab):
         )
         open_file = _flush_link(
             "&Open a file…",
-            "A model's configuration or weights, a training file, or a Python file with a module to trace.",
+            "A model's configuration or weights, a training file, or a module to trace.",
         )
         open_file.clicked.connect(self.workspace.navigator.model_file_requested)
         file_hint = make_label("or drop one anywhere here", "muted", self.theme.font("small"))

@@ -140,7 +140,7 @@ def test_an_invalid_python_file_is_reported_below_its_field(dialog, tmp_path):
 def test_inputs_are_added_and_removed(dialog, net, qtbot):
     dialog.open_file(net)
     choose(dialog, "Net")
-    add = next(made for made in dialog.inputs.findChildren(QPushButton) if "input" in made.text())
+    add = next(made for made in dialog.inputs.findChildren(QPushButton) if "Add" in made.text())
     qtbot.mouseClick(add, Qt.MouseButton.LeftButton)
     assert len(dialog.inputs._rows) == 2
     for _ in range(2):
@@ -188,7 +188,7 @@ def test_without_torch_the_dialog_names_the_package_to_install(holder, workspace
     made = TraceDialog(workspace, theme, holder, "tracing needs PyTorch; install it with: pip install torch")
     made.open()
     assert any("pip install torch" in label.text() for label in made.findChildren(QLabel))
-    go = next(button for button in made.findChildren(QPushButton) if button.text() == "&Trace")
+    go = next(button for button in made.findChildren(QPushButton) if button.text() == "Trac&e")
     assert not go.isEnabled()
 
 
