@@ -28,7 +28,7 @@ DEFAULT_JOBS: dict[str, Job] = {
 }
 """The default job of each kind."""
 YES_OR_NO: Final = ((True, "yes"), (False, "no"))
-_WIDEST: Final = "Server cost per GPU cost"
+_WIDEST: Final = "Server-to-GPU price ratio"
 
 
 def term_value(terms: CostTerms, path: str) -> object:
