@@ -78,6 +78,10 @@ class Tab(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Refresh the tab if the plan changed while it was hidden."""
         super().showEvent(event)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Refresh the tab if the plan changed while it was hidden."""
         if self._stale:
             self._refresh_now()
 

@@ -1,5 +1,6 @@
 """The Memory tab: verdict, breakdown, suggestions, curves and traces of a plan."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -146,6 +147,10 @@ class MemoryTab(QuestionTab):
         widget = TraceEvidence(self.workspace, self.theme, self.tasks)
         self._trace_place.addWidget(widget)
         return widget
+
+    def prepare(self) -> Iterator[object]:
+        """Create the questions that the plan does not need yet."""
+        yield from self.controls.prepare()
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the evaluated plan; the memory curve is updated after a delay."""

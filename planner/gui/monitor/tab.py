@@ -149,6 +149,11 @@ class MonitorTab(Tab):
         self._stale = True
         super().showEvent(event)
 
+    def catch_up(self) -> None:
+        """Wait until the tab is shown, since readings change until then."""
+        if self.isVisible():
+            super().catch_up()
+
     def hideEvent(self, event: QHideEvent) -> None:
         """Start the timer that disconnects from the driver while the tab is hidden."""
         super().hideEvent(event)

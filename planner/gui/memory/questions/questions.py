@@ -1,6 +1,6 @@
 """Forms for the workload, generated from the declarations of its fields, and helpers shared by all forms."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -77,6 +77,15 @@ class Questions(QWidget):
     def existing_input(self, name: str) -> Field | None:
         """Return the input widget for the field `name`, or None if the input has not been created."""
         return self._inputs.get(name)
+
+    def prepare(self) -> Iterator[Field]:
+        """Create the inputs that are otherwise created when they are first shown."""
+        for part in self._parts:
+            for field in part.fields:
+                if field.name not in self._inputs:
+                    self._create_input(field, part)
+                    part.form.set_row_visible(self._inputs[field.name], visible=False)
+                    yield self._inputs[field.name]
 
     def set_goal(self, goal: str) -> None:
         """Set the user's goal, such as `train`; training from scratch hides questions about frozen parameters."""

@@ -58,6 +58,7 @@ class PlotGrid(QWidget):
         self._owners: tuple[Owner, ...] = ()
         self._shown_owners: tuple[Owner, ...] = ()
         self._undrawn: list[MetricPanel] = []
+        self._drawn: tuple[object, ...] = ()
         self._is_stale = False
         self._is_updating_view = False
         # A child object, so that pending drawing ends with the plots.
@@ -73,7 +74,7 @@ class PlotGrid(QWidget):
 
     def set_history(self, history: History, span_seconds: float | None) -> None:
         """Show the latest `span_seconds` of `history`, None for everything, from the next `refresh` on."""
-        self._history = history
+        self._history, self._drawn = history, ()
         self.band.history = history
         for panel in self._panels.values():
             panel.history = history
@@ -98,6 +99,12 @@ class PlotGrid(QWidget):
         start, end = self._history.start, self._history.end
         if not self.isVisible() or start is None or end is None:
             return
+        history = self._history
+        lines = tuple(self._lines.items())
+        drawn = (id(history), end, history.inventory, history.marks, lines, self._plot_settings)
+        if drawn == self._drawn:
+            return  # a replay, whose cursor alone moves
+        self._drawn = drawn
         self._is_updating_view = True
         self.view.set_reading_times(start, end)
         self._is_updating_view = False
@@ -193,9 +200,10 @@ class PlotGrid(QWidget):
         if arrangement == self._arrangement:
             return
         self._arrangement = arrangement
-        for panel in self._panels.values():
+        for key, panel in self._panels.items():
             self._grid.removeWidget(panel)
-            panel.hide()
+            if key not in arrangement[0]:
+                panel.hide()
         for number, spec in enumerate(specs):
             self._grid.addWidget(self._panels[spec.key], number // columns, number % columns)
             self._panels[spec.key].show()  # once it has a parent: shown before, it would be a window for a moment
