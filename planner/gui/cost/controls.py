@@ -39,7 +39,7 @@ class CostControls(QWidget):
         self.recommend = push_button(
             "Ch&oose for me…", "Compare all cards, numbers of cards and rental offers for this job."
         )
-        self.prices = push_button("Pri&ces…", "Show the age of the prices, fetch new ones, or add your own offers.")
+        self.prices = push_button("Prices…", "Show the age of the prices, fetch new ones, or add your own offers.")
         self.copy = push_button("Cop&y", "Copy or save the answer.")
         self._reset = push_button("Re&set", "Reset every field of this column to its default.")
         self.setFixedWidth(width)

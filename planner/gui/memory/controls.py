@@ -99,6 +99,12 @@ class QuestionColumn(QScrollArea):
         self._reset.setVisible(evaluation.traced is None)
         self._reset.setEnabled(evaluation.plan.workload not in (Training(), Inference()))
 
+    @Slot(str)
+    def focus_setting(self, name: str) -> None:
+        """Give the keyboard to the input for the workload field `name`."""
+        for questions_by_task in (self.questions, self.sharing):
+            questions_by_task[self._workspace.plan.workload.task].focus_field(name)
+
     @Slot()
     def reset(self) -> None:
         """Reset the workload to its defaults as one undo step."""

@@ -90,6 +90,7 @@ class MemoryTab(QuestionTab):
             panel.updated.connect(self._set_tab_order)
         self.tracer.changed.connect(self._on_tracer_changed)
         workspace.navigator.log_requested.connect(self.compare_with_log)
+        workspace.navigator.setting_requested.connect(self.controls.focus_setting)
 
     # Imported and built on first use, to keep the start of the window fast: a table, which most of these contain, takes
     # 20 ms, and the log readers 50 ms.

@@ -24,7 +24,7 @@ from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import ElidedLabel
-from planner.gui.widgets.layout import in_column, scrolled
+from planner.gui.widgets.layout import in_column, laid_out_at_once, scrolled
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.energy import UsedEnergy, energy_used
@@ -206,16 +206,18 @@ class MonitorTab(Tab):
         is_shared = len({(view.title, view.tone) for view in diagnoses.values()}) < 2
         shares = self._plan_lines.draw(latest.inventory.devices, self.plan_strip.expected)
         lines = [card_line(row) for row in rows]
-        self.cards.show_cards(lines, {} if is_shared else diagnoses, shares, self._totals(rows))
-        self.cards.setVisible(bool(rows))
         is_released = self.feed.is_live and self.feed.is_released
         is_empty = not rows and not self.feed.is_released
-        self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()), are_folded=is_empty)
-        self.reconnect.setVisible(is_released)
-        self.headline.show_headline(
-            machine_headline(self.diagnoser.verdicts, latest.inventory, is_released=is_released)
-        )
-        self.empty_state.setVisible(is_empty)
+        # At once, so that what a new fault moves is not given a size twice, which takes long for plots.
+        with laid_out_at_once(self.faults):
+            self.cards.show_cards(lines, {} if is_shared else diagnoses, shares, self._totals(rows))
+            self.cards.setVisible(bool(rows))
+            self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()), are_folded=is_empty)
+            self.reconnect.setVisible(is_released)
+            self.headline.show_headline(
+                machine_headline(self.diagnoser.verdicts, latest.inventory, is_released=is_released)
+            )
+            self.empty_state.setVisible(is_empty)
         self._update_machine_line()
         self.replay_bar.refresh()
         self._second_pass.start()

@@ -428,6 +428,17 @@ def test_the_fitting_cards_are_shown_from_the_smallest_whatever_is_chosen(tab):
     assert tab.gpus.table.current_record.id == "rtx-4090"
 
 
+def test_finding_cards_selects_the_plans_card_or_else_the_first_that_fits(tab, workspace):
+    tab.gpus.table.choose("tesla-t4")
+    tab.show_fitting_cards()
+    assert tab.gpus.table.current_id == workspace.plan.gpu
+    workspace.apply("batch", workload=workspace.plan.workload.evolve(batch=64))
+    tab.refresh(workspace.evaluation)
+    tab.show_fitting_cards()
+    assert workspace.plan.gpu not in {row.id for row in tab.gpus.model.records}
+    assert tab.gpus.table.current_record is tab.gpus.model.records[0]
+
+
 def test_the_headline_and_the_details_follow_the_filter(tab, qtbot):
     qtbot.waitUntil(lambda: tab.gpus.lookups.buying is not None)
     assert " accelerators as planned. The cheapest is " in tab._answer.text()
