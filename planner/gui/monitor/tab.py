@@ -233,6 +233,18 @@ class MonitorTab(Tab):
             devices = self.feed.latest.inventory.devices
             self.cards.show_courses(self.feed.history, devices, AxisRange(view.start, view.end), now)
 
+    @Slot(float)
+    def _show_clicked_time(self, time: float) -> None:
+        """Move the replay, if there is one, to a clicked time, so that all parts of the tab show that time."""
+        if self.feed.replay is not None:
+            self.feed.replay.show_time(time)
+
+    @Slot(object)
+    def _restore_cursor(self, time: float | None) -> None:
+        """Put the cursor of a replay back to the displayed time once the pointer has left the plots."""
+        if time is None and not self.feed.is_live:
+            self._second_pass.start()
+
     def _totals(self, rows: Sequence[CardReadings]) -> Totals | None:
         """Return the totals of several cards, with the energy used in the displayed time span up to now."""
         return None if len(rows) < 2 else card_totals(rows, *self._used_energy())
@@ -347,7 +359,9 @@ class MonitorTab(Tab):
         self.empty_state.doctor.clicked.connect(controller.show_doctor)
         self.plan_strip.updated.connect(self._on_updated)
         self.reconnect.clicked.connect(controller.toggle_driver_connection)
+        self.plots.clicked.connect(self._show_clicked_time)
         self.plots.mark_wanted.connect(controller.ask_mark_at)
+        self.plots.view.cursor_moved.connect(self._restore_cursor)
         self.plots.view.moved.connect(self._show_displayed_span)
         self._area.verticalScrollBar().valueChanged.connect(self.plots.draw_visible)
         self.plots.failed.connect(self.workspace.failed)

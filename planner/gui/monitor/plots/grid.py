@@ -38,9 +38,11 @@ class PlotGrid(QWidget):
 
     Call `refresh` after new readings, and `draw_visible` when other plots come into sight; only visible plots are
     drawn. `view` is the displayed time span, `band_row` the layout of the event band, aligned with the first column.
-    `mark_wanted` carries the time of a mark that the user wants to add, `failed` the `PlannerError` of a failed save.
+    `clicked` carries the time at a click, `mark_wanted` that of a mark that the user wants to add, `failed` the
+    `PlannerError` of a failed save.
     """
 
+    clicked = Signal(float)
     mark_wanted = Signal(float)
     failed = Signal(object)
 
@@ -216,6 +218,7 @@ class PlotGrid(QWidget):
         panel = self._panels[spec.key] = MetricPanel(self._theme, spec, self._history, self.view)
         panel.moved.connect(partial(self.move_plot, spec.key))
         panel.hidden.connect(partial(self.show_plot, spec.key, False))
+        panel.clicked.connect(self.clicked)
         panel.double_clicked.connect(self.mark_wanted)
         panel.failed.connect(self.failed)
         self._update_limit_lines(panel)
@@ -298,6 +301,7 @@ class PlotGrid(QWidget):
         self.view.moved.connect(self.draw_visible)
         self.view.cursor_moved.connect(self._list_events)
         self.legend.toggled.connect(self.draw_visible)
+        self.band.gestures.clicked.connect(self.clicked)
         self.band.mark_wanted.connect(self.mark_wanted)
 
     def _lay_out(self) -> None:
