@@ -26,6 +26,7 @@ import planner
 from planner.cli.main import COMMANDS, main
 from planner.glossary import CHAPTERS, glossary, terms_to_read
 from planner.paths import resources_dir
+from planner.present.format import capitalized
 from planner.workload.fields import WorkloadField, all_fields
 from planner.workload.presentation import GROUPS
 
@@ -173,10 +174,10 @@ def _field_row(field: WorkloadField) -> tuple[str, str, str, str]:
     flag = f"<br>`{field.option.flag}`" if field.option.flag else ""
     default = field.option.default or ("from the model" if field.default is None else f"`{_plain(field.default)}`")
     unit = f" ({field.option.unit})" if field.option.unit else ""
-    meaning = " ".join(f"{field.help}{unit}. {field.option.explanation}".split())
+    meaning = " ".join(f"{field.help}{unit}. {field.option.explanation}".split()).replace("….", "…")
     choices = ", ".join(f"`{_plain(value)}`" for value in field.choices(None) if value is not None)
     if meaning.split(",")[0].split()[0] not in map(_plain, field.choices(None)):
-        meaning = meaning[:1].upper() + meaning[1:]
+        meaning = capitalized(meaning)
     chosen = f" One of {choices}." if choices and field.choices(None).keys() != {False, True} else ""
     return field.title, f"`{field.name}`{flag}", _cell(default), _cell(meaning + chosen)
 

@@ -22,7 +22,7 @@ ColocationPower = Literal["included", "metered"]
 DepreciationMethod = Literal["straight-line", "declining", "macrs-5"]
 
 _EPOCH: Final = "Epoch AI, training-cost-trends"
-_PRICE_INDEX: Final = "github:ewyluda/gpu-price-index, modelling constant"
+_PRICE_INDEX: Final = "github:ewyluda/gpu-price-index, modeling constant"
 DEFAULT_SOURCES: Final[dict[str, str]] = {
     "horizon_years": f"{_EPOCH}: servers bought from 2023 on last five years",
     "discount_rate": f"{_PRICE_INDEX} of 8 %",

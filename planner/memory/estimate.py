@@ -325,7 +325,7 @@ def _cache_pool_notes(pool: CachePool | None, workload: Training | Inference) ->
     if pool is None or not isinstance(workload, Inference):
         return
     yield (
-        f"Using {pool.utilization:.0%} of the card leaves {pool.bytes / GIB:,.2f} GiB for the KV cache: "
+        f"Using {100 * pool.utilization:.0f} % of the card leaves {pool.bytes / GIB:,.2f} GiB for the KV cache: "
         f"{pool.tokens:,} tokens, or {pool.sequences:,.2f} sequences of {workload.context_length or 1:,}."
     )
     if pool.sequences < workload.batch:

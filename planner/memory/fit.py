@@ -13,8 +13,8 @@ from planner.units import ceil_div
 
 _WITH_A_DESKTOP: Final = ("consumer", "workstation")
 _PLATFORM: Final = (
-    "Usable memory assumes Linux and no desktop on the card. Memory used by a desktop or kept by Windows (WDDM) is "
-    "not counted, for lack of a source: enter what nvidia-smi shows before the start as memory of other programs."
+    "Usable memory assumes Linux and no desktop on the card. For a desktop or Windows (WDDM), enter the memory that "
+    "nvidia-smi shows before your run as used by other programs."
 )
 _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "kv_cache", "state")
 

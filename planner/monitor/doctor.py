@@ -65,7 +65,7 @@ def _driver_check(latest: Latest) -> SetupCheck:
     if inventory.driver_version:
         versions = f"{inventory.driver_version}, NVML {inventory.nvml_version}, CUDA {inventory.cuda_version}"
         return SetupCheck("Driver", "works", versions)
-    return SetupCheck("Driver", "fails", "does not respond; the faults below say why")
+    return SetupCheck("Driver", "fails", "does not respond; the lines below say why")
 
 
 def _pci_check(latest: Latest, pci_cards: Mapping[str, PowerState]) -> SetupCheck:
@@ -95,7 +95,7 @@ def _readings_check(subject: str, readings: Mapping[str, Reading]) -> SetupCheck
         if reading.value is None:
             by_cause[reading.cause or Cause.NOT_YET].append(title)
     missing_count = sum(map(len, by_cause.values()))
-    summary = f"{len(readings) - missing_count} of {len(readings)} quantities"
+    summary = f"{len(readings) - missing_count} of {len(readings)} readings available"
     reasons = (f"{EXPLANATIONS[cause]}: {', '.join(titles)}" for cause, titles in by_cause.items())
     return SetupCheck(subject, "works" if missing_count < len(readings) else "fails", "; ".join([summary, *reasons]))
 

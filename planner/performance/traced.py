@@ -18,7 +18,7 @@ from planner.performance.vision import (
     product_share,
 )
 
-_DATA_CENTRE: Final = ("A100", "Hopper SXM", "Hopper PCIe", "Blackwell data centre")
+_DATA_CENTRE: Final = ("A100", "Hopper SXM", "Hopper PCIe", "Blackwell data center")
 SPREAD: Final = 1.3
 """Spread factor of a measured card family: four of five held-out measurements lie within it, with some margin.
 

@@ -59,7 +59,7 @@ _OPERATIONS_PER_CLOCK: Final[dict[Family, int]] = {
     "A100": 128,
     "Hopper SXM": 256,
     "Hopper PCIe": 256,
-    "Blackwell data centre": 256,
+    "Blackwell data center": 256,
     "Ampere GDDR": 256,
     "Ada": 256,
     "Blackwell GDDR": 256,

@@ -46,7 +46,7 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
     """
     plan, blocked = evaluation.plan, find_blocked(evaluation)
     if plan.workload.gpus:
-        return PlanCost(None, "The cost of cards of several kinds cannot be estimated.", "workload.gpus")
+        return PlanCost(None, "The cost of a mix of different cards cannot be estimated.", "workload.gpus")
     if plan.gpu is None:
         return PlanCost(None, "The plan has no card.", "gpu")
     gpu = catalog.hardware.gpu(plan.gpu)

@@ -143,7 +143,7 @@ def _warn_uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
         return
     sentence = (
         f"Stage {(fullest.stage or 0) + 1} needs {_gib_text(fullest.total_bytes - emptiest.total_bytes)} more than "
-        f"stage {(emptiest.stage or 0) + 1}: set pipeline_layers to balance them."
+        f"stage {(emptiest.stage or 0) + 1}: set the layers per stage (pipeline_layers) to balance them."
     )
     yield PlanWarning(name="uneven-stages", sentence=sentence, source=_STAGES)
 
@@ -282,7 +282,7 @@ def _warn_adapter_activations(evaluation: Evaluation, architecture: Architecture
     if saved_bytes > full_bytes:
         sentence = (
             f"Adapters reduce optimizer states, not activations: {_gib_text(saved_bytes)} are saved for the backward "
-            f"pass, {_gib_text(full_bytes)} with full fine-tuning in {plain}."
+            f"pass, compared with {_gib_text(full_bytes)} in full fine-tuning in {plain}."
         )
         yield PlanWarning(name="adapter-activations", sentence=sentence, source=_ADAPTERS)
 

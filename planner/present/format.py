@@ -239,12 +239,13 @@ def plural(number: int, noun: str) -> str:
 
 def sentence(text: str) -> str:
     """Return `text` as a sentence, with a capital letter and a full stop; empty if it is empty."""
-    return f"{capitalized(text)}{'' if text.endswith('.') else '.'}" if text else ""
+    return f"{capitalized(text)}{'' if text.endswith(('.', '…')) else '.'}" if text else ""
 
 
 def capitalized(text: str) -> str:
-    """Return `text` with a capital first letter and the rest unchanged."""
-    return f"{text[:1].upper()}{text[1:]}"
+    """Return `text` with a capital first letter and the rest unchanged; names such as `vLLM` keep their spelling."""
+    name = text.partition(" ")[0].rstrip(".,:;")
+    return text if "." in name or name[1:] != name[1:].lower() else f"{text[:1].upper()}{text[1:]}"
 
 
 def listing(items: tuple[str, ...], last: str = "and") -> str:

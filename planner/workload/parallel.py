@@ -68,13 +68,13 @@ class Parallel(Spec):
         Sharing,
         Field(
             title="Sharing",
-            description="auto: as the software would if one GPU is not enough; manual: by the degrees, else replicas",
+            description="how GPUs share the model: auto (as the software would) or manual (by the degrees below)",
         ),
         Presentation(
             "--sharing",
             "sharing",
             default="auto, unless a degree is set",
-            explanation="If one GPU is enough, each one holds the whole model.",
+            explanation="With auto, each GPU holds the whole model if it fits on one.",
             choices={"auto": "By the software", "manual": "Set below"},
             leads=True,
             shown_when=has_several_gpus,
@@ -153,7 +153,7 @@ class Parallel(Spec):
         Offload,
         Field(
             title="Offload",
-            description="tensors offloaded to RAM: optimizer (states) or parameters (and states); nvme: to disk",
+            description="tensors kept in RAM: optimizer (states), parameters (and states), or none; nvme: on disk",
         ),
         Presentation("--offload", "offload", choices=OFFLOAD_TITLES, shown_when=_can_offload),
     ] = "none"

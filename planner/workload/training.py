@@ -163,7 +163,7 @@ class Training(Spec):
             group="trained",
             default="all",
             explanation="Separate several patterns with commas; all other parameters are frozen.",
-            placeholder="every parameter",
+            placeholder="all parameters",
             brief="{}",
             shown_when=lambda context: not context.workload.adapts and not context.from_scratch,
         ),
@@ -174,7 +174,7 @@ class Training(Spec):
         Presentation(
             "--optimizer",
             "main",
-            explanation="Optimizer states: two numbers per parameter for AdamW, one with momentum, none for SGD.",
+            explanation="AdamW keeps two numbers per parameter, Lion and SGD with momentum one, plain SGD none.",
             choices=optimizer_titles(),
             details=optimizer_library,
             mnemonic="z",
@@ -270,7 +270,7 @@ class Training(Spec):
         Presentation(
             "--attention",
             "software",
-            explanation="Eager attention saves a matrix of tokens × tokens for every head; SDPA and flash do not.",
+            explanation="Eager attention saves a tokens × tokens matrix for every head; SDPA and flash do not.",
             choices=ATTENTION_TITLES,
         ),
     ] = "sdpa"

@@ -157,7 +157,7 @@ class Inference(Spec):
         Presentation(
             "--attention",
             "attention",
-            explanation="Eager attention computes a matrix of tokens × tokens for every head; SDPA and flash do not.",
+            explanation="Eager attention stores a tokens × tokens matrix for every head; SDPA and flash do not.",
             choices=_attention_titles,
             shown_when=is_not_diffusion,
         ),

@@ -65,7 +65,7 @@ def test_the_decision_comes_first_with_how_sure_it_is_and_what_would_change_it(s
 
 def test_a_single_run_leads_with_its_cost_and_time(said):
     first = said(*TUNING, "--gpu", "RTX 4090").splitlines()[0].replace("\u2009", " ")
-    assert first == "Rent (over 99 % sure): $2.41 and 8.32 h on 1 × GeForce RTX 4090 at OpenRelay."
+    assert first == "Rent (over 99 % sure): $2.41 and 8.32 h on 1 × GeForce RTX 4090 from OpenRelay."
 
 
 def test_close_calls_are_called_so(said):
@@ -135,7 +135,7 @@ def test_a_service_says_how_many_machines_it_needs(said):
         "power_watts": 13 * 350.0,
     }
     told = " ".join(said(*words).replace("\u2009", " ").split())
-    assert "Peak load needs 13 × L40S: 13 machines to rent, 2 machines to own and 4,550 W for the cards." in told
+    assert "Peak load needs 13 × L40S: 13 machines if rented, 2 machines if bought and 4,550 W for the cards." in told
 
 
 def test_what_moves_the_decision(said):
@@ -181,7 +181,7 @@ def test_commitments_and_regions_are_told(said):
     german = said(
         "meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm", "--provider", "nebius", "--regions", "eu-north1", "--details"
     )
-    assert "Rented at Nebius (eu-north1)" in german
+    assert "Rented from Nebius (eu-north1)" in german
 
 
 def test_an_offer_can_be_named(said):
@@ -192,7 +192,7 @@ def test_an_offer_can_be_named(said):
 
 def test_where_nobody_offers_it_owning_is_told(said):
     told = said("gpt2", "--gpu", "RTX 4090", "--mode", "spot")
-    assert told.startswith("No current offer for the GeForce RTX 4090 (spot) is known.")
+    assert told.startswith("No current spot offer for the GeForce RTX 4090 is known.")
     assert "Owned: $" in told
     assert "Owning saves at low" not in said("gpt2", "--gpu", "RTX 4090", "--mode", "spot", "--tornado")
 
@@ -219,7 +219,7 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
         ([], "--gpu: the plan has no card", "Name one card"),
         (
             ["--gpu", "rtx-4090", "--gpu", "rtx-3090"],
-            "--gpu: the cost of cards of several kinds",
+            "--gpu: the cost of a mix of different cards",
             "Name one kind of card",
         ),
         (

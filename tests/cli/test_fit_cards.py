@@ -116,8 +116,8 @@ def test_cards_that_must_share_do_so_as_their_software_would(said):
     text = said("Qwen/Qwen2.5-14B", "--profile", "vllm", "--gpu", "2 x RTX 3090")
     assert text.startswith("Fits on 2 × GeForce RTX 3090: each needs ")
     assert (
-        "Shared by tensor parallelism over 2 cards: chosen, as vLLM would, since one card is not enough. "
-        "As replicas: does not fit, each needs " in text
+        "Chosen: tensor parallelism over 2 cards, as vLLM would do, because one card is not enough. "
+        "A full copy per card does not fit: each needs " in text
     )
     assert "Set --tp, --pp or --dp to change it." in text
     assert "--dp" not in text.partition("Defaults used:")[2]
@@ -125,14 +125,14 @@ def test_cards_that_must_share_do_so_as_their_software_would(said):
 
 def test_cards_of_which_one_is_enough_are_replicas(said):
     text = said(MODEL, "--gpu", "2 x H100 SXM", "--task", "training", "--method", "qlora")
-    assert "The cards are replicas, chosen since one card is enough. Set --zero, --tp or --dp to change it." in text
+    assert "Each card holds the whole model, because one card is enough. Set --zero, --tp or --dp to change it." in text
 
 
 @pytest.mark.parametrize("words", ["--dp 2", "--tp 1", "--sharing manual"])
 def test_replicas_that_were_asked_for_do_not_fit_and_are_told_to_share(said, words):
     text = said("Qwen/Qwen2.5-14B", "--profile", "vllm", "--gpu", "2 x RTX 3090", *words.split())
     assert text.startswith("Does not fit on 2 × GeForce RTX 3090")
-    assert "Shared by" not in text
+    assert "Chosen:" not in text
     assert "Tensor parallelism over the 2 cards" in text.partition("What would help:")[2]
 
 

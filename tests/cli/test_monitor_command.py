@@ -109,9 +109,9 @@ def test_the_check_up_is_no_failure_without_a_driver(near, capsys):
     near.say(error__nvmlInitWithFlags=9)
     assert cli.main(["monitor", "--doctor"]) == 0
     printed = capsys.readouterr().out
-    assert "✗ Driver: does not respond; the faults below say why" in printed
+    assert "✗ Driver: does not respond; the lines below say why" in printed
     assert "✗ State: the NVIDIA driver is not loaded (nvmlInit returned 9)\n    Load the driver" in printed
-    assert "✓ Machine: 9 of 9 quantities" in printed
+    assert "✓ Machine: 9 of 9 readings available" in printed
 
 
 def test_the_check_up_as_json(near, capsys):

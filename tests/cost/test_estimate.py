@@ -65,7 +65,7 @@ def test_without_an_offer_owning_is_still_told(catalog: Catalog, today: date) ->
     found = estimate(catalog, today, CostTerms(rent=RentTerms(regions=("nowhere",))))
     assert (found.result.rent, found.result.break_even, found.result.answer) == (None, None, None)
     assert owned(found).upfront_usd > 0
-    assert "no current offer" in found.result.notes[0]
+    assert "no current on-demand offer" in found.result.notes[0]
 
 
 def test_a_card_whose_price_nobody_knows_can_still_be_rented(catalog: Catalog, today: date) -> None:

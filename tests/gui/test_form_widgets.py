@@ -122,7 +122,7 @@ def test_a_changed_field_is_marked_and_can_be_reset_alone(form, qtbot):
         reset.click()
     assert heard == [1]
     assert reset.isHidden()
-    assert reset.accessibleName() == "Reset batch"
+    assert reset.accessibleName() == "Reset “Batch”"
 
 
 def test_a_row_can_be_hidden_and_shown_again(form):
@@ -151,7 +151,7 @@ def test_a_folded_section_says_its_value(qtbot, theme: Theme):
     button = section.findChild(QToolButton)
     assert body.isHidden()
     assert not summary.isHidden()
-    assert button.accessibleName() == "Precision, folded, bf16"
+    assert button.accessibleName() == "Precision, collapsed, bf16"
     with qtbot.waitSignal(section.toggled) as toggled:
         qtbot.keyClick(button, Qt.Key.Key_Space)
     assert toggled.args == [True]
@@ -159,9 +159,9 @@ def test_a_folded_section_says_its_value(qtbot, theme: Theme):
     assert summary.isHidden()
     section.set_summary("fp16")
     section.set_open(False)
-    assert button.accessibleName() == "Precision, folded, fp16"
+    assert button.accessibleName() == "Precision, collapsed, fp16"
     section.set_summary("")
-    assert button.accessibleName() == "Precision, folded"
+    assert button.accessibleName() == "Precision, collapsed"
 
 
 def test_the_whole_line_of_a_section_can_be_clicked(qtbot, theme: Theme):

@@ -28,7 +28,7 @@ def test_the_pool_says_how_many_tokens_and_sequences_the_card_holds():
     assert result.cache_pool.bytes == number * 16 * 131_072
     assert result.cache_pool.tokens == number * 16
     assert result.cache_pool.sequences == round(number / 512, 2)
-    assert any("Using 90% of the card" in note for note in result.notes)
+    assert any("Using 90 % of the card" in note for note in result.notes)
 
 
 def test_a_pool_that_is_too_small_is_said_to_be_so():

@@ -24,8 +24,8 @@ def test_the_setup_checks_of_a_working_machine():
         "System": "note",
         "This monitor": "note",
     }
-    assert "1 of 42 quantities" in checks[3].found
-    assert "1 of 2 quantities; not reported by this GPU or driver: Waiting for disks" in checks[4].found
+    assert "1 of 42 readings available" in checks[3].found
+    assert "1 of 2 readings available; not reported by this GPU or driver: Waiting for disks" in checks[4].found
 
 
 def test_failed_setup_checks_have_advice():

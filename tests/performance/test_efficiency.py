@@ -44,8 +44,8 @@ def test_unmeasured_families_take_the_middle_of_the_others(cards: dict[str, Gpu]
     [
         ("a100-sxm4-40gb", "A100"),
         ("rtx-a5000", "Ampere GDDR"),
-        ("b200-sxm-180gb", "Blackwell data centre"),
-        ("gb300-288gb", "Blackwell data centre"),
+        ("b200-sxm-180gb", "Blackwell data center"),
+        ("gb300-288gb", "Blackwell data center"),
         ("rtx-pro-6000-blackwell-ws", "Blackwell GDDR"),
         ("h100-pcie-80gb", "Hopper PCIe"),
         ("gh200-96gb", "Hopper SXM"),

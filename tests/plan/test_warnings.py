@@ -124,7 +124,7 @@ def test_adapters_may_keep_more_activations_than_full_training(catalog):
         )
     )
     assert f"{kept / 2**30:.1f} GiB are saved" in sentence
-    assert f"{full / 2**30:.1f} GiB with full fine-tuning in bf16" in sentence
+    assert f"{full / 2**30:.1f} GiB in full fine-tuning in bf16" in sentence
     assert "adapter-activations" in said(plan.evolve(workload=Training(method="lora", optimizer="soap")), catalog)
     few = Training(method="lora", lora=Lora(rank=1, targets=("q_proj",)))
     assert "adapter-activations" not in said(plan.evolve(workload=few), catalog)

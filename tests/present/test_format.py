@@ -228,3 +228,6 @@ def test_next_to_nothing_has_no_sign():
     assert fmt.money(-0.001) == "$0.00"
     assert fmt.money(-0.01) == "−$0.01"
     assert fmt.sentence("where") == "Where."
+    assert fmt.sentence("adamw, sgd, …") == "Adamw, sgd, …"
+    assert fmt.sentence("vLLM: run") == "vLLM: run."
+    assert fmt.sentence("llama.cpp: slots") == "llama.cpp: slots."

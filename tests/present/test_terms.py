@@ -96,7 +96,7 @@ def test_speeds_are_those_of_the_task(serving, training):
     assert in_plan("Training step", serving) == ""
     assert "a request" in in_plan("Latency", serving)
     assert in_plan("Latency", training) == ""
-    assert "and each later token by the cards' memory bandwidth" in in_plan("Memory-bound", serving)
+    assert "and each later token by memory bandwidth" in in_plan("Memory-bound", serving)
 
 
 def test_speeds_without_an_estimate_say_nothing(serving, catalog):

@@ -99,7 +99,7 @@ _OWN_STORAGE: Final = "local storage is assumed to be part of the server"
 _ONLY_ELECTRICITY: Final = (
     "only the electricity of the hours of work is counted: all else is paid with or without this job"
 )
-_RESOLD: Final = "hosts and networks are assumed to keep half of the share of their price that cards keep"
+_RESOLD: Final = "the resale share of servers and networks is assumed to be half that of the cards"
 
 
 def explain_ownership(
@@ -279,7 +279,8 @@ def _colocation_notes(case: RentOrBuyCase) -> Iterator[str]:
 
 
 def _uncounted_notes(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[str]:
-    names = [name for name in ("tax", "shipping", "install") if not getattr(purchase, name)]
+    uncounted = {"tax": "tax", "shipping": "shipping", "install": "installation"}
+    names = [title for name, title in uncounted.items() if not getattr(purchase, name)]
     if not case.central["insurance_fraction_per_year"]:
         names.append("insurance")
     if names:

@@ -155,6 +155,6 @@ def _launch_price_figure(launch_price_usd: float | None) -> Figure | None:
         value=launch_price_usd,
         low=_LOW * launch_price_usd,
         high=_HIGH * launch_price_usd,
-        source="the maker's price at launch, from the catalog of cards",
+        source="the vendor's launch price, from the catalog",
         certainty="assumed",
     )

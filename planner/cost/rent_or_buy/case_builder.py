@@ -35,7 +35,8 @@ _TARIFF_SWING: Final = 1.25
 _LOW_DRIFT: Final = -0.3
 _HIGH_DRIFT: Final = 0.3
 _DRIFT_SOURCE: Final = (
-    "prices observed in 2025 and 2026: Nebius H100 from 2.95 to 4.50 USD in 5 months, AWS p5 from 98.32 to 55.04 in 19"
+    "prices observed in 2025 and 2026: Nebius H100 from 2.95 to 4.50 USD in 5 months, "
+    "AWS p5 from 98.32 to 55.04 USD in 19 months"
 )
 _TODAY: Final = "a run that is done once is paid at today's prices"
 _NO_DRIFT: Final = f"constant prices; range from {_DRIFT_SOURCE}"
@@ -282,6 +283,6 @@ def _usage_factor() -> Figure:
         value=1.0,
         low=0.8,
         high=1.25,
-        source=f"{_EPOCH}: 90 % range of the hardware that runs really used",
+        source=f"{_EPOCH}: 90 % range of the hardware use of real runs",
         certainty="assumed",
     )

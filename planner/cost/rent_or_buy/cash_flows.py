@@ -63,12 +63,12 @@ class CashFlows(NamedTuple):
 
 _STEPS_PER_YEAR: Final = 52
 _BISECTIONS: Final = 60
-NO_HOURLY_SAVING: Final = "an owned hour costs as much as a rented one, so the purchase never pays for itself"
+NO_HOURLY_SAVING: Final = "an hour costs as much when owned as when rented, so buying never pays off"
 ALWAYS_CHEAPER: Final = "owning is cheaper even without any use"
-BEYOND_HORIZON: Final = "it would take more hours than the horizon has"
-RENT_CHEAPER: Final = "renting is still cheaper at the end of the horizon"
+BEYOND_HORIZON: Final = "it would take more hours than there are in the compared years"
+RENT_CHEAPER: Final = "renting is still cheaper at the end of the compared years"
 NEVER_DEARER: Final = "owning is cheaper from the first day"
-FIXED_RENT: Final = "the cost of renting does not depend on use, so there is no break-even use"
+FIXED_RENT: Final = "the cost of renting does not depend on use"
 
 
 def break_even(streams: CashFlows, horizon_years: float) -> BreakEven:

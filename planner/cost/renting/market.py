@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import Final
 
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand
@@ -15,6 +16,13 @@ from planner.cost.renting.table import CardDemand, OfferRow, cheapest_row, quote
 from planner.cost.terms import RENT_MODES, RentMode, RentTerms
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
+
+_ADJECTIVES: Final[dict[RentMode, str]] = {
+    "on-demand": "on-demand",
+    "spot": "spot",
+    "reserved-1y": "one-year",
+    "reserved-3y": "three-year",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +64,8 @@ class RentalMarket:
         found = self.quote_in(mode)
         if found is not None:
             return found, ""
-        kind = "comparable offer" if self.rows(mode) else "offer"
-        return None, f"no current {kind} for the {self.gpu.name} ({mode}) is known"
+        comparable = "comparable " if self.rows(mode) else ""
+        return None, f"no current {comparable}{_ADJECTIVES[mode]} offer for the {self.gpu.name} is known"
 
     def quotes(self) -> Iterator[RentQuote]:
         """Yield the chosen quote of each rental mode in which cards are offered."""

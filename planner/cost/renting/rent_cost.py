@@ -47,9 +47,11 @@ def rent_cost(
 
 def _machines_term(quote: RentQuote, demand: Demand) -> MoneyTerm:
     offer = quote.offer
+    cards = f"{offer.gpu_count:g} card{'' if offer.gpu_count == 1 else 's'}"
+    hours = "billed hours" if demand.groups == 1 else f"billed hours of all {demand.groups:,} groups"
     symbols = [
-        MoneySymbol("m", quote.machines_per_group, "machines per group", f"{_JOB}, {offer.gpu_count:g} cards each"),
-        MoneySymbol("h", quote.billed_hours, f"billed hours, of all {demand.groups} groups", _hours_source(quote)),
+        MoneySymbol("m", quote.machines_per_group, "machines per group", f"{_JOB}, {cards} each"),
+        MoneySymbol("h", quote.billed_hours, hours, _hours_source(quote)),
         MoneySymbol("p", quote.price_usd_per_hour, "USD per hour and machine", offer.source, offer.price_date),
     ]
     if quote.waste and quote.mean_hours:
@@ -77,7 +79,7 @@ def _hours_source(quote: RentQuote) -> str:
     if quote.mode in TERM_YEARS:
         return "the whole term of the commitment, used or not"
     stated = "the offer" if quote.offer.billing_increment_seconds else "assumed; not stated by the offer"
-    return f"{_JOB}, rounded up to {quote.increment_seconds:,} seconds ({stated})"
+    return f"{_JOB}, billed in steps of {quote.increment_seconds:,} s ({stated})"
 
 
 def _storage_term(quote: RentQuote, demand: Demand) -> MoneyTerm | None:

@@ -12,7 +12,6 @@ from planner.cost.terms import CURRENT_DAYS, RentMode, RentTerms
 
 HISTORY: Final = "older than twelve months"
 UNDATED: Final = "the price has no date"
-MEDIAN: Final = "the median of a marketplace's offers, which changes daily"
 WHOLE_SYSTEM: Final = "only sold as part of a whole system"
 TOO_FEW_CARDS: Final = "has fewer cards per machine than the plan; larger machines are not stated"
 
@@ -145,7 +144,8 @@ def _disqualifications(offer: Offer, linked_cards: int, terms: RentTerms) -> Ite
 
 def _offer_remarks(offer: Offer, quotes: list[RentQuote], today: date) -> Iterator[str]:
     if offer.price_kind == "median":
-        yield MEDIAN if offer.sample_size is None else f"{MEDIAN} ({offer.sample_size} of them)"
+        size = "" if offer.sample_size is None else f"{offer.sample_size:,} "
+        yield f"the median of {size}marketplace offers, which changes daily"
     if offer.price_date is None:
         yield UNDATED
     if offer.is_history(today):

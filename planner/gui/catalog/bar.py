@@ -18,9 +18,9 @@ from planner.present import format as fmt
 
 VIEWS: Final[dict[View, str]] = {"table": "Table", "scatter": "Scatter", "compare": "Compare"}
 _VIEW_HINTS: Final[dict[View, str]] = {
-    "table": "Show the records as a table",
-    "scatter": "Plot two figures of the records against each other",
-    "compare": "Show chosen records side by side",
+    "table": "Show the catalog as a table",
+    "scatter": "Plot any figure against any other",
+    "compare": "Compare the chosen cards or systems side by side",
 }
 _PAGE_HINTS: Final = {
     GpuPage.title: "Single cards and chips",

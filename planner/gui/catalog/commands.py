@@ -32,7 +32,7 @@ CATALOG_COMMANDS: Final[tuple[UnboundAction["CatalogTab"], ...]] = (
     ),
     UnboundAction(
         "catalog.systems",
-        "Switch a&ccelerators and systems",
+        "Switch a&ccelerators or systems",
         "Catalog/1",
         lambda tab: tab.swap_page(),
         "Ctrl+Alt+Y",

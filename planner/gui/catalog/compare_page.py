@@ -133,7 +133,7 @@ class ComparePage(QWidget):
 
     def offer(self, anchor: QWidget) -> SearchPopover:
         """Open a list of all cards and systems below the widget `anchor`; the chosen one is added to the comparison."""
-        choices, hint = hardware_choices(self._workspace), "Search accelerators and systems, or: 2 x DGX H100"
+        choices, hint = hardware_choices(self._workspace), "Search accelerators and systems, e.g. 2 x DGX H100"
         popover = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
         popover.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         popover.chosen.connect(self._on_record_chosen)

@@ -77,7 +77,7 @@ class EmptyResult(QWidget):
         self._about = make_label(wrap=True)
         self._about.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._button = QPushButton()
-        self._button.setToolTip("Show records again")
+        self._button.setToolTip("Show results again")
         in_column(
             STRETCH,
             self._words,

@@ -287,7 +287,7 @@ class DetailPane(QWidget):
         self._kind = make_label(role="muted", wrap=True)
         self._badge = VerdictBadge(theme)
         self._sentence = make_label(wrap=True)
-        self._use = push_button("", "Make it the plan's hardware or model", "primary")
+        self._use = push_button("", "Use it in the plan", "primary")
         self._compare = QPushButton("Compare")
         self._compare.setToolTip("Add it to the comparison")
         self._sources = QCheckBox("Sho&w sources")

@@ -120,7 +120,7 @@ class FacetGroup(QWidget):
         """Create the check box for `value`; creating all check boxes at start would take too long."""
         box, number = QCheckBox(self._titles[value]), make_label(role="muted")
         self._boxes[value], self._numbers[value] = box, number
-        box.setToolTip(f"Keep {self._titles[value]}, and what else is checked here")
+        box.setToolTip(f"Show {self._titles[value]}, and hide values that are not checked")
         self._grid.addWidget(box, self._places[value], 0)
         self._grid.addWidget(number, self._places[value], 1, Qt.AlignmentFlag.AlignRight)
         self._show_count(value)
@@ -231,7 +231,7 @@ class RangeGroup(QWidget):
 
     def __init__(self, theme: Theme, name: str, stops: Sequence[float], kind: NumberKind) -> None:
         super().__init__()
-        self.setToolTip(f"{name}: drag an end, or type it; empty is open")
+        self.setToolTip(f"{name}: drag an end or type a value; an empty end has no limit")
         self._slider = RangeSlider(theme, stops)
         self._written = "{:.0f}".format if kind is YEAR else fmt.plain
         self._ends = stops[0], stops[-1]
@@ -310,7 +310,7 @@ class FacetPanel(ScrollColumn):
         self._empty = self._filter = empty
         self._kind = empty.kind
         self._clear = link_button("Clear all")
-        self._clear.setToolTip("Lift every filter")
+        self._clear.setToolTip("Clear all filters")
         self._toggles = {field: QCheckBox(words.format(self._kind.things)) for field, (_, words) in TOGGLES.items()}
         self._rows = rows
         self._counts: Mapping[str, Mapping[str | None, int]] = {}

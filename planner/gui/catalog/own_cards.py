@@ -206,7 +206,7 @@ class NewCardDialog(_CardDialog):
 
 
 def _catalog_value_text(value: float | None, per_unit: float) -> str:
-    return "not known" if value is None else fmt.plain(value / per_unit)
+    return fmt.UNKNOWN if value is None else fmt.plain(value / per_unit)
 
 
 class OwnCards:

@@ -237,7 +237,7 @@ class CatalogTab(Tab):
 
     def _update_bar(self) -> None:
         example = "24 GiB under 2,000 USD" if self.page is self.gpus else "600 GiB under 12 kW"
-        self.bar.show_page(self.page, f", or: at least {example}")
+        self.bar.show_page(self.page, f", e.g. at least {example}")
 
     def _on_page_searched(self, page: Page, text: str) -> None:
         if page is self.page:

@@ -76,8 +76,15 @@ class BuyQuestions(MoneyQuestions):
         self.ask(form, f"buy.{name}", label, field, hint)
 
     def _add_purchase(self, form: LabelledForm) -> None:
-        self.ask_choice(form, "buy.place", "Locat&ion", _PLACES, "Sets the default of every empty field.")
-        hint = "The price of cards that you own already is not counted, only their electricity."
+        hint = "Where your machines are. It sets the defaults of the empty fields."
+        self.ask_choice(
+            form,
+            "buy.place",
+            "Locat&ion",
+            _PLACES,
+            "Where your machines are. It sets the defaults of the empty fields.",
+        )
+        hint = "The price of cards that you already own is not counted, only their electricity."
         self.ask_choice(form, "buy.owned", "I own the cards", YES_OR_NO, hint)
         hint = "The price that you pay for one card."
         self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "from the catalog")
@@ -89,7 +96,7 @@ class BuyQuestions(MoneyQuestions):
         figure = partial(self._ask_location_figure, form)
         figure(
             "host_factor",
-            "Server cost per GPU cost",
+            "Server-to-GPU price ratio",
             (1, 10),
             "Price of a whole server divided by the price of its cards.",
         )
@@ -97,7 +104,7 @@ class BuyQuestions(MoneyQuestions):
             "network_share",
             "Network, %",
             (0, 99),
-            "Network's share of the price of a cluster of two or more servers.",
+            "The network's share of the price of a cluster of two or more servers.",
             0.01,
         )
         figure(
@@ -133,15 +140,12 @@ class BuyQuestions(MoneyQuestions):
 
     def _add_running_costs(self, form: LabelledForm) -> None:
         figure = partial(self._ask_location_figure, form)
-        hint = (
-            "Whether the colocation price includes electricity, which is never counted twice. "
-            "Choose this before you change that price."
-        )
+        hint = "Whether the colocation price includes electricity. Choose this before you change that price."
         self.ask_choice(form, "buy.colocation_power", "Colocation power", _POWER, hint)
         yearly = "Yearly cost as a share of the purchase price."
         figure(
             "colocation_usd_per_kw_month",
-            "Colocation, $/kW·m",
+            "Colocation, $/kW·month",
             (0, 5_000),
             "Colocation price per month and kW of full load.",
         )
@@ -167,7 +171,9 @@ class BuyQuestions(MoneyQuestions):
         self.ask_number(form, "discount_rate", "Discount, % per year", (0, 99), hint, scale=0.01)
         hint = "Resale value as a share of the cards' price."
         self.ask_number(form, "buy.resale_share", "Resale, %", _SHARE, hint, "from the price trend", 0.01)
-        self.ask_number(form, "buy.loan_fraction", "Loan, %", _SHARE, "Share of the purchase price.", scale=0.01)
+        self.ask_number(
+            form, "buy.loan_fraction", "Loan, %", _SHARE, "Share of the purchase price that is borrowed.", scale=0.01
+        )
         self.ask_number(form, "buy.loan_rate", "Interest, % per year", (0, 99), "Interest on the loan.", scale=0.01)
         self.ask_number(
             form,
@@ -176,7 +182,7 @@ class BuyQuestions(MoneyQuestions):
             (0.05, 30),
             "Years in which the loan is repaid in equal installments.",
         )
-        hint = "Depreciation method for accounting; the decision is based on payments."
+        hint = "Depreciation method for accounting. It does not affect the decision."
         self.ask_choice(form, "buy.depreciation", "Depreciation", _METHODS, hint)
         self.ask_number(form, "buy.depreciation_years", "Depreciation, years", (0.05, 30), "Years of depreciation.")
         self.add_section("Financing", form, _financing_summary, opened=False)

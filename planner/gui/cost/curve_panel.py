@@ -34,14 +34,14 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "at least",
         lambda point: point.rent_low_usd,
         show=fmt.money,
-        about="Renting costs less than this in one case of ten",
+        about="Renting costs less than this in one of ten cases",
     ),
     number_column(
         "rent_high",
         "at most",
         lambda point: point.rent_high_usd,
         show=fmt.money,
-        about="Renting costs more than this in one case of ten",
+        about="Renting costs more than this in one of ten cases",
     ),
     number_column(
         "own",
@@ -55,14 +55,14 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "at least",
         lambda point: point.own_low_usd,
         show=fmt.money,
-        about="Owning costs less than this in one case of ten",
+        about="Owning costs less than this in one of ten cases",
     ),
     number_column(
         "own_high",
         "at most",
         lambda point: point.own_high_usd,
         show=fmt.money,
-        about="Owning costs more than this in one case of ten",
+        about="Owning costs more than this in one of ten cases",
     ),
 )
 

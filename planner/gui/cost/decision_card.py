@@ -14,7 +14,6 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, FlowLayout, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.status_icons import AGE_ROLES
-from planner.present import format as fmt
 from planner.present.cost.decision import FlipChip, SideRow
 from planner.present.cost.decision_card import DecisionView
 from planner.present.cost.rent_or_buy import FigureCell, FigureRow
@@ -116,7 +115,7 @@ class DecisionCard(QFrame):
         for widget in (self._bar, *self._bar_ends, self._confidence):
             widget.setVisible(share is not None)
         if share is not None:
-            self._bar.show_fraction(share, f"Renting is cheaper in {fmt.percent(share)} of cases")
+            self._bar.show_fraction(share, view.confidence)
             self._confidence.setText(view.confidence)
         self.figures.setVisible(bool(view.rows))
         self.figures.set_columns(("Renting", view.buying_title))

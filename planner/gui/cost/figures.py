@@ -229,13 +229,13 @@ class CostFigures(QWidget):
     def show_estimate(self, estimate: CostEstimate) -> None:
         """Show the figures and amounts of `estimate`."""
         rent, own = estimate.result.rent, estimate.result.own
-        rented = f"Rented, a {period_of(estimate)}"
+        rented = f"Rented, per {period_of(estimate)}"
         self.summary.show_rows(rent_or_buy_rows(estimate))
         self.amounts.show_groups(
             (
                 _amount_group(rented, rent.terms if rent else (), rent.usd if rent else 0),
                 _amount_group("Bought", own.upfront if own else (), own.upfront_usd if own else 0),
-                _amount_group("Owned, each month", own.monthly if own else (), own.monthly_cash_usd if own else 0),
+                _amount_group("Owned, per month", own.monthly if own else (), own.monthly_cash_usd if own else 0),
             )
         )
 

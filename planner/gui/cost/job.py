@@ -12,7 +12,7 @@ from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 
-_KINDS: Final = (("run", "a run"), ("service", "a service"), ("daily-hours", "hours a day"))
+_KINDS: Final = (("run", "a run"), ("service", "a service"), ("daily-hours", "hours per day"))
 _UNITS: Final = (
     ("tokens", "tokens"),
     ("samples", "samples"),
@@ -49,7 +49,7 @@ class JobQuestions(MoneyQuestions):
             (1e-3, 1e18),
             "Amount of work in the run, such as 50 M or 3, in the unit below.",
         )
-        self.ask_choice(form, "job.unit", "of", _UNITS, "Unit of the amount of work.")
+        self.ask_choice(form, "job.unit", "Unit", _UNITS, "Unit of the amount of work.")
         hint = "Number of samples in one pass over the data set."
         self.ask_number(form, "job.dataset_samples", "Samples per epoch", (1, 1e15), hint, "unknown")
         self.ask_number(
@@ -57,17 +57,17 @@ class JobQuestions(MoneyQuestions):
             "job.repeats_per_year",
             "Runs per year",
             (0.01, 1e6),
-            "How often the run is repeated per year.",
+            "How often the run is repeated each year.",
             "once",
         )
         self.ask_number(
-            form, "job.requests_per_day", "Re&quests a day", (1, 1e12), "Average number of requests per day."
+            form, "job.requests_per_day", "Re&quests per day", (1, 1e12), "Average number of requests per day."
         )
         self.ask_number(form, "job.prompt_tokens", "Prompt, tokens", (0, 1e8), "Average prompt length per request.")
         self.ask_number(form, "job.output_tokens", "Output, tokens", (1, 1e8), "Average output length per request.")
-        self.ask_number(form, "job.peak_factor", "Peak over average", (1, 1_000), "Peak load divided by average load.")
+        self.ask_number(form, "job.peak_factor", "Peak ÷ average", (1, 1_000), "Peak load divided by average load.")
         self.ask_number(
-            form, "job.hours_per_day", "Hours &a day", (0.01, 24), "Hours per day in which the cards are in use."
+            form, "job.hours_per_day", "Hours per d&ay", (0.01, 24), "Hours per day in which the cards are in use."
         )
         self.ask_number(
             form, "job.days_per_week", "Days per week", (0.1, 7), "Days per week on which the cards are in use."

@@ -22,7 +22,7 @@ from planner.gui.workspace import Workspace
 from planner.numbers import PERCENT, kind_at
 
 YES_OR_NO: Final = ((True, "yes"), (False, "no"))
-_WIDEST: Final = "Server cost per GPU cost"
+_WIDEST: Final = "Server-to-GPU price ratio"
 
 
 def term_value(terms: CostTerms, path: str) -> object:

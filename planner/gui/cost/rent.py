@@ -26,18 +26,18 @@ class RentQuestions(MoneyQuestions):
         self.offer = self.ask_choice(form, "rent.offer", "Offer", (_CHEAPEST,), hint)
         hint = "Your own rental price, which replaces the offer's price."
         self.ask_number(form, "rent.usd_per_gpu_hour", "Price, $/GPU-hour", (0.001, 1_000), hint, "offer's price")
-        hint = "Whether all cards, at most eight, must be in one machine."
+        hint = "Whether all cards must be in one machine, which holds up to eight."
         self.ask_choice(form, "rent.one_machine", "In one machine", YES_OR_NO, hint)
         hint = "Whether to include offers that are older than twelve months."
         self.ask_choice(form, "rent.include_history", "Old offers", YES_OR_NO, hint)
         path, hint = "rent.mean_hours_between_interruptions", "Mean time between interruptions of a spot machine."
         self.ask_number(form, path, "Interrupted after, h", (0.01, 1e6), hint, "card's typical interval")
-        hint = "Smallest billed time, used if the offer does not state one."
+        hint = "Unit of time that is billed, if the offer does not state one."
         self.ask_choice(bill, "rent.billing_increment_seconds", "Billing increment", _INCREMENTS, hint)
-        hint = "Hours that are billed for each job while nothing runs."
+        hint = "Billed hours per job in which nothing runs."
         self.ask_number(bill, "rent.idle_billed_hours", "Idle hours", (0, 1e6), hint)
         hint = "Price of storage per GB and month."
-        self.ask_number(bill, "rent.storage_usd_per_gb_month", "Storage, $/GB·m", (0, 10), hint, "typical price")
+        self.ask_number(bill, "rent.storage_usd_per_gb_month", "Storage, $/GB·month", (0, 10), hint, "typical price")
         hint = "Price per GB transferred out of the cloud."
         self.ask_number(bill, "rent.egress_usd_per_gb", "Egress, $/GB", (0, 10), hint, "provider's price")
         hint = "Expected change of rental prices per year; negative if they fall."

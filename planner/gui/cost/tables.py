@@ -35,7 +35,7 @@ class OfferList(QWidget):
         self._heading = make_label(font=theme.font(bold=True))
         self._no_offers = make_label(role="muted", wrap=True)
         self._use = QPushButton("&Use this offer")
-        self._use.setToolTip("Compute the plan's rent with the selected offer")
+        self._use.setToolTip("Rent the selected offer in the plan")
         self._use.setEnabled(False)
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
         self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="Offers for this job")
@@ -54,8 +54,8 @@ class OfferList(QWidget):
 
     def show_rows(self, rows: tuple[OfferRow, ...], card: str, chosen: str | None) -> None:
         """Show the rental offers of `card`; `chosen` is the id of the offer that the plan rents, if any."""
-        number = fmt.plural(len(rows), "offer") if rows else "No offer"
-        self._heading.setText(f"{number} of {card} for this job")
+        number = fmt.plural(len(rows), "offer") if rows else "No offers"
+        self._heading.setText(f"{number} with {card} for this job")
         self._no_offers.setText("Add your own offers under Prices, or include old ones under Renting.")
         self._no_offers.setVisible(not rows)
         self._use.setVisible(bool(rows))
@@ -150,7 +150,7 @@ class CarbonByRegion(QWidget):
     def show_energy(self, energy_kwh: float, catalog: CostCatalog, region: str) -> None:
         """Show the carbon emissions of `energy_kwh` per month in each region, with the plan's `region` marked."""
         self._inputs = energy_kwh, catalog, region
-        self.section.set_summary(f"for {fmt.significant(energy_kwh)} kWh a month")
+        self.section.set_summary(f"for {fmt.significant(energy_kwh)} kWh per month")
         self._fill_opened_section()
 
     @Slot()
@@ -158,6 +158,8 @@ class CarbonByRegion(QWidget):
         if self._inputs is None or not self.section.is_open:
             return
         energy, catalog, region = self._inputs
-        self._about.setText(f"For {fmt.significant(energy)} kWh a month. Double-click a region to use it in the plan.")
+        self._about.setText(
+            f"For {fmt.significant(energy)} kWh per month. Double-click a region to use it in the plan."
+        )
         self.table.mark(region)
         self.model.set_records(carbon_by_region(energy, catalog))

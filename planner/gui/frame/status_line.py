@@ -29,7 +29,7 @@ class StatusLine(QStatusBar):
         self._workspace = workspace
         self._last_step = make_label()
         self._adjusted = ElidedLabel("", "muted")
-        self._sample = link_button("Sample plan", "Nobody chose this plan: plan for your own model and GPU.")
+        self._sample = link_button("Sample plan", "This is an example. Click to plan for your own model and GPU.")
         self._sample.clicked.connect(partial(workspace.navigator.tab_requested.emit, "start"))
         self._has_plan = True
         self._progress = QProgressBar()
@@ -42,7 +42,7 @@ class StatusLine(QStatusBar):
         self._catalog_text = make_label(_catalog_text(workspace.catalog))
         self.addWidget(self._catalog_text)
         self.prices = make_label()
-        self.prices.setToolTip("Age of the newest price; see Plan › Prices.")
+        self.prices.setToolTip("Age of the newest rental offer. All prices: Plan › Prices.")
         self.prices.hide()
         self.addWidget(self.prices)
         self.addWidget(self._adjusted, 1)

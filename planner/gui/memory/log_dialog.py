@@ -58,15 +58,15 @@ def _size_column(
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    text_column("part", "Part", lambda row: row.title, width=25, about="Part of the memory that the log states"),
+    text_column("part", "Part", lambda row: row.title, width=25, about="Part of the memory that the log reports"),
     _size_column(
         "predicted",
         "Estimated",
         lambda row: row.predicted_bytes,
         lambda row: row.predicted,
-        about="Size by the estimate of the plan",
+        about="Size in the plan's estimate",
     ),
-    _size_column("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual, about="Size by the log"),
+    _size_column("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual, about="Size in the log"),
     Column(
         "difference",
         "Difference",
@@ -74,7 +74,7 @@ LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
         lambda row: row.difference,
         align="right",
         width=10,
-        help="Log less estimate, as a share of the estimate",
+        help="Log minus estimate, as a share of the estimate",
     ),
     text_column(
         "why",
@@ -210,7 +210,7 @@ class LogDialog(QDialog):
         self.reason = make_label(wrap=True, selectable=True)
         self._notes = make_label(role="muted", wrap=True)
         self.use = QCheckBox("&Use this correction in the plan")
-        self.use.setToolTip("Correct the plan's estimate by what the log says")
+        self.use.setToolTip("Correct the plan's estimate with the log's figures")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._copy = QPushButton("&Copy")
         self.setWindowTitle("Compare with a log")

@@ -142,7 +142,7 @@ class CardLineWidget(_Line):
             return
         self._line, self._diagnosis, self._expected = line, diagnosis, expected
         self.setAccessibleName(self.as_text)
-        mark = "" if expected is None else "The dashed line in the memory is the plan's prediction."
+        mark = "" if expected is None else "The dashed line in the memory bar is the plan's prediction."
         self.setToolTip("\n".join(part for part in (diagnosis.sentence, diagnosis.details, line.tooltip, mark) if part))
         self.update()
 

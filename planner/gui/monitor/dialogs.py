@@ -44,7 +44,7 @@ class DoctorDialog(QDialog):
     def __init__(self, latest: Latest, theme: Theme, tasks: TaskRunner, parent: QWidget) -> None:
         super().__init__(parent)
         self._tasks = tasks
-        self.setWindowTitle("Check of this machine")
+        self.setWindowTitle("Check this machine")
         self.text = QPlainTextEdit(readOnly=True)
         self.text.setPlainText("Checking…")
         self.text.setAccessibleName("Results of the checks")

@@ -88,13 +88,13 @@ class EmptyState(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.demo = push_button(
-            "Show a &demo", "Replay 15 minutes of invented readings of two cards during training.", "primary"
+            "Show a &demo", "Replay a made-up recording of two cards in training, 15 minutes long.", "primary"
         )
         self.replay = push_button(
             "Open a recordin&g…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM."
         )
         self.doctor = push_button(
-            "&Check this machine", "Check all that readings of cards depend on, from the card to the driver."
+            "&Check this machine", "Check everything that readings depend on, from the card to the driver."
         )
         in_row(
             self.demo,

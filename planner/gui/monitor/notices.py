@@ -94,7 +94,7 @@ class UnfinishedBanner(QFrame):
         self._path: Path | None = None
         self._message = ElidedLabel()
         self.open = QPushButton("Open &it")
-        self.open.setToolTip("Show the recording that was not finished")
+        self.open.setToolTip("Open the unfinished recording")
         self.dismiss = IconButton(theme, "close", "Dismiss this message and keep the file")
         in_row(
             (self._message, 1), self.open, self.dismiss, owner=self, margins=(theme.spacing.medium, theme.spacing.tiny)

@@ -105,7 +105,7 @@ class PlanStrip(QWidget):
             "Use measured speed…",
             "Replace the estimate with the speed that your run reports.",
         )
-        self.take = link_button("Use this plan", "Replace your plan by the one that was recorded; undo with Ctrl+Z.")
+        self.take = link_button("Use this plan", "Replace your plan with the recorded one; undo with Ctrl+Z.")
         self.menu = QMenu(self)
         # Matching competes with the drawing of new cards for the interpreter, so that it starts afterwards.
         self._match_timer = QTimer(self, singleShot=True, interval=_MATCHING_DELAY_MS)

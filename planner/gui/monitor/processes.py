@@ -94,7 +94,7 @@ class Processes(QWidget):
         self.search.setAccessibleName("Search processes")
         self.only_own = QCheckBox("O&nly mine")
         self.only_own.setToolTip("Hide the processes of other users")
-        self.end = push_button("End process…", "End the selected process, after a confirmation.")
+        self.end = push_button("End process…", "End the selected process, after you confirm.")
         self._copy = QPushButton("Cop&y")
         self._copy.setToolTip("Copy the selected processes")
         self.kill_process = KillProcess(workspace, self)

@@ -102,7 +102,7 @@ class SettingsDialog(QDialog):
             _DEFAULT_IDLE_MINUTES,
             10_000,
             "min",
-            hint="Alert on a card without work",
+            hint="Alert on an idle card",
         )
         self.lost = self._add_check_box(
             "A card is &lost", rules.lost, "Alert on a card that the driver no longer finds"
@@ -111,10 +111,10 @@ class SettingsDialog(QDialog):
             "A &process on a card has ended", rules.process_ended, "Alert on the end of a run"
         )
         self.hold = DecimalField(0, 3600)
-        self.hold.set_name("Alert on temperature and memory only after, seconds")
-        self.hold.setToolTip("Time for which a threshold must be exceeded")
+        self.hold.set_name("Delay temperature and memory alerts by, seconds")
+        self.hold.setToolTip("How long a threshold must be exceeded before the alert")
         self.hold.set_value(rules.hold_seconds)
-        self._add_row(make_label("Alert on temperature and memory only after"), self.hold, "s")
+        self._add_row(make_label("Delay temperature and memory alerts by"), self.hold, "s")
         self._alerts = (self.lost, self.process_ended, self.hold, self.temperature, self.memory, self.idle)
 
     def _add_other_rows(self, settings: MonitorSettings) -> None:

@@ -55,9 +55,9 @@ _CARD_COUNTS: Final = (
     ((1, 2, 4, 8, 16, 32, 64), "up to 64"),
 )
 _NO_LIMIT: Final = "no limit"
-_TIGHT_HINT: Final = "Include GPUs on which the plan fits in fewer than 19 of 20 cases."
+_TIGHT_HINT: Final = "Include GPUs on which the plan probably fits, but in fewer than 19 of 20 cases."
 _CHANGES_HINT: Final = "Where the plan does not fit, try checkpointing, an 8-bit optimizer and smaller micro-batches."
-_BITS_HINT: Final = "Such changes may store the weights in fewer bits."
+_BITS_HINT: Final = "Also try to store the weights in fewer bits, which can cost quality."
 REST_MS: Final = 250
 LOOK_MS: Final = 60
 """Time between two looks at what a search has found."""
@@ -83,7 +83,7 @@ class RequirementsForm(QWidget):
         self.modes = ChoiceField(theme, _RENTAL_TYPES)
         self.counts = ChoiceField(theme, _CARD_COUNTS)
         self.tight = _checkbox("Include &tight fits", _TIGHT_HINT)
-        self.change = _checkbox("Tr&y changes that cost only speed", _CHANGES_HINT)
+        self.change = _checkbox("&Allow changes that only cost speed", _CHANGES_HINT)
         self.quantize = _checkbox("Allow &quantized weights", _BITS_HINT)
         self._counts_tokens = counts_tokens
         limits, choices = LabelledForm(theme), LabelledForm(theme)
@@ -215,7 +215,7 @@ class RecommendDialog(QDialog):
         self.options.hide()
         self.progress.setAccessibleName("Searching")
         self.stop = QPushButton("St&op")
-        self.stop.setToolTip("Stop computing options")
+        self.stop.setToolTip("Stop the search and keep what it found")
         self._use = QPushButton("&Use the selected option")
         self._use.setToolTip("Make the selected option the plan")
         self._copy = QPushButton("&Copy")

@@ -35,7 +35,7 @@ class ParetoPanel(QWidget):
         self.plot: ParetoPlot | None = None
         self.legend = Legend(theme)
         self.setMinimumWidth(_SMALLEST_WIDTH)
-        title = make_label("Time against cost", font=theme.font(bold=True))
+        title = make_label("Time vs. cost", font=theme.font(bold=True))
         about = make_label(
             "Dashed: no other option is both faster and cheaper than these.", "muted", theme.font("small")
         )

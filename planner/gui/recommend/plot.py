@@ -1,4 +1,4 @@
-"""Time against cost of every option, on logarithmic axes. Importing it imports pyqtgraph, which takes half a second."""
+"""Time vs. cost of every option, on logarithmic axes. Importing it imports pyqtgraph, which takes half a second."""
 
 from collections.abc import Mapping
 from math import log10
@@ -31,7 +31,7 @@ class ParetoPlot(Chart):
     PIXELS_PER_TICK: ClassVar = (44, 30)
 
     def __init__(self, theme: Theme, roles: Mapping[Acquisition, str]) -> None:
-        super().__init__(theme, "Time against cost; the table shows the same figures")
+        super().__init__(theme, "Time vs. cost; the table shows the same figures")
         self._all: tuple[OptionRow, ...] = ()
         self.rows: tuple[OptionRow, ...] = ()
         self._xs = self._ys = np.zeros(0)

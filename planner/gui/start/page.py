@@ -46,7 +46,7 @@ _FOUND: Final[dict[Detection, tuple[str, str]]] = {
 }
 """What the door and the question about the GPU say while no card of this machine is known."""
 _WATCH: Final = "Load, memory, power and temperature of your GPUs, live, and what slows them down."
-_DEMO: Final = "The demo replays 15 minutes of invented readings of two cards during training."
+_DEMO: Final = "The demo replays a made-up recording of two cards in training, 15 minutes long."
 _TIMES: Final = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
 _WIDEST: Final = 1240
 _DOOR_SHARE: Final = 10
@@ -77,7 +77,7 @@ class StartPage(Tab):
         self.job.setToolTip("Fine-tuning trains a small adapter on a finished model; training changes every weight.")
         self.show_me = push_button("Show &me", "Plan it, and show the answer.", "primary")
         self.watch = push_button("Show &me", "Open the Monitor tab.", "primary")
-        self.demo = push_button("See the &demo", "Replay invented readings of two cards during training.")
+        self.demo = push_button("See the &demo", "Replay a made-up recording of two cards in training.")
         self._watch_hint = make_label(_WATCH, wrap=True)
         self._cards_hint = make_label("", "muted", theme.font("small"), wrap=True)
         self._is_leaving = False
@@ -295,7 +295,7 @@ class StartPage(Tab):
         self._second = _stack(
             self._question("My &GPU", self.own_cards, self._cards_hint),
             self._question(
-                "I want &to", self.job, make_label("You need no GPU for this.", "muted", self.theme.font("small"))
+                "I want &to", self.job, make_label("No GPU is needed to plan.", "muted", self.theme.font("small"))
             ),
         )
         open_file = _flush_link("&Open a file…", "A model's configuration or weights, or a training file.")

@@ -74,7 +74,7 @@ class Section(QWidget):
         self._button.setFont(self._theme.font(bold=self._is_marked))
         self._button.setIcon(self._theme.icon("chevron-down" if self.is_open else "chevron-right", "muted"))
         self._button.setToolTip(f"{'Hide' if self.is_open else 'Show'} “{self._button.text()}”")
-        state = ("unfolded",) if self.is_open else ("folded", self._summary.text())
+        state = ("expanded",) if self.is_open else ("collapsed", self._summary.text())
         self._button.setAccessibleName(", ".join(filter(None, (self._button.text(), *state))))
 
 

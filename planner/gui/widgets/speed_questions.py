@@ -48,10 +48,10 @@ class SpeedQuestions(Section):
         self._task = self._workspace.plan.workload.task
         self.speed.set_value(None if measured is None else measured.value)
         estimate = _estimated_speed_in_unit(time, self.unit.value)
-        self.speed.set_placeholder("not known" if estimate is None else fmt.significant(estimate))
+        self.speed.set_placeholder(fmt.UNKNOWN if estimate is None else fmt.significant(estimate))
         self.set_marked(measured is not None)
-        pace = pace_phrase(time) or "not known"
-        self.set_summary(f"{pace}, {'measured' if measured else 'estimated'}")
+        pace = pace_phrase(time)
+        self.set_summary(f"{pace}, {'measured' if measured else 'estimated'}" if pace else fmt.UNKNOWN)
 
     def _default_unit(self) -> str:
         time = self._workspace.evaluation.time

@@ -24,9 +24,9 @@ _ROLES: Final[dict[Verdict, str]] = {"fits": "ok", "tight": "warn", "does-not-fi
 AGE_ROLES: Final[Mapping[Age, str]] = {
     "fresh": "ok",
     "recent": "ok",
-    "ageing": "warn",
+    "aging": "warn",
     "old": "bad",
-    "history": "bad",
+    "outdated": "bad",
     "undated": "muted",
 }
 

@@ -152,7 +152,7 @@ def _text_encoding_term(component: Component, run: DiffusionRun, workload: Infer
         workload_symbol("B", run.images, "prompts"),
         workload_symbol("T", tokens, "tokens per prompt, padding included"),
         model_symbol(
-            "a", round(needed / (run.images * tokens)), "live bytes per token inside the text encoder's widest layer"
+            "a", round(needed / (run.images * tokens)), "bytes per token inside the text encoder's widest layer"
         ),
     )
     return _activations_term(ByteRange(needed, needed, needed), "B × T × a", symbols, _TEXT_SOURCE)
@@ -181,7 +181,7 @@ def _unet_term(network: UNet, run: DiffusionRun, passes: Symbol) -> Term:
     symbols = (
         passes,
         workload_symbol("n", run.pixels, "latent pixels"),
-        model_symbol("c", round(likely / (run.passes * run.pixels * run.size)), "live channels per latent pixel"),
+        model_symbol("c", round(likely / (run.passes * run.pixels * run.size)), "channels per latent pixel"),
         library_symbol("w", run.size, "bytes per element"),
     )
     return _activations_term(
@@ -197,9 +197,7 @@ def _diffusion_transformer_term(network: DiffusionTransformer, run: DiffusionRun
         passes,
         workload_symbol("I", image, f"image tokens of {network.patch} × {network.patch} latent pixels"),
         workload_symbol("T", run.text, "text tokens"),
-        model_symbol(
-            "a", round(needed / (run.passes * (image + run.text))), "live bytes per token inside the widest block"
-        ),
+        model_symbol("a", round(needed / (run.passes * (image + run.text))), "bytes per token inside the widest block"),
     ]
     formula = "B × (I + T) × a"
     if angles:
@@ -222,7 +220,7 @@ def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, element_bytes: int,
         workload_symbol("B", images, "number of images decoded at once"),
         workload_symbol("n", height * width * decoder.scale**2, "pixels of an image, or of a tile with tiled decoding"),
         model_symbol(
-            "c", round(likely / (images * height * width * decoder.scale**2 * element_bytes)), "live channels per pixel"
+            "c", round(likely / (images * height * width * decoder.scale**2 * element_bytes)), "channels per pixel"
         ),
         library_symbol("w", element_bytes, "bytes per element"),
     )

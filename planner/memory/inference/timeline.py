@@ -78,7 +78,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
                 model_symbol(
                     "a",
                     round(needed / (images * patches)),
-                    "live bytes per patch inside the vision tower's widest layer",
+                    "bytes per patch inside the vision tower's widest layer",
                 ),
             ),
             _TOWER_SOURCE,
@@ -113,8 +113,8 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
 _SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
 _MANY_TOKENS = 256
 _GROWING = (
-    "Each new token reallocates every layer's KV cache, a little larger: PyTorch's allocator keeps freed caches until "
-    "the card is full, so nvidia-smi may show far more than is needed."
+    "With each new token, every layer's KV cache is copied into a slightly larger one. PyTorch's allocator keeps the "
+    "freed memory until the card is full, so nvidia-smi may show far more than is needed."
 )
 _LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"
 
@@ -216,7 +216,7 @@ def _scratch_term(
         (
             workload_symbol("B", batch, "sequences"),
             workload_symbol("s", prompt, "tokens of the prompt"),
-            model_symbol("a", round(needed / max(batch * prompt, 1)), "live bytes per token inside the widest layer"),
+            model_symbol("a", round(needed / max(batch * prompt, 1)), "bytes per token inside the widest layer"),
         ),
         _SCRATCH_SOURCE,
     )

@@ -27,8 +27,8 @@ from planner.workload.training import Training
 SOURCE: Final = "PyTorch 2.13 torch/distributed/fsdp/_fully_shard"
 _PERSISTENT_TERMS: Final[frozenset[TermName]] = frozenset((*LASTING, "gradients", "communication"))
 
-_BEFORE_THE_LAST: Final = "the backward pass runs the last but one layer, while the last layer's gradients are reduced"
-_AFTER_THE_FIRST: Final = "the backward pass runs the second layer; the gradients of all later layers are reduced"
+_BEFORE_THE_LAST: Final = "the backward pass is in the second-last layer while the last layer's gradients are reduced"
+_AFTER_THE_FIRST: Final = "the backward pass is in the second layer; the later layers' gradients have been reduced"
 _FREED: Final = "activations freed by the backward pass so far, minus those of the norm that runs"
 
 
@@ -283,7 +283,10 @@ class Fsdp(ShardingStrategy):
 
     def stored_memory_summary(self, _parallel: Parallel) -> str:
         """Return a text on the shares of parameters, gradients and states that FSDP keeps on each card."""
-        return "shares of parameters, gradients and states in the parameters' format, with layers gathered one by one"
+        return (
+            "each holds a shard of parameters, gradients and optimizer states in the parameters' format; layers are "
+            "gathered one by one"
+        )
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
         """Return the memory snapshots of one card in the training step `step`."""

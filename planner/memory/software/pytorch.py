@@ -31,9 +31,7 @@ from planner.workload.training import Training
 class TrainingMemory(SoftwareMemory[Training]):
     """Training with plain PyTorch, and the base class of all training programs."""
 
-    split_note = (
-        "Pipeline stages get equally many layers, regardless of the cards' memory: set pipeline_layers to change that."
-    )
+    split_note = "Pipeline stages get equal numbers of layers on any cards; set the layers per stage to change that."
     fused = FusedKernels()
     selective_source = OPERATORS
 

@@ -8,7 +8,7 @@ operations and 45 % in the model itself, and 85 % were fixed by changing a few l
 
 from typing import Final
 
-WORKERS: Final = "Load data in more processes: DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=4)."
+WORKERS: Final = "Load data in more processes, with DataLoader(num_workers=…, persistent_workers=True)."
 PREPROCESS_ONCE: Final = (
     "Preprocess once instead of in every epoch: decode, resize and tokenize beforehand, and store the results."
 )

@@ -31,7 +31,7 @@ _SDPA: Final = PlanChange(
     source="PyTorch scaled_dot_product_attention: the same result without the full score matrix",
     settings={"attention": "sdpa"},
     applies={"attention": ("eager", "flash")},
-    keeps="the mathematics",
+    keeps="the mathematical result",
 )
 CHANGES: Final[tuple[PlanChange, ...]] = (
     _SDPA,
@@ -252,7 +252,7 @@ def _build_advice(start: ChangedPlan, candidate: ChangedPlan) -> Advice:
         kept=prod(change.kept for change in changes),
         risk=max((change.risk for change in changes), key=RISKS.index),
         needs=_unique_texts((*(change.needs for change in changes), *candidate.fit.unsupported)),
-        keeps=_unique_texts(change.keeps for change in changes),
+        keeps=_unique_texts(change.keeps for change in changes) if all(change.keeps for change in changes) else (),
         plan=candidate.plan,
     )
 

@@ -16,7 +16,7 @@ from planner.workload.workload import Inference, Training, Workload
 _LENGTH_STEPS: Final = 16
 _SHORTEST_PART: Final = 8
 _MOST_CARDS: Final = 64
-_LESS_WORK: Final = "less work is done than requested"
+_LESS_WORK: Final = "this plan, estimated with less work"
 _DATA_PARALLEL: Final = "data parallelism: each card holds the whole model and processes a part of the batch"
 
 

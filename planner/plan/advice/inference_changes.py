@@ -54,8 +54,8 @@ INFERENCE_CHANGES: Final[tuple[PlanChange, ...]] = (
         needs="bitsandbytes",
     ),
     quantization_change(
-        name="weights in AWQ 4-bit",
-        sentence="Run a checkpoint whose linear layers were quantized to 4 bits with calibration texts.",
+        name="4-bit weights (AWQ)",
+        sentence="Run a checkpoint whose linear layers were quantized to 4 bits on calibration texts.",
         source=_AWQ,
         settings={"weights": "awq4-128"},
         applies={**TEXT_GENERATION_ONLY, "weights": (*PLAIN_FORMATS, "int8")},

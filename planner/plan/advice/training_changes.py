@@ -9,7 +9,7 @@ _CHECKPOINTING: Final = (
     "Chen et al. 2016, arXiv 1604.06174: recomputation adds a forward pass, a third of a step's operations"
 )
 _SELECTIVE: Final = (
-    "Korthikanti et al. 2022, arXiv 2205.05198: recomputing attention alone adds at most 2.7 % operations"
+    "Korthikanti et al. 2022, arXiv 2205.05198: recomputing attention alone adds at most 2.7 % to the operations"
 )
 _EIGHT_BIT: Final = (
     "Dettmers et al. 2022, arXiv 2110.02861: 8-bit optimizer states match 32-bit states, and are no slower"
@@ -40,7 +40,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
         settings={"loss": "fused-linear"},
         applies={"loss": ("full-logits",)},
         needs="liger-kernel",
-        keeps="the mathematics",
+        keeps="the mathematical result",
     ),
     PlanChange(
         name="chunked loss",
@@ -50,7 +50,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
         settings={"loss": "chunked"},
         applies={"loss": ("full-logits",)},
         needs="a chunked loss, such as torchtune's",
-        keeps="the mathematics",
+        keeps="the mathematical result",
     ),
     PlanChange(
         name="8-bit AdamW",
@@ -97,7 +97,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
         name="GaLore",
         lever="optimizer",
-        sentence="Store moments of gradients that are projected to a low rank.",
+        sentence="Store the moments of gradients projected to a low rank.",
         source=_GALORE,
         settings={"optimizer": "galore-adamw"},
         applies={"optimizer": _ADAMW_32},
@@ -134,7 +134,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
         applies={"activation_checkpointing": ("none",)},
         cost="time",
         slower_by_about=1.03,
-        keeps="the mathematics",
+        keeps="the mathematical result",
     ),
     PlanChange(
         name="full checkpointing",
@@ -145,7 +145,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
         applies={"activation_checkpointing": ("none", "selective")},
         cost="time",
         slower_by_about=4 / 3,
-        keeps="the mathematics",
+        keeps="the mathematical result",
     ),
     *(
         PlanChange(
@@ -157,12 +157,12 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
             applies={"task": ("training",), "checkpoint_every": (1,)},
             cost="time",
             slower_by_about=4 / 3,
-            keeps="the mathematics",
+            keeps="the mathematical result",
         )
         for every, nth in ((2, "second"), (4, "fourth"))
     ),
     PlanChange(
-        name="bf16 autocast",
+        name="BF16 autocast",
         lever="precision",
         sentence="Compute in bf16 where that is safe and keep the parameters in fp32.",
         source=_AUTOCAST,
@@ -172,7 +172,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
         native_bf16=True,
     ),
     PlanChange(
-        name="fp16 autocast",
+        name="FP16 autocast",
         lever="precision",
         sentence="Compute in fp16 where that is safe, with loss scaling, and keep the parameters in fp32.",
         source=_AUTOCAST,
@@ -182,7 +182,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
         native_bf16=False,
     ),
     PlanChange(
-        name="everything in bf16",
+        name="BF16 throughout",
         lever="precision",
         sentence="Store parameters, gradients and optimizer states in bf16.",
         source=_PURE_BF16,
@@ -212,7 +212,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
         applies={"method": ("full",)},
         cost="less",
         slower_by_about=None,
-        costs="only adapters are trained; about 39 % slower than LoRA",
+        costs="only adapters are trained; about 39 % longer than LoRA",
         risk="small",
         needs="peft and bitsandbytes",
     ),
@@ -246,7 +246,7 @@ SHARING_CHANGES: Final[tuple[PlanChange, ...]] = (
         settings={"parallel": {"zero": 1}},
         applies={"task": ("training",), "parallel.zero": (0,)},
         needs="DeepSpeed, or PyTorch's ZeroRedundancyOptimizer",
-        keeps="the mathematics",
+        keeps="the mathematical result",
         shares_states=True,
     ),
     PlanChange(
@@ -257,7 +257,7 @@ SHARING_CHANGES: Final[tuple[PlanChange, ...]] = (
         settings={"parallel": {"zero": 2}},
         applies={"task": ("training",), "parallel.zero": (0, 1)},
         needs="DeepSpeed, or FSDP",
-        keeps="the mathematics",
+        keeps="the mathematical result",
         shares_states=True,
     ),
     PlanChange(
@@ -271,7 +271,7 @@ SHARING_CHANGES: Final[tuple[PlanChange, ...]] = (
         slower_by_about=None,
         costs="50 % more communication",
         needs="DeepSpeed, or FSDP",
-        keeps="the mathematics",
+        keeps="the mathematical result",
         shares_states=True,
     ),
     PlanChange(
@@ -285,7 +285,7 @@ SHARING_CHANGES: Final[tuple[PlanChange, ...]] = (
         slower_by_about=None,
         costs="the CPU runs the optimizer step",
         needs="DeepSpeed, and RAM for the optimizer states",
-        keeps="the mathematics",
+        keeps="the mathematical result",
     ),
     PlanChange(
         name="parameters and states in RAM",
@@ -298,6 +298,6 @@ SHARING_CHANGES: Final[tuple[PlanChange, ...]] = (
         slower_by_about=None,
         costs="every layer is copied over the bus in each pass",
         needs="DeepSpeed or FSDP, and RAM for parameters and optimizer states",
-        keeps="the mathematics",
+        keeps="the mathematical result",
     ),
 )

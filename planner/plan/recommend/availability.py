@@ -12,7 +12,7 @@ from planner.hardware.system import System, SystemKind
 _NOT_SOLD: Final = "not for sale"
 _WHOLE_SERVERS: Final = "only sold in whole servers"
 _NOT_AT_A_DESK: Final = "cannot be placed at a desk"
-_ONE_COMPUTER: Final = "a whole computer; several do not work as one"
+_ONE_COMPUTER: Final = "a whole computer, which cannot be combined with others"
 _NO_LICENCE: Final = "its driver is not licensed for data centers"
 SEVERAL_MACHINES: Final = "a desk has room for one machine"
 OVER_CIRCUIT: Final = "over the power of one circuit"

@@ -22,7 +22,7 @@ COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
         *("name", "fits", "power", "tflops_per_watt", "bandwidth_per_watt", "gib_per_watt"),
         *("memory", "bf16", "form_factor"),
     ),
-    "what they are": ("name", "part", "vendor", "segment", "architecture", "compute_capability", "year", "certainty"),
+    "identity": ("name", "part", "vendor", "segment", "architecture", "compute_capability", "year", "certainty"),
 }
 """Column keys of each predefined set, by set name; every set starts with `name`, so that the first column stays."""
 COLUMN_GROUPS: Final[dict[str, tuple[str, ...]]] = {
@@ -34,7 +34,7 @@ COLUMN_GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Memory": ("memory", "usable_memory", "bandwidth", "ecc"),
     "Compute": ("bf16", "fp16", "fp8", "int8", "fp4", "fp32", "ridge_point"),
     "Power": ("power", "tflops_per_watt", "bandwidth_per_watt", "gib_per_watt"),
-    "What it is": (
+    "Identity": (
         *("vendor", "segment", "architecture", "year", "part", "compute_capability"),
         *("interconnect", "mig", "form_factor", "devices", "certainty"),
     ),
@@ -47,12 +47,12 @@ SYSTEM_COLUMN_GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Memory": ("memory", "memory_each", "bandwidth"),
     "Compute": ("bf16", "fp16"),
     "Power": ("power", "memory_per_kw", "bf16_per_watt"),
-    "What it is": ("kind", "vendor", "year", "host_cpu", "certainty"),
+    "Identity": ("kind", "vendor", "year", "host_cpu", "certainty"),
 }
 """Column keys of systems except the name, by group as above."""
 SORT_TITLES: Final[dict[str, str]] = {
-    "job_time": "My job takes, hours per run, else seconds per token",
-    "job_cost": "My job costs, USD",
+    "job_time": "My job's speed, hours per run or seconds per token",
+    "job_cost": "My job's cost, USD",
     "job_cost_tokens": "Cost per million tokens, USD",
     "buy": "Price, USD",
     "year": "Year",

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 SEGMENT_TITLES: Final[dict[str, str]] = {
     "consumer": "consumer",
     "workstation": "workstation",
-    "datacenter": "data centre",
+    "datacenter": "data center",
     "edge": "edge",
-    "soc": "on a chip",
+    "soc": "system on chip",
     "tpu": "TPU",
 }
 DTYPE_TITLES: Final = {dtype: dtype.upper() for dtype in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")}
@@ -245,7 +245,7 @@ def _no_job_reason(row: GpuRow) -> str:
     """Return why the plan's job has neither a time nor a cost on this card."""
     if row.verdict == "does-not-fit":
         return no_fit_sentence()
-    return row.reason or "Not known: a rate needed for the time is not published, or the time is still being computed."
+    return row.reason or "Unknown: a rate that it depends on is not published, or it is still being computed."
 
 
 def _device_usable_bytes(row: GpuRow) -> int | None:
@@ -312,21 +312,21 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     ),
     _job_column(
         "job_time",
-        "My job takes",
+        "My job's speed",
         lambda job: job.slowness,
         lambda job: job.time,
         lambda job: job.time_origin,
-        about="Pace of the plan's job on this card, or the duration of a run",
+        about="Speed of the plan's job on this card, or the duration of a run",
         width=10,
-        measure="hours per run, else seconds per token",
+        measure="hours per run or seconds per token",
     ),
     _job_column(
         "job_cost",
-        "My job costs",
+        "My job's cost",
         lambda job: job.usd,
         lambda job: job.cost,
         lambda job: job.cost_origin,
-        about="Cost of a month or a run of the plan's job on this card, at the cheapest comparable offer",
+        about="Cost of the plan's job on this card per month or run, at the cheapest comparable offer",
         width=9,
     ),
     _job_column(

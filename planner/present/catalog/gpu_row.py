@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planner.hardware.own import CardChange, OwnHardware
 
 
-_KINDS: Final = {"soc": "system on a chip", "tpu": "chip", "edge": "module"}
+_KINDS: Final = {"soc": "system on chip", "tpu": "chip", "edge": "module"}
 
 
 class JobSummary(NamedTuple):
@@ -120,7 +120,7 @@ def gpu_rows_without_plan(
 
 
 def product_kind(gpu: Gpu) -> str:
-    """Return the kind of product: `card`, `laptop part`, `system on a chip, …`, `card, 2 devices of 64 GiB`."""
+    """Return the kind of product: `card`, `laptop part`, `system on chip, …`, `card, 2 devices of 64 GiB`."""
     kind = "laptop part" if gpu.is_laptop else _KINDS.get(gpu.segment, "card")
     shared = ["memory shared with the CPU"] if gpu.unified_memory else []
     split = [f"{gpu.device_count} devices of {fmt.size(gpu.device_memory_bytes)}"] if gpu.device_count > 1 else []

@@ -12,7 +12,7 @@ from planner.present.cost.summary import own_sentence, rent_sentence
 from planner.present.cost.time import time_answer, unknown_time_sentence
 from planner.present.memory.verdict import fewest_cards_note, no_fit_sentence, verdict_phrase
 
-_NOT_JUDGED: Final = "The card's usable memory is not known."
+_NOT_JUDGED: Final = "The card's usable memory is unknown."
 
 
 class ComparedFigure(NamedTuple):
@@ -161,8 +161,8 @@ def _usd_per_million_figure(usd: float | None, how: str) -> ComparedFigure:
     return ComparedFigure(fmt.money(usd, fmt.UNKNOWN), usd, how)
 
 
-_NO_OFFER: Final = "No offer of these cards is known."
-_NO_PRICE: Final = "The price of these cards is not known."
+_NO_OFFER: Final = "No offer for these cards is known."
+_NO_PRICE: Final = "The price of these cards is unknown."
 PLACEMENT_FIGURES: Final = (
     PlacementFigure("Fits", _verdict_figure, lower_is_better=False),
     PlacementFigure("Memory needed per card", _needed_memory_figure, lower_is_better=True),

@@ -77,7 +77,7 @@ def decision_headline(result: CostResult, card: str) -> str:
     headline = f"{verdict_title(answer)} ({confidence_phrase(answer)})"
     if answer.rent_figures.month_usd is None and answer.verdict == "rent":
         cards = fmt.count_of(answer.count, card)
-        return f"{headline}: {fmt.money(rent.usd)} and {hours_text(rent.hours)} on {cards} at {rent.provider}."
+        return f"{headline}: {fmt.money(rent.usd)} and {hours_text(rent.hours)} on {cards} from {rent.provider}."
     if answer.owned and answer.verdict == "buy":
         return f"{headline}: {_electricity_text(answer.own_figures)}."
     return f"{headline}."
@@ -113,7 +113,7 @@ def totals_sentence(result: CostResult) -> str:
     totals = f"Over {years_phrase(answer.horizon_years)}, renting costs {rented} and {_way(answer, 'buy')} {owned}"
     if crossing is None or crossing.years is None:
         return f"{totals}."
-    return f"{totals}: even after {years_phrase(crossing.years)}."
+    return f"{totals}; they break even after {years_phrase(crossing.years)}."
 
 
 def changes_sentence(answer: Decision) -> str:
@@ -142,7 +142,7 @@ def machines_sentence(machines: Machines | None, card: str) -> str:
     if machines is None or machines.groups == 1:
         return ""
     grouped = f" in {machines.groups:,} groups of {machines.cards_per_group:,}" if machines.cards_per_group > 1 else ""
-    counts = ((machines.rented, "to rent"), (machines.owned, "to own"))
+    counts = ((machines.rented, "if rented"), (machines.owned, "if bought"))
     found = tuple(f"{fmt.plural(count, 'machine')} {use}" for count, use in counts if count is not None)
     power = () if machines.power_watts is None else (f"{fmt.power(machines.power_watts)} for the cards",)
     return f"Peak load needs {fmt.count_of(machines.cards, card)}{grouped}: {fmt.listing((*found, *power))}."
@@ -164,7 +164,7 @@ def modes_sentence(result: CostResult) -> str:
 def _mode_text(mode: RentalMode) -> str:
     if mode.month_usd is None:
         return f"{fmt.money(mode.usd)} per run"
-    return f"{fmt.money(mode.month_usd)} a month"
+    return f"{fmt.money(mode.month_usd)} per month"
 
 
 def hours_text(hours: float) -> str:
@@ -177,7 +177,7 @@ def faster_rental_sentence(found: FasterRental, card: str) -> str:
     saved = found.own_hours - found.hours
     cards = fmt.count_of(found.count, card)
     told = (
-        f"Faster: renting {cards} at {found.provider} takes {hours_text(found.hours)} instead of "
+        f"Faster: renting {cards} from {found.provider} takes {hours_text(found.hours)} instead of "
         f"{hours_text(found.own_hours)} and costs {fmt.money(found.usd)}"
     )
     if found.usd_per_hour_saved <= 0:
@@ -187,9 +187,9 @@ def faster_rental_sentence(found: FasterRental, card: str) -> str:
 
 
 def _electricity_text(figures: SideFigures) -> str:
-    """Return `$0.65 of electricity per run`, `$11.20 of electricity a month`."""
+    """Return `$0.65 of electricity per run`, `$11.20 of electricity per month`."""
     if figures.month_usd is not None and figures.unit != "run":
-        return f"{fmt.money(figures.month_usd)} of electricity a month"
+        return f"{fmt.money(figures.month_usd)} of electricity per month"
     return f"{_unit_text(figures.unit_usd)} of electricity per {figures.unit}"
 
 
@@ -217,7 +217,7 @@ def _price_text(flip: Flip) -> str:
 def _side_rows(rented: SideFigures, owned: SideFigures) -> Iterator[SideRow]:
     yield SideRow("At the start", _start_text(rented), _start_text(owned))
     if rented.month_usd is not None and owned.month_usd is not None:
-        yield SideRow("Then a month", fmt.money(rented.month_usd), fmt.money(owned.month_usd))
+        yield SideRow("Then per month", fmt.money(rented.month_usd), fmt.money(owned.month_usd))
     yield SideRow(f"Per {rented.unit}", _unit_text(rented.unit_usd), _unit_text(owned.unit_usd))
 
 

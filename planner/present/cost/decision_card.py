@@ -148,10 +148,10 @@ def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:
 
 
 def _subject(result: CostResult, answer: Decision, card: str) -> str:
-    """Return what is rented or bought: `Rent 8 × H100 SXM at Lambda, on demand`, `Buy 13 × L40S in 2 servers`."""
+    """Return what is rented or bought: `Rent 8 × H100 SXM from Lambda, on demand`, `Buy 13 × L40S in 2 servers`."""
     rent, machines, cards = result.rent, result.machines, fmt.count_of(answer.count, card)
     assert rent is not None  # a decision compares with a rental
-    renting = f"Rent {cards} at {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
+    renting = f"Rent {cards} from {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
     verb = "use" if answer.owned else "buy"
     if answer.verdict == "too-close":
         return f"{renting}, or {verb} {'them' if answer.count > 1 else 'it'}"
@@ -195,7 +195,7 @@ def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...]
     rent, own, period = result.rent, result.own, "run" if estimate.demand.period == "run" else "month"
     why = fmt.sentence(result.notes[0]) if result.notes else ""
     if rent is not None:
-        subject = f"Rent {cards} at {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
+        subject = f"Rent {cards} from {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
         return DecisionView(f"{fmt.money(rent.usd)} per {period}", f"{subject}. {why}", details=details)
     if own is not None:
         return DecisionView(f"{fmt.money(own.usd_per_period)} per {period}", f"Buy {cards}. {why}", details=details)

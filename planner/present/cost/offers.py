@@ -130,7 +130,7 @@ def _price(mode: RentMode) -> Column[ListedOffer]:
         unknown=_NOT_OFFERED,
         width=8,
         tooltip=_origin(mode),
-        about=f"Price of one card for an hour: {RENT_MODE_TITLES[mode]}",
+        about=f"Price per card and hour: {RENT_MODE_TITLES[mode]}",
     )
 
 
@@ -225,10 +225,10 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     text_column(
         "mode", "Mode", lambda row: RENT_MODE_TITLES[row.mode], width=9, about="On demand, spot or with a commitment"
     ),
-    number_column("hours", "Hours", lambda row: row.hours, width=6, about="Hours that the machines are paid"),
+    number_column("hours", "Hours", lambda row: row.hours, width=6, about="Hours that are billed"),
     _usd("usd", "Cost", lambda row: row.usd, "Cost of the job with this offer"),
-    _usd("low", "At least", lambda row: row.low_usd, "The job costs less in one case of ten", shown=False),
-    _usd("high", "At most", lambda row: row.high_usd, "The job costs more in one case of ten", shown=False),
+    _usd("low", "At least", lambda row: row.low_usd, "In one of ten cases, the job costs less than this", shown=False),
+    _usd("high", "At most", lambda row: row.high_usd, "In one of ten cases, the job costs more than this", shown=False),
     _usd("gpu_hour", "Per GPU-hour", lambda row: row.usd_per_gpu_hour, "Cost of the job for each hour of one card"),
     Column(
         "age",

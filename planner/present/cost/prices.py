@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from planner.cost.card_prices import PricePoint, PriceSpread
     from planner.cost.renting.offer import Offer
 
-Age = Literal["fresh", "recent", "ageing", "old", "history", "undated"]
-_AGES: Final[tuple[tuple[int, Age], ...]] = ((7, "fresh"), (30, "recent"), (90, "ageing"), (HISTORY_DAYS, "old"))
+Age = Literal["fresh", "recent", "aging", "old", "outdated", "undated"]
+_AGES: Final[tuple[tuple[int, Age], ...]] = ((7, "fresh"), (30, "recent"), (90, "aging"), (HISTORY_DAYS, "old"))
 """The age categories, each with the most days that it covers."""
 RENT_MODE_TITLES: Final[Mapping[RentMode, str]] = {
     "on-demand": "on demand",
@@ -35,7 +35,7 @@ def age_of(days: int | None) -> Age:
     """Return the category of an age in days."""
     if days is None:
         return "undated"
-    return next((age for most, age in _AGES if days <= most), "history")
+    return next((age for most, age in _AGES if days <= most), "outdated")
 
 
 def age_text(days: int | None) -> str:

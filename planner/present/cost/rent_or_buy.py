@@ -11,7 +11,7 @@ from planner.present.cost.decision import verdict_title
 from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.cost.time import pace_phrase
 
-NOT_KNOWN = "not known"
+NOT_KNOWN = "unknown"
 _NOTHING = "–"
 
 
@@ -133,7 +133,7 @@ def _carbon_text(found: Footprint | None, period: str) -> str:
 
 def _grid_origin(found: Footprint | None) -> str:
     if found is None:
-        return "the machines' location is not known"
+        return "the machines' location is unknown"
     grams = found.grams_per_kwh
     carbon = "" if grams is None else f"{fmt.plain(grams.value)} g CO₂ per kWh: {grams.source}, {fmt.date(grams.date)}"
     cooling = f"PUE {fmt.plain(found.pue.value)}: {found.pue.source}"

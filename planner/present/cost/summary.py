@@ -27,12 +27,12 @@ def break_even_sentence(found: BreakEven | None) -> str:
     if found is None:
         return ""
     if found.gpu_hours is None:
-        return f"There is no break-even: {found.reason}." if found.reason else ""
+        return f"No break-even: {found.reason}." if found.reason else ""
     share = f" ({fmt.percent(found.utilization_fraction)} utilization)" if found.utilization_fraction else ""
     if found.years is not None:
         when = f"reached after {years_phrase(found.years)} of the planned use"
     else:
-        when = f"never reached by the planned use{f': {found.years_reason}' if found.years_reason else ''}"
+        when = f"not reached with the planned use{f': {found.years_reason}' if found.years_reason else ''}"
     return f"Break-even: {fmt.significant(found.gpu_hours)} GPU-hours{share}, {when}."
 
 
@@ -69,7 +69,7 @@ def rent_sentence(rent: RentCost) -> str:
     ends = amount_range(rent)
     spread = f" ({ends})" if ends else ""
     return (
-        f"Rented at {rent.provider} ({region}), {how}: {price}{spread} for {fmt.significant(rent.hours)} hours, "
+        f"Rented from {rent.provider} ({region}), {how}: {price}{spread} for {fmt.significant(rent.hours)} hours, "
         f"{fmt.money(rent.usd_per_gpu_hour)} per GPU-hour."
     )
 
@@ -139,7 +139,7 @@ def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
     """Return the electricity of a run or month, cooling included, and its carbon emissions on the region's grid."""
     energy = f"{region}: {fmt.quantity(carbon.energy_kwh, 'kWh')} of electricity per {period}, cooling included"
     if carbon.carbon_kg is None or carbon.grams_per_kwh is None:
-        return f"{energy}; its carbon emissions are not known."
+        return f"{energy}; its carbon emissions are unknown."
     grams = carbon.grams_per_kwh
     dated = f", {grams.date}" if grams.date else ""
     return (

@@ -35,8 +35,8 @@ TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "input": "Data loading",
 }
 BOUND_TITLES: Final[dict[Bound, str]] = {
-    "compute": "the cards' arithmetic",
-    "memory bandwidth": "the cards' memory bandwidth",
+    "compute": "compute",
+    "memory bandwidth": "memory bandwidth",
     "communication": "communication between the cards",
     "host": "kernel launches by the host",
     "input": "data loading",
@@ -45,7 +45,7 @@ BASIS_TITLES: Final[dict[Basis, str]] = {
     "measured": "your measurement",
     "same card": "measurements on this card",
     "family": "measurements on cards of its family",
-    "unmeasured": "measurements on cards of other families, as none of its own was measured",
+    "unmeasured": "measurements on cards of other families, as its own has none",
 }
 
 
@@ -86,7 +86,7 @@ def time_view(time: TimeResult) -> TimeEstimateView:
 def unknown_time_sentence(time: TimeResult) -> str:
     """Return a sentence on why there is no time; empty if there is one."""
     reason = time.unsupported
-    return fmt.sentence(f"The time is not known: {reason}") if reason else ""
+    return fmt.sentence(f"The time is unknown: {reason}") if reason else ""
 
 
 def time_answer(time: TimeResult) -> str:

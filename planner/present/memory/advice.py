@@ -23,7 +23,7 @@ class AdviceRow(NamedTuple):
 
     @property
     def price(self) -> str:
-        """Return an advice's cost, risk and needs: `about 1.33 × slower · small risk to quality · needs peft`."""
+        """Return an advice's cost, risk and needs: `about 33 % longer · small risk to quality · needs peft`."""
         cost = "costs no time" if self.cost == "none" else self.cost
         risk = "no risk to quality" if self.risk == "none" else f"{self.risk} risk to quality"
         return " · ".join((cost, risk, *((f"needs {self.needs}",) if self.needs else ())))
@@ -65,7 +65,7 @@ def _verdict_after(advice: Advice) -> str:
 def _cost_text(advice: Advice) -> str:
     """Return the cost of an advice in time or work."""
     factor = advice.slower_by_about
-    slower = (f"about {fmt.significant(factor)} × slower",) if factor is not None and factor > 1 else ()
+    slower = (f"about {fmt.percent(factor - 1)} longer",) if factor is not None and factor > 1 else ()
     return "; ".join((*slower, *advice.costs)) or "none"
 
 

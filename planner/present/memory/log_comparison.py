@@ -23,7 +23,7 @@ ROW_TITLES: Final[dict[RowName, str]] = {
     "host": "Host memory",
 }
 _NOT_ESTIMATED: Final = "not estimated"
-_NO_REASON: Final = "The cause of this difference is not known."
+_NO_REASON: Final = "The cause of this difference is unknown."
 
 
 class LogRow(NamedTuple):

@@ -22,7 +22,8 @@ def certainty_sentence(memory: MemoryResult) -> str:
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
     said = ", ".join(f"{CERTAINTY_TITLES[how]} {fmt.size(size)}" for how, size in parts if size)
-    return fmt.sentence(": ".join(filter(None, (_sure_text(memory), said))))
+    sure = _sure_text(memory).removesuffix(" it fits")
+    return fmt.sentence(": ".join(filter(None, (sure, said))))
 
 
 VERDICT_TITLES: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
@@ -148,8 +149,8 @@ def gauge_facts(memory: MemoryResult, card: str | None, count: int = 1) -> tuple
 
 
 def scarcity_phrase(memory: MemoryResult) -> str:
-    """Return how the card with the least headroom differs from the others: `least free` or `most missing`."""
-    return "most missing" if (memory.free_bytes or 0) < 0 else "least free"
+    """Return what marks the card with the least headroom: `least free memory` or `largest shortfall`."""
+    return "largest shortfall" if (memory.free_bytes or 0) < 0 else "least free memory"
 
 
 def fewest_cards_note(memory: MemoryResult) -> tuple[str, ...]:
@@ -160,7 +161,7 @@ def fewest_cards_note(memory: MemoryResult) -> tuple[str, ...]:
     if memory.at_least_cards is None:
         return ("The part that cannot be split between cards already exceeds one card of this kind.",)
     cards = fmt.plural(memory.at_least_cards, "card")
-    return (f"Split evenly over cards of this kind, it would need at least {cards} (a lower bound, not an estimate).",)
+    return (f"Split evenly, the plan would need at least {cards} of this kind (a lower bound, not an estimate).",)
 
 
 def cannot_run(memory: MemoryResult) -> bool:
@@ -189,8 +190,8 @@ def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
 def host_note(memory: MemoryResult) -> tuple[str, ...]:
     """Return a note on the host memory or disk space that the plan needs, if any."""
     if memory.disk_bytes:
-        return (f"Offloaded: {fmt.size(memory.disk_bytes)} on NVMe. The host memory of its buffers is not known.",)
-    return (f"Host memory: {fmt.size(memory.host_bytes)}.",) if memory.host_bytes else ()
+        return (f"Offloaded: {fmt.size(memory.disk_bytes)} on NVMe. How much RAM its buffers take is not known.",)
+    return (f"Also needs {fmt.size(memory.host_bytes)} of RAM.",) if memory.host_bytes else ()
 
 
 def _needs_phrase(memory: MemoryResult) -> str:
@@ -208,7 +209,7 @@ def _requirement_sentence(memory: MemoryResult, card: str | None, smallest: tupl
     """Return the memory needed in one sentence, for a plan without a verdict."""
     sentence = f"N{_needs_phrase(memory)[1:]}"
     if card is not None:
-        return f"{sentence}; the usable memory of {card} is not known."
+        return f"{sentence}; the usable memory of {card} is unknown."
     named = f" The smallest cards that fit: {fmt.listing(smallest[:_NAMED])}." if smallest else ""
     return f"{sentence}.{named}"
 

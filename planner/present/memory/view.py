@@ -210,7 +210,7 @@ def _peak_sentences(memory: MemoryResult) -> str:
     biggest = max(memory.terms, key=lambda term: term.bytes)
     amount = f"{fmt.size(biggest.bytes)}, {fmt.percent(biggest.bytes / memory.total_bytes)}"
     largest = f"{term_in_sentence(biggest.name)} ({amount})"
-    sentence = f"The peak is {PHASE_MOMENTS[memory.peak_phase]}; its largest part: {largest}."
+    sentence = f"Memory peaks {PHASE_MOMENTS[memory.peak_phase]}; largest part: {largest}."
     why = memory.peak.explanation
     return f"{sentence} {fmt.sentence(why)}" if why else sentence
 

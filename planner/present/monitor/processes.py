@@ -51,7 +51,7 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         lambda row: row.process.pid,
         lambda row: str(row.process.pid),
         align="right",
-        help="Number of the process",
+        help="Process ID (PID)",
     ),
     text_column(
         "user",
@@ -78,7 +78,7 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         unit="%",
         per_unit=0.01,
         unknown=NO_VALUE,
-        about="Share of time in which its kernels run",
+        about="Share of time in which it runs kernels",
     ),
     number_column(
         "cpu",
@@ -88,7 +88,7 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         per_unit=0.01,
         show=lambda value: f"{value:.0f}",
         unknown=NO_VALUE,
-        about="Load of the process on the processor; 100 % is one core",
+        about="CPU load of the process; 100 % is one core",
     ),
     text_column("command", "Command", process_command, about="Program and its arguments"),
 )
@@ -176,7 +176,12 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         about="GPU memory that the process holds",
     ),
     _reading_column(
-        "sm", "SM", lambda row: row.process.sm_fraction, "%", 0.01, about="Share of time in which its kernels run"
+        "sm",
+        "SM",
+        lambda row: row.process.sm_fraction,
+        "%",
+        0.01,
+        about="Share of time in which it runs kernels",
     ),
     _reading_column(
         "controller",

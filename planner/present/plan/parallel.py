@@ -92,14 +92,15 @@ def chosen_sharing_sentences(evaluation: Evaluation) -> str:
         return ""
     if not chosen.scheme:
         if chosen.as_replicas.verdict == "fits":
-            return "The cards are replicas, chosen since one card is enough."
+            return "Each card holds the whole model, because one card is enough."
         return f"The cards are replicas: {software} cannot share this model so that it fits better."
-    replicas = chosen.as_replicas
+    replicas, verdict = chosen.as_replicas, chosen.as_replicas.verdict
+    fits = "fits only tightly" if verdict == "tight" else VERDICT_TITLES[verdict].lower()
     needs = f"needs {fmt.size(replicas.total_bytes)} of {fmt.size(replicas.capacity_bytes)}"
     phrase = chosen_sharing_phrase(workload)
     return (
-        f"Shared by {phrase}: chosen, as {software} would, since one card is not enough. "
-        f"As replicas: {VERDICT_TITLES[chosen.as_replicas.verdict].lower()}, each {needs}."
+        f"Chosen: {phrase}, as {software} would do, because one card is not enough. "
+        f"A full copy per card {fits}: each {needs}."
     )
 
 

@@ -86,9 +86,10 @@ def settings_summary(fields: Iterable[WorkloadField], context: FieldContext) -> 
 
 
 def title_in_sentence(title: str) -> str:
-    """Return a title for use within a sentence: `micro-batch size`, `KV-cache precision`."""
-    first, _, _ = title.partition(" ")
-    return f"{title[:1].lower()}{title[1:]}" if first[1:].islower() else title
+    """Return a title for use within a sentence: `micro-batch size`, `KV-cache precision`, `Hugging Face`."""
+    first, _, rest = title.partition(" ")
+    is_name = rest[:1].isupper() and rest[1:2].islower()
+    return f"{title[:1].lower()}{title[1:]}" if first[1:].islower() and not is_name else title
 
 
 def _summary_part_text(field: WorkloadField, value: FieldValue, context: FieldContext) -> str:

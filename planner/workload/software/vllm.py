@@ -47,7 +47,7 @@ class VllmSettings(EngineSettings):
     block_size: Annotated[
         int | None,
         Field(ge=1, le=4096, title="Block size", description="vLLM: number of tokens per KV-cache block"),
-        Presentation(default="16", explanation="The KV cache is allocated in blocks of this many tokens."),
+        Presentation(default="16", explanation="Larger blocks leave more unused space at the end of each sequence."),
     ] = None
     enforce_eager: Annotated[
         bool | None,

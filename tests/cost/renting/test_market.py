@@ -61,11 +61,11 @@ def test_a_price_of_ones_own_keeps_where_the_offer_is(catalog: Catalog, today: d
 
 def test_without_an_offer_the_reason_is_given(catalog: Catalog, today: date) -> None:
     name = catalog.hardware.gpu("h100-sxm5-80gb").name
-    assert market(catalog, today).choose() == (None, f"no current offer for the {name} (on-demand) is known")
+    assert market(catalog, today).choose() == (None, f"no current on-demand offer for the {name} is known")
     odd = OFFER.evolve(price_kind="from")
     assert market(catalog, today, odd).choose() == (
         None,
-        f"no current comparable offer for the {name} (on-demand) is known",
+        f"no current comparable on-demand offer for the {name} is known",
     )
 
 
@@ -97,7 +97,7 @@ def test_offers_that_cannot_be_compared_give_no_answer(catalog: Catalog, today: 
     found = estimate(catalog, today, CostTerms(), "rtx-pro-6000-blackwell-ws", 1)
     assert found.rows
     assert found.result.rent is None
-    assert "no current comparable offer" in found.result.notes[0]
+    assert "no current comparable on-demand offer" in found.result.notes[0]
 
 
 def test_modes_that_nobody_offers_are_left_out(catalog: Catalog, today: date) -> None:

@@ -84,7 +84,7 @@ def test_conditions_are_named_and_removed_one_by_one():
         "Fits my model",
         "NVIDIA",
         "AMD",
-        "data centre",
+        "data center",
         "Memory from 24\u2009GiB",
         "Year 2020 – 2024",
     ]
@@ -121,7 +121,7 @@ def test_ranges_in_words(low, high, expected):
 
 
 def test_facet_values_have_their_display_names():
-    assert CARDS.facet_value_text("segment", "datacenter") == "data centre"
+    assert CARDS.facet_value_text("segment", "datacenter") == "data center"
     assert CARDS.facet_value_text("architecture", "Hopper") == "Hopper"
 
 

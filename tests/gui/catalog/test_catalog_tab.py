@@ -135,13 +135,13 @@ def test_facets_narrow_and_their_counts_follow(tab, qtbot):
     amd = len(shown(tab))
     qtbot.waitUntil(lambda: box(tab, "TPU").accessibleName() == "TPU, 0")
     assert box(tab, "AMD").accessibleName() == f"AMD, {amd}"
-    QTest.keyClick(box(tab, "data centre"), Qt.Key.Key_Space)
+    QTest.keyClick(box(tab, "data center"), Qt.Key.Key_Space)
     assert len(shown(tab)) < amd
     chips = tab.gpus.chips.findChildren(QToolButton)
-    assert [chip.text() for chip in chips] == ["AMD", "data centre"]
+    assert [chip.text() for chip in chips] == ["AMD", "data center"]
     QTest.keyClick(chips[1], Qt.Key.Key_Space)
     assert len(shown(tab)) == amd
-    assert not box(tab, "data centre").isChecked()
+    assert not box(tab, "data center").isChecked()
     clear = next(found for found in tab.gpus.facets.findChildren(QPushButton) if found.text() == "Clear all")
     QTest.keyClick(clear, Qt.Key.Key_Space)
     assert len(shown(tab)) == 257
@@ -282,7 +282,7 @@ def test_the_result_can_be_copied(tab):
     assert (
         QGuiApplication.clipboard()
         .text()
-        .startswith("Name\tFits my model\tPrice\tMemory, GiB\tBandwidth, GB/s\tMy job takes")
+        .startswith("Name\tFits my model\tPrice\tMemory, GiB\tBandwidth, GB/s\tMy job's speed")
     )
 
 

@@ -92,7 +92,7 @@ def test_a_range_is_dragged_and_typed(page):
 
 
 def test_bounds_are_typed_into_the_search_in_any_unit(tab, page):
-    assert tab.bar.search.placeholderText().endswith("or: at least 600 GiB under 12 kW")
+    assert tab.bar.search.placeholderText().endswith("e.g. at least 600 GiB under 12 kW")
     tab.focus_search()
     QTest.keyClicks(tab.bar.search, "dgx system with at least 1 TiB under 12000 W")
     assert shown(page) == ["dgx-h200"]

@@ -160,7 +160,7 @@ def test_unequal_cards_are_told_apart_from_one_thing_to_rent(tab: CostTab):
     tab.workspace.apply(
         "cards", workload=Inference(gpus=(CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))), gpu=None, count=2
     )
-    assert "several kinds" in tab.answer.view.subject
+    assert "a mix of different cards" in tab.answer.view.subject
     assert not tab.offers.isVisible()
 
 
@@ -185,7 +185,7 @@ def test_a_question_changes_the_plan_as_one_step(tab: CostTab, qtbot):
     type_into(qtbot, edit_of(tab, "job.hours_per_day"), "12")
     assert tab.workspace.plan.cost.job == DailyHours(hours_per_day=12)
     assert tab.workspace.undo_stack.count() == 1
-    assert tab.workspace.undo_stack.undoText() == "hours a day"
+    assert tab.workspace.undo_stack.undoText() == "hours per day"
     tab.workspace.undo_stack.undo()
     assert edit_of(tab, "job.hours_per_day").text() == "8"
 
@@ -257,7 +257,7 @@ def test_kinds_of_jobs_keep_their_answers(tab: CostTab, qtbot):
     assert tab.workspace.plan.cost.job.kind == "service"
     assert edit_of(tab, "job.requests_per_day").isVisible()
     assert not edit_of(tab, "job.hours_per_day").isVisible()
-    qtbot.mouseClick(kinds["hours a day"], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(kinds["hours per day"], Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.cost.job == DailyHours(hours_per_day=12)
 
 
@@ -280,7 +280,7 @@ def test_open_prices_say_what_the_catalog_takes(tab: CostTab):
 def test_only_the_changed_question_is_marked_and_resets_alone(tab: CostTab, qtbot):
     type_into(qtbot, edit_of(tab, "job.hours_per_day"), "12")
     type_into(qtbot, edit_of(tab, "job.days_per_week"), "7")
-    reset = next(made for made in tab.findChildren(QToolButton) if made.accessibleName() == "Reset hours a day")
+    reset = next(made for made in tab.findChildren(QToolButton) if made.accessibleName() == "Reset “Hours per day”")
     qtbot.mouseClick(reset, Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.cost.job == DailyHours(hours_per_day=8, days_per_week=7)
 
@@ -298,7 +298,7 @@ def test_everything_is_reset_as_one_step(tab: CostTab, qtbot):
 
 def test_a_section_says_its_value_while_it_is_folded_and_stays_as_it_was_left(tab: CostTab, qtbot):
     heading = next(made for made in tab.controls.findChildren(QToolButton) if made.text() == "Financing")
-    assert "folded, 5 years at 8" in heading.accessibleName()
+    assert "collapsed, 5 years at 8" in heading.accessibleName()
     heading.click()
     assert edit_of(tab, "horizon_years").isVisible()
     assert "Financing" in tab.workspace.settings.current.open_sections

@@ -27,7 +27,7 @@ def test_the_card_shows_the_verdict_and_confidence_of_the_estimate(tab: CostTab)
 
 def test_the_figures_of_both_sides_have_their_sources_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.answer.figures.rows}
-    assert list(rows) == ["At the start", "Then a month", "Over 5 years", "Per GPU-hour"]
+    assert list(rows) == ["At the start", "Then per month", "Over 5 years", "Per GPU-hour"]
     for cell in rows["Over 5 years"].cells:
         assert "202" in cell.origin
 

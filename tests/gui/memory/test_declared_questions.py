@@ -13,6 +13,7 @@ from planner.gui.memory.questions.questions import Questions
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.workspace import Workspace
 from planner.plan.plan import ModelChoice, Plan
+from planner.present.format import capitalized
 from planner.present.plan.settings import adjustments_sentence, field_value_text, setting_title, title_in_sentence
 from planner.workload import fields
 from planner.workload.fields import all_fields, fields_of
@@ -63,7 +64,7 @@ def test_a_form_asks_for_each_field_that_has_a_meaning(tab: MemoryTab, name: str
     labels = {label.text(): label.toolTip() for label in tab.controls.findChildren(QLabel)}
     for field in wanted.values():
         assert labels[label_of(field)] == tooltip_of(field)
-        assert tooltip_of(field).startswith(field.help[:1].upper())
+        assert tooltip_of(field).startswith(capitalized(field.help))
 
 
 def test_each_field_is_asked_for_somewhere(tab: MemoryTab):

@@ -29,8 +29,8 @@ def test_unequal_cards_have_a_row_each(unequal):
     assert [row.share.total_bytes for row in rows] == [
         one.total_bytes for one in unequal.workspace.evaluation.memory.per_gpu
     ]
-    (fullest,) = (row for row in rows if row.scarcity == "least free")
-    assert "n the card with the least free of " in unequal.answer.facts
+    (fullest,) = (row for row in rows if row.scarcity == "least free memory")
+    assert "n the card with the least free memory of " in unequal.answer.facts
     assert fullest.share.total_bytes == unequal.workspace.evaluation.memory.total_bytes
     table = unequal.devices.table
     texts = [table.records().texts(number) for number in range(len(rows))]
@@ -64,4 +64,4 @@ def test_what_stays_in_ram_has_a_line_of_its_own(tab: MemoryTab):
     assert not tab.host.isVisible()
     tab.workspace.apply("llama.cpp", workload=Inference(weights="Q4_K_M", gpu_layers=10))
     assert tab.host.isVisible()
-    assert "Host memory" in tab.host.text()
+    assert "of RAM" in tab.host.text()

@@ -79,7 +79,7 @@ def test_only_the_changed_field_is_marked_and_resets_alone(tab: MemoryTab, qtbot
     type_into(qtbot, edit_of(tab, "batch"), "3")
     type_into(qtbot, edit_of(tab, "context_length"), "512")
     buttons = tab.controls.findChildren(QToolButton)
-    reset = next(made for made in buttons if made.accessibleName() == "Reset context length")
+    reset = next(made for made in buttons if made.accessibleName() == "Reset “Context length”")
     assert reset.isVisible()
     qtbot.mouseClick(reset, Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.workload == Inference(batch=3)
@@ -105,7 +105,7 @@ def test_training_asks_other_questions(tab: MemoryTab, qtbot):
 
 def test_a_folded_section_says_its_value_and_remembers_that_it_was_opened(tab: MemoryTab, qtbot):
     heading = next(made for made in tab.controls.cards.findChildren(QToolButton) if made.text() == "Cards")
-    assert "folded, 1 × GeForce RTX 4090" in heading.accessibleName()
+    assert "collapsed, 1 × GeForce RTX 4090" in heading.accessibleName()
     assert not tab.controls.cards.count.isVisible()
     heading.setFocus()
     qtbot.keyClick(heading, Qt.Key.Key_Space)

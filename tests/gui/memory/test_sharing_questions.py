@@ -80,7 +80,7 @@ def test_a_sharing_that_is_left_open_names_what_the_software_chose(sharing: Memo
     assert asked(sharing) == {"sharing", "offload", "reshard_after_forward"}
     assert words(field(sharing, "parallel.sharing")) == ["By the software", "Set below"]
     assert headings(sharing)["Parallelism"] == "chosen: FSDP over 8 cards"
-    assert "Shared by FSDP over 8 cards" in " ".join(label.text() for label in sharing.answer.findChildren(QLabel))
+    assert "Chosen: FSDP over 8 cards" in " ".join(label.text() for label in sharing.answer.findChildren(QLabel))
     answer(sharing, "parallel.sharing", "manual")
     assert (asked(sharing) >= ALWAYS, headings(sharing)["Parallelism"]) == (True, "FSDP over 8")
     assert sharing.workspace.plan.workload.parallel == Parallel(zero=3)

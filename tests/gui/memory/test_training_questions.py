@@ -85,7 +85,7 @@ def test_each_method_has_questions_of_its_own(training: MemoryTab):
 def test_sections_without_a_question_are_left_out_and_the_others_say_their_value(training: MemoryTab):
     assert headings(training) == {
         "Precision": "Weights in FP32, BF16 autocast",
-        "Partial training": "every parameter",
+        "Partial training": "all parameters",
         "Optimizer step": "Fused",
         "Checkpointing": "None",
         "Software": "Hugging Face, SDPA, Full logits",
@@ -211,6 +211,6 @@ def test_a_changed_adapter_is_bold_and_resets_alone(training: MemoryTab, qtbot):
     label = next(made for made in training.controls.findChildren(QLabel) if made.text() == "Lo&RA rank")
     assert label.font().bold()
     buttons = {made.accessibleName(): made for made in training.controls.findChildren(QToolButton)}
-    qtbot.mouseClick(buttons["Reset lora rank"], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(buttons["Reset “LoRA rank”"], Qt.MouseButton.LeftButton)
     assert not label.font().bold()
     assert workload(training).lora == Lora()

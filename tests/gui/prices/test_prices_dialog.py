@@ -197,7 +197,7 @@ def test_ages_are_told_in_a_word(dialog: PricesDialog):
     age = next(column for column in OFFER_COLUMNS if column.key == "age")
     told = [age.text(row) for row in dialog.model.records]
     assert "no date" in told
-    assert all(text == "no date" or text.endswith(("fresh", "recent", "ageing", "old")) for text in told)
+    assert all(text == "no date" or text.endswith(("fresh", "recent", "aging", "old")) for text in told)
 
 
 def test_everything_the_keyboard_reaches_has_a_name(dialog: PricesDialog):

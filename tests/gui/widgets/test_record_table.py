@@ -372,7 +372,7 @@ def test_equal_rows_are_sorted_by_the_second_column_and_its_header_says_so(qtbot
     weight = model.column_of("grams")
     assert model.is_second(weight)
     tip = model.headerData(weight, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole)
-    assert tip.endswith("Decides between rows that are equal in the sorted column, lowest first.")
+    assert tip.endswith("Breaks ties in the sorted column, lowest first.")
     model.sort_by("grams", descending=True)
     assert model.names == ["pear", "fig", "plum", "date"]
     assert not model.is_second(weight)

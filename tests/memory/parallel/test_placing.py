@@ -55,7 +55,7 @@ def test_a_stage_of_several_unequal_cards_is_a_row_each():
         (Inference(weights="F16", parallel=Parallel(pipeline=2)), "llama.cpp splits the layers in proportion"),
         (Inference(parallel=Parallel(pipeline=2)), "device_map auto"),
         (Inference(profile="vllm", parallel=Parallel(pipeline=2)), "vLLM splits the layers evenly"),
-        (Training(parallel=Parallel(pipeline=2)), "Pipeline stages get equally many layers"),
+        (Training(parallel=Parallel(pipeline=2)), "Pipeline stages get equal numbers of layers"),
     ],
 )
 def test_the_note_names_what_splits(workload, said):
@@ -106,7 +106,7 @@ def test_other_processes_take_layers_away():
             "Replicas as implemented by DistributedDataParallel of PyTorch 2.13, over 4 cards: two copies of",
         ),
         (training(gradient_as_bucket_view=True), "over 4 cards: one copy of the gradients, in buckets."),
-        (training(zero=3), "ZeRO-3 as implemented by FSDP2 of PyTorch 2.13, over 4 cards: shares of parameters"),
+        (training(zero=3), "ZeRO-3 as implemented by FSDP2 of PyTorch 2.13, over 4 cards: each holds a shard"),
         (training(zero=1, tensor=2), "ZeRO-1 as implemented by DeepSpeed 0.19, over 2 cards: 16-bit parameters"),
         (
             training(tensor=4).evolve(profile="megatron"),

@@ -59,7 +59,7 @@ def test_combined_changes_multiply_slowdowns_and_join_needs(catalog):
 
 def test_advice_is_ranked_by_cost(catalog):
     found = advise(TOO_MANY, catalog)
-    assert names(found[:2]) == ["Q4_K_M in llama.cpp", "weights in AWQ 4-bit"]
+    assert names(found[:2]) == ["Q4_K_M in llama.cpp", "4-bit weights (AWQ)"]
     assert [COSTS.index(advice.cost) for advice in found] == sorted(COSTS.index(advice.cost) for advice in found)
     assert len({advice.name for advice in found}) == len(found) <= 8
 
@@ -174,7 +174,7 @@ def test_advice_for_a_plan_that_fits_is_ranked_by_savings(catalog):
     found = advise(Plan(model=LLAMA, gpu="rtx-4090"), catalog)
     assert names(found) == [
         "Q4_K_M in llama.cpp",
-        "weights in AWQ 4-bit",
+        "4-bit weights (AWQ)",
         "weights in NF4",
         "weights in INT8",
         "KV cache in fp8",

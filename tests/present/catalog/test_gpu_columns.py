@@ -152,7 +152,7 @@ def test_the_price_of_a_card_names_the_year_it_is_from(catalog):
     assert price.text(rows["rtx-3090"]) == "$1,070 (2025)"
     assert price.tooltip(rows["rtx-3090"]).startswith("Second-hand, as new ones are leftover stock")
     assert price.text(rows["radeon-rx-7900-xt"]) == "$899 (2022)"
-    assert price.tooltip(rows["radeon-rx-7900-xt"]) == "The maker's price at launch, from the catalog of cards"
+    assert price.tooltip(rows["radeon-rx-7900-xt"]) == "The vendor's launch price, from the catalog"
     undated = replace(rows["rtx-3090"], buying=Figure(value=1_000, source="a shop"))
     assert price.text(undated) == "$1,000"
     unpriced = next(row for row in rows.values() if row.buying is None)

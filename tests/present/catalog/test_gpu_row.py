@@ -44,7 +44,7 @@ def test_product_kinds_distinguish_cards_laptop_parts_and_systems_on_a_chip():
     assert product_kind(card()) == "card"
     assert product_kind(card(name="RTX 9 Laptop GPU")) == "laptop part"
     assert product_kind(card(device_count=2)) == "card, 2 devices of 12.0\u2009GiB"
-    assert product_kind(card(segment="soc", unified_memory=True)) == "system on a chip, memory shared with the CPU"
+    assert product_kind(card(segment="soc", unified_memory=True)) == "system on chip, memory shared with the CPU"
 
 
 def test_rows_have_verdicts_and_prices_only_if_given():

@@ -72,7 +72,7 @@ def test_a_card_of_unknown_usable_memory_has_no_verdict(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference())
     evaluation = try_on(plan, "rtx-4090", 1, catalog, TODAY).evaluation
     unknown = evaluation.evolve(memory=evaluation.memory.evolve(verdict=None))
-    assert "not known" in infeasible_reason(unknown)
+    assert "unknown" in infeasible_reason(unknown)
 
 
 def test_an_entry_without_a_result_yet_shows_computing(entries, catalog):

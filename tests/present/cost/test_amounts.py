@@ -46,7 +46,7 @@ def test_the_tornado_names_its_inputs(catalog):
     ("source", "short"),
     [
         ("github:someone/prices data/file.csv", "github:someone/prices"),
-        ("github:someone/prices, modelling constant of 8 %", "github:someone/prices"),
+        ("github:someone/prices, modeling constant of 8 %", "github:someone/prices"),
         ("median of 3 prices, 2 without a date: a; b", "median of 3 prices, 2 without a date"),
         ("a survey ; another", "a survey"),
         (

@@ -93,7 +93,7 @@ def test_cards_that_are_owned_are_not_bought_again():
 
 def test_totals_say_from_when_a_purchase_pays_off_in_days():
     assert plain(totals_sentence(result(answer()))) == (
-        "Over 2.5 years, renting costs $300 and buying $1,510: even after 18 days."
+        "Over 2.5 years, renting costs $300 and buying $1,510; they break even after 18 days."
     )
     assert totals_sentence(result(answer(rent_figures=RENTING | {"month_usd": None}))) == ""
 
@@ -102,7 +102,7 @@ def test_both_sides_stand_in_a_table():
     rows = [tuple(row) for row in side_rows(answer())]
     assert rows == [
         ("At the start", "–", "$2,952"),
-        ("Then a month", "$212", "$131"),
+        ("Then per month", "$212", "$131"),
         ("Per 1,000 requests", "$0.0042", "$1.52"),
     ]
     once = answer(rent_figures=RENTING | {"month_usd": None}, own_figures=OWNING | {"month_usd": None})
@@ -150,10 +150,10 @@ def test_what_cannot_run_has_no_decision():
 def test_a_service_counts_its_machines():
     twelve = Machines(groups=12, cards_per_group=1, cards=12, rented=12, owned=2, power_watts=9_000)
     assert plain(machines_sentence(twelve, "MI300X")) == (
-        "Peak load needs 12 × MI300X: 12 machines to rent, 2 machines to own and 9,000 W for the cards."
+        "Peak load needs 12 × MI300X: 12 machines if rented, 2 machines if bought and 9,000 W for the cards."
     )
     pairs = twelve.evolve(cards_per_group=2, cards=24, owned=None, rented=1, power_watts=None)
-    assert machines_sentence(pairs, "L4") == "Peak load needs 24 × L4 in 12 groups of 2: 1 machine to rent."
+    assert machines_sentence(pairs, "L4") == "Peak load needs 24 × L4 in 12 groups of 2: 1 machine if rented."
     assert machines_sentence(twelve.evolve(groups=1), "MI300X") == machines_sentence(None, "MI300X") == ""
 
 
@@ -165,9 +165,9 @@ def test_rental_modes_stand_side_by_side_whichever_is_chosen(catalog):
     found = estimate_cost(terms, catalog.hardware.gpu("h100-sxm5-80gb"), 8, None, catalog.cost, TODAY).result
     told = modes_sentence(found)
     assert told.startswith(
-        "Renting reserved for 1 year costs $44,841 a month; on demand $64,642 a month at GCP, spot $"
+        "Renting reserved for 1 year costs $44,841 per month; on demand $64,642 per month at GCP, spot $"
     )
-    assert told.endswith("reserved for 3 years $28,390 a month at GCP.")
+    assert told.endswith("reserved for 3 years $28,390 per month at GCP.")
     once = estimate_cost(
         terms.evolve(job=Run(amount=10)), catalog.hardware.gpu("h100-sxm5-80gb"), 8, None, catalog.cost, TODAY
     ).result
@@ -202,14 +202,14 @@ def test_a_faster_rental_says_what_it_costs_more(usd, each, end):
         usd_per_hour_saved=each,
     )
     told = plain(faster_rental_sentence(found, "A100"))
-    assert told == f"Faster: renting 1 × A100 at Vast.ai takes 5.00 h instead of 8.00 h and {end}"
+    assert told == f"Faster: renting 1 × A100 from Vast.ai takes 5.00 h instead of 8.00 h and {end}"
 
 
 def test_close_calls_and_single_runs_have_their_own_headline(catalog):
     card = catalog.hardware.gpu("rtx-4090")
     once = estimate_cost(CostTerms(job=Run(amount=8)), card, 1, None, catalog.cost, TODAY).result
     assert plain(decision_headline(once, "RTX 4090")) == (
-        "Rent (over 99 % sure): $2.32 and 8.00 h on 1 × RTX 4090 at OpenRelay."
+        "Rent (over 99 % sure): $2.32 and 8.00 h on 1 × RTX 4090 from OpenRelay."
     )
     close = once.answer.evolve(verdict="too-close", confidence=0.52)
     assert plain(decision_headline(once.evolve(answer=close), "RTX 4090")) == (
@@ -217,7 +217,7 @@ def test_close_calls_and_single_runs_have_their_own_headline(catalog):
     )
     own = CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk", owned=True))
     daily = estimate_cost(own, card, 1, None, catalog.cost, TODAY).result
-    assert plain(decision_headline(daily, "RTX 4090")).endswith("% sure): $19.78 of electricity a month.")
+    assert plain(decision_headline(daily, "RTX 4090")).endswith("% sure): $19.78 of electricity per month.")
 
 
 @pytest.mark.parametrize(("day", "days"), [("2026-11-20", 2), ("2026-11", 21), ("2026", 325), (None, None)])

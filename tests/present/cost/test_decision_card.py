@@ -36,7 +36,7 @@ def test_a_decision_says_what_is_rented_and_what_it_saves(seen):
     rent, answer = cost.estimate.result.rent, cost.estimate.result.answer
     assert view.headline == "Rent"
     assert view.subject == (
-        f"Rent 1 × GeForce RTX 4090 at {rent.provider}, on demand, which saves {money(answer.saves_usd)} over 5 years"
+        f"Rent 1 × GeForce RTX 4090 from {rent.provider}, on demand, which saves {money(answer.saves_usd)} over 5 years"
     )
     assert view.renting_cheaper_fraction == answer.confidence > 0.5
     assert view.rows[-2] == ("Over 5 years", money(answer.rent_usd), money(answer.own_usd))
@@ -84,7 +84,7 @@ def test_a_plan_without_a_card_says_what_is_missing(seen):
 def test_a_card_that_nobody_rents_out_can_be_bought(seen):
     view, cost = seen(cost=CostTerms(rent=RentTerms(regions=("nowhere",))))
     assert view.headline == f"{money(cost.estimate.result.own.usd_per_period)} per month"
-    assert view.subject.startswith("Buy 1 × GeForce RTX 4090. No current offer ")
+    assert view.subject.startswith("Buy 1 × GeForce RTX 4090. No current on-demand offer ")
 
 
 def test_a_card_without_a_price_can_be_rented(seen):
@@ -110,4 +110,4 @@ def test_cards_without_any_price_have_none(seen):
     view, cost = seen(gpu="b300-sxm-288gb", cost=CostTerms(rent=RentTerms(providers=("nobody",))))
     assert cost.estimate.result.rent is cost.estimate.result.own is None
     assert view.headline == "No price"
-    assert view.subject.startswith("No current offer for the ")
+    assert view.subject.startswith("No current on-demand offer for the ")

@@ -41,9 +41,9 @@ def offer(price_date: str | None = "2026-11-10") -> Offer:
         (0, "fresh", "today"),
         (7, "fresh", "7 days old"),
         (8, "recent", "8 days old"),
-        (31, "ageing", "31 days old"),
+        (31, "aging", "31 days old"),
         (91, "old", "91 days old"),
-        (366, "history", "366 days old"),
+        (366, "outdated", "366 days old"),
         (None, "undated", "no date"),
     ],
 )
@@ -54,7 +54,7 @@ def test_age(days, age, words):
 
 def test_ages_are_told_with_their_word():
     assert age_phrase(None) == "no date"
-    assert age_phrase(40) == "40 days old, ageing"
+    assert age_phrase(40) == "40 days old, aging"
 
 
 def test_the_newest_price_is_found():

@@ -58,7 +58,7 @@ def test_a_run_is_told_by_the_run(scenario_of):
 
 def test_what_nobody_offers_is_not_known(scenario_of):
     found = figures(rent_or_buy_rows(scenario_of(gpu="rtx-2000-ada").estimate))
-    assert found["Per month, all costs"][0] == "not known"
+    assert found["Per month, all costs"][0] == "unknown"
     assert found["Per GPU-hour"][0] == "–"
 
 
@@ -66,7 +66,7 @@ def test_what_owning_costs_can_be_unknown(scenario_of):
     estimate = scenario_of().estimate
     rented = CostEstimate(estimate.result.evolve(own=None), None, estimate.demand, estimate.rows)
     found = figures(rent_or_buy_rows(rented))
-    assert found["Per month, all costs"][1] == "not known"
+    assert found["Per month, all costs"][1] == "unknown"
     assert "Upfront" not in found
 
 
@@ -83,7 +83,7 @@ def test_electricity_and_carbon_say_where_and_by_what(scenario_of):
     assert "20 g CO₂ per kWh: a grid" in rows["Carbon"].origin
     bare = footprint.evolve(grams_per_kwh=None, carbon_kg=None)
     rows = {row.title: row.cells[0] for row in rent_or_buy_rows(with_rent(scenario_of().estimate, carbon=bare))}
-    assert rows["Carbon"].text == "not known"
+    assert rows["Carbon"].text == "unknown"
     assert rows["Electricity"].text.replace("\u2009", " ") == "120 kWh per month"
 
 

@@ -83,11 +83,11 @@ def test_the_break_even_is_told_in_hours_time_and_use():
     )
     never = point.evolve(utilization_fraction=None, years=None, years_reason="renting is cheaper to the end")
     assert break_even_sentence(never) == (
-        "Break-even: 1,430 GPU-hours, never reached by the planned use: renting is cheaper to the end."
+        "Break-even: 1,430 GPU-hours, not reached with the planned use: renting is cheaper to the end."
     )
-    assert break_even_sentence(never.evolve(years_reason=None)).endswith("never reached by the planned use.")
+    assert break_even_sentence(never.evolve(years_reason=None)).endswith("not reached with the planned use.")
     none = BreakEven(gpu_hours=None, utilization_fraction=None, years=None, reason="rent is lower than power")
-    assert break_even_sentence(none) == "There is no break-even: rent is lower than power."
+    assert break_even_sentence(none) == "No break-even: rent is lower than power."
     assert break_even_sentence(none.evolve(reason=None)) == ""
     assert break_even_sentence(None) == ""
 
@@ -95,7 +95,7 @@ def test_the_break_even_is_told_in_hours_time_and_use():
 def test_rent_says_where_how_long_and_in_which_currency(catalog):
     rent = estimated(catalog, Run(amount=1e9, unit="tokens")).result.rent
     told = rent_sentence(rent)
-    assert told.startswith(f"Rented at {rent.provider} ({rent.region}), on demand: ${rent.usd:,.0f} ($")
+    assert told.startswith(f"Rented from {rent.provider} ({rent.region}), on demand: ${rent.usd:,.0f} ($")
     assert "hours, $" in told
     other = rent.evolve(region=None, billed_currency="EUR", instances=3, low_usd=rent.usd, high_usd=rent.usd)
     assert f"({'unknown region'}), on demand, 3 machines, billed in EUR: ${rent.usd:,.0f} for " in rent_sentence(other)
@@ -145,7 +145,7 @@ def test_carbon_names_region_source_and_year():
     undated = region.evolve(carbon_grams_per_kwh=grams.evolve(date=None))
     assert carbon_sentence(footprint(undated, 10.0, pue), "x", "run").endswith("(a grid report).")
     dark = region.evolve(carbon_grams_per_kwh=None)
-    assert carbon_sentence(footprint(dark, 10.0, pue), "x", "run").endswith("; its carbon emissions are not known.")
+    assert carbon_sentence(footprint(dark, 10.0, pue), "x", "run").endswith("; its carbon emissions are unknown.")
 
 
 def test_owning_some_and_renting_the_rest(catalog):

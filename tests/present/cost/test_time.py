@@ -71,8 +71,7 @@ def test_a_step_is_answered_in_a_sentence():
     view = time_view(step())
     assert view.answer == "One step takes 1.24 s (1.08 – 1.42): 6,610 (5,800 – 7,500) tokens/s."
     assert view.reason == (
-        "It is limited by the cards' arithmetic. Model FLOPs utilization (MFU): 41 %. "
-        "Based on measurements on cards of its family."
+        "It is limited by compute. Model FLOPs utilization (MFU): 41 %. Based on measurements on cards of its family."
     )
     assert view.notes == ("a note",)
 
@@ -93,7 +92,7 @@ def test_a_request_is_answered_in_a_sentence():
 def test_a_prompt_and_its_answer_may_be_bound_by_different_things():
     reading = service(bound="compute", token_bound="host")
     assert time_view(reading).reason.startswith(
-        "It is limited by the cards' arithmetic, and each token after the prompt by kernel launches by the host."
+        "It is limited by compute, and each token after the prompt by kernel launches by the host."
     )
     same = service(bound="host", token_bound="host")
     assert time_view(same).reason.startswith("It is limited by kernel launches by the host. ")
@@ -113,7 +112,7 @@ def test_what_is_not_known_says_why():
     unknown = TimeResult(task="training", kind="step", unsupported="there is no rate of this card")
     view = time_view(unknown)
     assert view.answer == ""
-    assert view.reason == "The time is not known: there is no rate of this card."
+    assert view.reason == "The time is unknown: there is no rate of this card."
     assert view.rows == ()
     assert unknown_time_sentence(step()) == ""
 

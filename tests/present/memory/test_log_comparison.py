@@ -51,9 +51,9 @@ def test_lower_bounds_are_marked():
 def test_every_row_has_a_reason_or_states_that_none_is_known():
     shown = view_of(row("allocated", GIB, 2 * GIB), row("card", None, GIB, explanation="Others."), row("host", 0, MIB))
     assert [found.why for found in shown.rows] == [
-        "The cause of this difference is not known.",
+        "The cause of this difference is unknown.",
         "Others.",
-        "The cause of this difference is not known.",
+        "The cause of this difference is unknown.",
     ]
     assert [found.difference.replace(THIN, " ") for found in shown.rows] == ["+100 %", "", "+1.00 MiB"]
     assert shown.rows[1].predicted == "not estimated"

@@ -46,7 +46,7 @@ CASES = [
     (
         result(),
         1,
-        "Needs 16.0 GiB (15.5 – 17.0); the usable memory of RTX 4090 is not known.",
+        "Needs 16.0 GiB (15.5 – 17.0); the usable memory of RTX 4090 is unknown.",
         "Needs 16.0 GiB",
     ),
     (

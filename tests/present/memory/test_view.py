@@ -34,7 +34,7 @@ def rows(model, workload, count=1):
 
 def test_the_reason_names_the_peak_phase_and_the_largest_term():
     assert seen(memory_view(result()).reason) == (
-        "The peak is while the answer is generated; its largest part: weights (12.0 GiB, 75 %). The cache is full."
+        "Memory peaks while the answer is generated; largest part: weights (12.0 GiB, 75 %). The cache is full."
     )
     empty = result(terms=(term("weights", 0),))
     assert memory_view(empty).reason == ""
@@ -125,8 +125,8 @@ def test_a_note_states_the_memory_that_stays_in_ram(catalog: Catalog):
         " ".join(memory_view(estimate_memory(model, workload)).notes)
         for workload in (Inference(), Inference(weights="Q4_K_M", gpu_layers=10))
     )
-    assert "Host memory" not in plain
-    assert "Host memory: 3.53" in offloaded
+    assert "of RAM" not in plain
+    assert "Also needs 3.53" in offloaded
     on_disk = Training(profile="deepspeed", parallel=Parallel(zero=3, offload="nvme"))
     assert "on NVMe" in " ".join(memory_view(estimate_memory(model, on_disk, count=8)).notes)
 

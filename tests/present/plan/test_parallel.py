@@ -72,12 +72,12 @@ def test_what_was_chosen_is_named_with_its_cards(workload, words):
         (None, 4, Inference(profile="vllm"), "Shown is one of 4 replicas; where", "share the model over the 4 cards."),
         ("rtx-3090", 1, Inference(), "", ""),
         ("rtx-3090", 2, Inference(parallel=Parallel(tensor=2)), "", ""),
-        ("h100-sxm5-80gb", 2, Inference(), "The cards are replicas, chosen since", "one card is enough."),
+        ("h100-sxm5-80gb", 2, Inference(), "Each card holds the whole model, because", "one card is enough."),
         (
             "rtx-3090",
             2,
             Inference(),
-            "Shared by a layer split over 2 cards: chosen",
+            "Chosen: a layer split over 2 cards, as",
             " 23.6 GiB.",
         ),
         (
@@ -119,7 +119,7 @@ def test_pipeline_stages_have_rows_and_equal_cards_have_none(catalog):
     )
     assert [row.card for row in rows] == ["1 × GeForce RTX 4090"] * 2
     assert [row.layers for row in rows] == ["16", "16"]
-    assert sorted(row.scarcity for row in rows) == ["", "least free"]
+    assert sorted(row.scarcity for row in rows) == ["", "least free memory"]
     assert all(0 < row.used_fraction < 1 for row in rows)
 
 

@@ -40,7 +40,7 @@ WORKLOAD = Training(
         (("gradient_accumulation",), "Also changed: gradient accumulation steps to 1,000."),
         (
             ("lora.targets", "trainable"),
-            "Also changed: target modules to q_proj, v_proj, trainable parameters to every parameter.",
+            "Also changed: target modules to q_proj, v_proj, trainable parameters to all parameters.",
         ),
         (("attention",), "Also changed: attention to SDPA (PyTorch)."),
     ],
@@ -76,7 +76,12 @@ def test_choices_begin_with_the_default_and_keep_the_current_value(catalog):
 
 @pytest.mark.parametrize(
     ("title", "words"),
-    [("Batch size", "batch size"), ("KV-cache precision", "KV-cache precision"), ("LoRA rank", "LoRA rank")],
+    [
+        ("Batch size", "batch size"),
+        ("KV-cache precision", "KV-cache precision"),
+        ("LoRA rank", "LoRA rank"),
+        ("Hugging Face", "Hugging Face"),
+    ],
 )
 def test_acronyms_keep_their_capitals_within_a_sentence(title, words):
     assert title_in_sentence(title) == words

@@ -65,7 +65,7 @@ class SolutionRow(QWidget):
         self._value.setText(solution.text)
         self.use.setVisible(solution.plan is not None)
         self.use.setText(f"Use {fmt.integer(solution.value)}" if isinstance(solution.value, int) else "Use")
-        self.use.setToolTip("The plan has this value." if solution.is_taken else "Change the plan to this value.")
+        self.use.setToolTip("The plan already has it." if solution.is_taken else "Change the plan to this value.")
         self.use.setEnabled(not solution.is_taken)
         self.use.setAccessibleName(f"{self.use.text()}: {self.text}")
 

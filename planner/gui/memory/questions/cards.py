@@ -50,7 +50,7 @@ class CardsQuestions(QWidget):
         self.others = make_input(others, theme, workspace)
         self.add = link_button(
             "Add &another kind…",
-            "Plan for several kinds of cards, such as two kinds in one machine.",
+            "Plan for different cards in one machine.",
         )
         self._form = form = new_form(theme)
         form.add("Card", self.card, hint="The card that trains or runs the model.")
@@ -58,7 +58,7 @@ class CardsQuestions(QWidget):
             "&Number of cards",
             self.count,
             lambda: 1,
-            "Each holds the whole model if one is enough.",
+            "If the model fits on one card, each card holds a full copy; otherwise they share it.",
         )
         form.add_across(self.unequal)
         form.add_below(button_row(self.add))

@@ -43,9 +43,9 @@ def _difference_text(row: ComparisonRow) -> str:
 _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
     text_column("part", "At the peak", lambda row: row.title, width=30, about="Part of the memory at the peak"),
     _size_column(
-        "estimated", "Estimated", lambda row: row.estimated_bytes, fmt.size, about="Size by the estimate of the plan"
+        "estimated", "Estimated", lambda row: row.estimated_bytes, fmt.size, about="Size in the plan's estimate"
     ),
-    _size_column("traced", "Traced", lambda row: row.traced_bytes, fmt.size, about="Size by the trace"),
+    _size_column("traced", "Traced", lambda row: row.traced_bytes, fmt.size, about="Size in the trace"),
     _size_column(
         "difference", "Difference", lambda row: row.difference_bytes, fmt.size_difference, about="Trace less estimate"
     ),

@@ -26,7 +26,7 @@ from planner.trace.notation import arguments_text, parse_arguments
 from planner.trace.request import Target, TraceLora, TraceRequest
 
 _SIZE: Final = QSize(620, 660)
-_INPUT_SOURCES: Final = (("given", "from shapes"), ("own", "from the target's function"))
+_INPUT_SOURCES: Final = (("given", "from shapes"), ("own", "from the file's own function"))
 _DEFAULT_REQUEST: Final = TraceRequest(target=Target(kind="file", place="net.py"), task="training")
 
 
@@ -265,7 +265,7 @@ class TraceDialog(InReadingOrder, QDialog):
         space = self._theme.spacing
         foot = QWidget()
         column = in_column(owner=foot, margins=(space.large, 0, space.large, 0))
-        words = missing or ("One step runs on tensors without data in a separate process. No GPU is needed.")
+        words = missing or ("One step runs on tensors without data, in a separate process. No GPU is needed.")
         about = make_label(
             f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True, selectable=True
         )

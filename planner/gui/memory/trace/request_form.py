@@ -312,7 +312,7 @@ class RequestForm(QWidget):
         self._add_field(
             form, "optimizer", "Optimi&zer", self._optimizer, hint, _has_optimizer, optimizer_of, with_optimizer
         )
-        hint = "Autocast keeps the parameters and computes in 16 bits;\nthroughout also casts the parameters."
+        hint = "Autocast computes in 16 bits and keeps the parameters as they are; “throughout” casts them too."
         self._add_field(
             form, "precision", "P&recision", self._precision, hint, get=precision_of, set_value=with_precision
         )
@@ -333,7 +333,7 @@ class RequestForm(QWidget):
         form, theme = new_form(self._theme), self._theme
         hint = "CUDA uses different operators than the CPU; which ones depends on the card."
         self._add_field(form, "device", "Device", self._device, hint, get=device_of, set_value=with_device)
-        hint = "Number of parallel processes. One process is traced; none is launched."
+        hint = "Number of parallel processes (GPUs). Only one is traced; the others are not started."
         self._add_field(form, "ranks", "Ran&ks", NumberField(1, 100_000), hint, get=_rank_count, set_value=with_ranks)
         strategies = ChoiceField(theme, STRATEGIES)
         hint = "DDP keeps a full copy of the model on each rank; FSDP2 shards it."

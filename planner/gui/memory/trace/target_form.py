@@ -22,7 +22,7 @@ from planner.trace.notation import arguments_text, input_text, parse_arguments, 
 from planner.trace.request import Argument, Input, Target
 
 _EXAMPLE_SHAPE = "8x3x224x224:float32"
-_TARGET_KINDS: Final = (("file", "in a file"), ("import", "installed"), ("config", "of the plan"))
+_TARGET_KINDS: Final = (("file", "in a file"), ("import", "installed"), ("config", "the plan's model"))
 _PYTHON: Final = "Python files (*.py)"
 _READ_DELAY_MS: Final = 200
 
@@ -181,11 +181,11 @@ class TargetForm(QWidget):
         self._form.add(
             "&File", self.file, hint="Python file with the module. You can also drop the file into the window."
         )
-        self._form.add("&Name in it", self.name, hint="A module class, or a function that returns a module.")
-        self._form.add("I&mport path", self.place, hint="The module path, a colon, and the name.")
+        self._form.add("Class or fu&nction", self.name, hint="A module class, or a function that returns a module.")
+        self._form.add("I&mport path", self.place, hint="Module path, colon, and name of the class or function.")
         self._form.add_below(self._summary)
         self._form.add(
-            "Ar&guments", self.arguments, hint="Arguments of the constructor or function: width=64, bias=False."
+            "Ar&guments", self.arguments, hint="Arguments of the class or function, such as width=64, bias=False."
         )
         in_column(self._form, owner=self)
         self._reading = QTimer(self, singleShot=True, interval=_READ_DELAY_MS)

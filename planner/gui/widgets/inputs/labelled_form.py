@@ -74,7 +74,7 @@ class LabelledForm(QWidget):
         field.set_name(name)
         field.setToolTip(hint)
         index = self.reserve() if line is None else line
-        reset = IconButton(self._theme, "reset", f"Reset {name.lower()}", "accent")
+        reset = IconButton(self._theme, "reset", f"Reset “{name}”", "accent")
         _set_space_kept(reset, not wide)
         self._grid.addWidget(title, index, 0, Qt.AlignmentFlag.AlignTop)
         self._grid.addWidget(field, index, 1, 1, 2 if wide else 1)

@@ -192,7 +192,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return column.header
         if role == Qt.ItemDataRole.ToolTipRole:
-            second = "Decides between rows that are equal in the sorted column, lowest first."
+            second = "Breaks ties in the sorted column, lowest first."
             hint = "\n".join(filter(None, (column.header, column.help, second if self.is_second(section) else "")))
             return explained_tooltip(hint, term_of(column.header), f"Right-click it or press {EXPLAIN_KEY}")
         if role == Qt.ItemDataRole.TextAlignmentRole:

@@ -57,7 +57,7 @@ class LlamaCpp(ServingMemory):
                 Snapshot(
                     "prefill",
                     reserved,
-                    "KV cache of the whole context and compute buffer of one micro-batch are reserved at the start",
+                    "memory for the whole KV cache and for one physical batch is reserved at the start",
                 ),
                 Snapshot("decode", reserved, "no more memory is reserved while the answer grows"),
             ),
@@ -193,8 +193,8 @@ def _compute_buffer_term(
                 if offloaded_matrix_bytes
                 else ()
             ),
-            workload_symbol("u", batch.tokens, "tokens per micro-batch"),
-            library_symbol("o", batch.outputs, "rows of logits per micro-batch"),
+            workload_symbol("u", batch.tokens, "tokens per physical batch"),
+            library_symbol("o", batch.outputs, "rows of logits per physical batch"),
         ),
         _GRAPH_SOURCE,
         certainty="measured" if known and not offloaded_matrix_bytes else "assumed",
@@ -238,10 +238,8 @@ def _setup_notes(setup: LlamaCppSetup, workload: Inference) -> tuple[str, ...]:
     cache = "one shared KV cache" if setup.unified else f"a KV cache of {setup.cells:,} cells each"
     notes = [
         f"Modeled on {LLAMA_CPP.version}: {setup.slots} slots, {cache}, {setup.tokens:,} tokens per "
-        "micro-batch. llama.cpp's --fit option keeps a further 1,024 MiB of the card free.",
+        "physical batch. llama.cpp's --fit option keeps a further 1,024 MiB of the card free.",
     ]
     if setup.layers_on_card < setup.layers:
-        notes.append(
-            f"{setup.layers_on_card} of {setup.layers} layers are on the card; the others run from host memory."
-        )
+        notes.append(f"{setup.layers_on_card} of {setup.layers} layers are on the card; the others stay in RAM.")
     return tuple(notes)

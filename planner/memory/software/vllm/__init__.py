@@ -161,8 +161,8 @@ def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Ter
         "B × p × g",
         (
             workload_symbol("B", sequences, _AT_ONCE),
-            library_symbol("p", count, "pages per sequence, summed over groups of layers"),
-            model_symbol("g", pages.page_bytes, "bytes per page of a group of layers"),
+            library_symbol("p", count, "blocks per sequence, summed over groups of layers"),
+            model_symbol("g", pages.page_bytes, "bytes per block of a group of layers"),
         ),
         SOURCE,
     )
@@ -174,11 +174,11 @@ def _setup_notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> 
     version = VLLM.version if setup.version == "0.33" else f"vLLM {setup.version}"
     notes = [
         f"Modeled on {version}: at most {setup.sequences:,} sequences and {setup.tokens:,} tokens in a step, "
-        f"pages of {setup.page_tokens} tokens, {graphs}."
+        f"KV-cache blocks of {setup.page_tokens} tokens, {graphs}."
     ]
     if pages and pages.slots > pages.layers:
         notes.append(
-            f"KV cache pages are reserved for {pages.slots} layers: groups are padded, the model has {pages.layers}."
+            f"KV-cache blocks are reserved for {pages.slots} layers: groups are padded, the model has {pages.layers}."
         )
     if workload.batch > setup.sequences:
         notes.append(
