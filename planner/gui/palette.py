@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Slot
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QWidget
 
 from planner.glossary import glossary
 from planner.gui.actions import Action, ActionSet
@@ -18,6 +18,9 @@ from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.plan.plan import ModelChoice
 
+if TYPE_CHECKING:
+    from planner.gui.window import MainWindow
+
 _WIDTH, _HEIGHT = 560, 420
 
 
@@ -25,7 +28,7 @@ class CommandPalette(SearchPopover):
     """Popup with a searchable list; it runs the chosen command, uses the chosen card or model, or explains the term."""
 
     def __init__(
-        self, parent: QWidget, theme: Theme, workspace: Workspace, actions: ActionSet, explainer: Explainer
+        self, parent: "MainWindow", theme: Theme, workspace: Workspace, actions: ActionSet, explainer: Explainer
     ) -> None:
         super().__init__(parent, theme, "Type a command, a card, a model or a term")
         self._window = parent
@@ -73,12 +76,22 @@ class CommandPalette(SearchPopover):
         return [
             replace(
                 choice,
-                key=partial(self._workspace.apply, "model", model=ModelChoice(id=str(choice.key))),
+                key=partial(self._plan_for, str(choice.key)),
                 title=f"Plan for {choice.title}",
                 mark=("model", "muted"),
             )
             for choice in model_choices(self._workspace)
         ]
+
+    def _plan_for(self, model: str) -> None:
+        """Plan for another model; on the Start page, it is the answer to the question about the model."""
+        from planner.gui.start.page import StartPage  # the start does not wait for it
+
+        choice, tab = ModelChoice(id=model), self._window.tab
+        if isinstance(tab, StartPage):
+            tab.plan_for(choice)
+        else:
+            self._workspace.apply("model", model=choice)
 
     def _term_choices(self) -> list[Choice]:
         return [

@@ -434,9 +434,11 @@ def test_the_headline_and_the_details_follow_the_filter(tab, qtbot):
     tab.gpus.table.choose("l40s")
     type_search(tab, "under 2,000 USD")
     listed = tab.gpus.model.records
-    fitting = [row for row in listed if row.verdict in ("fits", "tight")]
+    fitting = [row for row in listed if row.verdict == "fits"]
+    tight = [row for row in listed if row.verdict == "tight"]
     cheapest = min(fitting, key=lambda row: row.buying.value)
-    said = f"fits on {len(fitting)} of {len(listed)} matching accelerators as planned. The cheapest is "
+    tightly = f", and tightly on {len(tight)} more," if tight else ""
+    said = f"fits on {len(fitting)} of {len(listed)} matching accelerators{tightly} as planned. The cheapest is "
     assert said + cheapest.gpu.name in tab._answer.text()
     assert any(text.startswith("L40S is selected, but your filters hide it") for text in texts(tab.gpus.detail))
     assert not tab.gpus.detail.is_describing

@@ -134,3 +134,23 @@ def test_the_page_fits_the_smallest_and_a_large_window(started: MainWindow, size
         area = started.tab.findChild(QScrollArea)
         assert area.verticalScrollBar().maximum() == 0
         assert area.horizontalScrollBar().maximum() == 0
+
+
+def test_a_model_chosen_in_the_palette_is_planned_and_its_memory_shown(started: MainWindow, workspace: Workspace):
+    started.open_palette()
+    started.commands.refresh()
+    palette = started._command_palette
+    palette.list.search("Plan for Llama-3.1-8B")
+    palette.list.chosen.emit(palette.list.matches[0].key)
+    assert started.tab.key == "memory"
+    assert workspace.plan.model == SAMPLE_PLAN.model
+    assert not workspace.is_sample
+
+
+def test_escape_says_that_the_sample_is_not_what_was_entered(started: MainWindow, qtbot: QtBot):
+    started.tab.model.choose("openai-community/gpt2")
+    told: list[str] = []
+    started.workspace.noticed.connect(lambda message, _details: told.append(message))
+    qtbot.keyClick(started.tab, Qt.Key.Key_Escape)
+    assert told == ["This is the sample plan."]
+    assert started.tab.key == "memory"
