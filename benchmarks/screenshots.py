@@ -19,8 +19,21 @@ if TYPE_CHECKING:
     from planner.gui.window import MainWindow
     from planner.monitor.history import History
 
-SIZES = ((1280, 800), (1920, 1080))
+SIZES = ((1280, 800), (1920, 1080), (1024, 700))
 SETTLE_MS = 400
+# Menu actions that open a dialog.
+DIALOGS = (
+    "plan.recommend",
+    "plan.prices",
+    "plan.trace",
+    "plan.compare-log",
+    "catalog.new-card",
+    "monitor.doctor",
+    "monitor.settings",
+    "help.manual",
+    "help.shortcuts",
+    "help.about",
+)
 TRACE_SECONDS = 300
 # So long the machine is watched before it is drawn.
 WATCHED_SECONDS = 40
@@ -55,19 +68,33 @@ def draw(folder: Path, *, for_readme: bool) -> None:
 
 
 def draw_everything(window: "MainWindow", folder: Path) -> None:
-    """Draw each tab in every color scheme and size."""
-    for width, height in SIZES:
-        window.resize(width, height)
-        for scheme in ("light", "dark"):
-            window.choose_scheme(scheme)
-            for key in ("start", *(place.key for place in window.places)):
-                window.show_tab(key)
-                save(window, folder / f"{key}-{scheme}-{width}x{height}.png")
+    """Draw each tab, each kind of plan and each dialog in every color scheme and size."""
+    for key in ("start", *(place.key for place in window.places)):
+        window.show_tab(key)
+        draw_in_all_looks(window, folder, key)
+    draw_dialogs(window, folder)
     draw_catalog(window, folder)
     draw_monitor(window, folder)
     draw_plans(window, folder)
     draw_costs(window, folder)
     draw_traced(window, folder)
+
+
+def draw_dialogs(window: "MainWindow", folder: Path) -> None:
+    """Draw each dialog in both color schemes."""
+    from PySide6.QtWidgets import QApplication, QDialog
+
+    window.workspace.replace(sample_costs()["run"], None)
+    for scheme in ("light", "dark"):
+        window.choose_scheme(scheme)
+        for name in DIALOGS:
+            before = set(QApplication.topLevelWidgets())
+            window.commands[name].trigger()
+            settle(window)
+            for dialog in set(QApplication.topLevelWidgets()) - before:
+                if isinstance(dialog, QDialog):
+                    write_picture(dialog, folder / f"dialog-{name}-{scheme}.png")
+                    dialog.close()
 
 
 def draw_catalog(window: "MainWindow", folder: Path) -> None:
@@ -151,8 +178,8 @@ def sample_plans() -> "dict[str, Plan]":
 
 
 def draw_costs(window: "MainWindow", folder: Path) -> None:
-    """Draw the cost tab with a plan of each kind, two of them side by side, and its dialogs."""
-    tab = window.cost()
+    """Draw the cost tab with a plan of each kind, and two of them side by side."""
+    window.cost()
     plans = sample_costs()
     for name, plan in plans.items():
         window.workspace.replace(plan, None)
@@ -161,12 +188,6 @@ def draw_costs(window: "MainWindow", folder: Path) -> None:
     window.workspace.pin.put(plans["always"])
     draw_in_all_looks(window, folder, "costs-compared")
     window.workspace.pin.put(None)
-    for name, open_dialog in (("recommend", tab.choose_hardware), ("prices", tab.show_prices)):
-        open_dialog()
-        settle(window)
-        if tab.dialog is not None:
-            write_picture(tab.dialog, folder / f"{name}.png")
-            tab.dialog.close()
 
 
 def sample_costs() -> "dict[str, Plan]":
@@ -256,6 +277,8 @@ def draw_readme(window: "MainWindow", folder: Path) -> None:
     from planner.gui.memory.breakdown import Breakdown
 
     window.resize(*SIZES[0])
+    window.choose_scheme("light")
+    save(window, folder / "start-light.png")
     for scheme in ("light", "dark"):
         window.choose_scheme(scheme)
         for key in ("catalog", "memory"):

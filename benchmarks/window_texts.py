@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from screenshots import sample_costs, sample_plans, settle
+from screenshots import DIALOGS, sample_costs, sample_plans, settle
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QAbstractItemView, QWidget
@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 
 _ROWS = 2
 """Rows of a table whose cells are printed."""
-_DIALOGS = (
-    "plan.recommend",
-    "plan.prices",
-    "plan.trace",
-    "plan.compare-log",
-    "catalog.new-card",
-    "monitor.doctor",
-    "monitor.settings",
-    "help.manual",
-    "help.shortcuts",
-    "help.about",
-)
 
 
 def main() -> None:
@@ -77,7 +65,7 @@ def texts_by_place(window: "MainWindow") -> "Iterator[tuple[str, list[str]]]":
     settle(window)
     yield "tab monitor, demo", list(texts_of(window))
     window.workspace.replace(sample_costs()["run"], None)
-    for name in _DIALOGS:
+    for name in DIALOGS:
         before = set(QApplication.topLevelWidgets())
         window.commands[name].trigger()
         settle(window)
