@@ -49,6 +49,7 @@ _SCROLLING: Final = {
 }
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(((?!https?:)[^)#]+\.md)\)")
 _EXAMPLE: Final = re.compile(r"<!-- in your plan: (.*?) -->")
+_HEADING: Final = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 _PAGE_ROLE: Final = Qt.ItemDataRole.UserRole
 
 
@@ -57,9 +58,6 @@ def manual_pages(folder: Path) -> dict[str, str]:
     """Return the title of each page by its path below `folder`, in the order in which the contents page links them."""
     contents = (folder / CONTENTS).read_text(encoding="utf-8")
     return {CONTENTS: "Contents"} | {path: title for title, path in _LINK.findall(contents)}
-
-
-_HEADING: Final = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
 def heading_slug(heading: str) -> str:

@@ -49,7 +49,7 @@ _WATCH: Final = "Load, memory, power and temperature of your GPUs, live, and wha
 _DEMO: Final = "The demo replays a made-up recording of two cards in training, 15 minutes long."
 _SAMPLE_INSTEAD: Final = (
     "This is the sample plan.",
-    "Your answers are still on the Start page: choose “Show me” there.",
+    "Your answers are kept: choose “Show me” on the Start page.",
 )
 _TIMES: Final = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
 _WIDEST: Final = 1240
@@ -144,7 +144,7 @@ class StartPage(Tab):
         self.doors.setMinimumHeight(self.height() // _DOOR_SHARE)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Return to the tab with Escape, and say so if it shows the sample instead of the answers; press the focused button, or continue, with Return."""
+        """Return to the tab with Escape, and say if it shows the sample; press the button, or continue, with Return."""
         if event.key() == Qt.Key.Key_Escape:
             if self.workspace.is_sample and self.model.value is not None:
                 self.workspace.noticed.emit(*_SAMPLE_INSTEAD)

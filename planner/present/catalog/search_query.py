@@ -93,8 +93,8 @@ def parse_search(text: str, units: Mapping[str, float]) -> ParsedSearch:
 
     A size by itself, `24 GB`, is a memory size as sold. GB is 10⁹ bytes and GiB 2³⁰; sellers mean either, so `24 GB`
     matches the range between both. A number without a unit is in the unit of the figure that is named before it, as in
-    `bandwidth > 1000`, or else after a word such as `under` a price in US dollars, or a year if it could be one. `8-GPU` is a number of cards,
-    where there is such a column.
+    `bandwidth > 1000`, or else after a word such as `under` a price in US dollars, or a year if it could be one.
+    `8-GPU` is a number of cards, where there is such a column.
     """
     found = [
         (match, bound)

@@ -6,6 +6,8 @@ from planner.gui.memory.answer import AnswerPanel
 from planner.present.format import THIN
 from planner.present.memory.view import memory_view
 
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+
 
 def test_the_headline_is_the_gauge_and_the_facts_stand_below(theme, qtbot):
     answer = AnswerPanel(theme)
