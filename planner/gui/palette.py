@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPoint, QRect, QSize, Slot
 from PySide6.QtGui import QAction, QKeySequence
 
-from planner.glossary import glossary
+from planner.glossary import GlossaryTerm, glossary
 from planner.gui.actions import Action, ActionSet
 from planner.gui.choices import card_choices, model_choices
 from planner.gui.explain.explainer import Explainer
@@ -96,7 +96,7 @@ class CommandPalette(SearchPopover):
     def _term_choices(self) -> list[Choice]:
         return [
             Choice(
-                partial(self._explainer.show_card, term, self._window, self._card_place()),
+                partial(self._explain, term),
                 f"What is {term.term}?",
                 mark=("info", "muted"),
                 words=" ".join((*term.aliases, *term.labels)),
@@ -104,9 +104,10 @@ class CommandPalette(SearchPopover):
             for term in glossary()
         ]
 
-    def _card_place(self) -> QRect:
-        """Return the place of an explanation: the palette's own."""
-        return QRect(self._window.mapFromGlobal(self.pos()), QSize(self.width(), 0))
+    def _explain(self, term: GlossaryTerm) -> None:
+        """Explain a term where the palette was."""
+        place = QRect(self._window.mapFromGlobal(self.pos()), QSize(self.width(), 0))
+        self._explainer.show_card(term, self._window, place)
 
     @Slot(object)
     def _run_command(self, command: Callable[[], object]) -> None:

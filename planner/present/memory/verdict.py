@@ -21,7 +21,7 @@ def certainty_sentence(memory: MemoryResult) -> str:
     """Return how sure the verdict is, and how many bytes of the peak are exact, measured and assumed."""
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
-    said = ", ".join(f"{CERTAINTY_TITLES[how]} {fmt.size(size)}" for how, size in parts if size)
+    said = ", ".join(f"{fmt.size(size)} {CERTAINTY_TITLES[how]}" for how, size in parts if size)
     sure = _sure_text(memory).removesuffix(" it fits")
     return fmt.sentence(": ".join(filter(None, (sure, said))))
 

@@ -308,6 +308,16 @@ def test_a_widget_outside_the_window_explains_nothing(qtbot):
     assert QApplication.activePopupWidget() is None
 
 
+def test_the_first_card_from_the_palette_stands_where_the_palette_was(window):
+    window.open_palette()
+    palette = window._command_palette
+    place = palette.pos()
+    palette.list.findChild(QLineEdit).setText("vram")
+    QTest.keyClick(palette.list.findChild(QLineEdit), Qt.Key.Key_Return)
+    assert card().pos() == place
+    card().close()
+
+
 def test_the_palette_explains_a_term_by_its_name_or_an_alias(window):
     window.open_palette()
     palette = window._command_palette

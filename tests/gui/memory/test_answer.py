@@ -16,7 +16,7 @@ def test_the_headline_is_the_gauge_and_the_facts_stand_below(theme, qtbot):
     answer.set_view(memory_view(tight, "RTX 4090"), "tight")
     assert answer.headline.replace(NARROW, " ") == "Tight: 18.0 of 24.0 GiB · 74 % sure it fits"
     assert answer._facts.text().startswith("On 1 × RTX 4090 · ")
-    assert "counted exactly " in answer._note_lines.text()
+    assert " counted exactly" in answer._note_lines.text()
     spoken = answer.accessibleName().replace(THIN, " ")
     assert spoken.startswith("Tight on 1 × RTX 4090: needs ")
     assert ", 74 % sure it fits." in spoken
