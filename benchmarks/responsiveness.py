@@ -87,6 +87,8 @@ def blocks_of_one_run() -> dict[str, float]:
     found: dict[str, float] = {}
     for name, action in actions(window):
         loop.restart()
+        wait_until_idle(window, loop)  # the way to the action may have left something to do
+        loop.restart()
         QTimer.singleShot(0, window, lambda do=action: do())
         wait_until_idle(window, loop)
         found[name] = loop.longest
@@ -125,6 +127,7 @@ def wait_until_idle(window: "MainWindow", loop: Blocks) -> None:
     end = time.monotonic() + LONGEST_SECONDS
     while time.monotonic() < min(loop.busy_at + QUIET_SECONDS, end):
         QTest.qWait(20)
+        loop.note()  # the last turn may have ended without the loop's own notice
         if window.tasks.busy or importing():
             loop.busy_at = time.monotonic()
 
@@ -179,15 +182,32 @@ def actions(window: "MainWindow") -> Actions:
     from planner.gui.app import finish_start
 
     yield "first seconds after the start", lambda: finish_start(window)
+    yield from start_actions(window)
     yield from catalog_actions(window)
     yield "first Cost", command(window, "view.cost")
     yield "first Monitor", command(window, "view.monitor")
-    yield "first Memory", command(window, "view.memory")
+    yield "Memory again", command(window, "view.memory")
     yield "change the theme", command(window, "view.theme-dark")
     yield "change it back", command(window, "view.theme-light")
     yield from plan_actions(window)
     yield from dialog_actions(window)
     yield from size_actions(window)
+
+
+def start_actions(window: "MainWindow") -> Actions:
+    """Yield what a person does on the Start page."""
+    from planner.gui.start.page import StartPage
+
+    start = window.tab
+    assert isinstance(start, StartPage)
+    yield "choose a model on the Start page", start.model.open
+    start.model.choose("Qwen/Qwen3-8B")
+    close(window)
+    yield "Show me", start.show_me.click
+    yield "Start again", lambda: window.show_tab("start")
+    yield "choose the door to fine-tuning", lambda: start.doors.choose("fine-tune")
+    yield "Show me, fine-tuning", start.show_me.click
+    window.workspace.show_sample()
 
 
 def catalog_actions(window: "MainWindow") -> Actions:
@@ -243,6 +263,8 @@ def dialog_actions(window: "MainWindow") -> Actions:
     close(window)
     yield "manual", command(window, "help.manual")
     close(window)
+    yield "GPU basics", command(window, "help.basics")
+    close(window)
 
 
 def size_actions(window: "MainWindow") -> Actions:
@@ -251,9 +273,12 @@ def size_actions(window: "MainWindow") -> Actions:
     monitor = window.monitor()
     yield "span of an hour", lambda: monitor.toolbar.span.setCurrentIndex(monitor.toolbar.span.count() - 1)
     monitor.feed.go_live()
-    yield "resize on Catalog", lambda: (window.show_tab("catalog"), window.resize(1100, 700))
-    yield "resize on Memory", lambda: (window.show_tab("memory"), window.resize(1920, 1080))
-    yield "resize on Cost", lambda: (window.show_tab("cost"), window.resize(1280, 800))
+    for tab, size in (("catalog", (1100, 700)), ("memory", (1920, 1080)), ("monitor", (1024, 700)), ("cost", SIZE)):
+        yield f"back to {tab.title()}", command(window, f"view.{tab}")
+        yield f"resize on {tab.title()}", lambda size=size: window.resize(*size)
+    window.resize(1920, 1080)
+    window.show_tab("monitor")
+    yield "recording in a large window", monitor.controller.show_demo
 
 
 if __name__ == "__main__":

@@ -2,13 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 
 from planner.gui.theme import Theme
+
+_MENU_TITLES: Final = {
+    **{name: f"&{name}" for name in ("File", "Edit", "View", "Plan", "Catalog", "Help")},
+    **{"Monitor": "Mon&itor", "Theme": "&Theme", "Columns": "Col&umns", "Sort by": "Sort &by"},
+    **{"Power and cooling": "Power and coolin&g", "Your own": "Your o&wn"},
+}
+"""Titles of the menus with the letter that opens them with Alt, which no control of a tab uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +141,6 @@ def _menu_at_path(bar: QMenuBar, menus: dict[str, QMenu], path: list[str]) -> QM
     for depth in range(len(path)):
         name = "/".join(path[: depth + 1])
         if name not in menus:
-            menus[name] = parent.addMenu(path[depth])
+            menus[name] = parent.addMenu(_MENU_TITLES.get(path[depth], path[depth]))
         parent = menus[name]
     return menus["/".join(path)]

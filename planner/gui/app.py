@@ -55,6 +55,8 @@ _IMPORTED_NEXT: Final = (
     "planner.gui.memory.log_dialog",
     "planner.gui.catalog.system_page",
     "planner.gui.catalog.scatter.panel",
+    "planner.gui.manual",
+    "planner.gui.start.page",
     "numpy.ma",  # numpy imports it when it is first needed, by the scatter plot
 )
 """Modules to import in the background, beginning with those that the user's first clicks are likely to need."""
@@ -156,7 +158,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def finish_start(window: MainWindow) -> None:
     """Prepare in the background what the window's first frame does not need."""
-    run_when_idle(chain(import_steps(_IMPORTED_NEXT), window.prepare_tabs(), _freeze_step()), window)
+    hardware = window.workspace.catalog.hardware
+    steps = chain(
+        import_steps(_IMPORTED_NEXT),
+        window.prepare_tabs(),
+        map(hardware.usable_memory, hardware.gpus),  # which the first choice of a card needs of all
+        _freeze_step(),
+    )
+    run_when_idle(steps, window)
     QTimer.singleShot(_DETECT_AFTER_MS, window, partial(_detect_cards_when_needed, window))
 
 

@@ -11,6 +11,7 @@ from PySide6.QtGui import (
     QImage,
     QImageReader,
     QKeyEvent,
+    QPixmap,
     QResizeEvent,
     QTextBlock,
     QTextBlockFormat,
@@ -29,7 +30,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.gui.explain.drawing import drawing_pixmap
+from planner.gui.explain.drawing import DRAWING_SIZE, drawing_pixmap
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.dialogs import closing_buttons
@@ -220,12 +221,12 @@ class _Page(QTextBrowser):
         return f"*{text}*" if text else ""
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
-        """Return the Markdown text of a page, a drawing in the theme's colors, or a blank picture until it is read."""
+        """Return the Markdown text of a page, or in place of a picture a blank one until it is read."""
         path = self._folder / QUrl(name).path()
         if path.suffix == ".svg":
-            return drawing_pixmap(self._theme, path.stem, self.devicePixelRatioF())
+            return self._read_later(QUrl(name), DRAWING_SIZE * self.devicePixelRatioF())
         if kind == QTextDocument.ResourceType.ImageResource.value:
-            return self._blank_picture(QUrl(name))
+            return self._read_later(QUrl(name), self._picture_reader(QUrl(name)).scaledSize())
         if path.suffix == ".md" and path.is_file():
             return self.markdown(QUrl(name).path())
         return super().loadResource(kind, name)
@@ -239,10 +240,9 @@ class _Page(QTextBrowser):
             self.reload()
             self.verticalScrollBar().setValue(place)
 
-    def _blank_picture(self, name: QUrl) -> QImage:
-        """Return a transparent picture of the size of the picture `name`, which is read in a later turn."""
-        reader = self._picture_reader(name)
-        blank = QImage(reader.scaledSize(), QImage.Format.Format_ARGB32_Premultiplied)
+    def _read_later(self, name: QUrl, size: QSize) -> QImage:
+        """Return a transparent picture of `size` in place of the picture `name`, which is read in a later turn."""
+        blank = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
         blank.fill(Qt.GlobalColor.transparent)
         blank.setDevicePixelRatio(self.devicePixelRatioF())
         if not self._unread:
@@ -254,12 +254,20 @@ class _Page(QTextBrowser):
     def _read_picture(self) -> None:
         """Read a picture of the page, since reading all of them at once would block the window."""
         _, name = self._unread.popitem()
-        picture = self._picture_reader(name).read()
-        picture.setDevicePixelRatio(self.devicePixelRatioF())
+        picture = self._read(name)
         self.document().addResource(QTextDocument.ResourceType.ImageResource.value, name, picture)
         self.viewport().update()
         if self._unread:
             QTimer.singleShot(0, self, self._read_picture)
+
+    def _read(self, name: QUrl) -> QImage | QPixmap:
+        """Return a drawing in the theme's colors, or the picture of a file."""
+        path = Path(name.path())
+        if path.suffix == ".svg":
+            return drawing_pixmap(self._theme, path.stem, self.devicePixelRatioF())
+        picture = self._picture_reader(name).read()
+        picture.setDevicePixelRatio(self.devicePixelRatioF())
+        return picture
 
     def _picture_reader(self, name: QUrl) -> QImageReader:
         """Return a reader of the picture `name`, which scales the picture to the width of the page."""

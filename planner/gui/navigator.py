@@ -7,8 +7,8 @@ class Navigator(QObject):
     """Signals that request an action of the window or of a tab; most requests also show the tab in question.
 
     `hub_model_requested` carries a model's name; `trace_requested` a module's file, an earlier request or None;
-    `log_requested` a log file or None; `file_requested` a plan's file. `start_left` shows
-    the tab from before the Start page; `trace_cancel_requested` shows no tab.
+    `log_requested` a log file or None; `file_requested` a plan's file; `setting_requested` a workload field.
+    `start_left` shows the tab from before the Start page; `trace_cancel_requested` shows no tab.
     """
 
     tab_requested = Signal(str)
@@ -23,6 +23,7 @@ class Navigator(QObject):
     log_requested = Signal(object)
     preset_requested = Signal()
     questions_requested = Signal()
+    setting_requested = Signal(str)
     file_requested = Signal(object)
     hardware_choice_requested = Signal()
     demo_requested = Signal()
@@ -38,6 +39,11 @@ class Navigator(QObject):
         """Show the Memory tab with its questions, which a narrow window hides."""
         self.show_memory()
         self.questions_requested.emit()
+
+    def show_setting(self, name: str) -> None:
+        """Show the Memory tab, and give the keyboard to the input for the workload field `name`."""
+        self.show_questions()
+        self.setting_requested.emit(name)
 
     @Slot()
     def start_from_recipe(self) -> None:

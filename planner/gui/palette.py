@@ -1,6 +1,6 @@
-"""The command palette: a searchable list of the enabled actions, the catalog's cards and models, and the glossary."""
+"""The command palette: a searchable list of the enabled actions, settings, cards, models and explained terms."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,11 +12,15 @@ from planner.glossary import GlossaryTerm, glossary
 from planner.gui.actions import Action, ActionSet
 from planner.gui.choices import card_choices, model_choices
 from planner.gui.explain.explainer import Explainer
+from planner.gui.memory.questions.inputs import field_context_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
+from planner.plan.editing.draft import WORKLOAD
 from planner.plan.plan import ModelChoice
+from planner.present.plan.settings import offered_choices, title_in_sentence
+from planner.workload.fields import fields_of
 
 if TYPE_CHECKING:
     from planner.gui.window import MainWindow
@@ -25,12 +29,15 @@ _WIDTH, _HEIGHT = 560, 420
 
 
 class CommandPalette(SearchPopover):
-    """Popup with a searchable list; it runs the chosen command, uses the chosen card or model, or explains the term."""
+    """Popup with a searchable list.
+
+    It runs the chosen command, goes to the chosen setting, uses the chosen value, card or model, or explains the term.
+    """
 
     def __init__(
         self, parent: "MainWindow", theme: Theme, workspace: Workspace, actions: ActionSet, explainer: Explainer
     ) -> None:
-        super().__init__(parent, theme, "Type a command, a card, a model or a term")
+        super().__init__(parent, theme, "Type a command, a setting, a card, a model or a term")
         self._window = parent
         self._workspace = workspace
         self._actions = actions
@@ -42,7 +49,13 @@ class CommandPalette(SearchPopover):
     def open(self) -> None:
         """Open the palette at the top center of the window."""
         self.list.set_choices(
-            [*self._command_choices(), *self._card_choices(), *self._model_choices(), *self._term_choices()]
+            [
+                *self._command_choices(),
+                *self._setting_choices(),
+                *self._card_choices(),
+                *self._model_choices(),
+                *self._term_choices(),
+            ]
         )
         window = self._window
         width = min(_WIDTH, window.width())
@@ -63,6 +76,27 @@ class CommandPalette(SearchPopover):
             for action, qt_action in self._actions.enabled()
             if action.id != "view.palette"
         ]
+
+    def _setting_choices(self) -> Iterator[Choice]:
+        """Yield the settings of the plan's workload with their named values; the cards have commands of their own."""
+        context = field_context_of(self._workspace.evaluation)
+        if context is None:
+            return
+        for field in fields_of(self._workspace.plan.workload.task).values():
+            if not field.is_shown(context) or field.group == "cards":
+                continue
+            step = title_in_sentence(field.title)
+            yield Choice(
+                partial(self._workspace.navigator.show_setting, field.name),
+                f"Set {step}",
+                mark=("memory", "muted"),
+                words=field.title,
+            )
+            for value, title in offered_choices(field, context, None).items() if field.option.choices else ():
+                if value is not None:
+                    change = {f"{WORKLOAD}{field.name}": value}
+                    key = partial(self._workspace.answer, step, change)
+                    yield Choice(key, f"{field.title}: {title}", mark=("memory", "muted"), words=title)
 
     def _card_choices(self) -> list[Choice]:
         return [

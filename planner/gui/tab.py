@@ -7,11 +7,11 @@ from typing import ClassVar, Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QKeyEvent, QPixmap, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.buttons import IconButton, link_button
 from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row, scrolled
 from planner.gui.widgets.result_menu import picture_of
 from planner.gui.workspace import Workspace
@@ -78,6 +78,10 @@ class Tab(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Refresh the tab if the plan changed while it was hidden."""
         super().showEvent(event)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Refresh the tab if the plan changed while it was hidden."""
         if self._stale:
             self._refresh_now()
 
@@ -112,14 +116,15 @@ class QuestionTab(Tab):
         self._questions = QWidget()
         self._questions.setAutoFillBackground(True)
         in_row(questions, hairline(Qt.Orientation.Vertical), owner=self._questions, spacing=0)
-        self.drawer = QToolButton()
+        self.drawer = IconButton(self.theme, "tune", "Show or hide the questions about the plan.")
         self.drawer.setText("Questions")
-        self.drawer.setToolTip("Show or hide the questions about the plan.")
+        self.drawer.setAccessibleName("Questions")
+        self.drawer.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.drawer.setCheckable(True)
         self.drawer.toggled.connect(self._questions.setVisible)
         self.drawer.hide()
         space = self.theme.spacing
-        handle = in_row(self.drawer, STRETCH, margins=(space.small, 0))
+        handle = in_row(self.drawer, STRETCH, margins=(space.small, space.tiny))
         column = in_column(handle, *fixed, (self.results, 1), spacing=0)
         self._row = in_row(self._questions, (column, 1), owner=self, spacing=0)
 

@@ -160,10 +160,12 @@ class Theme(QObject):
         self._icons.clear()
         self._app.setPalette(_qt_palette(self.tokens))
         # A polished widget keeps the colors that the palette had then.
-        polished = (widget for widget in self._app.allWidgets() if _is_polished(widget))
-        self._unpolished = sorted(polished, key=QWidget.isVisible)
-        while self._unpolished and self._unpolished[-1].isVisible():
-            _polish_again(self._unpolished.pop())
+        self._unpolished = []
+        for widget in self._app.allWidgets():
+            if widget.isVisible():
+                _polish_again(widget)
+            else:
+                self._unpolished.append(widget)
         self.changed.emit()
         self._polish_hidden_widgets()
 
@@ -173,7 +175,7 @@ class Theme(QObject):
         until = perf_counter() + _MOMENT_SECONDS
         while self._unpolished and perf_counter() < until:
             widget = self._unpolished.pop()
-            if shiboken6.isValid(widget):
+            if shiboken6.isValid(widget) and _is_polished(widget):
                 _polish_again(widget)
         if self._unpolished:
             QTimer.singleShot(0, self, self._polish_hidden_widgets)

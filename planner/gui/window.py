@@ -73,10 +73,11 @@ class TabList(QWidget):
         """Append the button of a tab."""
         button = QToolButton(self)
         button.setText(title)
+        button.setAccessibleName(title)
         button.setToolTip(tooltip)
         button.setCheckable(True)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setIconSize(QSize(self._theme.icon_side + self._theme.spacing.tiny, self._theme.icon_side))
+        button.setIconSize(QSize(self._theme.icon_side + self._theme.spacing.medium, self._theme.icon_side))
         button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         set_style_role(button, "tab")
         button.clicked.connect(partial(self.chosen.emit, key))
@@ -158,6 +159,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         """Show the tab `key` or the Start page, which is created now unless it was prepared."""
         tab = self._created_tab(key)
         self._add_page(tab)
+        tab.catch_up()  # before it is shown, which spares laying it out twice
         self._pages.setCurrentWidget(tab)
         self._tab_list.set_current(key)
         is_tab = key != START.key
@@ -234,11 +236,13 @@ class MainWindow(InReadingOrder, QMainWindow):
 
     def fit_to_screen(self) -> None:
         """Shrink and move the window so that the screen shows all of it, at any scale."""
-        room = self.screen().availableGeometry().marginsRemoved(_FRAME)
-        self.setMinimumSize(_SMALLEST_SIZE.boundedTo(room.size()))
-        self.resize(self.size().boundedTo(room.size()))
-        corner = QPoint(room.right() + 1 - self.width(), room.bottom() + 1 - self.height())
-        self.move(max(room.left(), min(self.x(), corner.x())), max(room.top(), min(self.y(), corner.y())))
+        screen = self.screen().availableGeometry()
+        most = screen.marginsRemoved(_FRAME).size()
+        self.setMinimumSize(_SMALLEST_SIZE.boundedTo(most))
+        self.resize(self.size().boundedTo(most))
+        # A window's position is that of its frame.
+        corner = screen.topLeft() + QPoint(most.width() - self.width(), most.height() - self.height())
+        self.move(max(screen.left(), min(self.x(), corner.x())), max(screen.top(), min(self.y(), corner.y())))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Leave the titles of the tabs and the questions out of a narrow window."""

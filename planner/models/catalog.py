@@ -162,17 +162,34 @@ def load_models(folder: Path) -> ModelCatalog:
 def resolve_model(catalog: ModelCatalog, text: str) -> str:
     """Return the catalog's name for `text`, ignoring case and separators; the owner may be omitted.
 
+    The last words may be omitted, too, if the names of one model only start with the others.
+
     Raises:
         AmbiguousNameError: If several networks have this name.
         SpecError: If there is none; the hint suggests similar names.
     """
-    found = catalog.names_as_written.get(normalize_name(text), ())
+    found = catalog.names_as_written.get(normalize_name(text)) or _id_starting_with(catalog, text)
     owners = {catalog.record(name).id for name in found}
     if len(owners) > 1:
         raise AmbiguousNameError("model", text, tuple(sorted(found)))
     if not found:
         raise SpecError("model", _unknown_model_hint(catalog, text), hint=_similar_names_hint(catalog, text))
     return found[0]
+
+
+def _id_starting_with(catalog: ModelCatalog, text: str) -> tuple[str, ...]:
+    """Return the id of the only model whose id or alias starts with the words of `text`; empty if several do."""
+    start = f"{normalize_name(text)}-"
+    found = [
+        record.id
+        for record in catalog.records
+        if any(
+            normalize_name(spelling).startswith(start)
+            for name in (record.id, *record.aliases)
+            for spelling in (name, name.rpartition("/")[2])
+        )
+    ]
+    return tuple(found) if len(found) == 1 else ()
 
 
 def normalize_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Literal
 
 from pydantic import ValidationError
@@ -66,7 +67,7 @@ def plan_axes(evaluation: Evaluation) -> tuple[Axis, ...]:
         axes.append("lora_rank")
     settled = evaluation.plan.evolve(workload=evaluation.settled_workload)
     gpus = tuple(gpu for gpu, _ in evaluation.cards)
-    if _count_scaling(settled, architecture, gpus) is not None:
+    if _count_scaling(settled, architecture, gpus, most_counts=1) is not None:
         axes.append("count")
     return tuple(axis for axis in axes if architecture.has_variable_length or axis not in LENGTHS)
 
@@ -125,7 +126,9 @@ def count_scaling(plan: Plan, catalog: Catalog) -> CountScaling | None:
     return _count_scaling(with_settled_sharing(plan, catalog), architecture_of(plan, catalog), gpus)
 
 
-def _count_scaling(plan: Plan, architecture: Architecture, gpus: tuple[Gpu | None, ...]) -> CountScaling | None:
+def _count_scaling(
+    plan: Plan, architecture: Architecture, gpus: tuple[Gpu | None, ...], most_counts: int | None = None
+) -> CountScaling | None:
     workload = plan.workload
     if workload.gpus:
         return None
@@ -140,7 +143,8 @@ def _count_scaling(plan: Plan, architecture: Architecture, gpus: tuple[Gpu | Non
     def parallel_settings(count: int) -> Mapping[str, object]:
         return {**_UNSHARDED, **(own[-1].settings if (own := schemes(count)) else {})}
 
-    counts, own = sharing_counts(plain, architecture), workload.parallel.evolve(sharing="auto", data=None)
+    counts = tuple(islice(sharing_counts(plain, architecture), most_counts))
+    own = workload.parallel.evolve(sharing="auto", data=None)
     if counts and own == own.evolve(**parallel_settings(plan.count)):
         return CountScaling((1, *counts), parallel_settings, schemes(counts[0])[-1].title)
     if isinstance(workload, Training) and own.zero:

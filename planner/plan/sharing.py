@@ -1,6 +1,6 @@
 """Sharing of a plan that leaves it open: replicas if one card is enough, else what its software would do."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from math import isqrt
@@ -91,11 +91,11 @@ def sharing_schemes(
     )
 
 
-def sharing_counts(workload: Workload, architecture: Architecture) -> Sequence[int]:
-    """Return the numbers of cards, up to 64, between which the software can share the model in one group."""
+def sharing_counts(workload: Workload, architecture: Architecture) -> Iterator[int]:
+    """Yield the numbers of cards, up to 64, between which the software can share the model in one group."""
     by_layers = _default_split(workload) == "layers"
     counts = range(2, min(architecture.depth, _POWERS[-1]) + 1) if by_layers else _POWERS
-    return [count for count in counts if sharing_schemes(workload, architecture, count)]
+    return (count for count in counts if sharing_schemes(workload, architecture, count))
 
 
 def settle_sharing(

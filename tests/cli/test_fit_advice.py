@@ -67,8 +67,8 @@ def test_the_options_below_the_advice_apply_it(said):
 
 def test_what_fits_is_advised_only_when_asked(said):
     assert "What would" not in said(MODEL, "--gpu", "RTX 4090")
-    assert "What would save memory:\n" in said(MODEL, "--gpu", "RTX 4090", "--advise")
-    assert "What would save memory:\n" in said(MODEL, "--advise")
+    assert "What would save memory or time:\n" in said(MODEL, "--gpu", "RTX 4090", "--advise")
+    assert "What would save memory or time:\n" in said(MODEL, "--advise")
 
 
 def test_warnings_stand_in_the_notes(said):

@@ -10,7 +10,8 @@ from planner.errors import PlannerError
 from planner.gui.frame.banner import Banner
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
-from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField
+from planner.gui.widgets.focus import focus_stops
+from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField, RadioField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
@@ -71,6 +72,15 @@ def test_a_choice_names_itself_and_its_problem(choice: ChoiceField):
     assert (box.accessibleName(), box.accessibleDescription()) == ("Optimizer", "not on this card")
 
 
+def test_tab_goes_to_the_chosen_radio_button_only(qtbot: QtBot, theme: Theme):
+    field = RadioField(theme, OPTIONS)
+    qtbot.addWidget(field)
+    field.show()
+    for value, title in OPTIONS:
+        field.set_value(value)
+        assert [button.text() for button in focus_stops(field)] == [title]
+
+
 def test_the_wheel_does_not_change_a_choice(choice: ChoiceField, qapp: QApplication):
     box = choice.findChild(QComboBox)
     event = QWheelEvent(
@@ -123,6 +133,22 @@ def test_a_changed_field_is_marked_and_can_be_reset_alone(form, qtbot):
     assert heard == [1]
     assert reset.isHidden()
     assert reset.accessibleName() == "Reset “Batch”"
+
+
+def test_tab_passes_the_reset_button_by_and_a_key_resets_the_focused_field(form, qtbot):
+    made, field = form
+    field.set_value(8)
+    reset = made.findChild(IconButton)
+    assert reset not in tuple(focus_stops(made))
+    assert "Alt+Del" in reset.toolTip()
+    made.activateWindow()
+    field.setFocus()
+    edit = made.findChild(QLineEdit)
+    qtbot.waitUntil(edit.hasFocus)
+    with qtbot.waitSignal(field.edited) as edited:
+        qtbot.keyClick(edit, Qt.Key.Key_Delete, Qt.KeyboardModifier.AltModifier)
+    assert edited.args == [1]
+    assert edit.hasFocus()
 
 
 def test_a_row_can_be_hidden_and_shown_again(form):

@@ -39,18 +39,25 @@ def keys(found) -> list[object]:
         ("h200", ["h200", "gh200"]),
         ("H 200", ["h200", "gh200"]),
         ("rtx4090", ["4090"]),
-        ("gch", ["gh200"]),
+        ("gch", []),
+        ("hopper 200", ["gh200", "h200"]),
         ("lovelace", ["4090"]),
         ("hopper", ["h200", "gh200"]),
         ("zzz", []),
     ],
 )
-def test_letters_find_in_their_order_best_first(query, found):
+def test_words_and_their_starts_are_found_best_first(query, found):
     assert keys(search_choices(CARDS, query)) == found
 
 
-def test_runs_of_letters_rank_above_scattered_ones():
-    assert match_rank("rtx", "RTX 4090") < match_rank("rtx", "GeForce RTX 4090") < match_rank("rtx", "Router X")
+def test_starts_of_words_rank_above_the_middle_and_words_apart():
+    found = [match_rank("tx 4", text) for text in ("TX 4090", "GeForce TX 4090", "GeForce RTX 4090", "RTX with 4 GB")]
+    assert found == sorted(found)
+    assert [rank for rank, _ in found] == [0, 1, 2, 3]
+
+
+def test_scattered_letters_find_nothing():
+    assert match_rank("vllm", "Cloud TPU v6e, Trillium") is None
     assert match_rank("x", "abc") is None
 
 

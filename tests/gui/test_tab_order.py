@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QDialog, QTextBrowser, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QTextBrowser, QWidget
 from pytestqt.qtbot import QtBot
 
-from planner.gui.tab import TABS
+from planner.gui.tab import START, TABS
 from planner.gui.widgets.focus import focus_stops
 from planner.gui.window import MainWindow
 
@@ -103,6 +103,21 @@ def test_tab_leaves_the_rows_that_were_added_later(window: MainWindow, qtbot: Qt
     next(focus_stops(window.tab)).setFocus()
     window.workspace.answer("task", {"workload.task": "training"})
     check_round(window, window, qtbot)
+
+
+@pytest.mark.parametrize("key", [START.key, *(tab.key for tab in TABS)])
+def test_alt_with_a_letter_leads_to_one_place(window: MainWindow, qtbot: QtBot, key: str):
+    window.show_tab(key)
+    wait_until_settled(window, window, qtbot)
+    titles = [action.text() for action in window.menuBar().actions()]
+    assert all("&" in title for title in titles)
+    texts = titles + [
+        made.text()
+        for made in (*window.findChildren(QLabel), *window.findChildren(QAbstractButton))
+        if made.isVisible() and made.window() is window and (isinstance(made, QAbstractButton) or made.buddy())
+    ]
+    letters = [text[text.index("&") + 1].lower() for text in texts if "&" in text]
+    assert len(letters) == len(set(letters)), sorted(text for text in texts if "&" in text)
 
 
 def test_the_next_pane_goes_round(window: MainWindow):

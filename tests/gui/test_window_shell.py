@@ -176,6 +176,24 @@ def test_the_palette_puts_a_model_into_the_plan(window: MainWindow, qtbot: QtBot
     assert window.workspace.plan.model.id == other
 
 
+def test_the_palette_puts_the_named_value_of_a_setting_into_the_plan(window: MainWindow, qtbot: QtBot):
+    do(window, "view.palette")
+    qtbot.keyClicks(palette_edit(window), "vllm")
+    qtbot.keyClick(palette_edit(window), Qt.Key.Key_Return)
+    assert window.workspace.plan.workload.profile == "vllm"
+    assert window.workspace.undo_stack.undoText() == "software"
+
+
+def test_the_palette_leads_to_a_setting(window: MainWindow, qtbot: QtBot):
+    do(window, "view.catalog")
+    do(window, "view.palette")
+    qtbot.keyClicks(palette_edit(window), "batch size")
+    with qtbot.waitSignal(window.workspace.navigator.setting_requested) as requested:
+        qtbot.keyClick(palette_edit(window), Qt.Key.Key_Return)
+    assert requested.args == ["batch"]
+    assert window.tab.key == "memory"
+
+
 def test_the_palette_offers_only_what_can_be_done(window: MainWindow):
     do(window, "view.palette")
     titles = [choice.title for choice in QApplication.activePopupWidget().list.matches]

@@ -90,6 +90,8 @@ def test_every_listed_model_says_its_name_and_context_without_being_built() -> N
         ("LLAMA_3.1-8B-instruct", "meta-llama/Llama-3.1-8B-Instruct"),
         ("  gpt2 ", "openai-community/gpt2"),
         ("qwen3-8b-awq", "Qwen/Qwen3-8B-AWQ"),
+        ("mistral-small-24b", "mistralai/Mistral-Small-24B-Instruct-2501"),
+        ("mistralai/Mistral Small 24B", "mistralai/Mistral-Small-24B-Instruct-2501"),
     ],
 )
 def test_names_are_found_whatever_their_case_and_separators(text: str, name: str) -> None:
@@ -101,6 +103,7 @@ def test_names_are_found_whatever_their_case_and_separators(text: str, name: str
     [
         ("Lama-3.1-8B", "no model is called 'Lama-3.1-8B'", "meta-llama/Llama-3.1-8B"),
         ("mixtral", "no model is called", "mistralai/Mixtral-8x7B-v0.1"),
+        ("mistral small", "no model is called", "mistralai/Mistral-Small-3.1-24B-Instruct-2503"),
         ("zzzzzz", "no model is called", "gpu-planner models"),
         ("", "no model is called", "gpu-planner models"),
         (

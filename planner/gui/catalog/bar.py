@@ -54,7 +54,7 @@ class CatalogBar(QWidget):
         self.columns.setToolTip("Choose and sort the columns")
         self.saved = QPushButton("Saved fi&lters")
         self.saved.setToolTip("Save filters, and use saved ones")
-        self._export = QPushButton("&Export")
+        self._export = QPushButton("Export")
         self._export.setToolTip("Copy or save what is shown")
         self.count = make_label(role="muted")
         self.count.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

@@ -89,7 +89,7 @@ class ComparePage(QWidget):
         self._only.setToolTip("Hide the lines in which all entries agree")
         self._add = QPushButton("&Add…")
         self._add.setToolTip("Add a card or a system to the comparison")
-        self._fewer = QPushButton("&Fewer")
+        self._fewer = QPushButton("Fe&wer")
         self._more = QPushButton("&More")
         self._use = QPushButton("&Use in the plan")
         self._use.setToolTip("Make the selected entry the plan's hardware")

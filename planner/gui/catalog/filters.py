@@ -250,8 +250,8 @@ def conditions(current: RecordFilter) -> tuple[FilterCondition, ...]:
 
 TOGGLES: Final = {
     "only_fitting": ("Fits my model", "&Only {} that fit"),
-    "confirmed": ("Confirmed", "Hide un&verified"),
-    "released": ("Not preliminary", "Hide &preliminary"),
+    "confirmed": ("Confirmed", "Hi&de unverified"),
+    "released": ("Not preliminary", "Hide preli&minary"),
 }
 """For each switch, by filter field: the name of its condition, and the label of its check box."""
 

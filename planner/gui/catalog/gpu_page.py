@@ -101,9 +101,14 @@ class GpuPage(Page):
         super().refresh(evaluation)
 
     def show_fitting(self) -> None:
-        """Show only the cards on which the plan fits."""
+        """Show only the cards on which the plan fits, with the plan's own selected if it is one, else the first."""
         self.narrow(CatalogFilter(only_fitting=True), "only_fitting")
         self.table.scrollToTop()
+        planned = self.planned()
+        if planned is not None and self.model.row_of(planned) is not None:
+            self.table.choose(planned)
+        elif self.model.rowCount():
+            self.table.choose(self.model.identify(self.model.record(0)))
 
     def show_columns(self, name: str) -> None:
         """Show a named set of columns."""

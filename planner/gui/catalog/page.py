@@ -36,6 +36,7 @@ from planner.present.columns import Column
 from planner.present.memory.verdict import fitting_sentence
 
 _COUNT_DELAY_MS: Final = 50
+_HIDDEN_MS: Final = 50
 _WIDE: Final = 1250
 _MOST_EXTRA: Final = 120
 """From which width of the page the details grow, and by how many pixels at most."""
@@ -87,6 +88,8 @@ class Page(QWidget):
         self.chips = ChipRow(theme)
         self.empty = EmptyResult(theme, self.everything)
         # The table responds to a keystroke first; the facet counts follow after a delay.
+        self._later = QTimer(self, singleShot=True, interval=_HIDDEN_MS)
+        self._later.timeout.connect(self._show_lookup_results)
         self._counting = QTimer(self, singleShot=True, interval=_COUNT_DELAY_MS)
         self._counting.timeout.connect(self.count_facets)
         self.results = QStackedWidget()
@@ -197,6 +200,14 @@ class Page(QWidget):
 
     @Slot()
     def _on_lookup_results(self) -> None:
+        """Show the results; a hidden page does so later, since both pages at once would block the window."""
+        if self.isVisible():
+            self._show_lookup_results()
+        else:
+            self._later.start()
+
+    @Slot()
+    def _show_lookup_results(self) -> None:
         self.judge()
         self.describe_current()
 

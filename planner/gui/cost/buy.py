@@ -77,13 +77,7 @@ class BuyQuestions(MoneyQuestions):
 
     def _add_purchase(self, form: LabelledForm) -> None:
         hint = "Where your machines are. It sets the defaults of the empty fields."
-        self.ask_choice(
-            form,
-            "buy.place",
-            "Locat&ion",
-            _PLACES,
-            "Where your machines are. It sets the defaults of the empty fields.",
-        )
+        self.ask_choice(form, "buy.place", "Loca&tion", _PLACES, hint)
         hint = "The price of cards that you already own is not counted, only their electricity."
         self.ask_choice(form, "buy.owned", "I own the cards", YES_OR_NO, hint)
         hint = "The price that you pay for one card."

@@ -1,7 +1,11 @@
 """The left column of the Cost tab: the forms for the job, renting and owning, and the buttons."""
 
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TypeVar
+
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.cost.terms import CostTerms
 from planner.gui.cost.buy import BuyQuestions
@@ -22,25 +26,48 @@ from planner.gui.widgets.layout import (
 )
 from planner.gui.workspace import Workspace
 
+Asked = TypeVar("Asked", bound=MoneyQuestions)
+
 
 class CostControls(QWidget):
     """Left column of the Cost tab: forms above buttons. The tab connects the buttons except Reset."""
 
     def __init__(self, workspace: Workspace, theme: Theme, width: int) -> None:
         super().__init__()
-        self._workspace = workspace
-        self.job = JobQuestions(workspace, theme)
-        self.rent = RentQuestions(workspace, theme)
-        self.buy = BuyQuestions(workspace, theme)
+        self._workspace, self._theme = workspace, theme
+        self._job_place, self._rent_place, self._buy_place = QVBoxLayout(), QVBoxLayout(), QVBoxLayout()
         self.recommend = push_button(
             "Ch&oose for me…", "Compare all cards, numbers of cards and rental offers for this job."
         )
-        self.prices = push_button("Pri&ces…", "Show the age of the prices, fetch new ones, or add your own offers.")
+        self.prices = push_button("Prices…", "Show the age of the prices, fetch new ones, or add your own offers.")
         self.copy = push_button("Cop&y", "Copy or save the answer.")
         self._reset = push_button("Re&set", "Reset every field of this column to its default.")
         self.setFixedWidth(width)
         self._lay_out(theme)
         self._reset.clicked.connect(self.reset)
+
+    # Created one by one while the window is idle: all of them at once would keep it waiting.
+
+    @cached_property
+    def job(self) -> JobQuestions:
+        """Return the form for the job."""
+        return self._placed(JobQuestions(self._workspace, self._theme), self._job_place)
+
+    @cached_property
+    def rent(self) -> RentQuestions:
+        """Return the form for renting."""
+        return self._placed(RentQuestions(self._workspace, self._theme), self._rent_place)
+
+    @cached_property
+    def buy(self) -> BuyQuestions:
+        """Return the form for owning."""
+        return self._placed(BuyQuestions(self._workspace, self._theme), self._buy_place)
+
+    def prepare(self) -> Iterator[MoneyQuestions]:
+        """Create the forms, one in each step."""
+        yield self.job
+        yield self.rent
+        yield self.buy
 
     @property
     def questions(self) -> tuple[MoneyQuestions, ...]:
@@ -79,12 +106,23 @@ class CostControls(QWidget):
             spacing=theme.spacing.small,
         )
         column.addLayout(buttons)
-        set_tab_order((*tab_stops(self._column), *tab_stops(buttons)))
+        self._buttons = buttons
+
+    def _placed(self, questions: Asked, place: QVBoxLayout) -> Asked:
+        place.addWidget(questions)
+        set_tab_order((*tab_stops(self._column), *tab_stops(self._buttons)))
+        return questions
 
     def _scrolled_forms(self, theme: Theme) -> ScrollColumn:
         body = QWidget()
         self._column = in_column(
-            *self.questions, STRETCH, owner=body, margins=theme.spacing.medium, spacing=theme.spacing.small
+            self._job_place,
+            self._rent_place,
+            self._buy_place,
+            STRETCH,
+            owner=body,
+            margins=theme.spacing.medium,
+            spacing=theme.spacing.small,
         )
         self.area = scrolled(body)
         return self.area

@@ -1,6 +1,6 @@
 """The Cost tab."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
@@ -99,6 +99,10 @@ class CostTab(QuestionTab):
         self.controls.prices.clicked.connect(self.show_prices)
         for part in (self.copy_menu, self.curve):
             part.failed.connect(workspace.failed)
+
+    def prepare(self) -> Iterator[object]:
+        """Create the forms."""
+        yield from self.controls.prepare()
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the plan's cost; its uncertainty follows once the plan has not changed for a moment."""

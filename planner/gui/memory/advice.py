@@ -109,7 +109,7 @@ class AdvicePanel(QWidget):
         self._message = make_label(role="muted", wrap=True)
         self.more = link_button("")
         self.more.setToolTip("Show every change that helps")
-        self.section = Section(theme, _TITLE, self._body, "ways to reduce memory")
+        self.section = Section(theme, _TITLE, self._body, "ways to reduce memory, or to run faster")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self._rest.timeout.connect(self.update_now)

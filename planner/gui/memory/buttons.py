@@ -33,7 +33,7 @@ class FindCardsButton(QPushButton):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self.setText("Find &cards that fit…")
+        self.setText("Find cards that fit…")
         self.setToolTip("List the cards that this plan fits on")
         self._workspace, self._theme = workspace, theme
         self.clicked.connect(self.open)

@@ -1,6 +1,6 @@
 """The left column of the Memory tab with all questions about the plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Slot
@@ -16,6 +16,7 @@ from planner.gui.widgets.layout import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.choices import Task
+from planner.workload.fields import TASKS
 from planner.workload.presentation import GROUPS, Group
 from planner.workload.workload import Inference, Training
 
@@ -72,6 +73,16 @@ class QuestionColumn(QScrollArea):
         self._reset.clicked.connect(self.reset)
         self.subject.goal_chosen.connect(lambda: self.refresh(workspace.evaluation))
 
+    def prepare(self) -> Iterator[object]:
+        """Create the questions of every task."""
+        for questions_by_task in (self.questions, self.sharing):
+            for task in TASKS:
+                questions = questions_by_task[task]
+                questions.setVisible(task == self._workspace.plan.workload.task)
+                yield questions
+                yield from questions.prepare()
+        self._set_tab_order()
+
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the plan with the questions for its task, or with the form for its traced module."""
         task = evaluation.plan.workload.task
@@ -87,6 +98,12 @@ class QuestionColumn(QScrollArea):
         self.what_if.setVisible(evaluation.traced is not None)
         self._reset.setVisible(evaluation.traced is None)
         self._reset.setEnabled(evaluation.plan.workload not in (Training(), Inference()))
+
+    @Slot(str)
+    def focus_setting(self, name: str) -> None:
+        """Give the keyboard to the input for the workload field `name`."""
+        for questions_by_task in (self.questions, self.sharing):
+            questions_by_task[self._workspace.plan.workload.task].focus_field(name)
 
     @Slot()
     def reset(self) -> None:

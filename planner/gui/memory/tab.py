@@ -1,5 +1,6 @@
 """The Memory tab: verdict, breakdown, suggestions, curves and traces of a plan."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -87,6 +88,7 @@ class MemoryTab(QuestionTab):
             panel.updated.connect(self._set_tab_order)
         self.tracer.changed.connect(self._on_tracer_changed)
         workspace.navigator.log_requested.connect(self.compare_with_log)
+        workspace.navigator.setting_requested.connect(self.controls.focus_setting)
 
     # Imported and built on first use, to keep the start of the window fast: a table, which most of these contain, takes
     # 20 ms, and the log readers 50 ms.
@@ -144,6 +146,10 @@ class MemoryTab(QuestionTab):
         widget = TraceEvidence(self.workspace, self.theme, self.tasks)
         self._trace_place.addWidget(widget)
         return widget
+
+    def prepare(self) -> Iterator[object]:
+        """Create the questions that the plan does not need yet."""
+        yield from self.controls.prepare()
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the evaluated plan; the memory curve is updated after a delay."""

@@ -7,6 +7,7 @@ from typing import Final
 from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.verdict_timeline import VerdictTimeline
 from planner.monitor.diagnosis.checklist import consistent_with_verdict, evaluate_checklist
+from planner.monitor.diagnosis.diagnose import diagnose_all
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, checklist_rows, diagnosis_view
 
@@ -15,49 +16,57 @@ _EVERY_SECONDS: Final = 2.0
 # With many cards the interval grows, so that diagnosing takes no more than this share of a core.
 _MOST_SHARE: Final = 0.005
 _LATEST_SECONDS: Final = 10.0
-# After such a jump in a recording, the earlier verdicts no longer apply.
-_JUMP_SECONDS: Final = 30.0
+# A replay may play minutes in a second, so it is diagnosed as often as this share of a core allows.
+_MOST_REPLAY_SHARE: Final = 0.1
 
 
 class Diagnoser:
-    """Diagnoses the displayed cards when their states change or after an interval; verdicts become events."""
+    """Diagnoses the displayed cards; live readings at intervals and when cards change, with verdicts as events.
+
+    The diagnosis of a replay depends only on the displayed time, not on how that time was reached.
+    """
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self._diagnoses: Mapping[str, DiagnosisView] = {}
-        self.is_under_filled = False
         self.reset()
 
     def reset(self) -> None:
         """Discard all diagnoses, because another source of readings is displayed now."""
-        # A recording was already diagnosed as a whole when it was loaded.
-        self._timeline = VerdictTimeline(self._feed.history if self._feed.is_live else None)
+        self._timeline = VerdictTimeline(self._feed.history)
+        self.verdicts: Mapping[str, Verdict] = {}
+        self._diagnoses: Mapping[str, DiagnosisView] = {}
         self._due = float("-inf")
-        self._end = float("-inf")
+        self._end: float | None = None
         self._states: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_under_filled(self) -> bool:
+        """Return whether the last diagnosis found a card with spare capacity."""
+        return any(verdict.kind is VerdictKind.UNDER_FILLED for verdict in self.verdicts.values())
 
     def diagnose(self) -> Mapping[str, DiagnosisView]:
         """Return the diagnosis of each card by UUID; empty before the first reading."""
         displayed_readings, now = self._feed.displayed_readings, monotonic()
-        if displayed_readings.end is None:
+        end = displayed_readings.end
+        if end is None:
             return {}
-        if not (self._feed.is_live or 0.0 <= displayed_readings.end - self._end <= _JUMP_SECONDS):
-            self.reset()
-        self._end = displayed_readings.end
         states = tuple((device.uuid, device.state) for device in displayed_readings.inventory.devices)
-        if states != self._states or now >= self._due:
-            self._states = states
-            verdicts = self._timeline.diagnose(displayed_readings, displayed_readings.end)
-            self.is_under_filled = any(verdict.kind is VerdictKind.UNDER_FILLED for verdict in verdicts.values())
-            self._diagnoses = {uuid: diagnosis_view(verdict) for uuid, verdict in verdicts.items()}
-            wait = (monotonic() - now) / _MOST_SHARE
-            self._due = now + min(max(wait, _EVERY_SECONDS), _LATEST_SECONDS)
+        # The displayed time of a stopped replay stays, so its diagnosis must be exact.
+        may_wait = now < self._due if self._feed.is_moving else end == self._end
+        if states == self._states and may_wait:
+            return self._diagnoses
+        self._states, self._end = states, end
+        # A recording was already diagnosed as a whole when it was loaded.
+        self.verdicts = (
+            self._timeline.diagnose(displayed_readings, end)
+            if self._feed.is_live
+            else diagnose_all(displayed_readings, end)
+        )
+        self._diagnoses = {uuid: diagnosis_view(verdict) for uuid, verdict in self.verdicts.items()}
+        spent = monotonic() - now
+        least, share = (_EVERY_SECONDS, _MOST_SHARE) if self._feed.is_live else (0.0, _MOST_REPLAY_SHARE)
+        self._due = now + min(max(spent / share, least), _LATEST_SECONDS)
         return self._diagnoses
-
-    @property
-    def verdicts(self) -> Mapping[str, Verdict]:
-        """Return the verdicts of the last diagnosis by UUID."""
-        return self._timeline.verdicts
 
     def checklist(self, uuid: str) -> tuple[ChecklistRow, ...]:
         """Return the optimization checklist for the displayed card with this UUID."""

@@ -186,7 +186,8 @@ def verdict_html(diagnosis: DiagnosisView, checklist: tuple[ChecklistRow, ...], 
         parts += [_heading_html("Evidence"), since, _evidence_table_html(diagnosis.evidence, theme)]
     if diagnosis.advice:
         parts += [_heading_html("What to try, most likely first"), _list_html("ol", diagnosis.advice)]
-    parts.append(_heading_html("Optimization checklist, in the order of the guides"))
+    if checklist:
+        parts.append(_heading_html("Optimization checklist, in the order of the guides"))
     parts += [_checklist_item_html(number, row, muted) for number, row in enumerate(checklist, start=1)]
     return "".join(parts)
 

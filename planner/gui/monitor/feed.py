@@ -138,6 +138,11 @@ class Feed(QObject):
         return self.replay is None
 
     @property
+    def is_moving(self) -> bool:
+        """Return whether the displayed time moves by itself: live, or in a replay that is playing."""
+        return self.replay is None or self.replay.is_playing
+
+    @property
     def history(self) -> History:
         """Return the history of the displayed source, which the plots show."""
         return self._history if self.replay is None else self.replay.history

@@ -94,7 +94,7 @@ class EmptyState(QWidget):
             "Open a recordin&g…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM."
         )
         self.doctor = push_button(
-            "&Check this machine", "Check everything that readings depend on, from the card to the driver."
+            "Chec&k this machine", "Check everything that readings depend on, from the card to the driver."
         )
         in_row(
             self.demo,

@@ -134,6 +134,11 @@ class RecordingReplay(QObject):
         self.latest = Latest()
         self._apply_updates(self._player.seek(seconds))
 
+    @Slot(float)
+    def show_time(self, time: float) -> None:
+        """Jump to a time in monotonic seconds of the recording."""
+        self.seek(time - self.loaded.recording.start)
+
     @Slot()
     def _advance_displayed_time(self) -> None:
         before, self._advanced_at = self._advanced_at, self._clock()

@@ -24,7 +24,7 @@ from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import ElidedLabel
-from planner.gui.widgets.layout import in_column, scrolled
+from planner.gui.widgets.layout import in_column, laid_out_at_once, scrolled
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.energy import UsedEnergy, energy_used
@@ -149,6 +149,11 @@ class MonitorTab(Tab):
         self._stale = True
         super().showEvent(event)
 
+    def catch_up(self) -> None:
+        """Wait until the tab is shown, since readings change until then."""
+        if self.isVisible():
+            super().catch_up()
+
     def hideEvent(self, event: QHideEvent) -> None:
         """Start the timer that disconnects from the driver while the tab is hidden."""
         super().hideEvent(event)
@@ -201,16 +206,18 @@ class MonitorTab(Tab):
         is_shared = len({(view.title, view.tone) for view in diagnoses.values()}) < 2
         shares = self._plan_lines.draw(latest.inventory.devices, self.plan_strip.expected)
         lines = [card_line(row) for row in rows]
-        self.cards.show_cards(lines, {} if is_shared else diagnoses, shares, self._totals(rows))
-        self.cards.setVisible(bool(rows))
         is_released = self.feed.is_live and self.feed.is_released
         is_empty = not rows and not self.feed.is_released
-        self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()), are_folded=is_empty)
-        self.reconnect.setVisible(is_released)
-        self.headline.show_headline(
-            machine_headline(self.diagnoser.verdicts, latest.inventory, is_released=is_released)
-        )
-        self.empty_state.setVisible(is_empty)
+        # At once, so that what a new fault moves is not given a size twice, which takes long for plots.
+        with laid_out_at_once(self.faults):
+            self.cards.show_cards(lines, {} if is_shared else diagnoses, shares, self._totals(rows))
+            self.cards.setVisible(bool(rows))
+            self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()), are_folded=is_empty)
+            self.reconnect.setVisible(is_released)
+            self.headline.show_headline(
+                machine_headline(self.diagnoser.verdicts, latest.inventory, is_released=is_released)
+            )
+            self.empty_state.setVisible(is_empty)
         self._update_machine_line()
         self.replay_bar.refresh()
         self._second_pass.start()
@@ -225,6 +232,18 @@ class MonitorTab(Tab):
         if now is not None:
             devices = self.feed.latest.inventory.devices
             self.cards.show_courses(self.feed.history, devices, AxisRange(view.start, view.end), now)
+
+    @Slot(float)
+    def _show_clicked_time(self, time: float) -> None:
+        """Move the replay, if there is one, to a clicked time, so that all parts of the tab show that time."""
+        if self.feed.replay is not None:
+            self.feed.replay.show_time(time)
+
+    @Slot(object)
+    def _restore_cursor(self, time: float | None) -> None:
+        """Put the cursor of a replay back to the displayed time once the pointer has left the plots."""
+        if time is None and not self.feed.is_live:
+            self._second_pass.start()
 
     def _totals(self, rows: Sequence[CardReadings]) -> Totals | None:
         """Return the totals of several cards, with the energy used in the displayed time span up to now."""
@@ -340,7 +359,9 @@ class MonitorTab(Tab):
         self.empty_state.doctor.clicked.connect(controller.show_doctor)
         self.plan_strip.updated.connect(self._on_updated)
         self.reconnect.clicked.connect(controller.toggle_driver_connection)
+        self.plots.clicked.connect(self._show_clicked_time)
         self.plots.mark_wanted.connect(controller.ask_mark_at)
+        self.plots.view.cursor_moved.connect(self._restore_cursor)
         self.plots.view.moved.connect(self._show_displayed_span)
         self._area.verticalScrollBar().valueChanged.connect(self.plots.draw_visible)
         self.plots.failed.connect(self.workspace.failed)

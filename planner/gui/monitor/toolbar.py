@@ -3,7 +3,8 @@
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtWidgets import QComboBox, QMenu, QPushButton, QSlider, QWidget
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QComboBox, QMenu, QPushButton, QSlider, QStyle, QStyleOptionSlider, QWidget
 
 from planner.gui.monitor.replay import SPEEDS, RecordingReplay
 from planner.gui.monitor.settings import MonitorSettings
@@ -139,6 +140,23 @@ def _combo_box(name: str) -> QComboBox:
     return box
 
 
+class _TimeSlider(QSlider):
+    """Slider that jumps to a click; Qt's moves by a page."""
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Move the handle under the pointer, and start dragging it."""
+        option, style = QStyleOptionSlider(), self.style()
+        self.initStyleOption(option)
+        slider, part = QStyle.ComplexControl.CC_Slider, QStyle.SubControl
+        handle = style.subControlRect(slider, option, part.SC_SliderHandle, self)
+        if event.button() == Qt.MouseButton.LeftButton and not handle.contains(event.position().toPoint()):
+            groove = style.subControlRect(slider, option, part.SC_SliderGroove, self)
+            x = round(event.position().x()) - groove.left() - handle.width() // 2
+            length = groove.width() - handle.width()
+            self.setValue(QStyle.sliderValueFromPosition(self.minimum(), self.maximum(), x, length))
+        super().mousePressEvent(event)
+
+
 class ReplayBar(QWidget):
     """Controls of a replay: position, time and speed; hidden while live readings are displayed."""
 
@@ -146,9 +164,9 @@ class ReplayBar(QWidget):
         super().__init__()
         self._replay: RecordingReplay | None = None
         self.play = IconButton(theme, "play", "Play")
-        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider = _TimeSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Time in the recording")
-        self.slider.setToolTip("Drag to a time in the recording")
+        self.slider.setToolTip("Click or drag to a time in the recording")
         self.slider.setPageStep(_PAGE_SECONDS * _STEPS)
         self.slider.setSingleStep(_STEPS)
         self.speed = QComboBox()

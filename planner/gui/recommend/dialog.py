@@ -16,11 +16,12 @@ from planner.gui.recommend.pareto import ParetoPanel
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.dialogs import closing_buttons
+from planner.gui.widgets.focus import InReadingOrder
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, in_column, in_row, set_tab_order, tab_stops
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
@@ -180,7 +181,7 @@ class SearchProgress:
         return found
 
 
-class RecommendDialog(QDialog):
+class RecommendDialog(InReadingOrder, QDialog):
     """Non-modal dialog that searches again when the requirements change; `search_finished` follows each search."""
 
     search_finished = Signal()
@@ -330,7 +331,6 @@ class RecommendDialog(QDialog):
         self.recommendation = recommendation
         self._tell(no_option_sentence(recommendation), "bad")
         self.awards.show_views(award_views(recommendation, hardware))
-        set_tab_order(tuple(tab_stops(self._column)))
         self.options.set_title(f"All {fmt.integer(count)} options")
         self.options.setVisible(count > 0)
         self._describe(None)

@@ -130,7 +130,8 @@ class StartPage(Tab):
             if door == "choose":
                 navigator.hardware_choice_requested.emit()
             else:
-                navigator.show_memory()
+                # In a turn of its own: the plan and the tab together would block the window.
+                QTimer.singleShot(0, self, navigator.show_memory)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Show the recent plans, and focus the chosen door."""

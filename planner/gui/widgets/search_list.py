@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from PySide6.QtCore import (
@@ -53,17 +54,23 @@ TypedChoice = Callable[[str], Choice | None]
 def match_rank(query: str, text: str) -> tuple[int, int] | None:
     """Return the rank of `text` as a match for `query` (smaller is better), or None if it does not match.
 
-    The letters of the query must occur in the text in order. Consecutive letters rank above scattered ones, and a match
-    at the start of a word above one within a word.
+    The query counts without its spaces and hyphens. A match at the start of the text ranks above one at the start of a
+    word, then come one within a word, and a text that holds each word of the query somewhere.
     """
-    query, text = query.lower().replace(" ", ""), text.lower()
-    joined = text.replace(" ", "").replace("-", "")
-    at = joined.find(query.replace("-", ""))
-    if at >= 0:
-        starts_word = any(word.startswith(query[:1]) for word in text.split()) and at > 0
-        return (0 if at == 0 else 1 if starts_word else 2), len(text)
-    letters = iter(text)
-    return (3, len(text)) if all(letter in letters for letter in query) else None
+    words, text_words = _words_of(query), _words_of(text)
+    sought, joined = "".join(words), "".join(text_words)
+    starts = accumulate(map(len, text_words), initial=0)
+    if joined.startswith(sought):
+        return 0, len(text)
+    if any(joined.startswith(sought, start) for start in starts):
+        return 1, len(text)
+    if sought in joined:
+        return 2, len(text)
+    return (3, len(text)) if all(word in joined for word in words) else None
+
+
+def _words_of(text: str) -> list[str]:
+    return text.lower().replace("-", " ").split()
 
 
 def search_choices(choices: Sequence[Choice], query: str) -> tuple[Choice, ...]:
@@ -76,7 +83,8 @@ def search_choices(choices: Sequence[Choice], query: str) -> tuple[Choice, ...]:
 
 
 def _best_rank(query: str, choice: Choice) -> tuple[int, int] | None:
-    ranks = [match_rank(query, text) for text in (choice.title, choice.words) if text]
+    texts = (choice.title, choice.words, f"{choice.title} {choice.words}") if choice.words else (choice.title,)
+    ranks = [match_rank(query, text) for text in texts]
     return min((rank for rank in ranks if rank is not None), default=None)
 
 

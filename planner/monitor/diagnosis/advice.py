@@ -8,10 +8,14 @@ operations and 45 % in the model itself, and 85 % were fixed by changing a few l
 
 from typing import Final
 
-WORKERS: Final = "Load data in more processes, with DataLoader(num_workers=…, persistent_workers=True)."
+WORKERS: Final = (
+    "If CPU cores are free, load data in more processes, with DataLoader(num_workers=…, persistent_workers=True)."
+)
 PREPROCESS_ONCE: Final = (
     "Preprocess once instead of in every epoch: decode, resize and tokenize beforehand, and store the results."
 )
+SMALLER_INPUTS: Final = "Decode less: store images at the size that the model reads."
+MORE_CORES: Final = "Use a machine with more CPU cores per GPU; more loading processes do not help without free cores."
 AUGMENT_ON_GPU: Final = "Run augmentation on the GPU (torchvision v2 on tensors, Kornia, NVIDIA DALI)."
 PINNED_MEMORY: Final = "Overlap copies with computation: pin_memory=True, .to(device, non_blocking=True)."
 LARGER_BATCH: Final = "Increase the batch size; the plan shows how far memory allows."
@@ -28,7 +32,7 @@ FEWER_BYTES: Final = (
 CHECKPOINTING: Final = "Use activation checkpointing, or a smaller batch with accumulation; the plan shows the savings."
 EXPANDABLE_SEGMENTS: Final = "Reduce memory fragmentation: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
 
-SLOW_DATA_LOADING: Final = (WORKERS, PREPROCESS_ONCE, AUGMENT_ON_GPU, PINNED_MEMORY, PROFILE)
+BUSY_CPU: Final = (PREPROCESS_ONCE, AUGMENT_ON_GPU, SMALLER_INPUTS, MORE_CORES, PROFILE)
 WAITING_GPU: Final = (WORKERS, PINNED_MEMORY, NO_SYNCHRONIZATION, LARGER_BATCH, PROFILE)
 FEWER_LAUNCHES: Final = (COMPILE, LARGER_BATCH, NO_SYNCHRONIZATION, FUSED_OPTIMIZER, PROFILE)
 SLOW_DISKS: Final = (LOCAL_DISK, LARGE_FILES, WORKERS, PREPROCESS_ONCE)

@@ -49,7 +49,7 @@ CHECKLIST: Final = (
         "data-loading",
         "Load data in the background",
         "While the GPU waits for data, nothing else helps; this is the most common bottleneck.",
-        (advice.WORKERS, advice.PREPROCESS_ONCE, advice.AUGMENT_ON_GPU),
+        (advice.PREPROCESS_ONCE, advice.AUGMENT_ON_GPU, advice.WORKERS),
         _TUNING_GUIDE,
         (
             Criterion("starved_by_cpu", "share", "<=", 0.5, sources.CPU_BOTTLENECK),
@@ -110,7 +110,12 @@ _ITEMS_BY_VERDICT: Final = {
 
 
 def consistent_with_verdict(results: tuple[ChecklistResult, ...], verdict: Verdict) -> tuple[ChecklistResult, ...]:
-    """Return checklist results in which the items that the card's verdict implies have the status to-do."""
+    """Return checklist results in which the items that the card's verdict implies have the status to-do.
+
+    A card that is lost or broken has nothing to optimize.
+    """
+    if verdict.severity == "error":
+        return ()
     item_names = _ITEMS_BY_VERDICT.get(verdict.kind, ())
     return tuple(result._replace(standing="to-do") if result.item.name in item_names else result for result in results)
 

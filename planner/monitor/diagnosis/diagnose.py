@@ -19,6 +19,10 @@ _MIN_SECONDS: Final = 20.0
 _MIN_VALUES: Final = 5
 # The later half of the window.
 _LATER_SECONDS: Final = WINDOW_SECONDS / 2
+_RECENT_SECONDS: Final = 30.0
+_FULLY_USED_KINDS: Final = frozenset(
+    {VerdictKind.COMPUTE_BOUND, VerdictKind.HEALTHY, VerdictKind.POWER_CAPPED, VerdictKind.MEMORY_BOUND}
+)
 _ALSO_REPORTED: Final = ("power_watts", "memory_used_bytes", "temperature_celsius")
 _NOT_LOGGED_REASON: Final = "not in the recorded data"
 _DISPLAYED_QUANTITIES: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
@@ -83,14 +87,18 @@ def _health_verdicts(now: CardWindow, at: float, *, only_instant: bool) -> Itera
 def _workload_verdict(work: CardWindow, at: float) -> Verdict:
     """Return the verdict on the current workload.
 
-    If the window spans two workloads, neither bottleneck shows clearly; then the later half decides.
+    If the window spans two workloads, neither bottleneck shows clearly; then the later half decides. A wait for data is
+    over once the card was fully used for half a minute.
     """
-    whole_window_verdict, later = _first_verdict(work, at), work.since(at - _LATER_SECONDS)
-    return (
-        _first_verdict(later, at)
-        if whole_window_verdict.kind is VerdictKind.UNDER_USED and _is_long_enough_window(later)
-        else whole_window_verdict
-    )
+    whole_window_verdict = _first_verdict(work, at)
+    if whole_window_verdict.kind is VerdictKind.UNDER_USED:
+        later = work.since(at - _LATER_SECONDS)
+        return _first_verdict(later, at) if _is_long_enough_window(later) else whole_window_verdict
+    if whole_window_verdict.kind is VerdictKind.INPUT_BOUND:
+        recent = work.since(at - _RECENT_SECONDS)
+        verdict = _first_verdict(recent, at) if _is_long_enough_window(recent) else whole_window_verdict
+        return verdict if verdict.kind in _FULLY_USED_KINDS else whole_window_verdict
+    return whole_window_verdict
 
 
 def _first_verdict(work: CardWindow, at: float) -> Verdict:

@@ -45,7 +45,8 @@ HEALTH_RULES: Final = (
         VerdictKind.THERMAL,
         "warning",
         "slowed because of heat",
-        "The card lowers its clock because the GPU or its memory is too hot.",
+        "The card lowers its clock because the GPU or its memory has reached its target temperature, which lies below "
+        "the hardware's own limit.",
         _recurring_criteria("slowed_by_heat"),
         _COOLING_ADVICE,
         (("temperature_celsius", "most"), ("temperature_margin_celsius", "last"), ("sm_clock_mhz", "median")),

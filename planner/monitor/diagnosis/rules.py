@@ -42,7 +42,7 @@ IDLE_RULES: Final = (
         "waiting for data: the CPU is fully used",
         "The CPU is fully used while the GPU is idle: data are not prepared fast enough.",
         (Criterion("starved_by_cpu", "share", ">", 0.5, sources.CPU_BOTTLENECK), IN_USE),
-        advice.SLOW_DATA_LOADING,
+        advice.BUSY_CPU,
         (("host.cpu_fraction", "median"), ("use_fraction", "mean")),
     ),
     DiagnosisRule(
@@ -244,7 +244,7 @@ BOTTLENECK_RULES: Final = (
         "waiting for data: the CPU is fully used",
         "The CPU is fully used while the GPU is not: data are probably not prepared fast enough.",
         (NOT_FULL_USE, ACTIVE, Criterion("host.cpu_fraction", "median", ">=", 0.9, sources.CPU_SHARE)),
-        advice.SLOW_DATA_LOADING,
+        advice.BUSY_CPU,
     ),
     DiagnosisRule(
         VerdictKind.INPUT_BOUND,

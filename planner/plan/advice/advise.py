@@ -12,6 +12,7 @@ from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.plan.advice.change import COSTS, RISKS, Cost, PlanChange, Risk
 from planner.plan.advice.change_sequences import plan_sequences, sharing_changes
+from planner.plan.advice.faster_program import faster_program
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, find_changes
@@ -116,9 +117,9 @@ class Advice(Spec):
     """Changes that make a plan need less memory or give it more, and their effects.
 
     `saved_bytes` is the reduction per card. `verdict` is the one after the changes; None without a card, or if the card
-    cannot run the plan, which `needs` then explains. `slower_by_about` is the known slowdown as a factor, None if
-    unknown; `costs` describes other costs. `kept` is the fraction of the requested work that is still done. `plan` is
-    the plan after the changes.
+    cannot run the plan, which `needs` then explains. `slower_by_about` is the known slowdown as a factor, below 1 for a
+    faster plan, None if unknown; `costs` describes other costs. `kept` is the fraction of the requested work that is
+    still done. `plan` is the plan after the changes.
     """
 
     name: str
@@ -144,7 +145,8 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANG
 
     Each advice is minimal: without one of its changes the plan would not fit. If only other hardware makes it fit, the
     changes that come nearest to fitting are returned, too. For a plan that fits or has no card, these are the changes
-    that each save at least 1 % of its memory, the largest saving first. A traced plan can only move to another card.
+    that each save at least 1 % of its memory, the largest saving first, after a program that generates text faster. A
+    traced plan can only move to another card.
 
     **Formula** Ranked by the verdict, the cost (none, time, less work, much time, hardware; a real risk to quality
     counts as less work), the risk, and the number of changes.
@@ -174,7 +176,8 @@ def advise_in_rounds(
     if not _needs_advice(search.start):
         offered.extend(sharing_changes(plan, workload, search.architecture, domain))
         savings = sorted(_saving_advice(search, offered), key=lambda advice: -advice.saved_bytes)
-        yield _first_with_sharing(savings, savings)
+        faster = (_build_advice(search.start, changed) for changed in faster_program(search, workload))
+        yield (*faster, *_first_with_sharing(savings, savings))[:_MAX_ADVICE]
         return
     hardware = tuple(_hardware_advice(plan, catalog))
     candidates: tuple[ChangedPlan, ...] = ()

@@ -210,13 +210,13 @@ def _price_origin(row: OfferRow) -> str:
 
 JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     text_column(
-        "provider", "Provider", lambda row: row.offer.provider, width=14, about="Company that rents the machine out"
+        "provider", "Provider", lambda row: row.offer.provider, width=12, about="Company that rents the machine out"
     ),
     text_column(
         "instance",
         "Instance",
         lambda row: row.offer.instance,
-        width=13,
+        width=11,
         tooltip=lambda row: row.offer.id,
         about="Provider's name of the machine",
     ),

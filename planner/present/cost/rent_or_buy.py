@@ -9,6 +9,7 @@ from planner.performance.result import TimeResult
 from planner.present import format as fmt
 from planner.present.cost.decision import verdict_title
 from planner.present.cost.prices import RENT_MODE_TITLES
+from planner.present.cost.summary import is_bought_for_one_run
 from planner.present.cost.time import pace_phrase
 
 NOT_KNOWN = "unknown"
@@ -93,15 +94,16 @@ def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
         fmt.money(rent.usd) if rent else NOT_KNOWN,
         fmt.money(own.usd_per_period) if own else NOT_KNOWN,
     )
+    lasting = None if own is None or is_bought_for_one_run(own, estimate.demand) else own
     yield row(
         "Per GPU-hour",
         fmt.money(rent.usd_per_gpu_hour) if rent else None,
-        fmt.money(own.usd_per_gpu_hour) if own else None,
+        fmt.money(lasting.usd_per_gpu_hour) if lasting else None,
     )
     yield row(
         "Per million tokens",
         _usd_per_tokens_text(rent.usd_per_million_tokens) if rent else None,
-        _usd_per_tokens_text(own.usd_per_million_tokens) if own else None,
+        _usd_per_tokens_text(lasting.usd_per_million_tokens) if lasting else None,
     )
     yield row("Upfront", None, fmt.money(own.upfront_usd) if own else None)
     yield row("Monthly costs", None, fmt.money(own.monthly_cash_usd + own.loan_usd_per_month) if own else None)

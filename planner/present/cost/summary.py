@@ -81,11 +81,17 @@ def own_sentence(own: OwnCost, demand: Demand) -> str:
         return (
             f"Your own: {fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour."
         )
+    hour = "" if is_bought_for_one_run(own, demand) else f", {fmt.money(own.usd_per_gpu_hour)} per GPU-hour"
     return (
         f"Owned: {fmt.money(own.upfront_usd)} upfront, {fmt.money(own.monthly_cash_usd)} per month, "
         f"{fmt.money(own.resale_usd)} ({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale value: "
-        f"{fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour."
+        f"{fmt.money(own.usd_per_period)} per {period}{hour}."
     )
+
+
+def is_bought_for_one_run(own: OwnCost, demand: Demand) -> bool:
+    """Return whether years of owning would be spread over the few hours of a single run, which no unit price tells."""
+    return demand.periods_per_year is None and bool(own.upfront)
 
 
 def money_phrase(estimate: CostEstimate | None) -> str:

@@ -11,7 +11,7 @@ NO_TRACE_ADVICE = "No advice for a traced module: trace it again with other opti
 
 
 class AdviceRow(NamedTuple):
-    """One piece of advice as text; `saves` is in GiB, empty if the advice is another card."""
+    """One piece of advice as text; `saves` is in GiB, empty for another card or if nothing is saved."""
 
     title: str
     saves: str
@@ -31,7 +31,7 @@ class AdviceRow(NamedTuple):
 
 def advice_title(memory: MemoryResult) -> str:
     """Return the heading of the advice on a plan."""
-    return "What would help" if needs_change(memory) else "What would save memory"
+    return "What would help" if needs_change(memory) else "What would save memory or time"
 
 
 def advice_row(advice: Advice) -> AdviceRow:
@@ -39,7 +39,7 @@ def advice_row(advice: Advice) -> AdviceRow:
     other_card = any(setting.field == "gpu" for setting in advice.settings)
     return AdviceRow(
         title=fmt.capitalized(advice.name),
-        saves="" if other_card else fmt.gib(advice.saved_bytes),
+        saves="" if other_card or advice.saved_bytes < 0 else fmt.gib(advice.saved_bytes),
         then=_verdict_after(advice),
         cost=_cost_text(advice),
         risk=advice.risk,

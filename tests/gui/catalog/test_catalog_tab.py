@@ -417,7 +417,7 @@ def test_the_columns_one_compares_by_are_in_view_in_the_smallest_window(tab):
     QApplication.processEvents()
     in_view = [column.position for column in table.columns_within(table.viewport().rect())]
     keys = [tab.gpus.model.columns[position].key for position in in_view]
-    assert keys[:5] == ["fits", "buy", "memory", "bandwidth", "job_time"]
+    assert keys[:5] == ["fits", "buy", "job_time", "memory", "bandwidth"]
     last = tab.gpus.model.column_of("bandwidth")
     assert table.columnViewportPosition(last) + table.columnWidth(last) <= table.viewport().width()
 
@@ -426,6 +426,17 @@ def test_the_fitting_cards_are_shown_from_the_smallest_whatever_is_chosen(tab):
     tab.show_fitting_cards()
     assert tab.gpus.table.rowAt(0) == 0
     assert tab.gpus.table.current_record.id == "rtx-4090"
+
+
+def test_finding_cards_selects_the_plans_card_or_else_the_first_that_fits(tab, workspace):
+    tab.gpus.table.choose("tesla-t4")
+    tab.show_fitting_cards()
+    assert tab.gpus.table.current_id == workspace.plan.gpu
+    workspace.apply("batch", workload=workspace.plan.workload.evolve(batch=64))
+    tab.refresh(workspace.evaluation)
+    tab.show_fitting_cards()
+    assert workspace.plan.gpu not in {row.id for row in tab.gpus.model.records}
+    assert tab.gpus.table.current_record is tab.gpus.model.records[0]
 
 
 def test_the_headline_and_the_details_follow_the_filter(tab, qtbot):

@@ -59,6 +59,12 @@ def test_the_answer_stands_above_its_evidence(tab: CostTab):
     assert all(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))
 
 
+def test_the_prices_of_the_offers_are_in_sight_in_the_smallest_window(tab: CostTab):
+    table = tab.offers.table
+    last = table.records().column_of("gpu_hour")
+    assert table.columnViewportPosition(last) + table.columnWidth(last) <= table.viewport().width()
+
+
 def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.figures.summary.rows}
     for title in ("Per month, all costs", "Per GPU-hour"):

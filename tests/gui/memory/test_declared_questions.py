@@ -5,12 +5,14 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
 
 from planner.cli.options import add_workload_options, workload_from_arguments
 from planner.cli.parser import Parser
 from planner.gui.memory.questions.inputs import field_context_of, label_of, tooltip_of
 from planner.gui.memory.questions.questions import Questions
 from planner.gui.memory.tab import MemoryTab
+from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import capitalized
@@ -133,3 +135,19 @@ def test_a_new_option_is_one_declaration(tab: MemoryTab, workspace: Workspace, m
         monkeypatch.undo()
         for cache in caches:
             cache.cache_clear()
+
+
+def test_a_setting_can_be_asked_for_by_name(tab: MemoryTab, qtbot: QtBot):
+    show(tab, "full")
+    tab.show()
+    tab.activateWindow()
+    questions = tab.controls.questions["training"]
+    name, section = next(
+        (name, section)
+        for name in sorted(asked(tab))
+        for section in tab.controls.findChildren(Section)
+        if not section.is_open and section.isAncestorOf(questions.existing_input(name) or tab)
+    )
+    tab.workspace.navigator.setting_requested.emit(name)
+    assert section.is_open
+    qtbot.waitUntil(questions.field(name).focusProxy().hasFocus)

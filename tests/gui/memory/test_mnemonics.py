@@ -16,7 +16,7 @@ from planner.workload.workload import Inference, Training
 
 pytestmark = pytest.mark.usefixtures("explored_tab")
 
-MENUS = "fevph"
+MENUS = "fevpcih"
 PLANS = {
     "full": (Training(), 1),
     "lora": (Training(method="lora"), 1),
@@ -64,7 +64,7 @@ def test_each_key_leads_to_one_place_about_a_traced_module(tab: MemoryTab):
 
 def test_what_decides_most_has_a_key(tab: MemoryTab):
     tab.workspace.apply("lora", workload=Training(method="lora"))
-    assert set("mtdrgblzi") <= mnemonics(tab).keys()
+    assert set("mtdrgblz") <= mnemonics(tab).keys()
 
 
 def test_each_key_leads_to_one_place_beside_a_pinned_plan(tab: MemoryTab):

@@ -1,26 +1,29 @@
 """The diagnosis of what is shown: said of each card, and put on the time line."""
 
+import pytest
 from diagnosis_kit import UUID, a_history
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.gui.monitor.controller import DEMO
 from planner.gui.monitor.diagnoser import Diagnoser
-from planner.gui.monitor.dialogs import VerdictDialog
-from planner.gui.monitor.feed import DisplayedReadings
-from planner.gui.monitor.replay import RecordingLoader
+from planner.gui.monitor.dialogs import VerdictDialog, verdict_html
+from planner.gui.monitor.feed import DisplayedReadings, Feed
+from planner.gui.monitor.replay import RecordingLoader, RecordingReplay
+from planner.monitor.alert_rules import AlertRules
 from planner.monitor.history import History
 from planner.monitor.readings.events import EventKind
 from planner.monitor.readings.inventory import Inventory
-from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import Sample
+from planner.present.monitor.headline import card_line, machine_headline
+from planner.present.monitor.readings import card_rows
 
 
 class OneFeed:
     """A feed that shows one history."""
 
-    def __init__(self, history, *, is_live=True):
-        self.history, self.is_live = history, is_live
+    def __init__(self, history):
+        self.history = history
+        self.is_live = self.is_moving = True
 
     @property
     def displayed_readings(self):
@@ -78,10 +81,66 @@ def test_a_recording_is_diagnosed_as_a_whole_while_it_is_read(qapp):
     assert {"idle", "input-bound", "compute-bound", "thermal-throttled", "idle-held"} <= {event.what for event in told}
 
 
-def test_a_jump_through_a_recording_forgets_what_was_said_and_leaves_its_time_line_alone():
-    feed = OneFeed(a_history(), is_live=False)
+@pytest.fixture(scope="module")
+def demo():
+    return RecordingLoader(DEMO, is_demo=True).load()
+
+
+def replay_of(demo):
+    """Return a feed that replays the demo, and its diagnoser, which looks at every move."""
+    feed = Feed(1.0, AlertRules())
+    feed.play(demo)
+    feed.replay.stop()
     diagnoser = Diagnoser(feed)
-    first = diagnoser.diagnose()
-    feed.history.note(Sample(400.0, 1e9 + 400.0, {UUID: {"utilization_fraction": Reading(0.0)}}, {}))
-    assert diagnoser.diagnose() is not first
-    assert not [event for event in feed.history.events(0.0, 400.0) if event.kind is EventKind.DIAGNOSIS]
+    feed.updated.connect(diagnoser.diagnose)
+    return feed, diagnoser
+
+
+def told_by(feed, diagnoser):
+    cards = [card_line(row).spoken for row in card_rows(feed.latest)]
+    return machine_headline(diagnoser.verdicts, feed.latest.inventory, is_released=False), cards
+
+
+@pytest.mark.parametrize("seconds", [246.0, 420.0, 899.0])
+def test_a_moment_of_a_replay_has_one_diagnosis_however_it_was_reached(qtbot, demo, seconds):
+    (played, played_diagnoser), (sought, sought_diagnoser) = replay_of(demo), replay_of(demo)
+    now = [0.0]
+    played.replay = RecordingReplay(demo, lambda: now[0])
+    played.replay.moved.connect(played.updated)
+    played.replay.set_speed(60.0)
+    played.replay.seek(0.0)
+    played.replay.play()
+    while played.replay.seconds < seconds and played.replay.is_playing:
+        now[0] += min(0.1, (seconds - played.replay.seconds) / 60.0)
+        with qtbot.waitSignal(played.replay.moved):
+            pass
+    played.replay.stop()
+    sought.replay.seek(seconds)
+    assert played.replay.seconds == sought.replay.seconds == seconds
+    assert told_by(played, played_diagnoser) == told_by(sought, sought_diagnoser)
+
+
+def test_a_lost_card_has_no_readings_and_nothing_to_optimize(qtbot, demo, theme):
+    feed, diagnoser = replay_of(demo)
+    feed.replay.seek(899.0)
+    lost = feed.latest.inventory.devices[1]
+    assert [card_line(row).spoken for row in card_rows(feed.latest)][1] == "1  RTX 4090, lost"
+    assert diagnoser.checklist(lost.uuid) == ()
+    assert "Optimization" not in verdict_html(diagnoser.diagnose()[lost.uuid], (), theme)
+    assert told_by(feed, diagnoser)[0].sentence == "1 of 2 cards needs attention: lost (card 1)."
+
+
+def test_a_wait_that_is_over_is_no_longer_the_headline(qtbot, demo):
+    feed, diagnoser = replay_of(demo)
+    feed.replay.seek(200.0)
+    assert "waiting for data" in told_by(feed, diagnoser)[0].sentence
+    feed.replay.seek(246.0)
+    assert "limited by compute" in told_by(feed, diagnoser)[0].sentence
+
+
+def test_replaying_leaves_the_time_line_alone(qtbot, demo):
+    feed, _ = replay_of(demo)
+    before = demo.history.events(demo.history.start, demo.history.end)
+    feed.replay.seek(300.0)
+    feed.replay.seek(310.0)
+    assert demo.history.events(demo.history.start, demo.history.end) == before

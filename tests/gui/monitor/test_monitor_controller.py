@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from fake_nvml_kit import A, B, card
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QInputDialog
+from PySide6.QtWidgets import QApplication, QInputDialog
 
 from planner.gui.monitor.dialogs import SummaryDialog
 from planner.gui.monitor.replay import RecordingLoader, RecordingReplay
@@ -79,6 +80,26 @@ def test_the_demo_is_labelled_and_says_what_holds_the_cards_back(qtbot, make_tab
     assert not tab.toolbar.pause.isVisible()
     tab.replay_bar.play.click()
     assert not tab.feed.replay.is_playing
+
+
+def test_a_click_in_a_plot_or_on_the_slider_moves_the_whole_replay_there(qtbot, make_tab, driver):
+    tab = make_tab(without_driver=True)
+    tab.controller.show_demo()
+    wait(qtbot, lambda: tab.feed.replay is not None)
+    replay, slider, band = tab.feed.replay, tab.replay_bar.slider, tab.plots.band
+    tab.replay_bar.play.click()
+    wait(qtbot, lambda: band.items)
+    where = QPoint(round(band.width() * 0.7), 5)
+    qtbot.mouseClick(band, Qt.MouseButton.LeftButton, pos=where)
+    time = band.time_at(where.x())
+    assert replay.now == pytest.approx(time)
+    wait(qtbot, lambda: tab.plots.view.cursor == pytest.approx(time))
+    assert slider.value() == round(replay.seconds * 10)
+    QApplication.sendEvent(band, QEvent(QEvent.Type.Leave))
+    wait(qtbot, lambda: tab.plots.view.cursor == pytest.approx(time))
+    qtbot.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(slider.width() // 4, slider.height() // 2))
+    assert replay.seconds == pytest.approx(replay.length / 4, rel=0.03)
+    assert slider.value() == round(replay.seconds * 10)
 
 
 def test_a_replay_moves_with_the_clock_and_stops_at_its_end(qapp, qtbot):

@@ -68,12 +68,14 @@ def test_the_sample_is_called_so_until_something_is_chosen(started: MainWindow, 
     assert sample_button(started).isVisible()
 
 
-def test_a_plan_that_equals_the_sample_but_was_chosen_is_no_sample(started: MainWindow, workspace: Workspace):
+def test_a_plan_that_equals_the_sample_but_was_chosen_is_no_sample(
+    started: MainWindow, workspace: Workspace, qtbot: QtBot
+):
     started.tab.model.choose(SAMPLE_PLAN.model.id)
     started.tab.own_cards.choose(SAMPLE_PLAN.gpu)
     started.tab.show_result()
     assert workspace.plan.evolve(cost=SAMPLE_PLAN.cost) == SAMPLE_PLAN
-    assert started.tab.key == "memory"
+    qtbot.waitUntil(lambda: started.tab.key == "memory")
     assert not sample_button(started).isVisible()
     workspace.new_plan()
     assert sample_button(started).isVisible()
@@ -88,7 +90,7 @@ def test_a_model_file_becomes_the_answer_to_the_question(started: MainWindow, tm
     assert started.tab.model.value == started.workspace.plan.model
     started.tab.own_cards.choose("rtx-3090")
     started.tab.show_result()
-    assert started.tab.key == "memory"
+    qtbot.waitUntil(lambda: started.tab.key == "memory")
     assert started.workspace.plan.model.path == str(file)
 
 
@@ -136,13 +138,15 @@ def test_the_page_fits_the_smallest_and_a_large_window(started: MainWindow, size
         assert area.horizontalScrollBar().maximum() == 0
 
 
-def test_a_model_chosen_in_the_palette_is_planned_and_its_memory_shown(started: MainWindow, workspace: Workspace):
+def test_a_model_chosen_in_the_palette_is_planned_and_its_memory_shown(
+    started: MainWindow, workspace: Workspace, qtbot: QtBot
+):
     started.open_palette()
     started.commands.refresh()
     palette = started._command_palette
     palette.list.search("Plan for Llama-3.1-8B")
     palette.list.chosen.emit(palette.list.matches[0].key)
-    assert started.tab.key == "memory"
+    qtbot.waitUntil(lambda: started.tab.key == "memory")
     assert workspace.plan.model == SAMPLE_PLAN.model
     assert not workspace.is_sample
 

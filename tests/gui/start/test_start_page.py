@@ -82,7 +82,7 @@ def test_running_a_model_shows_its_memory_on_the_own_card(page: StartPage, qtbot
     plan = page.workspace.plan
     assert (plan.model.id, plan.gpu, plan.count) == ("openai-community/gpt2", "rtx-3090", 1)
     assert plan.workload == Inference()
-    assert tabs == [("memory",)]
+    qtbot.waitUntil(lambda: tabs == [("memory",)])
     page.workspace.undo_stack.undo()
     assert page.workspace.plan == SAMPLE_PLAN
 

@@ -1,7 +1,10 @@
 """Replay of a recording: advancing, jumping and speed."""
 
+from dataclasses import replace
+
 from recording_kit import CARDS, recording, sample
 
+from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.player import Player
 
@@ -58,3 +61,11 @@ def test_an_empty_recording_is_over_at_once():
     player = Player(recording())
     assert player.is_over
     assert player.seek(1.0) == (CARDS,)
+
+
+def test_a_jump_to_a_lost_card_restores_no_readings_of_it():
+    lost = Inventory("580", devices=tuple(replace(device, state="lost") for device in CARDS.devices))
+    inventory, standing = Player(recording(CARDS, *SAMPLES[:5], lost, *SAMPLES[5:6])).seek(5.0)
+    assert inventory == lost
+    assert standing.devices == {}
+    assert standing.host == SAMPLES[5].host

@@ -53,7 +53,18 @@ def test_both_ways_have_a_cost_with_its_origin(scenario_of):
 def test_a_run_is_told_by_the_run(scenario_of):
     estimate = scenario_of(cost=CostTerms(job=Run(amount=50e6, unit="tokens"))).estimate
     assert period_of(estimate) == "run"
-    assert "Per run" in figures(rent_or_buy_rows(estimate))
+    rows = figures(rent_or_buy_rows(estimate))
+    assert "Per run" in rows
+    assert rows["Per GPU-hour"][0].startswith("$")
+
+
+def test_what_is_bought_for_one_run_has_no_price_by_the_hour(scenario_of):
+    once, often = Run(amount=50e6, unit="tokens"), Run(amount=50e6, unit="tokens", repeats_per_year=50)
+    bought = figures(rent_or_buy_rows(scenario_of(cost=CostTerms(job=once)).estimate))
+    assert bought["Per GPU-hour"][1] == "–"
+    assert bought["Per run"][1].startswith("$")
+    bought = figures(rent_or_buy_rows(scenario_of(cost=CostTerms(job=often)).estimate))
+    assert bought["Per GPU-hour"][1].startswith("$")
 
 
 def test_what_nobody_offers_is_not_known(scenario_of):

@@ -107,7 +107,7 @@ def test_owning_says_what_comes_back(catalog):
     assert re.match(r"Owned: \$[\d,]+ upfront, \$[\d.,]+ per month, \$[\d,]+ \(\$.* – \$.*\) resale value", told)
     assert "per month, $" in told.split("resale value")[1]
     run = estimated(catalog, Run(amount=1e9, unit="tokens"))
-    assert "per run, $" in own_sentence(run.result.own, run.demand)
+    assert own_sentence(run.result.own, run.demand).endswith(" per run.")
 
 
 def test_a_few_words_for_the_plan_bar(catalog):

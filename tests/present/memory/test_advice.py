@@ -40,6 +40,14 @@ def test_a_row_has_savings_and_costs(catalog):
     assert (other.saves, other.cost, other.price) == ("", "another card", "another card · no risk to quality")
 
 
+def test_a_faster_program_that_needs_more_memory_saves_none(catalog):
+    llama = ModelChoice(id="meta-llama/Llama-3.1-70B")
+    plan = Plan(model=llama, workload=Inference(), gpu="h100-sxm5-80gb", count=8)
+    row = advice_row(advise(plan, catalog)[0])
+    assert row.title.startswith("Run in vLLM: ")
+    assert row.saves == ""
+
+
 def test_advice_that_still_does_not_fit_states_the_missing_memory(catalog):
     found = rows(Plan(model=LLAMA, workload=Training(), gpu="rtx-4090"), catalog)
     nearest = next(row for row in found.values() if row.then.startswith("Does not fit"))
@@ -60,6 +68,6 @@ def test_the_heading_depends_on_the_verdict(catalog):
     fits = evaluate(Plan(model=LLAMA, gpu="rtx-4090"), catalog).memory
     unsupported = evaluate(Plan(model=LLAMA, gpu="tpu-v5e"), catalog).memory
     assert (needs_change(fits), needs_change(unsupported)) == (False, True)
-    assert (advice_title(fits), advice_title(unsupported)) == ("What would save memory", "What would help")
+    assert (advice_title(fits), advice_title(unsupported)) == ("What would save memory or time", "What would help")
     assert no_advice_sentence(fits, traced=True) == NO_TRACE_ADVICE
-    assert no_advice_sentence(fits, traced=False) == "What would save memory: no known option."
+    assert no_advice_sentence(fits, traced=False) == "What would save memory or time: no known option."

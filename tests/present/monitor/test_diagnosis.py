@@ -42,10 +42,10 @@ def test_the_details_of_a_card_that_waits_for_data():
         f"• Utilization: 0{T}% on average",
         "",
         "What to try, most likely first:",
-        "1. Load data in more processes, with DataLoader(num_workers=…, persistent_workers=True).",
-        "2. Preprocess once instead of in every epoch: decode, resize and tokenize beforehand, and store the results.",
-        "3. Run augmentation on the GPU (torchvision v2 on tensors, Kornia, NVIDIA DALI).",
-        "4. Overlap copies with computation: pin_memory=True, .to(device, non_blocking=True).",
+        "1. Preprocess once instead of in every epoch: decode, resize and tokenize beforehand, and store the results.",
+        "2. Run augmentation on the GPU (torchvision v2 on tensors, Kornia, NVIDIA DALI).",
+        "3. Decode less: store images at the size that the model reads.",
+        "4. Use a machine with more CPU cores per GPU; more loading processes do not help without free cores.",
         "5. Profile a few steps with torch.profiler: it shows what the GPU waits for.",
     ]
 

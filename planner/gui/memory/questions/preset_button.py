@@ -22,7 +22,7 @@ class PresetButton(QPushButton):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self.setText("Start from a rec&ipe…")
+        self.setText("Start from a recipe…")
         self.setToolTip("Published training and inference setups, with their sources.")
         set_style_role(self, "link")
         self._workspace, self._theme = workspace, theme

@@ -1,16 +1,17 @@
 """Forms for the workload, generated from the declarations of its fields, and helpers shared by all forms."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.inputs import field_context_of, label_of, make_input, tooltip_of
 from planner.gui.theme import Theme
+from planner.gui.widgets.focus import focus_by_key
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
@@ -77,6 +78,25 @@ class Questions(QWidget):
     def existing_input(self, name: str) -> Field | None:
         """Return the input widget for the field `name`, or None if the input has not been created."""
         return self._inputs.get(name)
+
+    def prepare(self) -> Iterator[Field]:
+        """Create the inputs that are otherwise created when they are first shown."""
+        for part in self._parts:
+            for field in part.fields:
+                if field.name not in self._inputs:
+                    self._create_input(field, part)
+                    part.form.set_row_visible(self._inputs[field.name], visible=False)
+                    yield self._inputs[field.name]
+
+    def focus_field(self, name: str) -> None:
+        """Give the keyboard to the input for the field `name`, in its opened section, if it is asked here."""
+        part = next((part for part in self._parts if name in part.lines and name in self._inputs), None)
+        if part is None:
+            return
+        if part.section is not None:
+            part.section.set_open(True)
+        # After the layout has placed what the section holds.
+        QTimer.singleShot(0, self, partial(focus_by_key, self._inputs[name], Qt.FocusReason.ShortcutFocusReason))
 
     def set_goal(self, goal: str) -> None:
         """Set the user's goal, such as `train`; training from scratch hides questions about frozen parameters."""

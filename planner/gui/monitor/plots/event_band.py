@@ -216,6 +216,9 @@ class EventBand(QWidget):
 
     def _paint_lanes(self, painter: QPainter) -> None:
         scale, lane_height = self._scale, self._lane_height
+        # Plots that are scrolled partly out of sight end here.
+        painter.setPen(cosmetic_pen(self._theme.color("border"), 1))
+        painter.drawLine(0, 0, self.width(), 0)
         for number, lane in enumerate(self._lanes):
             painter.setPen(self._theme.color("muted"))
             box = QRectF(0, number * lane_height, scale.left, lane_height)

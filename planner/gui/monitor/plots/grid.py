@@ -38,9 +38,11 @@ class PlotGrid(QWidget):
 
     Call `refresh` after new readings, and `draw_visible` when other plots come into sight; only visible plots are
     drawn. `view` is the displayed time span, `band_row` the layout of the event band, aligned with the first column.
-    `mark_wanted` carries the time of a mark that the user wants to add, `failed` the `PlannerError` of a failed save.
+    `clicked` carries the time at a click, `mark_wanted` that of a mark that the user wants to add, `failed` the
+    `PlannerError` of a failed save.
     """
 
+    clicked = Signal(float)
     mark_wanted = Signal(float)
     failed = Signal(object)
 
@@ -58,6 +60,7 @@ class PlotGrid(QWidget):
         self._owners: tuple[Owner, ...] = ()
         self._shown_owners: tuple[Owner, ...] = ()
         self._undrawn: list[MetricPanel] = []
+        self._drawn: tuple[object, ...] = ()
         self._is_stale = False
         self._is_updating_view = False
         # A child object, so that pending drawing ends with the plots.
@@ -73,7 +76,7 @@ class PlotGrid(QWidget):
 
     def set_history(self, history: History, span_seconds: float | None) -> None:
         """Show the latest `span_seconds` of `history`, None for everything, from the next `refresh` on."""
-        self._history = history
+        self._history, self._drawn = history, ()
         self.band.history = history
         for panel in self._panels.values():
             panel.history = history
@@ -98,6 +101,12 @@ class PlotGrid(QWidget):
         start, end = self._history.start, self._history.end
         if not self.isVisible() or start is None or end is None:
             return
+        history = self._history
+        lines = tuple(self._lines.items())
+        drawn = (id(history), end, history.inventory, history.marks, lines, self._plot_settings)
+        if drawn == self._drawn:
+            return  # a replay, whose cursor alone moves
+        self._drawn = drawn
         self._is_updating_view = True
         self.view.set_reading_times(start, end)
         self._is_updating_view = False
@@ -193,9 +202,10 @@ class PlotGrid(QWidget):
         if arrangement == self._arrangement:
             return
         self._arrangement = arrangement
-        for panel in self._panels.values():
+        for key, panel in self._panels.items():
             self._grid.removeWidget(panel)
-            panel.hide()
+            if key not in arrangement[0]:
+                panel.hide()
         for number, spec in enumerate(specs):
             self._grid.addWidget(self._panels[spec.key], number // columns, number % columns)
             self._panels[spec.key].show()  # once it has a parent: shown before, it would be a window for a moment
@@ -208,6 +218,7 @@ class PlotGrid(QWidget):
         panel = self._panels[spec.key] = MetricPanel(self._theme, spec, self._history, self.view)
         panel.moved.connect(partial(self.move_plot, spec.key))
         panel.hidden.connect(partial(self.show_plot, spec.key, False))
+        panel.clicked.connect(self.clicked)
         panel.double_clicked.connect(self.mark_wanted)
         panel.failed.connect(self.failed)
         self._update_limit_lines(panel)
@@ -290,6 +301,7 @@ class PlotGrid(QWidget):
         self.view.moved.connect(self.draw_visible)
         self.view.cursor_moved.connect(self._list_events)
         self.legend.toggled.connect(self.draw_visible)
+        self.band.gestures.clicked.connect(self.clicked)
         self.band.mark_wanted.connect(self.mark_wanted)
 
     def _lay_out(self) -> None:

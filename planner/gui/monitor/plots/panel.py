@@ -51,11 +51,13 @@ class ReadingRow(NamedTuple):
 class MetricPanel(PlotPanel):
     """Panel of the plot `spec`; `moved` (−1 or +1) and `hidden` are user requests to move or hide the plot.
 
-    `lines` are the values and titles of horizontal lines, by owner.
+    `clicked` and `double_clicked` carry the time at the pointer. `lines` are the values and titles of horizontal
+    lines, by owner.
     """
 
     moved = Signal(int)
     hidden = Signal()
+    clicked = Signal(float)
     double_clicked = Signal(float)
 
     def __init__(self, theme: Theme, spec: PlotSpec, history: History, view: TimeSpanView) -> None:
@@ -148,6 +150,7 @@ class MetricPanel(PlotPanel):
         from planner.gui.monitor.plots.metric_plot import MetricPlot
 
         self._plot = plot = MetricPlot(self._theme, self.spec.title, self.spec.unit, self._view)
+        plot.gestures.clicked.connect(self.clicked)
         plot.gestures.double_clicked.connect(self.double_clicked)
         self._set_chart(plot)
         return plot

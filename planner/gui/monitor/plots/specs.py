@@ -54,9 +54,9 @@ PLOTS: Final = (
         "temperature",
         "temperature_celsius",
         facts=(
-            ("target_celsius", "target"),
-            ("slowdown_celsius", "slows"),
-            ("shutdown_celsius", "stops"),
+            ("target_celsius", "slows from"),
+            ("slowdown_celsius", "hardware slows from"),
+            ("shutdown_celsius", "shuts down"),
         ),
     ),
     _card_plot("sm_clock", "sm_clock_mhz", facts=(("sm_clock_most_mhz", "highest"),)),

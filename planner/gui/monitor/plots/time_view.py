@@ -113,9 +113,11 @@ class TimeSpanView(QObject):
 class Gestures(QObject):
     """Mouse control of `view` by events over `surface`; `time_at` returns the time at an x position.
 
-    `double_clicked` carries the time at the pointer. The wheel without a modifier is left to the scroll area.
+    `clicked` and `double_clicked` carry the time at the pointer. The wheel without a modifier is left to the scroll
+    area.
     """
 
+    clicked = Signal(float)
     double_clicked = Signal(float)
 
     def __init__(self, surface: QWidget, view: TimeSpanView, time_at: Callable[[float], float]) -> None:
@@ -159,6 +161,8 @@ class Gestures(QObject):
         elif event.type() == QEvent.Type.MouseButtonPress:
             self._pressed, self._is_dragging = x, False
         elif event.type() == QEvent.Type.MouseButtonRelease:
+            if self._pressed is not None and not self._is_dragging:
+                self.clicked.emit(self._time_at(x))
             self._pressed = None
         elif event.type() == QEvent.Type.MouseButtonDblClick:
             self.double_clicked.emit(self._time_at(x))

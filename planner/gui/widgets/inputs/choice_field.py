@@ -121,6 +121,9 @@ class RadioField(Field):
         self._value = value
         self._buttons[value].setChecked(True)
         self.setFocusProxy(self._buttons[value])
+        for each in self._buttons.values():
+            # As Qt does once a button has the focus: Tab goes to the checked one, the arrow keys to the others.
+            each.setFocusPolicy(Qt.FocusPolicy.StrongFocus if each.isChecked() else Qt.FocusPolicy.ClickFocus)
         self.show_problem("")
         self.shown.emit()
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence
@@ -12,6 +13,8 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.terms import EXPLAIN_KEY, TermLabel, explain
+
+_RESET_KEY: Final = "Alt+Del"
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ class LabelledForm(QWidget):
         field.set_name(name)
         field.setToolTip(hint)
         index = self.reserve() if line is None else line
-        reset = IconButton(self._theme, "reset", f"Reset “{name}”", "accent")
+        reset = IconButton(self._theme, "reset", f"Reset “{name}” ({_RESET_KEY})", "accent")
+        reset.setAccessibleName(f"Reset “{name}”")
+        reset.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # Tab goes from field to field
         _set_space_kept(reset, not wide)
         self._grid.addWidget(title, index, 0, Qt.AlignmentFlag.AlignTop)
         self._grid.addWidget(field, index, 1, 1, 2 if wide else 1)
@@ -108,11 +113,13 @@ class LabelledForm(QWidget):
         _set_space_kept(row.reset, visible)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Explain the term that the focused field's label names, which the window's key cannot do over a dialog."""
+        """Reset the focused field, or explain its label's term, which the window's key cannot do over a dialog."""
         focused = next((row for row in self._rows if row.field.isAncestorOf(self.focusWidget())), None)
         pressed = QKeySequence(event.keyCombination())
         if focused is not None and focused.label.term is not None and pressed == QKeySequence(EXPLAIN_KEY):
             explain(focused.label.term, focused.field)
+        elif focused is not None and pressed == QKeySequence(_RESET_KEY):
+            self._reset_to_default(focused)
         else:
             super().keyPressEvent(event)
 

@@ -130,6 +130,26 @@ def test_the_band_tells_what_is_under_the_pointer(grid):
     QToolTip.hideText()
 
 
+def test_words_that_do_not_fit_and_signs_are_told_in_full_on_hover_and_in_the_list(grid, two_cards):
+    moment = Timestamp(450.0, 0.0)
+    two_cards.add_event(Event(EventKind.LOST, moment, moment, B))
+    grid.view.set_span(None)
+    grid.draw_visible()
+    band = grid.band
+    lanes = ["Slowed", "Events", "Diagnosis", "Marks"]
+    said = {}
+    for item in band.items:
+        where = QPoint(round(item.left) + 2, round((lanes.index(item.lane) + 0.5) * band._lane_height))
+        QApplication.sendEvent(band, QHelpEvent(QEvent.Type.ToolTip, where, band.mapToGlobal(where)))
+        said[item.text] = QToolTip.text()
+    QToolTip.hideText()
+    assert said["! 1"].endswith("card 1: no longer responds")
+    assert "card 0: waiting for data, 1\u2009min 0\u2009s" in said["0: waiting for data"]
+    assert said["larger batch"].endswith("larger batch")
+    listed = "\n".join(band.latest_lines(20))
+    assert all(text in listed for text in ("no longer responds", "waiting for data", "larger batch"))
+
+
 def test_a_mark_is_put_and_taken_away(grid, qtbot, two_cards):
     grid.view.set_span(None)
     with qtbot.waitSignal(grid.mark_wanted):
