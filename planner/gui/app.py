@@ -23,7 +23,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.threads import GarbageCollector, import_steps, run_when_idle
 from planner.gui.window import MainWindow
-from planner.gui.workspace import Workspace
+from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.paths import own_hardware_file, prices_dir, state_dir
 from planner.plan.catalog import load_catalog_or_bundled
 
@@ -127,8 +127,8 @@ def _create_application_and_window(argv: Sequence[str]) -> tuple[QApplication, M
     workspace = Workspace(catalog, settings, parent=app)
     autosave = Autosave(workspace, home / "autosave", app)
     diagnostics.save_work = autosave.flush
-    is_first_start = not autosave.has_restored and len(argv) < 2
-    window = MainWindow(workspace, theme, tasks, page=START.key if is_first_start else None)
+    has_no_plan_yet = workspace.plan == SAMPLE_PLAN and workspace.path is None and len(argv) < 2
+    window = MainWindow(workspace, theme, tasks, page=START.key if has_no_plan_yet else None)
     for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall, GarbageCollector(app).close):
         app.aboutToQuit.connect(step)
     window.fit_to_screen()

@@ -41,7 +41,7 @@ class SavedSession(Spec):
 
 
 class Autosave(QObject):
-    """Keeps one window's session on disk; `has_restored` says whether it continues an earlier one.
+    """Keeps one window's session on disk, and continues an earlier one.
 
     `unrestored` has an error for each saved plan that could not be restored.
     """
@@ -52,9 +52,7 @@ class Autosave(QObject):
         self._folder = folder
         self.unrestored: list[PlannerError] = []
         folder.mkdir(parents=True, exist_ok=True)
-        restored = self._restore_newest_session()
-        self.has_restored = restored is not None
-        self._file, self._lock = restored or self._new_session_file()
+        self._file, self._lock = self._restore_newest_session() or self._new_session_file()
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
         self._timer.timeout.connect(self.flush)
         workspace.changed.connect(self._schedule_write)

@@ -261,6 +261,7 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         lambda w: w.navigator.trace_cancel_requested.emit(),
         "Ctrl+.",
         "close",
+        lambda w: w.workspace.is_tracing,
     ),
     UnboundAction("plan.pin", "Pin t&his plan to compare", "Plan/4", _pin_plan, "Ctrl+D"),
     UnboundAction(

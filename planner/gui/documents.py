@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planner.workload.recipes.recipe import Recipe
 
 _PLANS = "Plans (*.json);;All files (*)"
-_MODELS = "Models and training files (*.json *.safetensors *.gguf *.yml *.yaml);;All files (*)"
+_MODELS = "Models, modules and training files (*.json *.safetensors *.gguf *.yml *.yaml *.py);;All files (*)"
 _TRACES = "Traces (*.trace.json.gz *.json.gz *.json);;All files (*)"
 
 
@@ -46,7 +46,7 @@ class Documents(QObject):
 
     @Slot()
     def choose_model(self) -> None:
-        """Ask for a model's configuration or weights, and plan for that model."""
+        """Ask for a model's configuration or weights, and plan for that model, or for a module to trace."""
         self._choose_and_open("Open a model", _MODELS)
 
     @Slot()
@@ -101,7 +101,10 @@ class Documents(QObject):
             self._tasks.run("save-trace", save, lambda _saved: None, self._report_error)
 
     def open(self, path: Path) -> None:
-        """Open a plan, a model's file or folder, a training file or a trace."""
+        """Open a plan, a model's file or folder, a training file or a trace, or ask how to trace a Python file."""
+        if path.suffix == ".py":
+            self._workspace.navigator.trace(path)
+            return
         self._tasks.run("open", partial(_read_content, path), partial(self._use_content, path), self._report_error)
 
     @Slot()

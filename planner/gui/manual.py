@@ -281,7 +281,7 @@ class _Page(QTextBrowser):
 
     @Slot(QUrl)
     def _format_and_scroll(self, source: QUrl) -> None:
-        """Format the headings of the page, and scroll to the heading that the link to the page names."""
+        """Format the headings and the code of the page, and scroll to the heading that the link to the page names."""
         cursor = QTextCursor(self.document())
         headings: dict[str, QTextBlock] = {}
         cursor.beginEditBlock()  # or each heading would lay the page out again
@@ -294,6 +294,11 @@ class _Page(QTextBrowser):
                 cursor.setPosition(block.position())
                 cursor.mergeBlockFormat(spaced)
                 headings.setdefault(heading_slug(block.text()), block)
+            elif block.blockFormat().nonBreakableLines():  # code, whose long lines would be cut
+                wrapped = QTextBlockFormat()
+                wrapped.setNonBreakableLines(False)
+                cursor.setPosition(block.position())
+                cursor.mergeBlockFormat(wrapped)
             block = block.next()
         cursor.endEditBlock()
         if found := headings.get(source.fragment()):

@@ -262,9 +262,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         if path is None:
             return
         event.acceptProposedAction()
-        if path.suffix == ".py":
-            self.navigator.trace(path)
-        elif path.suffix in _LOGS:
+        if path.suffix in _LOGS:
             self.navigator.compare_with_log(path)
         elif path.suffix in _RECORDINGS:
             self.monitor().controller.open_recording_file(path)
@@ -342,6 +340,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         self.banner.trace_wanted.connect(self.documents.trace_network)
         workspace.changed.connect(self.commands.refresh)
         workspace.pin.changed.connect(self.commands.refresh)
+        workspace.tracing_changed.connect(self.commands.refresh)
         workspace.file_changed.connect(self._update_title)
         navigator.tab_requested.connect(self.show_tab)
         navigator.fitting_cards_requested.connect(self.show_fitting_cards)

@@ -139,7 +139,8 @@ class Workspace(QObject):
     Signals: `changed` carries the old and the new plan; `file_changed` follows the file, its modified state and the
     choice of a plan of one's own; `failed` carries a `PlannerError` for the banner, `noticed` a message and its
     details, `adjusted` a sentence about fields adjusted by a change, or an empty string; `devices_found` follows
-    changes of this machine's cards, `detection_ended` the end of the search for them.
+    changes of this machine's cards, `detection_ended` the end of the search for them, `tracing_changed` the start and
+    end of a trace.
     `cost` is the cost of the current plan, once it has been computed.
     """
 
@@ -150,6 +151,7 @@ class Workspace(QObject):
     adjusted = Signal(str)
     devices_found = Signal()
     detection_ended = Signal()
+    tracing_changed = Signal()
 
     def __init__(
         self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None
@@ -161,6 +163,7 @@ class Workspace(QObject):
         self.devices: tuple[Device, ...] = ()
         self.cost: PlanCost | None = None
         self.detection: Detection = "pending"
+        self.is_tracing = False
         self._state = PlanState(evaluate(plan, catalog), catalog)
         self._workloads: dict[str, Workload] = {
             "training": Training(),
@@ -335,6 +338,12 @@ class Workspace(QObject):
         if devices and devices != self.devices:
             self.devices = devices
             self.devices_found.emit()
+
+    def note_tracing(self, is_tracing: bool) -> None:
+        """Store whether a trace is running or about to start."""
+        if is_tracing != self.is_tracing:
+            self.is_tracing = is_tracing
+            self.tracing_changed.emit()
 
     def end_detection(self, detection: Detection) -> None:
         """Store how the search for this machine's cards ended."""

@@ -157,6 +157,12 @@ def request_of_config(text: str, catalog: Catalog) -> TraceRequest:
     return TraceRequest(target=Target(kind="config", place=name, config=json.dumps(config)))
 
 
+def is_traced_for_other_card(request: TraceRequest, gpu: Gpu | None) -> bool:
+    """Return whether the trace assumed the operators of a CUDA card whose compute capability is not that of `gpu`."""
+    assumed = request.compute_capability
+    return gpu is not None and assumed not in (None, operator_fields(gpu)["compute_capability"])
+
+
 def operator_fields(gpu: Gpu | None) -> dict[str, object]:
     """Return the trace-request fields that select the operators of `gpu`, or of any CUDA card if it is None."""
     known = gpu is not None and gpu.vendor == "NVIDIA"

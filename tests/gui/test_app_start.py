@@ -76,6 +76,11 @@ def test_the_next_start_restores_plan_and_tab(tmp_path):
     assert (told["count"], told["tab"]) == (6, "catalog")
 
 
+def test_a_start_after_a_first_one_without_a_choice_asks_again(tmp_path):
+    run("window.show_tab('memory')\n" + QUIT, tmp_path)
+    assert run(LOOK + QUIT, tmp_path)["tab"] == "start"
+
+
 def test_a_plan_named_on_the_command_line_is_opened(tmp_path):
     file = tmp_path / "plan.json"
     save_plan(file, SAMPLE_PLAN.evolve(count=5))

@@ -2,6 +2,7 @@
 
 import pytest
 from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QTextLayout
 
 from planner.gui.manual import Manual, heading_slug, manual_pages
 from planner.paths import docs_dir
@@ -92,3 +93,26 @@ def test_a_wider_window_keeps_the_place(manual, qtbot):
 @pytest.mark.parametrize(("heading", "slug"), [("Time and cost", "time-and-cost"), ("Rent, or buy?", "rent-or-buy")])
 def test_headings_are_named_as_links_name_them(heading, slug):
     assert heading_slug(heading) == slug
+
+
+def test_long_lines_of_code_are_wrapped(manual):
+    manual.resize(700, 500)
+    manual.open_page("first-steps.md")
+    assert "for Wayland" in manual.text.toPlainText()
+    assert not manual.text.horizontalScrollBar().isVisible()
+    assert manual.text.document().idealWidth() <= manual.text.viewport().width()
+
+
+@pytest.mark.parametrize("page", manual_pages(docs_dir()))
+def test_every_character_has_a_glyph(page, qapp):
+    """The fonts of a bare system suffice."""
+    text = (docs_dir() / page).read_text(encoding="utf-8")
+    without = set()
+    for character in set(text) - {"\n"}:
+        layout = QTextLayout(character, qapp.font())
+        layout.beginLayout()
+        layout.createLine()
+        layout.endLayout()
+        if any(0 in run.glyphIndexes() for run in layout.glyphRuns()):
+            without.add(character)
+    assert without == set()

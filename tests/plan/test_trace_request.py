@@ -5,7 +5,8 @@ import pytest
 from planner.errors import SpecError
 from planner.memory.estimate import fullest_timeline
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.trace_request import operator_fields, request_of_plan
+from planner.plan.trace_request import is_traced_for_other_card, operator_fields, request_of_plan
+from planner.trace.request import Target, TraceRequest
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.training import Lora
@@ -159,3 +160,11 @@ def test_only_nvidia_cards_set_a_compute_capability(catalog):
     assert operator_fields(catalog.hardware.gpu("rtx-4090"))["compute_capability"] == "8.9"
     amd = next(gpu for gpu in catalog.hardware.gpus if gpu.vendor == "AMD" and gpu.compute_capability)
     assert operator_fields(amd)["compute_capability"] is None
+
+
+def test_a_trace_is_for_another_card_if_that_has_another_compute_capability(catalog):
+    gpus = catalog.hardware
+    ada, hopper, amd = (gpus.gpu(name) for name in ("rtx-4090", "h100-sxm5-80gb", "instinct-mi300x"))
+    asked = TraceRequest(target=Target(kind="file", place="net.py"), compute_capability="8.9")
+    assert [is_traced_for_other_card(asked, gpu) for gpu in (None, ada, hopper, amd)] == [False, False, True, True]
+    assert not is_traced_for_other_card(asked.evolve(compute_capability=None), hopper)

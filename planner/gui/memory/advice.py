@@ -131,6 +131,7 @@ class AdvicePanel(QWidget):
             self.section.set_open(needed)
         if evaluation.plan != self._suggestions_plan:
             self._tasks.cancel(_KEY)
+            self._suggestions_plan = None  # or a return to that plan would find its disabled lines up to date
             for line in self._lines:
                 line.setEnabled(False)
             self._schedule_update()
@@ -212,8 +213,12 @@ class AdvicePanel(QWidget):
 
     @Slot()
     def _show_all(self) -> None:
+        first_added = len(self.lines)
         self._shown_at_most = len(self._suggestions)
+        had_focus = self.more.hasFocus()
         self._show_suggestions()
+        if had_focus:
+            self.lines[first_added].apply.setFocus()
 
     @Slot(bool)
     def _on_section_toggled(self, _opened: bool) -> None:
@@ -222,6 +227,7 @@ class AdvicePanel(QWidget):
     @Slot(object)
     def _apply_advice(self, advice: "Advice") -> None:
         plan = advice.plan
+        self.section.focus_heading()  # or the focus would go far from the button, which the change disables
         with self._workspace.step():
             self._workspace.apply(advice.name, workload=plan.workload, gpu=plan.gpu, count=plan.count)
 

@@ -17,6 +17,7 @@ from planner.gui.memory.controls import QuestionColumn
 from planner.gui.memory.curves.exploration import ExplorationPanel
 from planner.gui.memory.phases import PhaseBars
 from planner.gui.memory.trace.controller import TraceController, TracedRunForm
+from planner.gui.memory.trace.other_card import OtherCardStrip
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
@@ -60,6 +61,7 @@ class MemoryTab(QuestionTab):
         self.tracer = Tracer(workspace, tasks, start)
         self.trace_controller = TraceController(workspace, theme, self.tracer, self)
         self.correction = CorrectionStrip(workspace, theme)
+        self.other_card = OtherCardStrip(theme, self.tracer)
         self.controls = QuestionColumn(
             workspace, theme, TracedRunForm(workspace, theme, self.tracer, self.trace_controller), _CONTROLS_WIDTH
         )
@@ -157,6 +159,7 @@ class MemoryTab(QuestionTab):
         self.controls.refresh(evaluation)
         self.answer.set_view(view, evaluation.memory.verdict)
         self.correction.refresh(evaluation)
+        self.other_card.refresh(evaluation)
         is_pinned = self.workspace.pin.evaluation is not None
         if is_pinned or "versus" in vars(self):
             self.versus.set_evaluation(evaluation)
@@ -248,6 +251,7 @@ class MemoryTab(QuestionTab):
             self._column,
             self.answer,
             self.correction,
+            self.other_card,
             self._versus_place,
             self.bar,
             self.host,

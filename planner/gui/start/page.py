@@ -312,7 +312,10 @@ class StartPage(Tab):
                 "I want &to", self.job, make_label("No GPU is needed to plan.", "muted", self.theme.font("small"))
             ),
         )
-        open_file = _flush_link("&Open a file…", "A model's configuration or weights, or a training file.")
+        open_file = _flush_link(
+            "&Open a file…",
+            "A model's configuration or weights, a training file, or a module to trace.",
+        )
         open_file.clicked.connect(self.workspace.navigator.model_file_requested)
         file_hint = make_label("or drop one anywhere here", "muted", self.theme.font("small"))
         first = self._question("Mode&l", self.model, in_row(open_file, (file_hint, 1), spacing=space.tiny))

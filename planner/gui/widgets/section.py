@@ -42,6 +42,10 @@ class Section(QWidget):
         self._summary.setVisible(not opened)
         self._update_heading()
 
+    def focus_heading(self) -> None:
+        """Give the keyboard focus to the heading."""
+        self._button.setFocus()
+
     def set_title(self, title: str) -> None:
         """Change the text of the heading."""
         if title != self._button.text():

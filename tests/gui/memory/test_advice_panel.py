@@ -164,3 +164,45 @@ def test_the_first_suggestions_are_shown_while_the_search_goes_on(tab: MemoryTab
         gate.set()
     assert len(panel.lines) == 4
     assert heading.text() == "What would help"
+
+
+def assert_ready(panel):
+    assert panel.lines
+    assert all(line.isEnabled() and line.apply.isEnabled() for line in panel.lines)
+    assert "looking" not in panel.section.findChild(QToolButton).text()
+
+
+def test_an_undone_suggestion_can_be_applied_again(needy, panel, qtbot):
+    """The suggestion makes the plan fit, which closes the section and leaves the lines disabled."""
+    stack = needy.workspace.undo_stack
+    advice_button(panel, 0).click()
+    qtbot.waitUntil(lambda: not panel.section.is_open)
+    with qtbot.waitSignal(panel.updated):
+        stack.undo()
+    assert_ready(panel)
+    stack.redo()
+    qtbot.waitUntil(lambda: not panel.section.is_open)
+    with qtbot.waitSignal(panel.updated):
+        stack.undo()
+    assert_ready(panel)
+
+
+def test_an_undo_during_the_search_brings_the_suggestions_back(needy, panel, qtbot):
+    workspace = needy.workspace
+    workspace.apply_workload("batch", micro_batch=16)
+    qtbot.waitUntil(lambda: panel._tasks.busy)
+    with qtbot.waitSignal(panel.updated):
+        workspace.undo_stack.undo()
+    assert_ready(panel)
+    with qtbot.waitSignal(panel.updated):
+        workspace.undo_stack.redo()
+        workspace.undo_stack.undo()
+    assert_ready(panel)
+
+
+def test_the_focus_stays_near_a_button_that_is_no_longer_there(needy, panel, qtbot):
+    panel.more.setFocus()
+    qtbot.keyClick(panel.more, Qt.Key.Key_Space)
+    assert panel.lines[4].apply.hasFocus()
+    qtbot.keyClick(panel.lines[4].apply, Qt.Key.Key_Space)
+    qtbot.waitUntil(panel.section.findChild(QToolButton).hasFocus)

@@ -1,13 +1,16 @@
 """The dialog to set up a trace."""
 
+import re
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QDialog, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
 from traced_runs import NET, request
 
 from planner.gui.memory.trace.dialog import TraceDialog
+from planner.gui.memory.trace.request_form import device_options
+from planner.gui.widgets.section import Section
 from planner.trace.request import Argument, Target, TensorInput, TraceRequest
 
 
@@ -137,7 +140,7 @@ def test_an_invalid_python_file_is_reported_below_its_field(dialog, tmp_path):
 def test_inputs_are_added_and_removed(dialog, net, qtbot):
     dialog.open_file(net)
     choose(dialog, "Net")
-    add = next(made for made in dialog.inputs.findChildren(QPushButton) if "input" in made.text())
+    add = next(made for made in dialog.inputs.findChildren(QPushButton) if "Add" in made.text())
     qtbot.mouseClick(add, Qt.MouseButton.LeftButton)
     assert len(dialog.inputs._rows) == 2
     for _ in range(2):
@@ -185,7 +188,7 @@ def test_without_torch_the_dialog_names_the_package_to_install(holder, workspace
     made = TraceDialog(workspace, theme, holder, "tracing needs PyTorch; install it with: pip install torch")
     made.open()
     assert any("pip install torch" in label.text() for label in made.findChildren(QLabel))
-    go = next(button for button in made.findChildren(QPushButton) if button.text() == "&Trace")
+    go = next(button for button in made.findChildren(QPushButton) if button.text() == "Trac&e")
     assert not go.isEnabled()
 
 
@@ -200,3 +203,39 @@ def test_everything_the_keyboard_reaches_has_a_name(dialog, net):
 def test_escape_closes_the_dialog(dialog, qtbot):
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert dialog.result() == QDialog.DialogCode.Rejected
+
+
+def test_a_shape_that_is_typed_before_the_file_is_read_stays(dialog, net, qtbot):
+    type_into(qtbot, dialog.inputs._rows[0].shape.focusProxy(), "16x8")
+    dialog.open_file(net)
+    choose(dialog, "Net")
+    assert [(row.name.text(), row.shape.text) for row in dialog.inputs._rows] == [("x", "16x8")]
+
+
+def test_a_shape_beyond_the_named_inputs_keeps_its_row(dialog):
+    dialog.inputs._add.click()
+    for row, text in zip(dialog.inputs._rows, ("2x3", "4"), strict=True):
+        row.shape.set_value(text)
+    dialog.inputs.set_names(["x"])
+    assert [(row.name.text(), row.shape.text) for row in dialog.inputs._rows] == [("x", "2x3"), ("", "4")]
+
+
+def test_the_plans_card_is_named_among_the_devices(dialog, workspace):
+    names = [title for _, title in device_options(dialog.run.request, workspace.evaluation.gpu)]
+    assert names[0] == f"CUDA 8.9, {workspace.evaluation.gpu.name}"
+
+
+def test_each_key_leads_to_one_place(dialog, net):
+    for section in dialog.findChildren(Section):
+        section.set_open(True)
+    dialog.open_file(net)
+    choose(dialog, "Net")
+    for kind in ("file", "import"):
+        dialog.target.kind.set_value(kind)
+        dialog.target.kind.edited.emit(kind)
+        keys = [
+            match[1].lower()
+            for made in (*dialog.findChildren(QLabel), *dialog.findChildren(QAbstractButton))
+            if made.isVisibleTo(dialog) and (match := re.search(r"&(\w)", made.text()))
+        ]
+        assert sorted(keys) == sorted(set(keys)), kind

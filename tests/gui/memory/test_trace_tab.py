@@ -356,3 +356,43 @@ def drop(window: MainWindow, path: Path) -> None:
     data.setUrls([QUrl.fromLocalFile(str(path))])
     actions = Qt.DropAction.CopyAction
     window.dropEvent(QDropEvent(QPoint(5, 5), actions, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier))
+
+
+def test_a_trace_can_be_cancelled_only_while_one_runs(traced, window, qtbot):
+    cancel = window.commands["plan.trace-cancel"]
+    assert not cancel.isEnabled()
+    type_into(qtbot, batch_edit(traced), "16")
+    started(qtbot, traced)
+    assert cancel.isEnabled()
+    cancel.trigger()
+    assert not cancel.isEnabled()
+
+
+def test_a_trace_for_another_card_is_said_and_made_again(traced, qtbot, net):
+    asked = request(str(net)).evolve(compute_capability="8.9")
+    traced.workspace.take_trace(facts_of(recording(asked)), "trace")
+    assert not traced.other_card.isVisible()
+    traced.workspace.apply("card", gpu="h100-sxm5-80gb")
+    assert traced.other_card.isVisible()
+    assert "another card, of CUDA 8.9" in traced.other_card.words.text()
+    traced.other_card.again.click()
+    trace = started(qtbot, traced)
+    assert trace.request == asked.evolve(compute_capability="9.0")
+    trace.end()
+    qtbot.waitUntil(lambda: not traced.other_card.isVisible())
+
+
+def test_a_form_that_was_left_with_escape_is_as_it_was(window, tab, qtbot):
+    do(window, "plan.trace")
+    dialog = tab.trace_controller.dialog
+    edit = dialog.inputs._rows[0].shape.focusProxy()
+    type_into(qtbot, edit, "4x8")
+    qtbot.keyClick(edit, Qt.Key.Key_Escape)
+    assert not dialog.isVisible()
+    do(window, "plan.trace")
+    assert dialog.inputs._rows[0].shape.text == "4x8"
+
+
+def test_a_python_file_that_is_opened_is_asked_about(window, tab, net):
+    window.documents.open(net)
+    assert tab.trace_controller.dialog.target.file.text == str(net)

@@ -49,7 +49,8 @@ class TraceController(QObject):
 
             self.dialog = TraceDialog(self._workspace, self._theme, self._tab.window(), missing_packages_hint())
             self.dialog.wanted.connect(self._tracer.trace)
-        self.dialog.set_request(subject if isinstance(subject, TraceRequest) else None)
+        if isinstance(subject, TraceRequest) or not self.dialog.is_unfinished:
+            self.dialog.set_request(subject if isinstance(subject, TraceRequest) else None)
         if isinstance(subject, Path):
             self.dialog.open_file(subject)
         self.dialog.open()

@@ -46,7 +46,7 @@ class AdvancedForm(QWidget):
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
         form = new_form(theme)
-        form.add("&Loss", self.loss, hint="cross_entropy, mse_loss … of torch.nn.functional, or file.py:function.")
+        form.add("L&oss", self.loss, hint="cross_entropy, mse_loss … of torch.nn.functional, or file.py:function.")
         form.add(
             "&Custom step",
             self.step,
@@ -129,7 +129,7 @@ class TraceDialog(InReadingOrder, QDialog):
         self._form = new_form(theme)
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
-        self._go = push_button("&Trace", role="primary")
+        self._go = push_button("Trac&e", role="primary")
         self._go.setToolTip("Run the module without a GPU, and count its memory")
         self.setWindowTitle("Trace a module")
         self._lay_out(missing)
@@ -146,6 +146,7 @@ class TraceDialog(InReadingOrder, QDialog):
 
     def set_request(self, request: TraceRequest | None) -> None:
         """Show `request`, or the defaults for a new module."""
+        self._is_new = request is None
         known = request or _DEFAULT_REQUEST.evolve(**operator_fields(self._workspace.evaluation.gpu))
         recent = self.target.recent_files()
         self.target.set_target(known.target, known.arguments)
@@ -161,6 +162,11 @@ class TraceDialog(InReadingOrder, QDialog):
             self._update_inputs()
         self._show_input_source()
         self._problem.hide()
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Return whether the form for a new module was left without a trace, so that it is shown again as it was."""
+        return self._is_new and self.result() == QDialog.DialogCode.Rejected
 
     def open_file(self, path: Path) -> None:
         """Select the file at `path` as the target."""

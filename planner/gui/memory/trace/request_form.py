@@ -19,6 +19,7 @@ from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
+from planner.hardware.gpu import Gpu
 from planner.numbers import LENGTH
 from planner.plan.trace_request import operator_fields
 from planner.present.plan.settings import setting_title
@@ -138,10 +139,11 @@ def with_device(request: TraceRequest, value: object) -> TraceRequest:
     return request.evolve(device=device, compute_capability=capability)
 
 
-def device_options(request: TraceRequest, capability: str | None) -> Options:
-    """Return the devices to choose from; `capability` is the CUDA capability of the plan's card, if any."""
-    card: Options = () if capability is None else ((("cuda", capability), f"CUDA {capability}, this card"),)
-    options = (*card, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
+def device_options(request: TraceRequest, card: Gpu | None) -> Options:
+    """Return the devices to choose from, with the plan's `card` if its CUDA capability is known."""
+    capability = operator_fields(card)["compute_capability"]
+    own = [] if card is None or capability is None else [(("cuda", capability), f"CUDA {capability}, {card.name}")]
+    options: Options = (*own, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
     return _options_including(options, device_of(request), f"CUDA {request.compute_capability}")
 
 
@@ -234,7 +236,7 @@ class RequestForm(QWidget):
         super().__init__()
         self._workspace, self._theme = workspace, theme
         self._request: TraceRequest | None = None
-        self._shown: tuple[TraceRequest, str | None] | None = None
+        self._shown: tuple[TraceRequest, Gpu | None] | None = None
         self._sizes_shown = True
         self._request_fields: dict[str, _RequestField] = {}
         self._sections: list[_RequestSection] = []
@@ -265,13 +267,13 @@ class RequestForm(QWidget):
 
     def set_request(self, request: TraceRequest) -> None:
         """Show `request` without emitting `edited`."""
-        capability = self._cuda_capability_text()
-        if (request, capability) == self._shown:
+        card = self._workspace.evaluation.gpu
+        if (request, card) == self._shown:
             return  # keep text being typed, and an open list
-        self._request, self._shown = request, (request, capability)
+        self._request, self._shown = request, (request, card)
         self._optimizer.set_options(optimizer_options(request))
         self._precision.set_options(precision_options(request))
-        self._device.set_options(device_options(request, capability))
+        self._device.set_options(device_options(request, card))
         for request_field in self._request_fields.values():
             request_field.field.set_value(request_field.get(request))
             request_field.form.set_row_visible(request_field.field, request_field.is_shown(request))
@@ -279,10 +281,6 @@ class RequestForm(QWidget):
         for section_entry in self._sections:
             section_entry.section.set_summary(section_entry.summary(request))
             section_entry.section.setVisible(section_entry.is_shown(request))
-
-    def _cuda_capability_text(self) -> str | None:
-        value = operator_fields(self._workspace.evaluation.gpu)["compute_capability"]
-        return None if value is None else str(value)
 
     def _add_main_fields(self) -> None:
         form, theme = new_form(self._theme), self._theme
@@ -385,7 +383,7 @@ class RequestForm(QWidget):
         self._sections.append(_RequestSection(section, summary, is_shown))
 
     def _device_summary_text(self, request: TraceRequest) -> str:
-        device = option_title(device_options(request, self._cuda_capability_text()), device_of(request))
+        device = option_title(device_options(request, self._workspace.evaluation.gpu), device_of(request))
         return f"{device}; {parallel_text(request.parallel)}"
 
 

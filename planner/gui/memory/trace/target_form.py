@@ -36,7 +36,7 @@ class InputsEditor(QWidget):
         super().__init__()
         self._theme = theme
         self._rows: list[_InputRow] = []
-        self._add = link_button("Add an &input")
+        self._add = link_button("Add an inp&ut")
         self._add.setToolTip("Add another argument of the module")
         self._column = in_column(owner=self, spacing=theme.spacing.tiny)
         below = in_row(self._add, STRETCH)
@@ -65,9 +65,11 @@ class InputsEditor(QWidget):
         self._show_names_and_shapes([text.rpartition("=")[::2] if "=" in text else ("", text) for text in texts])
 
     def set_names(self, names: Sequence[str]) -> None:
-        """Show one row per name; shapes that were already entered for a name are kept."""
-        known = {row.name.text(): row.shape.text for row in self._rows}
-        self._show_names_and_shapes([(name, known.get(name, "")) for name in names or ("",)])
+        """Show one row per name; shapes that were already entered are kept, those without a name in their order."""
+        known = {row.name.text(): row.shape.text for row in self._rows if row.name.text()}
+        positional = iter([row.shape.text for row in self._rows if not row.name.text() and row.shape.text])
+        pairs = [(name, known.get(name) or next(positional, "")) for name in names]
+        self._show_names_and_shapes([*pairs, *(("", shape) for shape in positional)] or [("", "")])
 
     def focus_first_gap(self) -> None:
         """Focus the first missing or invalid shape."""
@@ -182,7 +184,7 @@ class TargetForm(QWidget):
             "&File", self.file, hint="Python file with the module. You can also drop the file into the window."
         )
         self._form.add("Class or fu&nction", self.name, hint="A module class, or a function that returns a module.")
-        self._form.add("I&mport path", self.place, hint="Module path, colon, and name of the class or function.")
+        self._form.add("Import pat&h", self.place, hint="Module path, colon, and name of the class or function.")
         self._form.add_below(self._summary)
         self._form.add(
             "Ar&guments", self.arguments, hint="Arguments of the class or function, such as width=64, bias=False."

@@ -102,6 +102,7 @@ class Tracer(QObject):
         self._idle.timeout.connect(self._start_pending_run)
         self._progressed.connect(self._on_progress)
         workspace.changed.connect(self._on_plan_changed)
+        self.changed.connect(self._note_busy)
 
     @property
     def wanted(self) -> TraceRequest | None:
@@ -152,6 +153,16 @@ class Tracer(QObject):
         facts = self._workspace.plan.model.trace
         if facts is not None:
             self._start_with_consent(TraceRun(facts.request, "trace again", is_change=True))
+
+    @Slot()
+    def trace_for_card(self) -> None:
+        """Trace the plan's module again with the operators of the plan's card."""
+        from planner.plan.trace_request import operator_fields
+
+        facts, gpu = self._workspace.plan.model.trace, self._workspace.evaluation.gpu
+        if facts is not None and gpu is not None:
+            request = facts.request.evolve(**operator_fields(gpu))
+            self._start_with_consent(TraceRun(request, f"trace for {gpu.name}", is_change=True))
 
     def agree(self, request: TraceRequest) -> None:
         """Store the consent to run the code in `request`, and start the trace."""
@@ -254,6 +265,10 @@ class Tracer(QObject):
         if self.run is not None and self.run.request is request:
             self.run = replace(self.run, progress=progress)
             self.changed.emit()
+
+    @Slot()
+    def _note_busy(self) -> None:
+        self._workspace.note_tracing(self.busy)
 
     @Slot(object, object)
     def _on_plan_changed(self, old: Plan, new: Plan) -> None:
