@@ -1,6 +1,8 @@
 """Jobs: runs, services, and daily hours of use."""
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -73,3 +75,12 @@ class DailyHours(Spec):
 
 
 Job = Annotated[Run | Service | DailyHours, Field(discriminator="kind")]
+
+DEFAULT_JOBS: Final[Mapping[str, Job]] = MappingProxyType(
+    {
+        "run": Run(amount=50_000_000, unit="tokens"),
+        "service": Service(requests_per_day=10_000),
+        "daily-hours": DailyHours(hours_per_day=8.0),
+    }
+)
+"""The default job of each kind."""

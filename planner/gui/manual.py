@@ -50,6 +50,7 @@ _SCROLLING: Final = {
 }
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(((?!https?:)[^)#]+\.md)\)")
 _EXAMPLE: Final = re.compile(r"<!-- in your plan: (.*?) -->")
+_HEADING: Final = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 _PAGE_ROLE: Final = Qt.ItemDataRole.UserRole
 
 
@@ -155,14 +156,31 @@ class Manual(QDialog):
             item = self.pages.item(row)
             content = f"{item.text()} {self.text.markdown(item.data(_PAGE_ROLE))}".lower()
             item.setHidden(not all(word in content for word in words))
-        self.text.moveCursor(QTextCursor.MoveOperation.Start)
-        self._find_next_match()
+        if heading := self._heading_called(text):
+            self.open_page(heading)
+        else:
+            self.text.moveCursor(QTextCursor.MoveOperation.Start)
+            self._find_next_match()
+
+    def _heading_called(self, text: str) -> str:
+        """Return the link to a heading `text` of any page, or to one of the current page that contains it, or ""."""
+        current, wanted = self.text.source().path(), text.strip().lower()
+        if not wanted:
+            return ""
+        for path in (current, *(self.pages.item(row).data(_PAGE_ROLE) for row in range(self.pages.count()))):
+            headings = _HEADING.findall(self.text.markdown(path))
+            found = [heading for heading in headings if heading.lower() == wanted]
+            if path == current:
+                found += [heading for heading in headings if wanted in heading.lower()]
+            if found:
+                return f"{path}#{heading_slug(found[0])}"
+        return ""
 
     @Slot()
     def _find_next_match(self) -> None:
         """Go to the next match of the search; after a page's last match, to the first match of the next listed page."""
         wanted = self.search.text()
-        if not wanted or self.text.find(wanted):
+        if not wanted or self.text.find_below(wanted):
             return
         rows = [row for row in range(self.pages.count()) if not self.pages.item(row).isHidden()]
         later = [row for row in rows if row > self.pages.currentRow()] + rows
@@ -170,7 +188,7 @@ class Manual(QDialog):
             if wanted.lower() in self.text.markdown(self.pages.item(row).data(_PAGE_ROLE)).lower():
                 self.pages.setCurrentRow(row)
                 self.text.moveCursor(QTextCursor.MoveOperation.Start)
-                self.text.find(wanted)
+                self.text.find_below(wanted)
                 return
 
 
@@ -184,6 +202,14 @@ class _Page(QTextBrowser):
         self.setOpenExternalLinks(True)
         self.document().setDocumentMargin(_MARGIN)
         self.sourceChanged.connect(self._format_and_scroll)
+
+    def find_below(self, words: str) -> bool:
+        """Select the next `words`, in the upper part of the view; return whether there are any."""
+        if not self.find(words):
+            return False
+        bar = self.verticalScrollBar()
+        bar.setValue(bar.value() + self.cursorRect().top() - self.viewport().height() // 4)
+        return True
 
     def markdown(self, path: str) -> str:
         """Return the Markdown text of the page at `path`, without comments that only scripts read."""

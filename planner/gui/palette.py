@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Slot
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QWidget
 
-from planner.glossary import glossary
+from planner.glossary import GlossaryTerm, glossary
 from planner.gui.actions import Action, ActionSet
 from planner.gui.choices import card_choices, model_choices
 from planner.gui.explain.explainer import Explainer
@@ -22,6 +22,9 @@ from planner.plan.plan import ModelChoice
 from planner.present.plan.settings import offered_choices, title_in_sentence
 from planner.workload.fields import fields_of
 
+if TYPE_CHECKING:
+    from planner.gui.window import MainWindow
+
 _WIDTH, _HEIGHT = 560, 420
 
 
@@ -32,7 +35,7 @@ class CommandPalette(SearchPopover):
     """
 
     def __init__(
-        self, parent: QWidget, theme: Theme, workspace: Workspace, actions: ActionSet, explainer: Explainer
+        self, parent: "MainWindow", theme: Theme, workspace: Workspace, actions: ActionSet, explainer: Explainer
     ) -> None:
         super().__init__(parent, theme, "Type a command, a setting, a card, a model or a term")
         self._window = parent
@@ -107,17 +110,27 @@ class CommandPalette(SearchPopover):
         return [
             replace(
                 choice,
-                key=partial(self._workspace.apply, "model", model=ModelChoice(id=str(choice.key))),
+                key=partial(self._plan_for, str(choice.key)),
                 title=f"Plan for {choice.title}",
                 mark=("model", "muted"),
             )
             for choice in model_choices(self._workspace)
         ]
 
+    def _plan_for(self, model: str) -> None:
+        """Plan for another model; on the Start page, it is the answer to the question about the model."""
+        from planner.gui.start.page import StartPage  # the start does not wait for it
+
+        choice, tab = ModelChoice(id=model), self._window.tab
+        if isinstance(tab, StartPage):
+            tab.plan_for(choice)
+        else:
+            self._workspace.apply("model", model=choice)
+
     def _term_choices(self) -> list[Choice]:
         return [
             Choice(
-                partial(self._explainer.show_card, term, self._window, self._card_place()),
+                partial(self._explain, term),
                 f"What is {term.term}?",
                 mark=("info", "muted"),
                 words=" ".join((*term.aliases, *term.labels)),
@@ -125,9 +138,10 @@ class CommandPalette(SearchPopover):
             for term in glossary()
         ]
 
-    def _card_place(self) -> QRect:
-        """Return the place of an explanation: the palette's own."""
-        return QRect(self._window.mapFromGlobal(self.pos()), QSize(self.width(), 0))
+    def _explain(self, term: GlossaryTerm) -> None:
+        """Explain a term where the palette was."""
+        place = QRect(self._window.mapFromGlobal(self.pos()), QSize(self.width(), 0))
+        self._explainer.show_card(term, self._window, place)
 
     @Slot(object)
     def _run_command(self, command: Callable[[], object]) -> None:

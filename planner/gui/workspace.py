@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
+from planner.cost.terms import CostTerms
 from planner.errors import PlannerError, SpecError
 from planner.gui.navigator import Navigator
 from planner.gui.settings import SettingsStore
@@ -240,23 +241,27 @@ class Workspace(QObject):
         Raises:
             PlannerError: If the plan cannot be evaluated; the plan stays as it was.
         """
-        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields  # as in `answer`
+        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields, goal_terms  # as in `answer`
 
         task = TASK_OF_GOAL[goal]
         plan = self.plan.evolve(workload=self.workload_of(task))
-        self.answer("task", {f"{WORKLOAD}task": task, **goal_fields(plan, goal, self.catalog)})
+        terms = {"cost": goal_terms(plan.cost, goal)}
+        self.answer("task", {f"{WORKLOAD}task": task, **goal_fields(plan, goal, self.catalog), **terms})
 
     def begin(self, goal: Goal, model: ModelChoice, gpu: str | None, count: int) -> None:
-        """Plan anew for `goal` with the person's own model and cards, in one undo step.
+        """Plan anew for `goal` with a model, and with cards that the person has, in one undo step.
 
         Raises:
             PlannerError: If the plan cannot be evaluated; the plan stays as it was.
         """
         from planner.plan.editing.conflicts import resolve_conflicts  # as in `answer`
-        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields
+        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields, goal_terms, owned_terms
 
         workload = Training() if TASK_OF_GOAL[goal] == "training" else Inference()
-        plan = Plan(model=model, workload=workload, gpu=gpu, count=count)
+        terms = goal_terms(CostTerms(), goal)
+        if gpu is not None:
+            terms = owned_terms(terms, self.catalog.hardware.gpu(gpu))
+        plan = Plan(model=model, workload=workload, gpu=gpu, count=count, cost=terms)
         started = resolve_conflicts(plan, goal_fields(plan, goal, self.catalog), self.catalog).plan
         self._take_plan(f"{goal} {model.id.rpartition('/')[2]}", started, is_own=True)
 

@@ -1,6 +1,6 @@
 """Evaluation of a plan against a catalog; the same plan and catalog always give the same evaluation."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -289,9 +289,18 @@ def _fit_question(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, cou
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
-    """Return the verdicts for cards on which `plan` likely fits, the card with the least memory first."""
-    fits = (fit for fit in fits_by_gpu(plan, catalog).values() if fit.likely)
-    return tuple(sorted(fits, key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id)))
+    """Return the verdicts for cards on which `plan` likely fits, in the order of `smallest_first`."""
+    return smallest_first(fits_by_gpu(plan, catalog).values(), catalog)
+
+
+def smallest_first(fits: Iterable[CardFit], catalog: Catalog) -> tuple[CardFit, ...]:
+    """Return those of `fits` that are likely: where it surely fits first, cards before computers, by their memory."""
+
+    def place(fit: CardFit) -> tuple[bool, bool, int, str]:
+        computer = catalog.hardware.gpu(fit.gpu_id).is_whole_computer
+        return fit.verdict != "fits", computer, fit.capacity_bytes or 0, fit.gpu_id
+
+    return tuple(sorted((fit for fit in fits if fit.likely), key=place))
 
 
 # Prices, time settings and names change without changing the memory estimate.
@@ -340,5 +349,7 @@ def _cards_with_memory(catalog: Catalog, ids: tuple[str, ...] | None) -> Iterato
 
 
 def _smallest_fits(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
-    """Return the ids of the smallest cards that a plan without a card fits on."""
-    return () if plan.gpu or plan.workload.gpus else tuple(fit.gpu_id for fit in find_fits(plan, catalog)[:_SMALLEST])
+    """Return the ids of the smallest cards that a plan without a card surely fits on."""
+    if plan.gpu or plan.workload.gpus:
+        return ()
+    return tuple(fit.gpu_id for fit in find_fits(plan, catalog)[:_SMALLEST] if fit.verdict == "fits")

@@ -143,7 +143,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
 
 
 def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
-    """Return the card with the least memory on which `plan` fits; traced plans are supported, too."""
+    """Return the first of the smallest cards on which `plan` fits (see `smallest_first`), traced plans included."""
     fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
         return SolveResult(asked="gpu", reason="no card in the catalog is large enough")

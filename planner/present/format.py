@@ -162,6 +162,11 @@ def money(usd: float | None, unknown: str = NOT_PUBLISHED) -> str:
     return f"{sign}${abs(usd):,.2f}" if abs(usd) < _CENTS_BELOW else f"{sign}${abs(usd):,.0f}"
 
 
+def unbroken(text: str) -> str:
+    """Return `text` with no line break between a number and its unit."""
+    return text.replace(THIN, "\N{NARROW NO-BREAK SPACE}")
+
+
 def percent(fraction: float) -> str:
     """Return a fraction as a whole percentage, `30 %`; a positive one that rounds to zero is `< 1 %`."""
     number = "< 1" if 0 < fraction < 0.005 else f"{fraction * 100:.0f}".replace("-", _MINUS)

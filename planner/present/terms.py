@@ -21,11 +21,11 @@ from planner.workload.rules import field_reader
 Figure = Callable[[Evaluation], str]
 
 
-def in_plan(term: str, evaluation: Evaluation) -> str:
+def in_plan(term: str, evaluation: Evaluation, plan_name: str = "your plan") -> str:
     """Return what the glossary term called `term` is in the evaluated plan; empty for a term without a figure there."""
     figure = FIGURES.get(term)
     text = "" if figure is None else figure(evaluation)
-    return f"In your plan: {text}." if text else ""
+    return f"In {plan_name}: {text}." if text else ""
 
 
 def _of_card(read: Callable[[Gpu], str], evaluation: Evaluation) -> str:

@@ -66,6 +66,12 @@ def test_search_lists_matching_pages_and_selects_the_match(manual, qtbot):
     assert manual.isVisible()
 
 
+def test_a_search_lands_on_the_heading_of_that_name_on_any_page(manual, qtbot):
+    qtbot.keyClicks(manual.search, "kv cache")
+    assert manual.pages.currentItem().text() == "GPU basics"
+    assert manual.text.textCursor().block().text() == "KV cache"
+
+
 def test_a_search_without_a_result_leaves_the_page(manual, qtbot):
     qtbot.keyClicks(manual.search, "xyzzy")
     assert listed(manual) == []

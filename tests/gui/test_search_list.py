@@ -149,3 +149,20 @@ def test_a_search_popover_closes_on_a_choice(parent: QWidget, theme: Theme, qtbo
         qtbot.keyClick(popover.list.findChild(QLineEdit), Qt.Key.Key_Return)
     assert chosen.args == ["a100"]
     assert popover.isHidden()
+
+
+@pytest.mark.parametrize("at_bottom", [False, True])
+def test_a_search_popover_is_as_high_as_its_matches(parent: QWidget, theme: Theme, qtbot, at_bottom: bool):
+    anchor = QWidget(parent)
+    anchor.setGeometry(10, parent.height() - 30 if at_bottom else 0, 100, 20)
+    popover = SearchPopover(parent, theme, "Search")
+    popover.offer(anchor, [Choice(number, f"card {number}") for number in range(60)])
+    whole, edit = popover.geometry(), popover.findChild(QLineEdit)
+    qtbot.keyClicks(edit, "card 42")
+    assert popover.list.matches
+    assert popover.height() < whole.height() / 2
+    fixed = QWidget.geometry(popover).bottom() if at_bottom else popover.y()
+    assert fixed == (whole.bottom() if at_bottom else whole.y())
+    edit.clear()
+    assert popover.geometry() == whole
+    popover.close()

@@ -142,7 +142,7 @@ def test_fine_tuning_starts_with_what_fits_and_keeps_it(workspace: Workspace):
 def test_a_plan_is_a_sample_until_another_is_opened_or_taken(workspace: Workspace, tmp_path: Path):
     assert workspace.is_sample
     workspace.begin("run", SAMPLE_PLAN.model, SAMPLE_PLAN.gpu, 1)
-    assert workspace.plan == SAMPLE_PLAN
+    assert workspace.plan.evolve(cost=SAMPLE_PLAN.cost) == SAMPLE_PLAN
     assert not workspace.is_sample
     workspace.show_sample()
     assert workspace.is_sample
@@ -327,3 +327,21 @@ def test_a_plan_that_stays_where_a_step_fails_is_as_saved_as_it_was(workspace: W
     workspace.set_catalog(without_model(workspace.catalog, "openai-community/gpt2"))
     workspace.undo_stack.undo()
     assert workspace.modified
+
+
+def test_the_cost_of_a_plan_begun_with_a_card_is_that_of_owning_it_at_a_desk(workspace: Workspace):
+    workspace.begin("run", SAMPLE_PLAN.model, "rtx-3090", 1)
+    assert (workspace.plan.cost.buy.owned, workspace.plan.cost.buy.place) == (True, "desk")
+    workspace.begin("run", SAMPLE_PLAN.model, "h100-sxm5-80gb", 8)
+    assert (workspace.plan.cost.buy.owned, workspace.plan.cost.buy.place) == (True, "lab")
+    workspace.begin("fine-tune", SAMPLE_PLAN.model, None, 1)
+    assert not workspace.plan.cost.buy.owned
+    assert workspace.plan.cost.job.kind == "run"
+
+
+def test_training_is_a_run_and_running_again_a_number_of_hours_a_day(workspace: Workspace):
+    workspace.pursue("fine-tune")
+    assert workspace.plan.cost.job.kind == "run"
+    workspace.end_gesture()
+    workspace.pursue("run")
+    assert workspace.plan.cost == SAMPLE_PLAN.cost

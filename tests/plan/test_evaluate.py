@@ -109,10 +109,12 @@ def test_every_card_has_an_entry(catalog, plan):
     assert tuple(fits_by_gpu(plan, catalog)) == tuple(gpu.id for gpu in catalog.hardware.gpus)
 
 
-def test_cards_that_fit_come_with_the_least_memory_first(catalog, plan):
+def test_cards_that_surely_fit_come_first_then_cards_before_computers_then_the_least_memory(catalog, plan):
     fits = find_fits(plan, catalog)
-    assert fits
-    assert list(fits) == sorted(fits, key=lambda fit: (fit.capacity_bytes, fit.gpu_id))
+    computers = {gpu.id for gpu in catalog.hardware.gpus if gpu.is_whole_computer}
+    places = [(fit.verdict == "tight", fit.gpu_id in computers, fit.capacity_bytes) for fit in fits]
+    assert places == sorted(places)
+    assert places[0][:2] == (False, False)
     assert {fit.gpu_id for fit in fits} == {
         gpu_id
         for gpu_id, fit in fits_by_gpu(plan, catalog).items()

@@ -27,6 +27,7 @@ from planner.models.catalog import ModelCatalog
 from planner.models.load import load_config
 from planner.numbers import AMOUNT, BYTES, COUNT
 from planner.plan.catalog import Catalog
+from planner.plan.evaluate import smallest_first
 from planner.present.trace.view import trace_view
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.memory import traced_fits_on
@@ -271,6 +272,5 @@ def _report_text(
 def _smallest_fitting_cards(recording: TraceRecording, catalog: Catalog) -> tuple[str, ...]:
     """Return the names of the smallest cards on which the traced module fits."""
     capacities = [(gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus]
-    fits = [fit for fit in traced_fits_on(facts_of(recording), capacities) if fit.likely]
-    fits.sort(key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id))
-    return tuple(catalog.hardware.gpu(fit.gpu_id).name for fit in fits[:_MAX_SMALLEST_CARDS])
+    fits = smallest_first(traced_fits_on(facts_of(recording), capacities), catalog)[:_MAX_SMALLEST_CARDS]
+    return tuple(catalog.hardware.gpu(fit.gpu_id).name for fit in fits if fit.verdict == "fits")

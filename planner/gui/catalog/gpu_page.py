@@ -29,7 +29,7 @@ from planner.present.catalog.records import GPU_FIELDS, gpu_fields
 
 _PANE_WIDTHS: Final = (180, 694, 256)
 _DEFAULT_COLUMNS: Final = (
-    *("name", "fits", "buy", "memory", "bandwidth", "job_time", "job_cost", "bf16", "power", "fp32", "fp8", "year"),
+    *("name", "fits", "buy", "job_time", "memory", "bandwidth", "job_cost", "bf16", "power", "fp32", "fp8", "year"),
     *("vendor", "segment", "architecture"),
 )
 

@@ -14,7 +14,6 @@ from planner.gui.catalog.describe import RecordSummary
 from planner.gui.catalog.detail import DetailPane
 from planner.gui.catalog.facets import FacetPanel
 from planner.gui.catalog.filters import (
-    FITTING_VERDICTS,
     NameSearch,
     RecordFilter,
     blocking_condition,
@@ -154,11 +153,13 @@ class Page(QWidget):
         if not rows:
             return f"No {self.noun} matches the filters."
         listed = fmt.plural(len(rows), self.noun if self._filter.is_empty else f"matching {self.noun}")
-        fitting = [self.name_and_price(row) for row in rows if row.verdict in FITTING_VERDICTS]
-        priced = [(usd, name) for name, usd in fitting if usd is not None]
+        surely = [row for row in rows if row.verdict == "fits"]
+        tightly = [row for row in rows if row.verdict == "tight"]
+        prices = map(self.name_and_price, surely or tightly)
+        priced = [(usd, name) for name, usd in prices if usd is not None]
         cheapest = f"{min(priced)[1]}, {fmt.money(min(priced)[0])}" if priced else ""
         model = self.workspace.plan.model.id.rpartition("/")[2]
-        return fitting_sentence(model, len(fitting), f"{listed}{self.each_text()}", cheapest)
+        return fitting_sentence(model, len(surely), len(tightly), f"{listed}{self.each_text()}", cheapest)
 
     def each_text(self) -> str:
         """Return how many of each record the plan is for, if that is not part of the record."""

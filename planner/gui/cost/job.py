@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from planner.cost.job import Job, Run
+from planner.cost.job import DEFAULT_JOBS, Job, Run
 from planner.cost.terms import CostTerms
-from planner.gui.cost.questions import DEFAULT_JOBS, MoneyQuestions
+from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import RadioField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm

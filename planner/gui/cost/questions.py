@@ -8,7 +8,7 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QWidget
 
 from planner.base import Spec
-from planner.cost.job import DailyHours, Job, Run, Service
+from planner.cost.job import DEFAULT_JOBS
 from planner.cost.terms import CostTerms
 from planner.errors import PlannerError, SpecError
 from planner.gui.theme import Theme
@@ -21,12 +21,6 @@ from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.numbers import PERCENT, kind_at
 
-DEFAULT_JOBS: dict[str, Job] = {
-    "run": Run(amount=50_000_000, unit="tokens"),
-    "service": Service(requests_per_day=10_000),
-    "daily-hours": DailyHours(hours_per_day=8.0),
-}
-"""The default job of each kind."""
 YES_OR_NO: Final = ((True, "yes"), (False, "no"))
 _WIDEST: Final = "Server-to-GPU price ratio"
 

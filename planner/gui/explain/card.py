@@ -1,6 +1,7 @@
 """The card that explains a term: its definition, a drawing, and what it is in the current plan."""
 
 from PySide6.QtCore import QRect, Qt, Signal, Slot
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from planner.glossary import GlossaryTerm
@@ -52,6 +53,13 @@ class TermCard(Popover):
         layout = self.layout()
         height = layout.totalHeightForWidth(_WIDTH) if layout is not None else 0
         self.open_below(anchor, _WIDTH, height, part)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Read more with Return."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.more_button.click()
+        else:
+            super().keyPressEvent(event)
 
     @Slot()
     def _ask_for_more(self) -> None:

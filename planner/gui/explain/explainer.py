@@ -49,7 +49,8 @@ class Explainer(TermRequests):
         from planner.gui.explain.card import TermCard
         from planner.present.terms import in_plan
 
-        card = TermCard(anchor.window(), self._theme, term, in_plan(term.term, self._workspace.evaluation))
+        text = in_plan(term.term, self._workspace.evaluation, self._plan_name())
+        card = TermCard(anchor.window(), self._theme, term, text)
         card.more.connect(self.show_basics)
         card.open_at(anchor, part)
 
@@ -59,8 +60,11 @@ class Explainer(TermRequests):
         from planner.gui.manual import Manual, heading_slug
         from planner.present.terms import in_plan
 
-        example = partial(in_plan, evaluation=self._workspace.evaluation)
+        example = partial(in_plan, evaluation=self._workspace.evaluation, plan_name=self._plan_name())
         manual = Manual(self._theme, BASICS, self._window, example)
         open_once(manual)
         if name:  # once it is shown, for the page is laid out anew for the width of the window
             QTimer.singleShot(0, manual, partial(manual.open_page, f"{BASICS}#{heading_slug(name)}"))
+
+    def _plan_name(self) -> str:
+        return "the sample plan" if self._workspace.is_sample else "your plan"

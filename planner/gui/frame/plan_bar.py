@@ -23,7 +23,7 @@ from planner.gui.widgets.popover import Popover, SearchPopover
 from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
 from planner.numbers import LENGTH
-from planner.present.cost.time import pace_phrase
+from planner.present.cost.time import pace_explanation, pace_phrase
 from planner.present.format import integer
 from planner.present.memory.verdict import cannot_run, verdict_phrase
 from planner.present.plan.parallel import cards_phrase
@@ -336,7 +336,9 @@ class PlanBar(QWidget):
         self.priced.emit()
 
     def _show_time_text(self, text: str) -> None:
-        self._time.show_text(text, ("time", "muted"))
+        evaluation = self._workspace.evaluation
+        tooltip = pace_explanation(evaluation.time, evaluation.workload)
+        self._time.show_text(text, ("time", "muted"), tooltip)
         self._show_part_text(self._time, text)
 
     def _show_part_text(self, part: PartButton, text: str) -> None:

@@ -61,11 +61,11 @@ class AnswerPanel(QWidget):
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
         """Show the memory result in `view` with its verdict."""
         notes = tuple(filter(None, (view.certainty, *view.notes)))
-        self._headline.setText(view.headline)
+        self._headline.setText(fmt.unbroken(view.headline))
         self._note_lines.setText("\n".join(notes))
         self._notes.set_summary(" · ".join(notes))
         self._notes.setVisible(bool(notes))
-        facts = fmt.capitalized(" · ".join(view.facts))
+        facts = fmt.unbroken(fmt.capitalized(" · ".join(view.facts)))
         for label, text in ((self._facts, facts), (self._sharing, view.sharing), (self._reason, view.reason)):
             label.setText(text)
             label.setVisible(bool(text))

@@ -47,6 +47,10 @@ _FOUND: Final[dict[Detection, tuple[str, str]]] = {
 """What the door and the question about the GPU say while no card of this machine is known."""
 _WATCH: Final = "Load, memory, power and temperature of your GPUs, live, and what slows them down."
 _DEMO: Final = "The demo replays a made-up recording of two cards in training, 15 minutes long."
+_SAMPLE_INSTEAD: Final = (
+    "This is the sample plan.",
+    "Your answers are kept: choose “Show me” on the Start page.",
+)
 _TIMES: Final = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
 _WIDEST: Final = 1240
 _DOOR_SHARE: Final = 10
@@ -109,6 +113,13 @@ class StartPage(Tab):
         """Show what the chosen door leads to."""
         self.show_result()
 
+    def plan_for(self, model: ModelChoice) -> None:
+        """Plan a model, and show its memory."""
+        self.model.set_value(model)
+        if self.doors.key not in ("run", "fine-tune"):
+            self.doors.choose("run")
+        self.show_result()
+
     @Slot()
     def show_result(self) -> None:
         """Plan what was asked for, and show the tab that answers it."""
@@ -134,8 +145,10 @@ class StartPage(Tab):
         self.doors.setMinimumHeight(self.height() // _DOOR_SHARE)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Return to the tab with Escape; press the focused button, or continue, with Return."""
+        """Return to the tab with Escape, and say if it shows the sample; press the button, or continue, with Return."""
         if event.key() == Qt.Key.Key_Escape:
+            if self.workspace.is_sample and self.model.value is not None:
+                self.workspace.noticed.emit(*_SAMPLE_INSTEAD)
             self.workspace.navigator.start_left.emit()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             focused = self.focusWidget()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, Qt, Signal, Slot
-from PySide6.QtGui import QKeyEvent, QMouseEvent
+from PySide6.QtGui import QHideEvent, QKeyEvent, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QWidget
 
 from planner.gui.theme import Theme, set_style_role
@@ -80,7 +80,31 @@ class SearchPopover(Popover):
         if header is not None:
             layout.addWidget(header)
         layout.addWidget(self.list, 1)
+        self._place = QRect()
         self.list.chosen.connect(self._close_and_emit)
+        self.list.matched.connect(self._fit_matches)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Keep the place for the longest list."""
+        super().showEvent(event)
+        self._place = self.geometry()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Keep the height until the next list is placed."""
+        super().hideEvent(event)
+        self._place = QRect()
+
+    @Slot()
+    def _fit_matches(self) -> None:
+        """Be as high as the matches need, at the edge that touches the anchor."""
+        place = self._place
+        if place.isNull():
+            return
+        least = min(place.height(), self.minimumSizeHint().height())
+        height = max(least, min(place.height(), self.height() + self.list.missing_height()))
+        is_above = self._anchor is not None and place.bottom() <= self._anchor.mapToGlobal(QPoint()).y()
+        top = place.bottom() + 1 - height if is_above else place.top()
+        self.setGeometry(place.left(), top, place.width(), height)
 
     def offer(self, anchor: QWidget, choices: Sequence[Choice], current: object = None, width: int = 460) -> None:
         """Open the popover below `anchor` with these choices."""

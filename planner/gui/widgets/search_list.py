@@ -92,6 +92,7 @@ class SearchList(QWidget):
     """List that is filtered by typing; `typed` may turn the typed text into an additional first choice."""
 
     chosen = Signal(object)
+    matched = Signal()
 
     def __init__(self, theme: Theme, placeholder: str, typed: TypedChoice = lambda _: None) -> None:
         super().__init__()
@@ -105,6 +106,7 @@ class SearchList(QWidget):
         self._view.setModel(self._model)
         self._view.setItemDelegate(_ChoiceDelegate(theme, self._view))
         self._view.setUniformItemSizes(True)
+        self._view.setMinimumHeight(1)  # or a popup would show three lines for one match
         self._view.setMouseTracking(True)
         self._view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._view.setAccessibleName("Matches")
@@ -129,6 +131,11 @@ class SearchList(QWidget):
         """Type `words` into the search field."""
         self._edit.insert(words)
 
+    def missing_height(self) -> int:
+        """Return by how many pixels the list is too low to show all matches; negative if it has room to spare."""
+        rows = len(self.matches) * max(self._view.sizeHintForRow(0), 0)
+        return rows + 2 * self._view.frameWidth() - self._view.height()
+
     @property
     def matches(self) -> tuple[Choice, ...]:
         """Return the choices that match the search, in order."""
@@ -148,6 +155,7 @@ class SearchList(QWidget):
         self._model.set_choices(matches if further is None else (further, *matches))
         self._no_match.setVisible(not self._model.choices)
         self._select_row(0)
+        self.matched.emit()
 
     def _select_row(self, row: int) -> None:
         index = self._model.index(row)

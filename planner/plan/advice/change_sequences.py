@@ -88,13 +88,20 @@ def _inference_sequences(workload: Inference, plan: Plan, architecture: Architec
         return
     yield from engine_sequences(workload, architecture)
     prompt = plan.workload.prompt_length if isinstance(plan.workload, Inference) else None
+    context, read = workload.context_length or 1, workload.prompt_length or 0
     yield _shorter_input_changes(
-        "context_length", workload.context_length or 1, "a context", "a shorter context", prompt
+        "context_length", context, "a context", "a shorter context", prompt, read if read < context else 0
     )
 
 
-def _shorter_input_changes(field: str, length: int, item: str, loss: str, prompt: int | None = None) -> ChangeSequence:
-    """Return the changes to shorter inputs; `item` and `loss` name what gets shorter and what is lost."""
+def _shorter_input_changes(
+    field: str, length: int, item: str, loss: str, prompt: int | None = None, least: int = 0
+) -> ChangeSequence:
+    """Return the changes to shorter inputs; `item` and `loss` name what gets shorter and what is lost.
+
+    A context of its own stays at `least` as long as its prompt; one that the `prompt` fills is shortened with it.
+    """
+    shortest = max(least, length // _SHORTEST_PART)
     grain = 1 << max(0, (length // _LENGTH_STEPS).bit_length() - 1)
 
     def change_to_length(tokens: int) -> PlanChange:
@@ -111,9 +118,7 @@ def _shorter_input_changes(field: str, length: int, item: str, loss: str, prompt
             risk="real",
         )
 
-    return ChangeSequence(
-        "length", range((length - 1) // grain * grain, length // _SHORTEST_PART - 1, -grain), change_to_length
-    )
+    return ChangeSequence("length", range((length - 1) // grain * grain, shortest - 1, -grain), change_to_length)
 
 
 def _other_programs_changes(workload: Workload) -> ChangeSequence:

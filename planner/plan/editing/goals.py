@@ -1,11 +1,14 @@
-"""Goals, to run, fine-tune or train a model, and the workload fields with which a plan for each starts."""
+"""Goals, to run, fine-tune or train a model, and the workload and cost with which a plan for each starts."""
 
 from collections.abc import Mapping
 from itertools import product
 from types import MappingProxyType
 from typing import Final
 
+from planner.cost.job import DEFAULT_JOBS
+from planner.cost.terms import CostTerms
 from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.editing.conflicts import resolve_conflicts
 from planner.plan.editing.draft import WORKLOAD
@@ -43,6 +46,19 @@ def goal_fields(plan: Plan, goal: Goal, catalog: Catalog) -> dict[str, object]:
     if plan.gpu is None and not plan.workload.gpus:
         return _adapter_fields("lora")  # a card would decide between the others
     return _first_adapter_that_fits(plan, catalog)
+
+
+def goal_terms(terms: CostTerms, goal: Goal) -> CostTerms:
+    """Return `terms` with the usual job for `goal`: training is a run that ends; a job of the person's own stays."""
+    if goal == "run":
+        return terms.evolve(job=DEFAULT_JOBS["daily-hours"]) if terms.job == DEFAULT_JOBS["run"] else terms
+    return terms if terms.job.kind == "run" else terms.evolve(job=DEFAULT_JOBS["run"])
+
+
+def owned_terms(terms: CostTerms, gpu: Gpu) -> CostTerms:
+    """Return `terms` for cards that the person has, at a desk unless they are made for servers."""
+    place = terms.buy.place if gpu.segment in ("datacenter", "tpu") else "desk"
+    return terms.evolve(buy=terms.buy.evolve(owned=True, place=place))
 
 
 def _first_adapter_that_fits(plan: Plan, catalog: Catalog) -> dict[str, object]:

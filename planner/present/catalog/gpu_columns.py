@@ -53,7 +53,7 @@ def fits_column(
         "Fits my model",
         lambda row: verdict_rank(verdict(row)),
         lambda row: verdict_cell(verdict(row), unsupported(row)),
-        width=14,
+        width=13,
         tooltip=tooltip,
         help=about,
     )
@@ -300,7 +300,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Name",
         lambda row: row.gpu.name,
         lambda row: row.marked_name,
-        width=24,
+        width=21,
         tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
         help="Name of the card, without its vendor",
     ),

@@ -53,6 +53,7 @@ _FILLERS: Final = frozenset(
 )
 _MORE: Final = "at least|from|since|over|above|more than|>=|>|≥"
 _LESS: Final = "at most|up to|under|below|less than|within|until|<=|<|≤"
+_PRICE_WORDS: Final = ("at most", "under", "below", "less than", "over", "above", "more than")
 _AMOUNT: Final = r"(?P<dollar>\$\s*)?(?P<number>\d(?:[\d.,]*\d)?k?)"
 _UNIT: Final = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
 _BOUND: Final = re.compile(
@@ -92,7 +93,8 @@ def parse_search(text: str, units: Mapping[str, float]) -> ParsedSearch:
 
     A size by itself, `24 GB`, is a memory size as sold. GB is 10⁹ bytes and GiB 2³⁰; sellers mean either, so `24 GB`
     matches the range between both. A number without a unit is in the unit of the figure that is named before it, as in
-    `bandwidth > 1000`, or else a year if it could be one. `8-GPU` is a number of cards, where there is such a column.
+    `bandwidth > 1000`, or else after a word such as `under` a price in US dollars, or a year if it could be one.
+    `8-GPU` is a number of cards, where there is such a column.
     """
     found = [
         (match, bound)
@@ -119,7 +121,8 @@ def _search_bound(match: re.Match[str], text: str, units: Mapping[str, float]) -
         return None
     value = _matched_number(match) * scale / units[key]
     low, high = (value, None) if match["more"] else (None, value)
-    return SearchBound(key, low, high, match[0].strip(), _without_matches(text, [match]))
+    words = f"{match[0].strip()} USD" if _is_bare_price(match) else match[0].strip()
+    return SearchBound(key, low, high, words, _without_matches(text, [match]))
 
 
 def _column_and_scale(match: re.Match[str], units: Mapping[str, float]) -> tuple[str, float]:
@@ -135,8 +138,16 @@ def _column_and_scale(match: re.Match[str], units: Mapping[str, float]) -> tuple
         key = _NAMES[name]
         scale = units.get(key, 1)
     else:
-        return ("year", 1) if _FIRST_YEAR <= _matched_number(match) <= _LAST_YEAR else ("", 1)
+        is_year = _FIRST_YEAR <= _matched_number(match) <= _LAST_YEAR
+        key, scale = (_MONEY if _is_bare_price(match) else "year" if is_year else ""), 1
     return ("price" if key == _MONEY and _MONEY not in units else key), scale
+
+
+def _is_bare_price(match: re.Match[str]) -> bool:
+    """Return whether a match is a number without name and unit after a word that usually precedes a price."""
+    if match["name"] or match["unit"] or match["dollar"] or match["hourly"]:
+        return False
+    return (match["more"] or match["less"]).lower() in _PRICE_WORDS
 
 
 def _count_bound(match: re.Match[str], text: str) -> SearchBound:

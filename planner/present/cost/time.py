@@ -8,6 +8,7 @@ from planner.present import format as fmt
 from planner.present.format import substitute_symbols, symbol_value
 from planner.present.memory.view import SymbolRow
 from planner.present.names import CERTAINTY_TITLES
+from planner.workload.workload import Inference, Workload
 
 TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "matrix_products": "Matrix products",
@@ -118,6 +119,30 @@ def pace_phrase(time: TimeResult | None) -> str:
     if time.samples_per_second is not None:
         return f"{fmt.significant(time.samples_per_second)} samples/s"
     return f"{fmt.duration(time.seconds)} per {'step' if time.kind == 'step' else 'request'}"
+
+
+def pace_explanation(time: TimeResult | None, workload: Workload) -> str:
+    """Return what the pace counts: tokens of one answer, at which context, how long its prompt takes, and the source.
+
+    Empty if there is no time.
+    """
+    if time is None or time.seconds is None:
+        return ""
+    source = "" if time.basis == "measured" else "An estimate. "
+    source = f"{source}Based on {BASIS_TITLES[time.basis]}."
+    if not isinstance(workload, Inference) or time.output_token_seconds is None:
+        return f"{time_answer(time)} {source}"
+    pace, read = fmt.significant(1 / time.output_token_seconds), workload.prompt_length or 1
+    context = max(workload.context_length or read, read)
+    grows = f", on average from {fmt.integer(read)} to" if context > read else " at"
+    said = [f"Each answer is written at {pace} tokens/s{grows} {fmt.integer(context)} tokens of context."]
+    if time.first_token_seconds is not None:
+        prompt = fmt.plural(read, "token")
+        said.append(f"Before that, reading a prompt of {prompt} takes {fmt.duration(time.first_token_seconds)}.")
+    if workload.batch > 1 and time.tokens_per_second is not None:
+        total = fmt.significant(time.tokens_per_second)
+        said.append(f"{fmt.integer(workload.batch)} answers at once on each card: {total} tokens/s in all.")
+    return " ".join((*said, source))
 
 
 def _pace(time: TimeResult, before: str) -> str:

@@ -21,7 +21,7 @@ def certainty_sentence(memory: MemoryResult) -> str:
     """Return how sure the verdict is, and how many bytes of the peak are exact, measured and assumed."""
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
-    said = ", ".join(f"{CERTAINTY_TITLES[how]} {fmt.size(size)}" for how, size in parts if size)
+    said = ", ".join(f"{fmt.size(size)} {CERTAINTY_TITLES[how]}" for how, size in parts if size)
     sure = _sure_text(memory).removesuffix(" it fits")
     return fmt.sentence(": ".join(filter(None, (sure, said))))
 
@@ -86,12 +86,18 @@ def exclusion_text(reason: str) -> str:
     return _LEFT_OUT.get(reason, reason)
 
 
-def fitting_sentence(model: str, fitting: int, total: str, cheapest: str = "") -> str:
-    """Return on how many of `total` (such as `43 systems`) the plan for `model` fits, and the cheapest if known."""
-    if not fitting:
+def fitting_sentence(model: str, fitting: int, tight: int, total: str, cheapest: str = "") -> str:
+    """Return on how many of `total` (such as `43 systems`) the plan for `model` fits, and the cheapest if known.
+
+    `tight` is the number of others on which it fits only tightly.
+    """
+    if not fitting and not tight:
         return f"{model} does not fit on any of {total} as planned."
     which = f" The cheapest is {cheapest}." if cheapest else ""
-    return f"{model} fits on {fitting} of {total} as planned.{which}"
+    if not fitting:
+        return f"{model} fits only tightly, on {tight} of {total}, as planned.{which}"
+    tightly = f", and tightly on {tight} more," if tight else ""
+    return f"{model} fits on {fitting} of {total}{tightly} as planned.{which}"
 
 
 def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:

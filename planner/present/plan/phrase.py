@@ -1,6 +1,8 @@
 """Plans and trace requests as phrases, and the memory view of a plan."""
 
+from collections.abc import Iterator
 from itertools import islice
+from typing import Final
 
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
@@ -11,6 +13,10 @@ from planner.present.memory.view import MemoryView, memory_view
 from planner.present.plan.parallel import cards_phrase, chosen_sharing_sentences, device_rows, parallelism_phrase
 from planner.present.plan.workload import workload_phrase
 from planner.trace.request import Input, TensorInput, TraceRequest
+from planner.workload.workload import Inference
+
+_FAR: Final = 2
+"""A context of twice the assumed prompt is far longer than it."""
 
 
 def request_phrase(request: TraceRequest) -> str:
@@ -97,5 +103,18 @@ def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
     card = cards_phrase(workload, 1, name, hardware) if workload.gpus else name
     view = memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
     view = view._replace(devices=device_rows(evaluation.memory, hardware), sharing=chosen_sharing_sentences(evaluation))
+    if view.facts:
+        view = view._replace(facts=(*view.facts, *_assumed_prompt(evaluation)))
     warnings = (warning.sentence for warning in warnings_about(evaluation, catalog.software))
     return view._replace(notes=(*warnings, *view.notes)) if view.supported else view
+
+
+def _assumed_prompt(evaluation: Evaluation) -> Iterator[str]:
+    """Yield the sequences and the default prompt of a plan whose context is much longer; the memory depends on both."""
+    stated, settled = evaluation.plan.workload, evaluation.workload
+    if not (isinstance(stated, Inference) and isinstance(settled, Inference)) or stated.prompt_length is not None:
+        return
+    prompt, context = settled.prompt_length or 0, settled.context_length or 0
+    if evaluation.traced is None and 0 < _FAR * prompt <= context:
+        sequences = fmt.plural(settled.batch, "sequence")
+        yield f"{sequences}, prompt {fmt.integer(prompt)} of {fmt.integer(context)} tokens"

@@ -282,7 +282,7 @@ def test_the_result_can_be_copied(tab):
     assert (
         QGuiApplication.clipboard()
         .text()
-        .startswith("Name\tFits my model\tPrice\tMemory, GiB\tBandwidth, GB/s\tMy job's speed")
+        .startswith("Name\tFits my model\tPrice\tMy job's speed\tMemory, GiB\tBandwidth, GB/s")
     )
 
 
@@ -417,7 +417,7 @@ def test_the_columns_one_compares_by_are_in_view_in_the_smallest_window(tab):
     QApplication.processEvents()
     in_view = [column.position for column in table.columns_within(table.viewport().rect())]
     keys = [tab.gpus.model.columns[position].key for position in in_view]
-    assert keys[:5] == ["fits", "buy", "memory", "bandwidth", "job_time"]
+    assert keys[:5] == ["fits", "buy", "job_time", "memory", "bandwidth"]
     last = tab.gpus.model.column_of("bandwidth")
     assert table.columnViewportPosition(last) + table.columnWidth(last) <= table.viewport().width()
 
@@ -445,9 +445,11 @@ def test_the_headline_and_the_details_follow_the_filter(tab, qtbot):
     tab.gpus.table.choose("l40s")
     type_search(tab, "under 2,000 USD")
     listed = tab.gpus.model.records
-    fitting = [row for row in listed if row.verdict in ("fits", "tight")]
+    fitting = [row for row in listed if row.verdict == "fits"]
+    tight = [row for row in listed if row.verdict == "tight"]
     cheapest = min(fitting, key=lambda row: row.buying.value)
-    said = f"fits on {len(fitting)} of {len(listed)} matching accelerators as planned. The cheapest is "
+    tightly = f", and tightly on {len(tight)} more," if tight else ""
+    said = f"fits on {len(fitting)} of {len(listed)} matching accelerators{tightly} as planned. The cheapest is "
     assert said + cheapest.gpu.name in tab._answer.text()
     assert any(text.startswith("L40S is selected, but your filters hide it") for text in texts(tab.gpus.detail))
     assert not tab.gpus.detail.is_describing

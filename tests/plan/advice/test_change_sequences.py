@@ -4,6 +4,7 @@ import pytest
 
 from planner.plan.advice.change_sequences import plan_sequences
 from planner.plan.advice.search import apply_change
+from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
@@ -55,3 +56,11 @@ def test_inference_is_split_by_tensors_or_layers(catalog, profile, field, counts
     made = apply_change(plan, sequence.change(2))
     assert (made.count, getattr(made.workload.parallel, field)) == (2, 2)
     assert not any(one.lever == "cards" for one in plan_sequences(made, made.workload, architecture, 8))
+
+
+def test_a_context_stays_as_long_as_its_prompt(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(context_length=32_768))
+    evaluation = evaluate(plan, catalog)
+    sequences = plan_sequences(plan, evaluation.workload, evaluation.architecture, 8)
+    contexts = next(sequence for sequence in sequences if sequence.lever == "length")
+    assert min(contexts.values) == evaluation.workload.prompt_length == 4_096

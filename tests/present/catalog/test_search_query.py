@@ -34,7 +34,9 @@ def bounds(text):
         ("fp8 over 500 tflops", [("fp8", 500, None)]),
         ("32 GiB memory under 900 USD", [("buy", None, 900), ("memory", 32, 32)]),
         ("since 2022", [("year", 2022, None)]),
-        ("under 5", []),
+        ("under 700", [("buy", None, 700)]),
+        ("over 2000", [("buy", 2000, None)]),
+        ("up to 5", []),
         ("RTX 4090", []),
         ("", []),
     ],
@@ -82,3 +84,9 @@ def test_a_number_of_cards_is_a_bound_where_machines_are_searched():
 
 def test_what_is_no_number_is_no_bound():
     assert bounds("at least 1,50,0 GiB") == []
+
+
+def test_a_bare_price_is_shown_with_its_currency():
+    asked = parse_search("rtx under 700", UNITS)
+    assert (asked.words, asked.bounds[0].words) == ("rtx", "under 700 USD")
+    assert parse_search("under 700", {"memory": 1}).words == "under 700"

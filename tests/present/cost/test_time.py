@@ -4,9 +4,12 @@ import pytest
 
 from planner.memory.result import Symbol
 from planner.performance.result import TimeResult, TimeTerm
-from planner.present.cost.time import TimeEstimateView, pace_phrase, unknown_time_sentence
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.cost.time import TimeEstimateView, pace_explanation, pace_phrase, unknown_time_sentence
 from planner.present.cost.time import time_view as view_of
 from planner.present.format import THIN
+from planner.workload.workload import Inference, Training
 
 
 def term(name: str, seconds: float, overlapped: float = 0.0) -> TimeTerm:
@@ -134,3 +137,35 @@ def test_the_pace_in_a_few_words(time, words):
 
 def test_without_a_bound_or_share_nothing_is_said_of_them():
     assert time_view(step(bound=None, mfu_fraction=None, basis="measured")).reason == "Based on your measurement."
+
+
+def test_the_pace_is_explained_by_the_answer_its_context_its_prompt_and_the_source(catalog):
+    model = ModelChoice(id="meta-llama/Llama-3.1-8B")
+    plan = Plan(model=model, workload=Inference(context_length=8_192, batch=2), gpu="rtx-4090")
+    evaluation = evaluate(plan, catalog)
+    said = seen(pace_explanation(evaluation.time, evaluation.workload))
+    assert said.startswith("Each answer is written at ")
+    assert "tokens/s, on average from 4,096 to 8,192 tokens of context. Before that, reading a prompt of 4,096" in said
+    assert "2 answers at once on each card: " in said
+    assert said.endswith("An estimate. Based on measurements on cards of its family.")
+    short = evaluate(plan.evolve(workload=Inference()), catalog)
+    assert "tokens/s at 4,096 tokens of context." in pace_explanation(short.time, short.workload)
+
+
+def test_a_step_is_explained_by_its_time_and_a_measurement_is_no_estimate():
+    said = pace_explanation(step(basis="measured"), Training())
+    assert said.startswith("One step takes ")
+    assert said.endswith("Based on your measurement.")
+    assert "estimate" not in said
+
+
+def test_without_a_time_there_is_nothing_to_explain():
+    assert pace_explanation(None, Training()) == ""
+
+
+def test_an_answer_whose_prompt_takes_no_known_time_is_explained_without_it():
+    time = TimeResult(task="inference", kind="service", seconds=2.0, output_token_seconds=0.1, basis="same card")
+    assert pace_explanation(time, Inference(prompt_length=8, context_length=8, batch=2)) == (
+        "Each answer is written at 10.0 tokens/s at 8 tokens of context. "
+        "An estimate. Based on measurements on this card."
+    )

@@ -6,7 +6,14 @@ from small_models import bundled, small_llama
 
 from planner.memory.estimate import estimate_memory
 from planner.present.format import THIN
-from planner.present.memory.verdict import certainty_sentence, gauge_facts, gauge_text, sure_text, verdict_phrase
+from planner.present.memory.verdict import (
+    certainty_sentence,
+    fitting_sentence,
+    gauge_facts,
+    gauge_text,
+    sure_text,
+    verdict_phrase,
+)
 from planner.present.memory.view import memory_view
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
@@ -95,12 +102,11 @@ def test_exact_measured_and_assumed_bytes_are_stated_separately():
     card = bundled().hardware.gpu("rtx-4090")
     result = estimate_memory(small_llama(), Inference(), card, bundled().hardware.usable_memory(card))
     said = certainty_sentence(result).replace(THIN, " ")
-    assert said.startswith("Over 99 % sure: counted exactly ")
-    assert " MiB, verified in runs " in said
-    assert " MiB, assumed " in said
+    assert said.startswith("Over 99 % sure: ")
+    assert all(part in said for part in (" counted exactly, ", " MiB verified in runs, ", " MiB assumed"))
     exact = tuple(term for term in result.terms if term.certainty == "exact")
     bare = result.evolve(terms=exact, fit_probability=None)
-    assert certainty_sentence(bare).replace(THIN, " ").startswith("Counted exactly ")
+    assert certainty_sentence(bare).replace(THIN, " ").endswith(" counted exactly.")
     assert "," not in certainty_sentence(bare)
     assert certainty_sentence(bare.evolve(terms=())) == ""
 
@@ -122,3 +128,19 @@ def test_a_certain_total_shows_no_range_and_each_unit_once():
     assert seen(memory_view(exact).answer) == "Needs 16.0 GiB."
     small = on_card(512 * MIB, "does-not-fit", low_bytes=900 * MIB)
     assert "(0.879 – 17.0) of 512 MiB usable" in seen(memory_view(small, "GT 710").answer)
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ((12, 2), "M fits on 12 of 59 cards, and tightly on 2 more, as planned. The cheapest is X."),
+        ((12, 0), "M fits on 12 of 59 cards as planned. The cheapest is X."),
+        ((0, 2), "M fits only tightly, on 2 of 59 cards, as planned. The cheapest is X."),
+    ],
+)
+def test_a_tight_fit_is_counted_apart(counts, said):
+    assert fitting_sentence("M", *counts, "59 cards", "X") == said
+
+
+def test_no_card_that_fits_is_said_without_a_cheapest():
+    assert fitting_sentence("M", 0, 0, "59 cards") == "M does not fit on any of 59 cards as planned."

@@ -8,7 +8,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.phrase import evaluation_view, hardware_phrase, plan_phrase, request_phrase
 from planner.trace.request import TraceLora, TraceParallel
 from planner.workload.parallel import Parallel
-from planner.workload.workload import Inference
+from planner.workload.workload import Inference, Training
 
 LLAMA = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
 
@@ -55,3 +55,18 @@ def test_cards_without_a_name_are_counted_with_their_parallelism(catalog):
     workload = Inference(parallel=Parallel(tensor=2))
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=workload, count=2)
     assert hardware_phrase(evaluate(plan, catalog), catalog).startswith("2 cards, ")
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (Inference(context_length=32_768), True),
+        (Inference(context_length=32_768, prompt_length=2_048), False),
+        (Inference(), False),
+        (Training(method="lora"), False),
+    ],
+)
+def test_the_assumed_prompt_of_a_long_context_is_a_fact_of_the_answer(catalog, workload, said):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload, gpu="h100-sxm5-80gb")
+    facts = evaluation_view(evaluate(plan, catalog), catalog).facts
+    assert ("1 sequence, prompt 4,096 of 32,768 tokens" in facts) is said

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QGridLayout, QWidget
 
 from planner.gui.theme import Theme
@@ -139,8 +139,10 @@ class LabelledForm(QWidget):
             self._align_label(row)
             self._update_reset_button(row)
 
-    @staticmethod
-    def _align_label(row: _FormRow) -> None:
+    def _align_label(self, row: _FormRow) -> None:
+        if self._label_width is None:  # room for bold, or the fields would move when a value changes
+            bold = QFontMetrics(self._theme.font(bold=True))
+            row.label.setMinimumWidth(bold.horizontalAdvance(row.label.text().replace("&", "")))
         row.label.setMinimumHeight(row.reset.sizeHint().height())
 
     def _update_reset_button(self, row: _FormRow) -> None:
