@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _WIDEST_AXIS_TITLE: Final = "Number of cards"
 _LEAST_HEIGHT: Final = 190
 _TALLEST: Final = 420
+_WINDOW_PARTS: Final = 5
+"""The width of the window divided by the height of the curve."""
 _WIDTH_WITH_RANGE: Final = 580
 """Width in pixels from which the read-out has room for the range of the memory."""
 
@@ -80,9 +82,13 @@ class CurvePanel(DataPanel[CurveData]):
         self.over.edited.connect(self.axis_chosen)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the curve at least half as high as wide."""
+        """Keep the curve higher in a wider window.
+
+        Not in a wider panel: a higher curve may bring a scroll bar, which makes the panel narrower and the curve lower,
+        without end.
+        """
         super().resizeEvent(event)
-        self.setMinimumHeight(max(_LEAST_HEIGHT, min(_TALLEST, event.size().width() // 2)))
+        self.setMinimumHeight(max(_LEAST_HEIGHT, min(_TALLEST, self.window().width() // _WINDOW_PARTS)))
 
     def offer(self, options: tuple[tuple[Axis, str], ...], current: Axis) -> None:
         """Set the choices for the x axis, and select `current`."""
