@@ -38,7 +38,7 @@ def said(capsys):
 def test_the_comparison_stands_below_the_report(said, log):
     text = said(*TRAINING, "--log", log)
     assert "(reserved by PyTorch): estimated" in text.replace("\n", " ")
-    assert text.index("Phase ") < text.index("Memory")
+    assert text.index("Phase ") < text.index("(reserved by")
     assert "Read: torch.cuda.memory_summary()" in text
     assert "- Reserved by PyTorch: PyTorch's allocator holds 0.39 GiB" in text
 

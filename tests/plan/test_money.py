@@ -39,7 +39,7 @@ def test_the_plans_card_has_costs_of_renting_and_owning(catalog):
                 "count": 2,
                 "workload": Inference(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1))),
             },
-            "several kinds",
+            "a mix of different cards",
             "workload.gpus",
         ),
         (

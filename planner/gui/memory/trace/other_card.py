@@ -8,7 +8,6 @@ from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_row
 from planner.plan.evaluate import Evaluation
-from planner.plan.trace_request import is_traced_for_other_card
 
 
 class OtherCardStrip(QWidget):
@@ -25,10 +24,14 @@ class OtherCardStrip(QWidget):
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the notice if the traced module of `evaluation` was traced for another card."""
         traced, gpu = evaluation.traced, evaluation.gpu
-        is_other = traced is not None and is_traced_for_other_card(traced.request, gpu)
-        if traced is not None and gpu is not None and is_other:
+        self.hide()
+        if traced is None or gpu is None:
+            return
+        from planner.plan.trace_request import is_traced_for_other_card  # few plans are traced
+
+        if is_traced_for_other_card(traced.request, gpu):
             self.words.setText(
                 f"The trace was made for another card, of CUDA {traced.request.compute_capability}. "
                 f"The operators of the {gpu.name} may need other memory."
             )
-        self.setVisible(is_other)
+            self.show()
