@@ -200,6 +200,8 @@ class _Page(QTextBrowser):
         self._folder, self._theme, self._example = folder, theme, example
         self._unread: dict[str, QUrl] = {}
         self.setOpenExternalLinks(True)
+        # always there, or a picture scaled before the bar appears would be wider than the page
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         self.document().setDocumentMargin(_MARGIN)
         self.sourceChanged.connect(self._format_and_scroll)
 
