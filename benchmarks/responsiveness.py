@@ -35,6 +35,15 @@ QUIET_SECONDS = 0.3
 LITTLE_SECONDS = 0.002
 LONGEST_SECONDS = 20
 REFERENCE = "reference"
+DIALOGS = {
+    "trace a module": "plan.trace",
+    "compare with a log": "plan.compare-log",
+    "prices": "plan.prices",
+    "choose hardware for me": "plan.recommend",
+    "recipes": "plan.preset",
+    "manual": "help.manual",
+    "GPU basics": "help.basics",
+}
 
 
 def main() -> None:
@@ -251,20 +260,9 @@ def plan_actions(window: "MainWindow") -> Actions:
 
 def dialog_actions(window: "MainWindow") -> Actions:
     """Yield the dialogs."""
-    yield "trace a module", command(window, "plan.trace")
-    close(window)
-    yield "compare with a log", command(window, "plan.compare-log")
-    close(window)
-    yield "prices", command(window, "plan.prices")
-    close(window)
-    yield "choose hardware for me", command(window, "plan.recommend")
-    close(window)
-    yield "recipes", command(window, "plan.preset")
-    close(window)
-    yield "manual", command(window, "help.manual")
-    close(window)
-    yield "GPU basics", command(window, "help.basics")
-    close(window)
+    for action, name in DIALOGS.items():
+        yield action, command(window, name)
+        close(window)
 
 
 def size_actions(window: "MainWindow") -> Actions:

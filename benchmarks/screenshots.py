@@ -7,7 +7,7 @@ python benchmarks/screenshots.py --readme FOLDER   the pictures of the README
 import argparse
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -82,19 +82,25 @@ def draw_everything(window: "MainWindow", folder: Path) -> None:
 
 def draw_dialogs(window: "MainWindow", folder: Path) -> None:
     """Draw each dialog in both color schemes."""
-    from PySide6.QtWidgets import QApplication, QDialog
-
     window.workspace.replace(sample_costs()["run"], None)
     for scheme in ("light", "dark"):
         window.choose_scheme(scheme)
-        for name in DIALOGS:
-            before = set(QApplication.topLevelWidgets())
-            window.commands[name].trigger()
-            settle(window)
-            for dialog in set(QApplication.topLevelWidgets()) - before:
-                if isinstance(dialog, QDialog):
-                    write_picture(dialog, folder / f"dialog-{name}-{scheme}.png")
-                    dialog.close()
+        for name, dialog in opened_dialogs(window):
+            write_picture(dialog, folder / f"dialog-{name}-{scheme}.png")
+
+
+def opened_dialogs(window: "MainWindow") -> "Iterator[tuple[str, QDialog]]":
+    """Open each dialog in turn, and yield the command that opens it with the dialog."""
+    from PySide6.QtWidgets import QApplication, QDialog
+
+    for name in DIALOGS:
+        before = set(QApplication.topLevelWidgets())
+        window.commands[name].trigger()
+        settle(window)
+        for dialog in set(QApplication.topLevelWidgets()) - before:
+            if isinstance(dialog, QDialog):
+                yield name, dialog
+                dialog.close()
 
 
 def draw_catalog(window: "MainWindow", folder: Path) -> None:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from screenshots import DIALOGS, sample_costs, sample_plans, settle
+from screenshots import opened_dialogs, sample_costs, sample_plans, settle
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QAbstractItemView, QWidget
@@ -46,8 +46,6 @@ def main() -> None:
 
 def texts_by_place(window: "MainWindow") -> "Iterator[tuple[str, list[str]]]":
     """Yield each place of the window with its texts: menus, tabs, tabs with plans of every kind, and dialogs."""
-    from PySide6.QtWidgets import QApplication, QDialog
-
     commands = (window.commands[action.id] for action in window.commands.declared)
     yield "menus", [command.text().replace("&", "") for command in commands]
     for place in window.places:
@@ -65,14 +63,8 @@ def texts_by_place(window: "MainWindow") -> "Iterator[tuple[str, list[str]]]":
     settle(window)
     yield "tab monitor, demo", list(texts_of(window))
     window.workspace.replace(sample_costs()["run"], None)
-    for name in DIALOGS:
-        before = set(QApplication.topLevelWidgets())
-        window.commands[name].trigger()
-        settle(window)
-        for dialog in set(QApplication.topLevelWidgets()) - before:
-            if isinstance(dialog, QDialog):
-                yield f"dialog {dialog.windowTitle()}", list(texts_of(dialog))
-                dialog.close()
+    for _, dialog in opened_dialogs(window):
+        yield f"dialog {dialog.windowTitle()}", list(texts_of(dialog))
 
 
 def texts_of(shown: "QWidget") -> Iterator[str]:

@@ -265,7 +265,7 @@ _FORM: Final = "form factors of the cards; slot counts of modules on a baseboard
 
 def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
     """Yield the power figures from the cards to the wall, each with its formula in numbers and its source."""
-    host, slots = build.host_watts, _total_slots(build)
+    host, slots = build.host_watts, _occupied_slots(build)
     load, share = wall_draw + host, efficiency(build, wall_draw)
     wall = load / share
     spikes, supply = (
@@ -292,7 +292,7 @@ def _cards_watts(build: Build) -> float | None:
     return None if any(each is None for each, _ in watts) else sum((each or 0.0) * count for each, count in watts)
 
 
-def _total_slots(build: Build) -> int | None:
+def _occupied_slots(build: Build) -> int | None:
     """Return the number of slots that all cards of a build occupy, or None if unknown."""
     wide = [(_slot_count(each.gpu), each.count) for each in build.cards]
     return None if any(slots is None for slots, _ in wide) else sum((slots or 0) * count for slots, count in wide)
@@ -347,7 +347,7 @@ def _fitting_limit_watts(build: Build) -> float | None:
 
 def _installation_warnings(build: Build) -> Iterator[str]:
     """Yield warnings on cards with too many slots for an ATX mainboard, without a slot, and without fans."""
-    slots = _total_slots(build)
+    slots = _occupied_slots(build)
     if slots is not None and slots > _BOARD_SLOTS:
         yield f"The cards occupy {slots} slots, but an ATX board has {_BOARD_SLOTS}: use risers or narrower cards."
     if modules := _slotless_card_names(build):

@@ -51,7 +51,7 @@ def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> Parame
         by_role[tensor.role] = by_role.get(tensor.role, 0) + tensor.size * count
     groups = [group for stack in architecture.stacks for group in stack.groups]
     roles = _CAST_BESIDE_FP8 if in_fp8 else _CAST_ROLES
-    each = [_cast_parameters_in_layer(group.layer, roles) for group in groups]
+    each = [_cast_parameter_count_in_layer(group.layer, roles) for group in groups]
     layers = [cast * group.count for cast, group in zip(each, groups, strict=True)]
     return ParameterCounts(
         total=sum(by_role.values()),
@@ -61,24 +61,24 @@ def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> Parame
         before_layers=sum(tensor.parameters for tensor in architecture.stacks[-1].before),
         smallest_layer=min(group.layer.parameters for group in groups),
         cast=sum(
-            _cast_parameters(stack.before, roles) + _cast_parameters(stack.after, roles)
+            _cast_parameter_count(stack.before, roles) + _cast_parameter_count(stack.after, roles)
             for stack in architecture.stacks
         )
         + sum(layers),
         cast_in_a_layer=max(each),
-        cast_behind=_cast_parameters(architecture.main.after, roles),
+        cast_behind=_cast_parameter_count(architecture.main.after, roles),
     )
 
 
-def _cast_parameters_in_layer(layer: Layer, roles: tuple[Role, ...]) -> int:
-    """Return the parameters of `layer` that autocast casts, including experts multiplied by bmm (not grouped_mm)."""
+def _cast_parameter_count_in_layer(layer: Layer, roles: tuple[Role, ...]) -> int:
+    """Return the number of parameters of `layer` that autocast casts, including experts run by bmm (not grouped_mm)."""
     block = layer.feed_forward
     every_expert = isinstance(block, Moe) and block.every_expert
     experts = sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert") if every_expert else 0
-    return _cast_parameters(layer.tensors, roles) + experts
+    return _cast_parameter_count(layer.tensors, roles) + experts
 
 
-def _cast_parameters(tensors: tuple[Tensor, ...], roles: tuple[Role, ...]) -> int:
+def _cast_parameter_count(tensors: tuple[Tensor, ...], roles: tuple[Role, ...]) -> int:
     """Return the number of parameters in `tensors` with a role that autocast casts."""
     return sum(tensor.parameters for tensor in tensors if tensor.role in roles)
 

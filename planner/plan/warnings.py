@@ -65,7 +65,7 @@ def _gib_text(size: int) -> str:
     return f"{size / GIB:,.1f} GiB"
 
 
-_HEADS: Final = "vLLM QKVParallelLinear, Megatron-LM: key-value heads are not divided, and a latent cache has none"
+_HEADS: Final = "vLLM QKVParallelLinear, Megatron-LM: a key-value head is never split, and a latent cache has no heads"
 _NCCL: Final = "torch.cuda.max_memory_allocated counts PyTorch's allocator only; NCCL allocates from the driver"
 _STAGES: Final = "the estimated memory of each pipeline stage, as listed by card"
 
@@ -108,9 +108,7 @@ def _warn_repeated_cache(evaluation: Evaluation, architecture: Architecture) -> 
     latent = any(isinstance(mixer, LatentAttention) for mixer in mixers)
     if not latent and heads >= cards:
         return
-    why = (
-        "the latent cache is on every card" if latent else f"{heads:,} key-value heads are split across {cards:,} cards"
-    )
+    why = "the latent cache is on every card" if latent else f"{cards:,} cards share {heads:,} key-value heads"
     share = "all" if latent else f"{100 / heads:.0f} %"
     sentence = (
         f"Tensor parallelism does not divide the KV cache by {cards:,}: {why}, and each card holds {share} of it."

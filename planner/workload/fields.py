@@ -143,7 +143,7 @@ def _declared_fields(
 
 
 def _nested_models(annotation: object) -> list[type[Spec]]:
-    """Return the pydantic models that a field with this annotation can hold; for engine settings, of every program."""
+    """Return the pydantic models that a field of this type can hold; `EngineSettings` means every server's settings."""
     if annotation is EngineSettings:
         return [serving_support(name).settings for name in SERVERS]
     kinds = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)

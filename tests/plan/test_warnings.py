@@ -166,7 +166,7 @@ def test_zero_3_over_unequal_cards_has_no_warning(catalog):
 def test_a_cache_of_few_heads_is_repeated(catalog):
     asked = Inference(profile="vllm", batch=16, context_length=32_768, parallel=Parallel(tensor=16))
     sentence = card_warnings(catalog, MIDDLE, asked, 16)["repeated-cache"]
-    assert "8 key-value heads are split across 16 cards, and each card holds 12 % of it" in sentence
+    assert "16 cards share 8 key-value heads, and each card holds 12 % of it" in sentence
     assert "repeated-cache" not in card_warnings(catalog, MIDDLE, asked.evolve(parallel=Parallel(tensor=8)), 8)
     assert "repeated-cache" not in card_warnings(catalog, MIDDLE, asked.evolve(batch=1, context_length=64), 16)
 

@@ -18,7 +18,7 @@ Included = Literal["card", "baseboard", "server", "rack", "networking", "worksta
 
 
 class Purchase(Spec):
-    """Purchase price of a card, server, switch or workstation, for `gpu` or one of several `candidates`."""
+    """Purchase price of hardware; for a card or server, `gpu` is the card, or `candidates` are the possible cards."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     item: str = Field(min_length=1, description="name in the source")

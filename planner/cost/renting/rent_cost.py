@@ -65,7 +65,7 @@ def _machines_term(quote: RentQuote, demand: Demand) -> MoneyTerm:
     return MoneyTerm(
         name="machines",
         usd=quote.machine_usd,
-        formula="min(m · h · p, on-demand)" if quote.capped else "m · h · p",
+        formula="min(m · h · p, on-demand cost)" if quote.capped else "m · h · p",
         symbols=tuple(symbols),
         source=offer.source,
         certainty="yours" if offer.own else "quoted",

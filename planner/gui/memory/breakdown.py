@@ -183,8 +183,8 @@ class TermButton(QAbstractButton):
 
     def event(self, event: QEvent) -> bool:
         """Add the first sentence about the term to the tooltip."""
-        how = f"Right-click it or press {EXPLAIN_KEY}"
-        return show_explained_tooltip(event, self, self.toolTip(), self.term, how) or super().event(event)
+        action = f"Right-click it or press {EXPLAIN_KEY}"
+        return show_explained_tooltip(event, self, self.toolTip(), self.term, action) or super().event(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Explain the term on a right click."""

@@ -208,13 +208,13 @@ class StartPage(Tab):
 
     @Slot(str)
     def _show_questions(self, door: str) -> None:
-        """Show the questions behind a door."""
+        """Show the questions of the chosen door: model and GPU, model and job, or what to watch."""
         self._questions.setCurrentIndex(int(door == "watch"))
         self._second.setCurrentIndex(int(door == "choose"))
 
     @Slot(str)
     def _enter(self, door: str) -> None:
-        """Continue with the first question behind a door."""
+        """Focus the first question of the chosen door."""
         first = self.model if door != "watch" else self.watch
         first.setFocus(Qt.FocusReason.TabFocusReason)
 

@@ -78,15 +78,15 @@ def table_terms(table: QTableView) -> list[GlossaryTerm]:
     return list(dict.fromkeys(filter(None, map(find_term, titles))))
 
 
-def explained_tooltip(hint: str, term: GlossaryTerm | None, how: str = f"Click it or press {EXPLAIN_KEY}") -> str:
-    """Return a tooltip as rich text: `hint`, then the first sentence of `term`, if any, and how to read more."""
+def explained_tooltip(hint: str, term: GlossaryTerm | None, action: str = f"Click it or press {EXPLAIN_KEY}") -> str:
+    """Return a tooltip as rich text: `hint`, then the first sentence of `term`, if any, and the action that tells more."""
     if term is None:
         return hint
     first = term.definition.partition(". ")[0].rstrip(".")
     lines = (
         escape(hint).replace("\n", "<br>"),
         f"<b>{escape(term.term)}</b>: {escape(first)}.",
-        f"<i>{how} for more.</i>",
+        f"<i>{action} for more.</i>",
     )
     return "".join(f"<p>{line}</p>" for line in lines if line)
 
@@ -109,11 +109,13 @@ def draw_underline(painter: QPainter, left: float, width: float, y: float) -> No
     painter.drawLine(QPoint(round(left), round(y)), QPoint(round(left + width), round(y)))
 
 
-def show_explained_tooltip(event: QEvent, widget: QWidget, hint: str, term: GlossaryTerm | None, how: str = "") -> bool:
+def show_explained_tooltip(
+    event: QEvent, widget: QWidget, hint: str, term: GlossaryTerm | None, action: str = ""
+) -> bool:
     """Show the tooltip `hint`, with the first sentence of `term`, if `event` asks for one; return whether it does."""
     if not isinstance(event, QHelpEvent) or event.type() != QEvent.Type.ToolTip:
         return False
-    QToolTip.showText(event.globalPos(), explained_tooltip(hint, term, *filter(None, (how,))), widget)
+    QToolTip.showText(event.globalPos(), explained_tooltip(hint, term, *filter(None, (action,))), widget)
     return True
 
 

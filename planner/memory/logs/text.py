@@ -155,10 +155,10 @@ def rounded_amount(number: str, factor: int, decimals: int = 0) -> PrintedAmount
     return PrintedAmount(round(value), round(value - half), round(value + half))
 
 
-def truncated_amount(number: str, factor: int, parts: int = 1) -> PrintedAmount:
-    """Return the size of `number` units of `factor` bytes, where `number` sums `parts` rounded-down numbers."""
+def truncated_amount(number: str, factor: int) -> PrintedAmount:
+    """Return the size printed as `number` units of `factor` bytes, rounded down: up to almost one unit larger."""
     value = int(number.replace(",", "")) * factor
-    return PrintedAmount(value, value, value + parts * (factor - 1))
+    return PrintedAmount(value, value, value + factor - 1)
 
 
 def exact_amount(count: int) -> PrintedAmount:

@@ -169,8 +169,8 @@ def _layer_backward_snapshots(
     ahead = () if sharding.keeps_units else (_gather_buffer(sharding, "prefetched parameters of the next layer"),)
     whole = _kept_layer_buffers(sharding, depth)
     in_head, in_last, in_first = _short_lived_terms(head), _short_lived_terms(last), _short_lived_terms(first)
-    yield _sharded_snapshot(head, in_head, sharding, 0, (*edges, *whole, *ahead))
-    yield _sharded_snapshot(last, in_last, sharding, 0, (*edges, *whole, *here, *(ahead if depth > 1 else ()), partly))
+    yield _backward_snapshot(head, in_head, sharding, 0, (*edges, *whole, *ahead))
+    yield _backward_snapshot(last, in_last, sharding, 0, (*edges, *whole, *here, *(ahead if depth > 1 else ()), partly))
     left = _activation_bytes(head) - _activation_bytes(last) - freed.behind + freed.norm
     # Activations shrink and gradient shares grow linearly from layer to layer: the first or the last is the highest.
     for done in sorted({1, max(depth - 2, 1)}) if depth > 1 else ():
@@ -181,17 +181,17 @@ def _layer_backward_snapshots(
             *(ahead if done < depth - 1 else ()),
             reducing,
         )
-        where = _BEFORE_THE_LAST if done == 1 else _AFTER_THE_FIRST
+        explanation = _BEFORE_THE_LAST if done == 1 else _AFTER_THE_FIRST
         early, late = -done * freed.layer, left - (done + 1) * freed.layer
-        yield _sharded_snapshot(
-            last, _terms_with_more_activations(in_last, early), sharding, done, (*more, partly), where
+        yield _backward_snapshot(
+            last, _terms_with_more_activations(in_last, early), sharding, done, (*more, partly), explanation
         )
-        yield _sharded_snapshot(
-            last, _terms_with_more_activations(in_last, late), sharding, done, (*more, wholly), where
+        yield _backward_snapshot(
+            last, _terms_with_more_activations(in_last, late), sharding, done, (*more, wholly), explanation
         )
     whole = _kept_layer_buffers(sharding, 1)
     reduced = (reducing,) if depth > 1 else ()
-    yield _sharded_snapshot(first, in_first, sharding, depth - 1, (*edges, *whole, *here, *reduced, partly))
+    yield _backward_snapshot(first, in_first, sharding, depth - 1, (*edges, *whole, *here, *reduced, partly))
 
 
 def _terms_with_more_activations(short_lived: list[AnyTerm], more: int) -> list[AnyTerm]:
@@ -206,7 +206,7 @@ def _edge_backward_snapshots(end: Snapshot, sharding: FsdpShares) -> Iterator[Sn
     units, depth = sharding.units, sharding.counts.layers
     gradients = ("gradients of embeddings and head, not reduced yet", units.edge_gradients)
     reducing = ("gradients of the first layer, being reduced", units.layer_reduced)
-    yield _sharded_snapshot(
+    yield _backward_snapshot(
         end, _short_lived_terms(end), sharding, depth, (_edges_buffer(sharding), reducing, gradients)
     )
     held = [*sharding.persistent, *sharding.layer_gradient_terms(depth)]
@@ -215,22 +215,22 @@ def _edge_backward_snapshots(end: Snapshot, sharding: FsdpShares) -> Iterator[Sn
     yield Snapshot("backward", [*held, sharding.communication(gradients, reducing)], explanation)
 
 
-def _sharded_snapshot(
+def _backward_snapshot(
     snapshot: Snapshot,
     short_lived: list[AnyTerm],
     sharding: FsdpShares,
-    reduced: int,
-    parts: tuple[Buffer, ...],
-    where: str = "",
+    reduced_layers: int,
+    buffers: tuple[Buffer, ...],
+    explanation: str = "",
 ) -> Snapshot:
-    """Return a backward-pass snapshot with the gradients of `reduced` layers and the buffers `parts`."""
+    """Return a backward-pass snapshot with the gradients of `reduced_layers` layers and the communication `buffers`."""
     held = [
         *sharding.persistent,
-        *sharding.layer_gradient_terms(reduced),
+        *sharding.layer_gradient_terms(reduced_layers),
         *short_lived,
-        sharding.communication(*parts),
+        sharding.communication(*buffers),
     ]
-    return Snapshot("backward", held, where or snapshot.explanation)
+    return Snapshot("backward", held, explanation or snapshot.explanation)
 
 
 def _step_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:

@@ -97,8 +97,8 @@ class PassTime(NamedTuple):
         return PassTime(*[own + more for own, more in zip(self, other, strict=True)])
 
 
-class PassLoad(NamedTuple):
-    """Load of one pass: its new tokens, sequences and logits, and the cache that it reads.
+class PassBatch(NamedTuple):
+    """What one pass processes: its new tokens, sequences and logits, the cache that it reads, and its attention work.
 
     `rows` new tokens of `sequences` sequences, of which `outputs` get logits; `cached_bytes` of keys, values and states
     are read, `attention_flops` and `scores` are the attention work between new tokens and their context.
@@ -112,8 +112,8 @@ class PassLoad(NamedTuple):
     scores: float
 
 
-def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: PassLoad) -> PassTime:
-    """Return the time of one pass with the work `work` per token and the load `load`.
+def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, batch: PassBatch) -> PassTime:
+    """Return the time of one pass over `batch`, with the network's work `work`.
 
     **Formula**: √(t_read² + t_products²) + t_attention + t_pointwise + t_unpack + L · o + 2 · L · t_all-reduce, each
     t = bytes or operations ÷ (reached rate · cards that share them). Reading weights and multiplying overlap
@@ -124,60 +124,60 @@ def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: Pas
     """
     engine, cards = machine.engine, sharing.tensor
     bandwidth = machine.bytes_per_s * cards
-    weights = work.read_bytes(load.rows)
+    weights = work.read_bytes(batch.rows)
     here = 1.0 - sharing.offloaded.share if sharing.offloaded.host_bytes_per_s else 1.0
     read = here * weights / (bandwidth * machine.read.fraction)
-    operations = 2 * (work.parameters * load.rows + work.head_parameters * load.outputs)
+    operations = 2 * (work.parameters * batch.rows + work.head_parameters * batch.outputs)
     products = operations / (machine.ops_per_s * machine.products.fraction * cards)
-    prompt = load.scores > 0
-    moved = load.cached_bytes * engine.cache_moves(work)
+    prompt = batch.scores > 0
+    moved = batch.cached_bytes * engine.cache_moves(work)
     device = PassTime(
         weights_read=read,
         compute=hypot(read, products) - read,
-        attention=_attention_seconds(machine, load, cards) if prompt else 0.0,
+        attention=_attention_seconds(machine, batch, cards) if prompt else 0.0,
         cache_read=moved / (machine.bytes_per_s * engine.cache_cards(work, cards) * machine.cache.fraction),
-        elementwise=load.rows * work.pointwise_bytes / (bandwidth * machine.pointwise),
-        dequantisation=_unpacked_bytes_moved(work, machine, load, weights) / bandwidth,
-        tensor_exchange=_tensor_exchange_seconds(work, sharing, load),
-        pipeline_transfers=_stage_transfer_seconds(work, sharing, load),
-        offload=sharing.offloaded.seconds(weights, load.rows),
+        elementwise=batch.rows * work.pointwise_bytes / (bandwidth * machine.pointwise),
+        dequantisation=_unpacked_bytes_moved(work, machine, batch, weights) / bandwidth,
+        tensor_exchange=_tensor_exchange_seconds(work, sharing, batch),
+        pipeline_transfers=_stage_transfer_seconds(work, sharing, batch),
+        offload=sharing.offloaded.seconds(weights, batch.rows),
     )
-    return device._replace(host=_host_seconds(work, machine, load, device.seconds))
+    return device._replace(host=_host_seconds(work, machine, batch, device.seconds))
 
 
-def _attention_seconds(machine: CardSpeed, load: PassLoad, cards: int) -> float:
+def _attention_seconds(machine: CardSpeed, batch: PassBatch, cards: int) -> float:
     """Return the seconds of attention over a prompt, split over `cards` tensor-parallel cards."""
     if machine.unfused:
-        return load.scores * machine.score_bytes / (machine.bytes_per_s * cards)
-    return load.attention_flops / (machine.attention_ops_per_s * cards)
+        return batch.scores * machine.score_bytes / (machine.bytes_per_s * cards)
+    return batch.attention_flops / (machine.attention_ops_per_s * cards)
 
 
-def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, load: PassLoad, weights: float) -> float:
+def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, batch: PassBatch, weights: float) -> float:
     """Return the bytes of weights that a pass unpacks in memory; 0 if kernels unpack them within the products."""
-    if not machine.engine.unpacks or load.rows < _UNPACKED_FROM or not work.dequantised_bytes:
+    if not machine.engine.unpacks or batch.rows < _UNPACKED_FROM or not work.dequantised_bytes:
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
     return work.dequantised_bytes * weights / whole
 
 
-def _tensor_exchange_seconds(work: PassWork, sharing: ModelSplit, load: PassLoad) -> float:
+def _tensor_exchange_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatch) -> float:
     """Return the seconds of all-reduces between tensor-parallel cards in one pass."""
     if sharing.tensor == 1:
         return 0.0
-    return 2 * work.layers * sharing.all_reduce_seconds(load.rows * work.hidden * _STREAM_BYTES)
+    return 2 * work.layers * sharing.all_reduce_seconds(batch.rows * work.hidden * _STREAM_BYTES)
 
 
-def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, load: PassLoad) -> float:
+def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatch) -> float:
     """Return the seconds of transfers between pipeline stages in one pass."""
     if sharing.stages == 1:
         return 0.0
-    size = load.rows * work.hidden * _STREAM_BYTES
+    size = batch.rows * work.hidden * _STREAM_BYTES
     return (sharing.stages - 1) * (
         _STAGE_WAKE_SECONDS + size / sharing.links.point_to_point_bytes_per_s(sharing.tensor)
     )
 
 
-def _host_seconds(work: PassWork, machine: CardSpeed, load: PassLoad, device_seconds: float) -> float:
+def _host_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, device_seconds: float) -> float:
     """Return the seconds of launches and scheduling on the host; only those beyond `device_seconds` if both overlap."""
-    launches = work.layers * machine.layer_seconds + load.sequences * machine.sequence_seconds
+    launches = work.layers * machine.layer_seconds + batch.sequences * machine.sequence_seconds
     return max(0.0, launches - device_seconds) if machine.hides_launches else launches

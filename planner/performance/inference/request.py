@@ -6,7 +6,7 @@ from typing import NamedTuple
 from planner.memory.inference.kv_cache import deferred_kv_cache_term, state_term
 from planner.models.architecture import Architecture
 from planner.performance.inference.machine import CardSpeed
-from planner.performance.inference.passes import ModelSplit, PassLoad, PassTime, pass_time
+from planner.performance.inference.passes import ModelSplit, PassBatch, PassTime, pass_time
 from planner.performance.inference.work import PassWork
 
 
@@ -35,7 +35,7 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
     rows = sequences * tokens
     chunk = run.machine.engine.chunk or rows
     chunks = max(1, ceil(rows / chunk))
-    load = PassLoad(
+    batch = PassBatch(
         rows=rows / chunks,
         sequences=sequences / chunks,
         outputs=sequences / chunks,
@@ -46,7 +46,7 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
     stages = run.sharing.stages
     at_once = min(chunks, run.machine.engine.chunks_in_flight or chunks)
     overlapped = chunks / at_once * (at_once + stages - 1) / stages
-    return pass_time(run.work, run.machine, run.sharing, load).repeated(overlapped)
+    return pass_time(run.work, run.machine, run.sharing, batch).repeated(overlapped)
 
 
 def encoder_pass_time(run: ServedModel, work: PassWork, sequences: float, tokens: float) -> PassTime:
@@ -54,7 +54,7 @@ def encoder_pass_time(run: ServedModel, work: PassWork, sequences: float, tokens
 
     `work` is that of the encoder, which may precede the main stack of `run`.
     """
-    load = PassLoad(
+    batch = PassBatch(
         rows=sequences * tokens,
         sequences=sequences,
         outputs=sequences,
@@ -62,7 +62,7 @@ def encoder_pass_time(run: ServedModel, work: PassWork, sequences: float, tokens
         attention_flops=2 * sequences * work.attention_flops(tokens),
         scores=2 * sequences * work.scores(tokens),
     )
-    return pass_time(work, run.machine, run.sharing, load)
+    return pass_time(work, run.machine, run.sharing, batch)
 
 
 def decoding_step_time(run: ServedModel, sequences: float, context: float) -> PassTime:
@@ -70,7 +70,7 @@ def decoding_step_time(run: ServedModel, sequences: float, context: float) -> Pa
 
     Pipeline stages run one after the other, so they do not shorten it.
     """
-    load = PassLoad(
+    batch = PassBatch(
         rows=sequences,
         sequences=sequences,
         outputs=sequences,
@@ -78,7 +78,7 @@ def decoding_step_time(run: ServedModel, sequences: float, context: float) -> Pa
         attention_flops=0.0,
         scores=0.0,
     )
-    return pass_time(run.work, run.machine, run.sharing, load)
+    return pass_time(run.work, run.machine, run.sharing, batch)
 
 
 def cached_bytes(run: ServedModel, context: float) -> float:

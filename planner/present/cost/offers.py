@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import takewhile
-from typing import Final
+from typing import Final, TypeVar
 
 from planner.cost.refresh.refresh import ProviderOutcome, RefreshStatus
 from planner.cost.refresh.store import ProviderPrices, StoredPrices
@@ -147,18 +147,29 @@ def _origin(mode: RentMode) -> Callable[[ListedOffer], str]:
     return origin
 
 
-OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
-    text_column(
-        "provider", "Provider", lambda row: row.offer.provider, width=14, about="Company that rents the machine out"
-    ),
-    text_column(
+_OfOffer = TypeVar("_OfOffer", ListedOffer, OfferRow)
+
+
+def _provider_column(width: int) -> Column[_OfOffer]:
+    return text_column(
+        "provider", "Provider", lambda row: row.offer.provider, width=width, about="Company that rents the machine out"
+    )
+
+
+def _instance_column(width: int) -> Column[_OfOffer]:
+    return text_column(
         "instance",
         "Instance",
         lambda row: row.offer.instance,
-        width=16,
+        width=width,
         tooltip=lambda row: row.offer.id,
         about="Provider's name of the machine",
-    ),
+    )
+
+
+OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
+    _provider_column(14),
+    _instance_column(16),
     text_column(
         "card",
         "Card",
@@ -209,17 +220,8 @@ def _price_origin(row: OfferRow) -> str:
 
 
 JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
-    text_column(
-        "provider", "Provider", lambda row: row.offer.provider, width=12, about="Company that rents the machine out"
-    ),
-    text_column(
-        "instance",
-        "Instance",
-        lambda row: row.offer.instance,
-        width=11,
-        tooltip=lambda row: row.offer.id,
-        about="Provider's name of the machine",
-    ),
+    _provider_column(12),
+    _instance_column(11),
     number_column("instances", "Machines", lambda row: row.instances, width=7, about="Machines that the job needs"),
     text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine stands"),
     text_column(

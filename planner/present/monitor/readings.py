@@ -239,11 +239,11 @@ def driver_line(latest: Latest) -> str:
     return f"driver {inventory.driver_version}{cuda}"
 
 
-def _traffic_text(name: str, first: float | None, second: float | None) -> str:
+def _traffic_text(name: str, inbound: float | None, outbound: float | None) -> str:
     """Return two rates in bytes per second as text, such as `disks 12.0 / 3.4 MB/s`; empty if one is unknown."""
-    if first is None or second is None:
+    if inbound is None or outbound is None:
         return ""
-    return f"{name} {first / 1e6:.1f} / {second / 1e6:.1f}{fmt.THIN}MB/s"
+    return f"{name} {inbound / 1e6:.1f} / {outbound / 1e6:.1f}{fmt.THIN}MB/s"
 
 
 def monitoring_cost_text(cost: SamplingCost | None, window_fraction: float | None) -> str:

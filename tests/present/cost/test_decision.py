@@ -1,8 +1,7 @@
 """The decision in words: its headline, the figures of both sides, what would change it, and what blocks it."""
 
-from datetime import date
-
 import pytest
+from cost_samples import OWNING, RENTING, TODAY, decision_to_rent
 
 from planner.cost.estimate import estimate_cost
 from planner.cost.job import DailyHours, Run
@@ -23,41 +22,6 @@ from planner.present.cost.decision import (
 )
 from planner.present.cost.prices import days_since
 from planner.present.format import THIN
-
-TODAY = date(2026, 11, 22)
-RENTING = {"month_usd": 212.0, "start_usd": 0.0, "unit_usd": 0.0042, "unit": "1,000 requests"}
-OWNING = {"month_usd": 131.0, "start_usd": 2_952.0, "unit_usd": 1.52, "unit": "1,000 requests"}
-
-
-def answer(**changes: object) -> Decision:
-    fields = {
-        "decision": "rent",
-        "verdict": "rent",
-        "confidence": 0.824,
-        "more_often_cheaper": "rent",
-        "draws": 2_000,
-        "rent_figures": RENTING,
-        "own_figures": OWNING,
-        "provider": "RunPod",
-        "region": None,
-        "offer_id": "x",
-        "gpu": "l40s",
-        "count": 1,
-        "planned_gpu_hours": 300.0,
-        "planned_utilization_fraction": 0.01,
-        "break_even_gpu_hours": 1_430.0,
-        "break_even_reason": None,
-        "rent_usd": 300.0,
-        "own_usd": 1_510.0,
-        "saves_usd": 1_210.0,
-        "flips_at_utilization_fraction": 0.41,
-        "flips_at_card_price_usd": 5_100.0,
-        "flips_at_rent_usd_per_gpu_hour": None,
-        "horizon_years": 2.5,
-        "oldest_price_date": "2026-11-10",
-        **changes,
-    }
-    return Decision.model_validate(fields)
 
 
 def result(decision: Decision | None, **changes: object) -> CostResult:
@@ -82,30 +46,30 @@ def plain(text: str) -> str:
     ],
 )
 def test_the_confidence_is_never_total(changes, words):
-    assert plain(confidence_phrase(answer(**changes))) == words
+    assert plain(confidence_phrase(decision_to_rent(**changes))) == words
 
 
 def test_cards_that_are_owned_are_not_bought_again():
-    owned = answer(owned=True, decision="buy", verdict="buy")
+    owned = decision_to_rent(owned=True, decision="buy", verdict="buy")
     assert buying_title(owned) == "Your own"
     assert "using your own" in totals_sentence(result(owned))
 
 
 def test_totals_say_from_when_a_purchase_pays_off_in_days():
-    assert plain(totals_sentence(result(answer()))) == (
+    assert plain(totals_sentence(result(decision_to_rent()))) == (
         "Over 2.5 years, renting costs $300 and buying $1,510; they break even after 18 days."
     )
-    assert totals_sentence(result(answer(rent_figures=RENTING | {"month_usd": None}))) == ""
+    assert totals_sentence(result(decision_to_rent(rent_figures=RENTING | {"month_usd": None}))) == ""
 
 
 def test_both_sides_stand_in_a_table():
-    rows = [tuple(row) for row in side_rows(answer())]
+    rows = [tuple(row) for row in side_rows(decision_to_rent())]
     assert rows == [
         ("At the start", "–", "$2,952"),
         ("Then per month", "$212", "$131"),
         ("Per 1,000 requests", "$0.0042", "$1.52"),
     ]
-    once = answer(rent_figures=RENTING | {"month_usd": None}, own_figures=OWNING | {"month_usd": None})
+    once = decision_to_rent(rent_figures=RENTING | {"month_usd": None}, own_figures=OWNING | {"month_usd": None})
     assert [row.title for row in side_rows(once)] == ["At the start", "Per 1,000 requests"]
 
 
@@ -124,15 +88,15 @@ def test_chips_say_the_condition_and_what_to_try():
             try_value=0.171,
         ),
     )
-    chips = flip_chips(result(answer(flips=flips)))
+    chips = flip_chips(result(decision_to_rent(flips=flips)))
     assert [plain(chip.text) for chip in chips] == [
         "used under 56 % of the time (now 80 %)",
         "a card costs over $3,760 (now $1,800)",
         "renting costs under $0.18 (now $0.29) per GPU-hour",
     ]
-    assert flip_chips(result(answer(flips=flips, owned=True)))[1].text == "a card sells for over $3,760"
+    assert flip_chips(result(decision_to_rent(flips=flips, owned=True)))[1].text == "a card sells for over $3,760"
     assert chips[0][1:] == ("cost.job.hours_per_day", 12.8)
-    assert plain(result_lines(result(answer(flips=flips)), "L40S", TODAY)[1]) == (
+    assert plain(result_lines(result(decision_to_rent(flips=flips)), "L40S", TODAY)[1]) == (
         "Changes if used under 56 % of the time (now 80 %), a card costs over $3,760 (now $1,800) or renting costs "
         "under $0.18 (now $0.29) per GPU-hour."
     )
@@ -164,11 +128,11 @@ def mode(name: str, horizon_usd: float | None) -> RentalMode:
 
 def test_a_rental_mode_that_changes_the_decision_is_a_chip():
     dear, spot = mode("on-demand", 2_000.0), mode("spot", 900.0)
-    buys = answer(decision="buy", verdict="buy", own_usd=1_510.0)
+    buys = decision_to_rent(decision="buy", verdict="buy", own_usd=1_510.0)
     chips = flip_chips(result(buys, rental_modes=(dear, spot)))
     assert [tuple(chip) for chip in chips] == [("rented spot ($40.00 per month at Azure)", "cost.rent.mode", "spot")]
     assert flip_chips(result(buys, rental_modes=(dear, mode("spot", None)))) == ()
-    rents = answer(own_usd=1_510.0)
+    rents = decision_to_rent(own_usd=1_510.0)
     assert flip_chips(result(rents, rental_modes=(dear, spot)))[0].value == "on-demand"
     assert flip_chips(result(rents, rental_modes=(spot, mode("reserved-3y", 9_000.0)))) == ()
     assert flip_chips(result(None)) == ()
@@ -240,4 +204,4 @@ def test_close_calls_and_single_runs_have_their_own_headline(catalog):
 @pytest.mark.parametrize(("day", "days"), [("2026-11-20", 2), ("2026-11", 21), ("2026", 325), (None, None)])
 def test_the_age_of_a_month_counts_from_its_first_day(day, days):
     assert days_since(day, TODAY) == days
-    assert "21 days old" in " ".join(result_lines(result(answer(oldest_price_date="2026-11")), "L40S", TODAY))
+    assert "21 days old" in " ".join(result_lines(result(decision_to_rent(oldest_price_date="2026-11")), "L40S", TODAY))

@@ -1,30 +1,21 @@
 """Contents of the decision card: the decision, or why there is none."""
 
-from datetime import date
-
 import pytest
+from cost_samples import QLORA_ON_4090, TODAY
 
 from planner.cost.job import DailyHours, Run
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
-from planner.plan.plan import ModelChoice, Plan
+from planner.plan.plan import ModelChoice
 from planner.present.cost.decision_card import DecisionView, decision_view
 from planner.present.format import THIN, money
-from planner.workload.training import Training
-
-TODAY = date(2026, 11, 22)
-PLAN = Plan(
-    model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
-    workload=Training(method="qlora", activation_checkpointing="full"),
-    gpu="rtx-4090",
-)
 
 
 @pytest.fixture(scope="module")
 def seen(catalog):
     def see(**changes) -> tuple[DecisionView, PlanCost]:
-        evaluation = evaluate(PLAN.evolve(**changes), catalog)
+        evaluation = evaluate(QLORA_ON_4090.evolve(**changes), catalog)
         cost = evaluate_cost(evaluation, catalog, TODAY)
         return decision_view(cost, evaluation, catalog, TODAY), cost
 

@@ -1,8 +1,7 @@
 """Renting beside owning, and two plans beside each other, as figures."""
 
-from datetime import date
-
 import pytest
+from cost_samples import QLORA_ON_4090, TODAY
 
 from planner.cost.estimate import CostEstimate
 from planner.cost.figure import Figure
@@ -11,22 +10,13 @@ from planner.cost.result import Footprint
 from planner.cost.terms import CostTerms, RentTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost
-from planner.plan.plan import ModelChoice, Plan
 from planner.present.cost.rent_or_buy import ComparedPlan, period_of, rent_or_buy_rows, scenario_rows
-from planner.workload.training import Training
-
-TODAY = date(2026, 11, 22)
-PLAN = Plan(
-    model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
-    workload=Training(method="qlora", activation_checkpointing="full"),
-    gpu="rtx-4090",
-)
 
 
 @pytest.fixture(scope="module")
 def scenario_of(catalog):
     def make(**changes) -> ComparedPlan:
-        evaluation = evaluate(PLAN.evolve(**changes), catalog)
+        evaluation = evaluate(QLORA_ON_4090.evolve(**changes), catalog)
         return ComparedPlan(evaluation.time, evaluate_cost(evaluation, catalog, TODAY).estimate)
 
     return make

@@ -2,7 +2,7 @@
 
 import re
 
-from cost_samples import TODAY, estimated
+from cost_samples import TODAY, decision_to_rent, estimated
 
 from planner.cost.carbon import footprint
 from planner.cost.demand import Throughput
@@ -11,7 +11,7 @@ from planner.cost.estimate import hybrid_of_plan
 from planner.cost.figure import Figure
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.rent_or_buy.uncertainty import simulate
-from planner.cost.result import BreakEven, Decision, MoneySymbol, MoneyTerm
+from planner.cost.result import BreakEven, MoneySymbol, MoneyTerm
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.present.cost.summary import (
     break_even_sentence,
@@ -33,48 +33,15 @@ def plain(text: str) -> str:
     return text.replace(THIN, " ")
 
 
-def answer(**changes: object) -> Decision:
-    sides = {"month_usd": 5.0, "start_usd": 0.0, "unit_usd": 1.0, "unit": "GPU-hour"}
-    fields = {
-        "decision": "rent",
-        "verdict": "rent",
-        "confidence": 0.9,
-        "more_often_cheaper": "rent",
-        "draws": 2_000,
-        "rent_figures": sides,
-        "own_figures": sides,
-        "provider": "RunPod",
-        "region": None,
-        "offer_id": "x",
-        "gpu": "l40s",
-        "count": 1,
-        "planned_gpu_hours": 300.0,
-        "planned_utilization_fraction": 0.01,
-        "break_even_gpu_hours": 1_430.0,
-        "break_even_reason": None,
-        "rent_usd": 300.0,
-        "own_usd": 1_510.0,
-        "saves_usd": 1_210.0,
-        "flips_at_utilization_fraction": 0.41,
-        "flips_at_card_price_usd": 5_100.0,
-        "flips_at_rent_usd_per_gpu_hour": None,
-        "horizon_years": 1.0,
-        "oldest_price_date": "2026-11-10",
-        "undated": ("cards", "cards", "licence"),
-        **changes,
-    }
-    return Decision.model_validate(fields)
-
-
 def test_the_oldest_price_is_told_with_what_has_no_date():
-    assert dates_sentence(answer(), TODAY) == (
+    assert dates_sentence(decision_to_rent(undated=("cards", "cards", "licence")), TODAY) == (
         "Oldest price: 10 November 2026, 12 days old, recent. Without a date: cards and licenses."
     )
     paid = MoneyTerm("energy", 5.0, "t", (MoneySymbol("t", 5, "USD", "me", "2026-11-10"),), "me", "quoted", None, 5, 5)
-    assert dates_sentence(answer(undated=()), TODAY, (paid,)) == (
+    assert dates_sentence(decision_to_rent(undated=()), TODAY, (paid,)) == (
         "Oldest price: electricity, 10 November 2026, 12 days old, recent."
     )
-    assert dates_sentence(answer(oldest_price_date=None, undated=()), TODAY) == ""
+    assert dates_sentence(decision_to_rent(oldest_price_date=None, undated=()), TODAY) == ""
 
 
 def test_the_break_even_is_told_in_hours_time_and_use():

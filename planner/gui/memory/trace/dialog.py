@@ -26,7 +26,7 @@ from planner.trace.notation import arguments_text, parse_arguments
 from planner.trace.request import Target, TraceLora, TraceRequest
 
 _SIZE: Final = QSize(620, 660)
-_INPUT_SOURCES: Final = (("given", "from shapes"), ("own", "from the file's own function"))
+_INPUT_SOURCES: Final = (("given", "from shapes"), ("own", "returned by the selected function"))
 _DEFAULT_REQUEST: Final = TraceRequest(target=Target(kind="file", place="net.py"), task="training")
 
 

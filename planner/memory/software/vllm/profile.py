@@ -22,7 +22,7 @@ _INT32_BITS: Final = 32
 
 
 class _SamplerBytes(NamedTuple):
-    """Bytes per logit of a vLLM version's sampler, without logits and their fp32 copy, and the source."""
+    """Bytes per logit that a vLLM version's sampler needs besides the logits and their fp32 copy; and the source."""
 
     bytes: int
     source: str

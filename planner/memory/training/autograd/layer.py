@@ -208,7 +208,7 @@ def norm_bytes_after_blocks(layer: Layer, hidden: int, precision: Precision) -> 
 
 
 def feed_forward_norm_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token saved by the norm before the feed-forward block and its reading projections."""
+    """Return the bytes per token saved by the norm before the feed-forward block and by its output's projections."""
     if layer.parallel or layer.norm_count < 2:
         return 0
     readers = _feed_forward_reader_count(layer.feed_forward)

@@ -146,7 +146,7 @@ class GradientAccumulation:
     def is_in_place(self, args: tuple[Any, ...]) -> bool:
         """Return whether `args` are gradients whose addition would be in place with real tensors."""
         first, second = args[0], args[1]
-        if not isinstance(second, torch.Tensor) or first.shape != second.shape or not _is_from_engine():
+        if not isinstance(second, torch.Tensor) or first.shape != second.shape or not _called_by_autograd_engine():
             return False
         use_counts = first._use_count(), torch._C._storage_Use_Count(first.untyped_storage()._cdata)
         if self._unshared_use_counts is None:
@@ -154,7 +154,7 @@ class GradientAccumulation:
         return use_counts == self._unshared_use_counts and not first._is_view()
 
 
-def _is_from_engine() -> bool:
+def _called_by_autograd_engine() -> bool:
     """Return whether the autograd engine, not the user's code, called the operator."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_WRAPPER_PATHS):
