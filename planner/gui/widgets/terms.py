@@ -79,7 +79,7 @@ def table_terms(table: QTableView) -> list[GlossaryTerm]:
 
 
 def explained_tooltip(hint: str, term: GlossaryTerm | None, action: str = f"Click it or press {EXPLAIN_KEY}") -> str:
-    """Return a tooltip as rich text: `hint`, then the first sentence of `term`, if any, and the action that tells more."""
+    """Return a tooltip as rich text: `hint`, then the first sentence of `term`, if any, and how to read more."""
     if term is None:
         return hint
     first = term.definition.partition(". ")[0].rstrip(".")
