@@ -34,6 +34,10 @@ class AnswerPanel(QWidget):
         self._mark = IconLabel(theme, _ICON_SCALE)
         self._headline = make_label(selectable=True, font=theme.font("title", bold=True), wrap=True)
         self._facts = make_label(selectable=True, wrap=True)
+        self._assumed = make_label(selectable=True, wrap=True)
+        self.fill_prompt = link_button("Fill the context", "Set the prompt length to the context length.")
+        self._assumption = QWidget()
+        in_row((self._assumed, 1), (self.fill_prompt, 0, Qt.AlignmentFlag.AlignTop), owner=self._assumption)
         self._sharing = make_label(selectable=True, wrap=True)
         self._reason = make_label(selectable=True, wrap=True)
         self._note_lines = make_label(selectable=True, role="muted", wrap=True)
@@ -43,7 +47,7 @@ class AnswerPanel(QWidget):
         in_column(self._reason, self._notes, owner=self.reasons, spacing=tiny)
         in_row(
             (self._mark, 0, Qt.AlignmentFlag.AlignTop),
-            (in_column(self._headline, self._facts, self._sharing, spacing=tiny), 1),
+            (in_column(self._headline, self._facts, self._assumption, self._sharing, spacing=tiny), 1),
             owner=self,
             spacing=theme.spacing.small,
         )
@@ -58,6 +62,11 @@ class AnswerPanel(QWidget):
         """Return the line below the gauge."""
         return self._facts.text()
 
+    @property
+    def assumed(self) -> str:
+        """Return what the plan leaves open and the answer assumes; empty if that is nothing."""
+        return "" if self._assumption.isHidden() else self._assumed.text()
+
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
         """Show the memory result in `view` with its verdict."""
         notes = tuple(filter(None, (view.certainty, *view.notes)))
@@ -65,7 +74,9 @@ class AnswerPanel(QWidget):
         self._note_lines.setText("\n".join(notes))
         self._notes.set_summary(" · ".join(notes))
         self._notes.setVisible(bool(notes))
-        facts = fmt.unbroken(fmt.capitalized(" · ".join(filter(None, (*view.facts, view.assumed)))))
+        facts = fmt.unbroken(fmt.capitalized(" · ".join(view.facts)))
+        self._assumed.setText(fmt.unbroken(f"Assumed: {view.assumed}"))
+        self._assumption.setVisible(bool(view.assumed))
         for label, text in ((self._facts, facts), (self._sharing, view.sharing), (self._reason, view.reason)):
             label.setText(text)
             label.setVisible(bool(text))
@@ -75,7 +86,7 @@ class AnswerPanel(QWidget):
 
     def set_outdated(self, outdated: bool) -> None:
         """Gray out the answer while a newer answer is being computed."""
-        for label in (self._headline, self._facts, self._sharing, self._reason):
+        for label in (self._headline, self._facts, self._assumed, self._sharing, self._reason):
             set_style_role(label, "muted" if outdated else "")
 
 

@@ -26,6 +26,7 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column, set_tab_order, tab_stops
 from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
 from planner.gui.workspace import Workspace
+from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.memory.verdict import host_note
 from planner.present.plan.phrase import evaluation_view
@@ -86,6 +87,7 @@ class MemoryTab(QuestionTab):
         self.controls.copy.setMenu(self.copy_menu)
         self.bar.activated.connect(self.breakdown.open_term)
         self.controls.find_cards.advice_wanted.connect(self._show_advice)
+        self.answer.fill_prompt.clicked.connect(self._fill_prompt)
         for panel in (self.advice, self.exploration):
             panel.updated.connect(self._set_tab_order)
         self.tracer.changed.connect(self._on_tracer_changed)
@@ -211,6 +213,12 @@ class MemoryTab(QuestionTab):
     def _show_advice(self) -> None:
         self.advice.open()
         self.results.ensureWidgetVisible(self.advice)
+
+    @Slot()
+    def _fill_prompt(self) -> None:
+        with self.workspace.step():
+            context = getattr(self.workspace.evaluation.workload, "context_length", None)
+            self.workspace.answer("prompt length", {f"{WORKLOAD}prompt_length": context})
 
     @Slot()
     def _set_tab_order(self) -> None:

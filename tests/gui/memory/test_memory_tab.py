@@ -40,6 +40,17 @@ def test_typing_a_batch_changes_the_plan_and_the_answer(tab: MemoryTab, qtbot):
     assert "Does not fit" in tab.answer.headline
 
 
+def test_a_long_context_offers_the_prompt_that_fills_it(tab: MemoryTab, qtbot):
+    assert tab.answer.assumed == ""
+    type_into(qtbot, edit_of(tab, "context_length"), "32k")
+    assert tab.answer.headline.startswith("Fits")
+    assert "tight, if a prompt fills it" in tab.answer.assumed
+    tab.answer.fill_prompt.click()
+    assert tab.workspace.plan.workload.prompt_length == 32_768
+    assert tab.answer.headline.startswith("Tight")
+    assert tab.answer.assumed == ""
+
+
 def test_wrong_input_stays_with_its_message_and_leaves_the_plan(tab: MemoryTab, qtbot):
     plan = tab.workspace.plan
     edit = edit_of(tab, "batch")
