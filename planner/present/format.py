@@ -22,6 +22,7 @@ NO_FIGURES: Final = frozenset((UNKNOWN, NOT_PUBLISHED, NONE))
 """Texts that stand for a missing figure; the window shows them in a paler color."""
 _MINUS: Final = "\u2212"
 _DASH: Final = "\u2013"
+_MOST_FIGURES: Final = 6
 _LEAST_SHARE: Final = 0.0001
 _CENTS_BELOW: Final = 100
 _HALF_A_CENT: Final = 0.005
@@ -100,6 +101,21 @@ def size_range(low: int, high: int) -> str:
     first, last = significant(low / factor), significant(high / factor)
     ends = last if first == last else f"{first} {_DASH} {last}"
     return f"{ends}{THIN}{unit}"
+
+
+def sizes_apart(first: int, second: int) -> tuple[str, str]:
+    """Return two sizes in one unit, with as many figures as tell them apart: `16.36 GiB` and `16.42 GiB`."""
+    unit, factor = _binary_unit(max(first, second))
+    digits = 3
+    while digits < _MOST_FIGURES and abs(first - second) < factor / 10 ** _decimals(max(first, second) / factor, digits):
+        digits += 1
+    here, there = (f"{significant(value / factor, digits)}{THIN}{unit}" for value in (first, second))
+    return here, there
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Return the number of decimals of `value` with `digits` significant figures."""
+    return len(significant(value, digits).partition(".")[2])
 
 
 def size_with_range(value: int, low: int, high: int) -> str:

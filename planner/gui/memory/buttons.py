@@ -67,7 +67,7 @@ class CompareButton(QPushButton):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self.setText("Compare &with…")
-        self.setToolTip("Pin a plan, and show both side by side")
+        self.setToolTip("Pin a plan, and show it beside this one as you change settings")
         self._workspace, self._theme = workspace, theme
         menu = QMenu(self)
         menu.addAction("This plan as it is &now", lambda: self.pin(workspace.plan))

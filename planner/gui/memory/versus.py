@@ -43,7 +43,7 @@ VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
         "plan", "This plan", lambda row: row.bytes, lambda row: row.gib_texts[0], about="Size in the current plan"
     ),
     _size_column(
-        "pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.gib_texts[1], about="Size in the pinned plan"
+        "pinned", "Pinned plan", lambda row: row.other_bytes, lambda row: row.gib_texts[1], about="Size in the pinned plan"
     ),
     _size_column(
         "difference",
@@ -53,6 +53,9 @@ VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
         about="Current plan less pinned plan",
     ),
 )
+
+_NEXT_STEP: Final = "This plan is pinned. Now change a setting on the left; the difference appears here."
+_NO_NUMBERS: Final = "The memory of the two plans cannot be compared in numbers."
 
 
 class VersusPanel(QWidget):
@@ -96,7 +99,7 @@ class VersusPanel(QWidget):
             self._found = self.view = None
             return
         self._found = compare_evaluations(evaluation, other)
-        self.view = versus_view(evaluation, self._found, self._workspace.catalog)
+        self.view = versus_view(evaluation, self._found, self._workspace.catalog, "the pinned plan")
         self._show_comparison(self.view)
 
     def picture(self) -> QPixmap:
@@ -107,9 +110,10 @@ class VersusPanel(QWidget):
         return picture
 
     def _show_comparison(self, view: VersusView) -> None:
-        self.sentence.setText(view.sentence or "The memory of the two plans cannot be compared in numbers.")
+        is_same = self._workspace.plan == self._workspace.pin.plan
+        self.sentence.setText(_NEXT_STEP if is_same else view.sentence or _NO_NUMBERS)
         self._here.setText(f"This plan: {view.subject}")
-        self._there.setText(f"Pinned: {view.other_subject}")
+        self._there.setText(f"Pinned plan: {view.other_subject}")
         self.answer.setText(view.other.headline)
         self.settings.setText("; ".join(view.settings) + ".")
         scale_end_bytes = max(bar_end_bytes(view.view), bar_end_bytes(view.other))
