@@ -35,6 +35,8 @@ class AnswerPanel(QWidget):
         self._headline = make_label(selectable=True, font=theme.font("title", bold=True), wrap=True)
         self._facts = make_label(selectable=True, wrap=True)
         self._assumed = make_label(selectable=True, wrap=True)
+        self._suggestions = make_label(selectable=True, wrap=True)
+        self._suggestions.hide()
         self.fill_prompt = link_button("Fill the context", "Set the prompt length to the context length.")
         self._assumption = QWidget()
         in_row((self._assumed, 1), (self.fill_prompt, 0, Qt.AlignmentFlag.AlignTop), owner=self._assumption)
@@ -47,7 +49,7 @@ class AnswerPanel(QWidget):
         in_column(self._reason, self._notes, owner=self.reasons, spacing=tiny)
         in_row(
             (self._mark, 0, Qt.AlignmentFlag.AlignTop),
-            (in_column(self._headline, self._facts, self._assumption, self._sharing, spacing=tiny), 1),
+            (in_column(self._headline, self._facts, self._suggestions, self._assumption, self._sharing, spacing=tiny), 1),
             owner=self,
             spacing=theme.spacing.small,
         )
@@ -61,6 +63,11 @@ class AnswerPanel(QWidget):
     def facts(self) -> str:
         """Return the line below the gauge."""
         return self._facts.text()
+
+    @property
+    def suggestions(self) -> str:
+        """Return on what a plan without a card could run."""
+        return self._suggestions.text()
 
     @property
     def assumed(self) -> str:
@@ -83,6 +90,11 @@ class AnswerPanel(QWidget):
         self.reasons.setVisible(bool(view.reason or notes))
         self.setAccessibleName(" ".join(filter(None, (view.answer, view.sharing, view.certainty))))
         self._mark.show_icon(verdict_icon(verdict if view.supported else "does-not-fit"))
+
+    def set_suggestions(self, text: str) -> None:
+        """Show on what a plan without a card could run, if `text` is not empty."""
+        self._suggestions.setText(fmt.unbroken(text))
+        self._suggestions.setVisible(bool(text))
 
     def set_outdated(self, outdated: bool) -> None:
         """Gray out the answer while a newer answer is being computed."""

@@ -1,7 +1,8 @@
 """The Memory tab: verdict, breakdown, suggestions, curves and traces of a plan."""
 
 from collections.abc import Iterator
-from functools import cached_property
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -26,6 +27,7 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column, set_tab_order, tab_stops
 from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
 from planner.gui.workspace import Workspace
+from planner.plan.catalog import Catalog
 from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.memory.verdict import host_note
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from planner.gui.memory.trace.status import TraceStatus
     from planner.gui.memory.versus import VersusPanel
 
+_SUGGESTIONS_TASK: Final = "memory-suggestions"
 _CONTROLS_WIDTH: Final = 384
 _ASIDE_WIDTH: Final = 180
 _EVIDENCE_WIDTH: Final = 660
@@ -160,6 +163,7 @@ class MemoryTab(QuestionTab):
         view = evaluation_view(evaluation, self.workspace.catalog)
         self.controls.refresh(evaluation)
         self.answer.set_view(view, evaluation.memory.verdict)
+        self._suggest_cards(evaluation)
         self.correction.refresh(evaluation)
         self.other_card.refresh(evaluation)
         is_pinned = self.workspace.pin.evaluation is not None
@@ -213,6 +217,15 @@ class MemoryTab(QuestionTab):
     def _show_advice(self) -> None:
         self.advice.open()
         self.results.ensureWidgetVisible(self.advice)
+
+    def _suggest_cards(self, evaluation: Evaluation) -> None:
+        """Look in the background for the cards on which a plan without a card could run: prices take a while to read."""
+        self.tasks.cancel(_SUGGESTIONS_TASK)
+        if evaluation.cards:
+            self.answer.set_suggestions("")
+        else:
+            work = partial(_find_suggestions, evaluation, self.workspace.catalog)
+            self.tasks.run(_SUGGESTIONS_TASK, work, self.answer.set_suggestions)
 
     @Slot()
     def _fill_prompt(self) -> None:
@@ -283,3 +296,9 @@ class MemoryTab(QuestionTab):
         return SideBySide(
             breakdown, phases, least_width=_EVIDENCE_WIDTH, stretches=(1, 0), spacing=self.theme.spacing.large
         )
+
+
+def _find_suggestions(evaluation: Evaluation, catalog: Catalog) -> str:
+    from planner.present.memory.without_card import suggestions_without_card  # loads prices, in the background
+
+    return suggestions_without_card(evaluation, catalog, datetime.now(UTC).date())

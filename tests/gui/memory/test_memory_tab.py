@@ -51,6 +51,14 @@ def test_a_long_context_offers_the_prompt_that_fills_it(tab: MemoryTab, qtbot):
     assert tab.answer.assumed == ""
 
 
+def test_without_a_card_the_cheapest_that_fits_is_named(tab: MemoryTab, qtbot):
+    assert tab.answer.suggestions == ""
+    tab.workspace.apply("card", gpu=None)
+    qtbot.waitUntil(lambda: "The cheapest card that fits: " in tab.answer.suggestions)
+    tab.workspace.apply("card", gpu="rtx-4090")
+    assert tab.answer.suggestions == ""
+
+
 def test_wrong_input_stays_with_its_message_and_leaves_the_plan(tab: MemoryTab, qtbot):
     plan = tab.workspace.plan
     edit = edit_of(tab, "batch")
