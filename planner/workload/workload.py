@@ -96,7 +96,12 @@ class Inference(Spec):
     ] = "bf16"
     batch: Annotated[
         int,
-        Field(ge=1, le=1_000_000, title="Batch size", description="number of sequences or generated images in a batch"),
+        Field(
+            ge=1,
+            le=1_000_000,
+            title="Batch size",
+            description="requests answered at the same time (users), or images generated together, per replica",
+        ),
         Presentation(
             "--batch",
             "main",

@@ -10,7 +10,7 @@ from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.memory.verdict import VERDICT_TITLES
 from planner.present.memory.view import MemoryView, memory_view
-from planner.present.plan.parallel import cards_phrase, chosen_sharing_sentences, device_rows, parallelism_phrase
+from planner.present.plan.parallel import batch_note, cards_phrase, chosen_sharing_sentences, device_rows, parallelism_phrase
 from planner.present.plan.workload import workload_phrase
 from planner.trace.request import Input, TensorInput, TraceRequest
 from planner.workload.workload import Inference
@@ -103,6 +103,8 @@ def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
     card = cards_phrase(workload, 1, name, hardware) if workload.gpus else name
     view = memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
     view = view._replace(devices=device_rows(evaluation.memory, hardware), sharing=chosen_sharing_sentences(evaluation))
+    if view.facts and evaluation.traced is None and (together := batch_note(evaluation.workload)):
+        view = view._replace(facts=(*view.facts, f"batch {together}"))
     view = view._replace(assumed=_assumed_prompt(evaluation, catalog))
     warnings = (warning.sentence for warning in warnings_about(evaluation, catalog.software))
     return view._replace(notes=(*warnings, *view.notes)) if view.supported else view

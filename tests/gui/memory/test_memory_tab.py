@@ -59,6 +59,16 @@ def test_without_a_card_the_cheapest_that_fits_is_named(tab: MemoryTab, qtbot):
     assert tab.answer.suggestions == ""
 
 
+def test_a_batch_on_several_replicas_is_told_in_all(tab: MemoryTab, qtbot):
+    tab.workspace.apply("cards", count=2)
+    assert field(tab, "batch").note == "1 per replica, 2 in all"
+    type_into(qtbot, edit_of(tab, "batch"), "4")
+    assert field(tab, "batch").note == "4 per replica, 8 in all"
+    assert "batch 4 per replica, 8 in all" in tab.answer.facts
+    tab.workspace.apply("cards", count=1)
+    assert field(tab, "batch").note == ""
+
+
 def test_wrong_input_stays_with_its_message_and_leaves_the_plan(tab: MemoryTab, qtbot):
     plan = tab.workspace.plan
     edit = edit_of(tab, "batch")
