@@ -95,6 +95,19 @@ def gib(value: int) -> str:
     return "< 0.01" if value > 0 and text == "0.00" else text.replace("-", _MINUS)
 
 
+def table_unit(total: int) -> str:
+    """Return the unit for a column of sizes that add up to `total` bytes: GiB, or MiB below one GiB."""
+    return "GiB" if total >= GIB else "MiB"
+
+
+def table_size(value: int, total: int) -> str:
+    """Return a size in bytes in the `table_unit` of `total`, without the unit, for aligned columns."""
+    if table_unit(total) == "GiB":
+        return gib(value)
+    text = f"{value / MIB:,.1f}"
+    return "< 0.1" if value > 0 and text == "0.0" else text
+
+
 def size_range(low: int, high: int) -> str:
     """Return a range of sizes in the unit of the larger: `16.9 – 18.3 GiB`; one size if they round to the same."""
     unit, factor = _binary_unit(high)

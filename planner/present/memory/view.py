@@ -79,12 +79,15 @@ class PartRow(NamedTuple):
 
 
 class TermRow(NamedTuple):
-    """A memory term with its evidence: `how` it is computed in words, formula, numbers, symbols, source and parts."""
+    """A memory term with its evidence: `how` it is computed in words, formula, numbers, symbols, source and parts.
+
+    `amount` is its size in the unit of the table of terms.
+    """
 
     name: str
     title: str
     bytes: int
-    gib: str
+    amount: str
     share: float
     share_text: str
     how: str
@@ -145,6 +148,11 @@ class MemoryView(NamedTuple):
         return f"{VERDICT_TITLES[self.verdict]}: {self.gauge}" if self.verdict and self.gauge else self.answer
 
     @property
+    def unit(self) -> str:
+        """Return the unit of the table of terms: GiB, or MiB for a small network."""
+        return fmt.table_unit(self.total_bytes)
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """Return the answer and what belongs to it, as sentences."""
         assumed = f"Assumed: {self.assumed}." if self.assumed else ""
@@ -152,8 +160,9 @@ class MemoryView(NamedTuple):
 
     def as_text(self) -> str:
         """Return the whole memory result as plain text, for the clipboard."""
-        terms = [f"{row.title:<22}{row.gib:>10} GiB {row.share_text:>6}  {row.how}" for row in self.terms]
-        phases = [f"{row.title:<22}{fmt.gib(row.bytes):>10} GiB" for row in self.phases]
+        unit = self.unit
+        terms = [f"{row.title:<22}{row.amount:>10} {unit} {row.share_text:>6}  {row.how}" for row in self.terms]
+        phases = [f"{row.title:<22}{fmt.table_size(row.bytes, self.total_bytes):>10} {unit}" for row in self.phases]
         cards = [f"{row.card:<32}{row.layers:>7} layers {row.needs:>10} of {row.usable} GiB" for row in self.devices]
         notes = [f"- {note}" for note in self.notes]
         blocks = (self.sentences, terms, phases, cards, notes)
@@ -251,7 +260,7 @@ def _term_row(term: Term, total: int) -> TermRow:
         name=term.name,
         title=TERM_TITLES[term.name],
         bytes=term.bytes,
-        gib=fmt.gib(term.bytes),
+        amount=fmt.table_size(term.bytes, total),
         share=share,
         share_text=fmt.percent(share),
         how=formula_in_words(term),

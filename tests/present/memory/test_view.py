@@ -72,7 +72,7 @@ def test_a_term_has_formula_numbers_symbols_and_parts():
     part = TermPart(name="scales", bytes=GIB, formula="P / 64", source="QLoRA")
     memory = result(terms=(term("weights", 12 * GIB, parts=(part,)),))
     (row,) = memory_view(memory).terms
-    assert (row.title, row.gib, seen(row.share_text), row.certainty) == ("Weights", "12.00", "75 %", "counted exactly")
+    assert (row.title, row.amount, seen(row.share_text), row.certainty) == ("Weights", "12.00", "75 %", "counted exactly")
     assert (row.formula, row.numbers_put_in, row.source) == ("2 × P", "2 × 8", "counted")
     assert (row.symbols[0].name, row.symbols[0].value, row.symbols[0].origin) == ("P", "8", "model")
     assert (row.parts[0].title, seen(row.parts[0].text), row.parts[0].numbers_put_in) == (
