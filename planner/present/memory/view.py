@@ -4,6 +4,7 @@ The rows are named tuples because their classes are created in a fifth of the ti
 the command line.
 """
 
+import re
 from typing import Final, Literal, NamedTuple
 
 from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare, Verdict
@@ -34,6 +35,8 @@ from planner.present.plan.parallel import DeviceRow
 from planner.units import GIB
 
 SegmentKind = Literal["term", "other", "free", "overflow"]
+_TORCH_OPERATOR: Final = re.compile(r"\baten::(\w+)")
+"""One of PyTorch's own operators, of which a sentence says only the name."""
 _ORDER: Final = tuple(TERM_TITLES)
 
 
@@ -227,7 +230,7 @@ def _peak_sentences(memory: MemoryResult) -> str:
     amount = f"{fmt.size(biggest.bytes)}, {fmt.percent(biggest.bytes / memory.total_bytes)}"
     largest = f"{term_in_sentence(biggest.name)} ({amount})"
     sentence = f"Memory peaks {PHASE_MOMENTS[memory.peak_phase]}; largest part: {largest}."
-    why = memory.peak.explanation
+    why = _TORCH_OPERATOR.sub(r"\1", memory.peak.explanation)
     return f"{sentence} {fmt.sentence(why)}" if why else sentence
 
 
