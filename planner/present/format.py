@@ -119,8 +119,8 @@ def size_range(low: int, high: int) -> str:
 def sizes_apart(first: int, second: int) -> tuple[str, str]:
     """Return two sizes in one unit, with as many figures as tell them apart: `16.36 GiB` and `16.42 GiB`."""
     unit, factor = _binary_unit(max(first, second))
-    digits = 3
-    while digits < _MOST_FIGURES and abs(first - second) < factor / 10 ** _decimals(max(first, second) / factor, digits):
+    larger, apart, digits = max(first, second) / factor, abs(first - second) / factor, 3
+    while digits < _MOST_FIGURES and apart < 10 ** -_decimals(larger, digits):
         digits += 1
     here, there = (f"{significant(value / factor, digits)}{THIN}{unit}" for value in (first, second))
     return here, there

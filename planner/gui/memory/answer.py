@@ -47,9 +47,10 @@ class AnswerPanel(QWidget):
         self.reasons = QWidget()
         tiny = theme.spacing.tiny
         in_column(self._reason, self._notes, owner=self.reasons, spacing=tiny)
+        lines = (self._headline, self._facts, self._suggestions, self._assumption, self._sharing)
         in_row(
             (self._mark, 0, Qt.AlignmentFlag.AlignTop),
-            (in_column(self._headline, self._facts, self._suggestions, self._assumption, self._sharing, spacing=tiny), 1),
+            (in_column(*lines, spacing=tiny), 1),
             owner=self,
             spacing=theme.spacing.small,
         )

@@ -219,7 +219,7 @@ class MemoryTab(QuestionTab):
         self.results.ensureWidgetVisible(self.advice)
 
     def _suggest_cards(self, evaluation: Evaluation) -> None:
-        """Look in the background for the cards on which a plan without a card could run: prices take a while to read."""
+        """Look in the background for cards that a plan without a card fits on: prices take a while to read."""
         self.tasks.cancel(_SUGGESTIONS_TASK)
         if evaluation.cards:
             self.answer.set_suggestions("")

@@ -43,7 +43,11 @@ VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
         "plan", "This plan", lambda row: row.bytes, lambda row: row.gib_texts[0], about="Size in the current plan"
     ),
     _size_column(
-        "pinned", "Pinned plan", lambda row: row.other_bytes, lambda row: row.gib_texts[1], about="Size in the pinned plan"
+        "pinned",
+        "Pinned plan",
+        lambda row: row.other_bytes,
+        lambda row: row.gib_texts[1],
+        about="Size in that plan",
     ),
     _size_column(
         "difference",

@@ -69,4 +69,3 @@ def _counted(asked: str, value: int) -> str:
     """Return a value with what it counts: `a batch of 1`, `2,048 tokens`, `2 cards`."""
     one = _COUNTED.get(asked, "token")
     return f"{one} {fmt.integer(value)}" if one.endswith(" of") else fmt.plural(value, one)
-

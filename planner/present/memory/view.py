@@ -30,6 +30,7 @@ from planner.present.names import (
     PHASE_TITLES,
     TERM_TITLES,
     term_in_sentence,
+    term_title,
 )
 from planner.present.plan.parallel import DeviceRow
 from planner.units import GIB
@@ -204,7 +205,7 @@ def memory_view(
         capacity_bytes=memory.capacity_bytes,
         bar_bytes=bar_bytes,
         segments=_bar_segments(memory, bar_bytes) if supported else (),
-        terms=tuple(_term_row(term, memory.total_bytes) for term in _terms_in_order(memory.terms) if supported),
+        terms=tuple(_term_row(term, memory) for term in _terms_in_order(memory.terms) if supported),
         phases=tuple(_phase_row(phase, memory) for phase in memory.phases if supported),
         notes=(
             *fewest_cards_note(memory),
@@ -228,7 +229,7 @@ def _peak_sentences(memory: MemoryResult) -> str:
         return ""
     biggest = max(memory.terms, key=lambda term: term.bytes)
     amount = f"{fmt.size(biggest.bytes)}, {fmt.percent(biggest.bytes / memory.total_bytes)}"
-    largest = f"{term_in_sentence(biggest.name)} ({amount})"
+    largest = f"{term_in_sentence(biggest.name, learns=_learns(memory))} ({amount})"
     sentence = f"Memory peaks {PHASE_MOMENTS[memory.peak_phase]}; largest part: {largest}."
     why = _TORCH_OPERATOR.sub(r"\1", memory.peak.explanation)
     return f"{sentence} {fmt.sentence(why)}" if why else sentence
@@ -237,7 +238,8 @@ def _peak_sentences(memory: MemoryResult) -> str:
 def _bar_segments(memory: MemoryResult, bar_bytes: int) -> tuple[MemoryBarSegment, ...]:
     """Return the segments of the memory bar: terms, free memory, other programs and overflow."""
     pieces: list[tuple[str, str, SegmentKind, int]] = [
-        (term.name, TERM_TITLES[term.name], "term", term.bytes) for term in _terms_in_order(memory.terms)
+        (term.name, term_title(term.name, learns=_learns(memory)), "term", term.bytes)
+        for term in _terms_in_order(memory.terms)
     ]
     other = memory.other_processes_bytes
     if memory.capacity_bytes is not None and bar_bytes > (used := other + sum(piece[3] for piece in pieces)):
@@ -256,12 +258,18 @@ def _bar_segments(memory: MemoryResult, bar_bytes: int) -> tuple[MemoryBarSegmen
     return tuple(segments)
 
 
-def _term_row(term: Term, total: int) -> TermRow:
+def _learns(memory: MemoryResult) -> bool:
+    """Return whether the plan trains a model rather than only runs it."""
+    return any(phase.name in ("backward", "step") for phase in memory.phases)
+
+
+def _term_row(term: Term, memory: MemoryResult) -> TermRow:
+    total, learns = memory.total_bytes, _learns(memory)
     share = term.bytes / total
     listed = _has_symbols_per_part(term)
     return TermRow(
         name=term.name,
-        title=TERM_TITLES[term.name],
+        title=term_title(term.name, learns=learns),
         bytes=term.bytes,
         amount=fmt.table_size(term.bytes, total),
         share=share,

@@ -10,7 +10,13 @@ from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.memory.verdict import VERDICT_TITLES
 from planner.present.memory.view import MemoryView, memory_view
-from planner.present.plan.parallel import batch_note, cards_phrase, chosen_sharing_sentences, device_rows, parallelism_phrase
+from planner.present.plan.parallel import (
+    batch_note,
+    cards_phrase,
+    chosen_sharing_sentences,
+    device_rows,
+    parallelism_phrase,
+)
 from planner.present.plan.workload import workload_phrase
 from planner.trace.request import Input, TensorInput, TraceRequest
 from planner.workload.workload import Inference

@@ -218,7 +218,7 @@ def test_an_encoder_is_not_asked_about_generating(tab: MemoryTab, catalog):
 
 def test_the_model_says_its_size_and_a_file_can_be_asked_for(tab: MemoryTab, qtbot):
     words = [label.text().replace("\u2009", " ") for label in tab.controls.subject.findChildren(QLabel)]
-    assert "8.03 B parameters · context 131,072" in words
+    assert "8.03 B parameters · up to 131,072 tokens of context" in words
     with qtbot.waitSignal(tab.workspace.navigator.model_file_requested):
         qtbot.mouseClick(button(tab.controls.subject, "Open file…"), Qt.MouseButton.LeftButton)
 

@@ -27,7 +27,11 @@ CHECKPOINTED = {"activation_checkpointing": "full"}
 CASES = [
     # what there was, the answer, what moved along with it
     (Training(compute="bf16"), {"method": "qlora"}, {"compute": "amp-bf16", **CHECKPOINTED}),
-    (Training(compute="fp16", weights="fp16"), {"method": "qlora"}, {"compute": "amp-fp16", "weights": None, **CHECKPOINTED}),
+    (
+        Training(compute="fp16", weights="fp16"),
+        {"method": "qlora"},
+        {"compute": "amp-fp16", "weights": None, **CHECKPOINTED},
+    ),
     (Training(method="lora"), {"method": "qlora"}, CHECKPOINTED),
     (Training(activation_checkpointing="none"), {"method": "qlora"}, {}),
     (Training(method="qlora"), {"method": "qlora"}, {}),
