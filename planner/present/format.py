@@ -146,11 +146,11 @@ def size_difference(value: int) -> str:
 
 
 def parameters(value: int | None, unknown: str = UNKNOWN) -> str:
-    """Return a parameter count in billions, below a tenth of one in millions, and so on: `8.03 B`, `66.4 M`."""
+    """Return a parameter count in billions, below one in millions, and so on: `8.03 B`, `110 M`."""
     if value is None:
         return unknown
-    for letter, factor in (("B", 1e9), ("M", 1e6)):
-        if value >= factor / 10:
+    for letter, factor, least in (("B", 1e9, 0.9995e9), ("M", 1e6, 1e5)):
+        if value >= least:
             return f"{significant(value / factor)}{THIN}{letter}"
     return integer(value)
 

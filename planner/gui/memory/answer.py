@@ -82,11 +82,11 @@ class AnswerPanel(QWidget):
         self._note_lines.setText("\n".join(notes))
         self._notes.set_summary(" · ".join(notes))
         self._notes.setVisible(bool(notes))
-        facts = fmt.unbroken(fmt.capitalized(" · ".join(view.facts)))
+        facts = fmt.capitalized(" · ".join(view.facts))
         self._assumed.setText(fmt.unbroken(f"Assumed: {view.assumed}"))
         self._assumption.setVisible(bool(view.assumed))
         for label, text in ((self._facts, facts), (self._sharing, view.sharing), (self._reason, view.reason)):
-            label.setText(text)
+            label.setText(fmt.unbroken(text))
             label.setVisible(bool(text))
         self.reasons.setVisible(bool(view.reason or notes))
         self.setAccessibleName(" ".join(filter(None, (view.answer, view.sharing, view.certainty))))

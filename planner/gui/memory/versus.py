@@ -22,6 +22,7 @@ from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
 from planner.plan.comparison import PlanComparison, compare_evaluations
 from planner.plan.evaluate import Evaluation
+from planner.present import format as fmt
 from planner.present.columns import Column, text_column
 from planner.present.memory.comparison import VersusRow, VersusView, versus_view
 from planner.present.record_text import rows_to_csv
@@ -115,7 +116,7 @@ class VersusPanel(QWidget):
 
     def _show_comparison(self, view: VersusView) -> None:
         is_same = self._workspace.plan == self._workspace.pin.plan
-        self.sentence.setText(_NEXT_STEP if is_same else view.sentence or _NO_NUMBERS)
+        self.sentence.setText(fmt.unbroken(_NEXT_STEP if is_same else view.sentence or _NO_NUMBERS))
         self._here.setText(f"This plan: {view.subject}")
         self._there.setText(f"Pinned plan: {view.other_subject}")
         self.answer.setText(view.other.headline)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QRadioButton, QSli
 
 from planner.cli.main import main
 from planner.gui.memory.tab import MemoryTab
+from planner.gui.widgets.search_list import search_choices
 from planner.plan.evaluate import evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice
@@ -67,6 +68,15 @@ def test_a_batch_on_several_replicas_is_told_in_all(tab: MemoryTab, qtbot):
     assert "batch 4 per replica, 8 in all" in tab.answer.facts
     tab.workspace.apply("cards", count=1)
     assert field(tab, "batch").note == ""
+
+
+def test_a_search_for_4_bit_finds_every_family_and_names_the_usual_choice(tab: MemoryTab):
+    weights = field(tab, "weights")
+    found = {choice.key: choice for choice in search_choices(weights._choices(), "4 bit")}
+    assert {"nf4", "awq4-128", "gptq4-128", "Q4_K_M"} <= found.keys()
+    assert "Q8_0" not in found
+    assert found["awq4-128"].detail.endswith("the usual choice")
+    assert not found["awq4-64"].detail.endswith("the usual choice")
 
 
 def test_wrong_input_stays_with_its_message_and_leaves_the_plan(tab: MemoryTab, qtbot):
