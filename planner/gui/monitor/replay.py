@@ -31,10 +31,15 @@ _SLACK_SECONDS: Final = 60.0
 
 
 class LoadedRecording(NamedTuple):
-    """A recording with its whole history loaded; `is_demo` marks the demo with invented readings."""
+    """A recording with its whole history loaded; `is_demo` marks the demo with invented readings.
+
+    `player` is where the replay begins, and `first` is the state there.
+    """
 
     recording: MonitorRecording
     history: History
+    player: Player
+    first: tuple[Inventory | Sample, ...]
     is_demo: bool = False
 
     @property
@@ -73,7 +78,9 @@ class RecordingLoader:
                 timeline.diagnose(history, history.end)
         for mark in recording.marks:
             history.add_mark(mark.monotonic_seconds, mark.text)
-        return LoadedRecording(recording, history, self._is_demo)
+        player = Player(recording)
+        first = player.seek(_DEMO_BEGINS_SECONDS if self._is_demo else 0.0)
+        return LoadedRecording(recording, history, player, first, self._is_demo)
 
 
 class RecordingReplay(QObject):
@@ -86,11 +93,11 @@ class RecordingReplay(QObject):
         self.loaded, self.history = loaded, loaded.history
         self.latest = Latest()
         self._clock = clock
-        self._player = Player(loaded.recording)
+        self._player = loaded.player
         self._advanced_at = 0.0
         self._timer = QTimer(self, interval=_TICK_MS)
         self._timer.timeout.connect(self._advance_displayed_time)
-        self.seek(_DEMO_BEGINS_SECONDS if loaded.is_demo else 0.0)
+        self._apply_updates(loaded.first)
 
     @property
     def seconds(self) -> float:

@@ -94,7 +94,7 @@ class MonitorTab(Tab):
         self._hidden_timer = QTimer(self, singleShot=True)
         self._hidden_timer.timeout.connect(self._release_while_hidden)
         # Processes and plots follow the cards in the next pass of the event loop: together they would block the window.
-        self._second_pass = QTimer(self, singleShot=True, interval=0)
+        self._second_pass = QTimer(self, singleShot=True, interval=30)
         self._second_pass.timeout.connect(self._update_processes_and_plots)
         self._lay_out()
         self._connect()
