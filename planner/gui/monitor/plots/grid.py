@@ -24,7 +24,7 @@ from planner.monitor.history import HOST, History
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
 _IMPORTING_MS: Final = 50
 # So much processor time may one pass of drawing take; painting follows.
-_PASS_SECONDS: Final = 0.004
+_PASS_SECONDS: Final = 0.008
 _MADE_A_PASS: Final = 2
 _COLUMN_LETTERS: Final = 71
 # The band takes the width of the first column, the list of events what is left of it.
