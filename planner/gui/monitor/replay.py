@@ -25,10 +25,15 @@ _DEMO_BEGINS_SECONDS: Final = 150.0
 
 
 class LoadedRecording(NamedTuple):
-    """A recording with its whole history loaded; `is_demo` marks the demo with invented readings."""
+    """A recording with its whole history loaded; `is_demo` marks the demo with invented readings.
+
+    `player` is where the replay begins, and `first` is the state there.
+    """
 
     recording: MonitorRecording
     history: History
+    player: Player
+    first: tuple[Inventory | Sample, ...]
     is_demo: bool = False
 
     @property
@@ -56,7 +61,9 @@ class RecordingLoader:
         """
         recording = open_recording(self._path)
         history = diagnosed_history(recording, lambda: self._is_stopped)
-        return LoadedRecording(recording, history, self._is_demo)
+        player = Player(recording)
+        first = player.seek(_DEMO_BEGINS_SECONDS if self._is_demo else 0.0)
+        return LoadedRecording(recording, history, player, first, self._is_demo)
 
 
 class RecordingReplay(QObject):
@@ -69,11 +76,11 @@ class RecordingReplay(QObject):
         self.loaded, self.history = loaded, loaded.history
         self.latest = Latest()
         self._clock = clock
-        self._player = Player(loaded.recording)
+        self._player = loaded.player
         self._advanced_at = 0.0
         self._timer = QTimer(self, interval=_TICK_MS)
         self._timer.timeout.connect(self._advance_displayed_time)
-        self.seek(_DEMO_BEGINS_SECONDS if loaded.is_demo else 0.0)
+        self._apply_updates(loaded.first)
 
     @property
     def seconds(self) -> float:
