@@ -19,7 +19,7 @@ from planner.plan.plan import ModelChoice, Plan
 if TYPE_CHECKING:
     from planner.gui.memory.fitting_cards import FittingCards
 
-_LIST_WIDTH, _LIST_HEIGHT, _MESSAGE_HEIGHT = 680, 460, 130
+_LIST_WIDTH, _LIST_HEIGHT, _MESSAGE_HEIGHT = 800, 460, 130
 _PLAN_FILES: Final = "Plans (*.json);;All files (*)"
 
 

@@ -41,6 +41,7 @@ def _gib_column(
 
 _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     text_column("name", "Card", lambda row: row.gpu.name, width=28, about="Card on which the plan fits"),
+    BUYING_COLUMN,
     _gib_column("memory", "Memory", lambda row: row.gpu.memory_bytes, 12, about="Memory of the card"),
     _gib_column(
         "usable",
@@ -57,7 +58,6 @@ _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=9,
         about="Whether the plan fits, and how surely",
     ),
-    BUYING_COLUMN,
 )
 
 

@@ -9,7 +9,7 @@ from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
-from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES
+from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, term_title
 from planner.present.plan.phrase import evaluation_view, plan_phrase
 from planner.present.plan.settings import setting_text, setting_title
 from planner.units import GIB
@@ -89,14 +89,13 @@ def versus_view(
 def _difference_sentences(
     evaluation: Evaluation, comparison: PlanComparison, views: tuple[MemoryView, MemoryView], other_name: str
 ) -> str:
-    """Return how much more or less a plan needs than the other, whether its peak moved, and the prompt it assumes."""
+    """Return how much more or less a plan needs than the other, and whether its peak moved."""
     view, other = views
     phases = (evaluation.memory.peak_phase, comparison.other.memory.peak_phase)
     moved = f"The peak is {PHASE_MOMENTS[phases[0]]} instead of {PHASE_MOMENTS[phases[1]]}."
     peaks = moved if phases[0] != phases[1] else ""
-    assumed = f"Assumed: {view.assumed}." if view.assumed and comparison.settings else ""
     difference = _difference_sentence(comparison.total_difference_bytes, view, other, other_name)
-    return " ".join(filter(None, (difference, peaks, assumed)))
+    return " ".join(filter(None, (difference, peaks)))
 
 
 def _difference_sentence(difference: int, view: MemoryView, other: MemoryView, other_name: str) -> str:
@@ -123,11 +122,15 @@ def _setting_difference_texts(comparison: PlanComparison, hardware: HardwareCata
 def _versus_rows(comparison: PlanComparison, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
     """Return the rows of a comparison of two plans: memory terms, the total, and phases."""
     order, phases = tuple(TERM_TITLES), tuple(PHASE_TITLES)
+    learns = any(phase.name == "backward" for phase in comparison.phases)
     terms = sorted(
         (term for term in comparison.terms if term.bytes or term.other_bytes), key=lambda one: order.index(one.name)
     )
     return (
-        *(VersusRow("term", term.name, TERM_TITLES[term.name], term.bytes, term.other_bytes) for term in terms),
+        *(
+            VersusRow("term", term.name, term_title(term.name, learns=learns), term.bytes, term.other_bytes)
+            for term in terms
+        ),
         VersusRow("total", "total", "Total", view.total_bytes, other.total_bytes),
         *(
             VersusRow("phase", phase.name, f"Phase: {PHASE_TITLES[phase.name].lower()}", phase.bytes, phase.other_bytes)

@@ -32,10 +32,14 @@ def _cheapest_sentence(plan: Plan, catalog: Catalog, today: date) -> str:
     """Return the cheapest card that surely fits, with its price, as a sentence; empty if no price is known."""
     prices = buying_prices(catalog, today)
     fitting = (fit.gpu_id for fit in find_fits(plan, catalog) if fit.verdict == "fits")
-    priced = [(prices[gpu_id].value, gpu_id) for gpu_id in fitting if gpu_id in prices]
+    hardware = catalog.hardware
+    # Cards before whole computers, which cost more than a card and replace the machine.
+    priced = [
+        (hardware.gpu(gpu_id).is_whole_computer, prices[gpu_id].value, gpu_id) for gpu_id in fitting if gpu_id in prices
+    ]
     if not priced:
         return ""
-    gpu = catalog.hardware.gpu(min(priced)[1])
+    gpu = hardware.gpu(min(priced)[2])
     launch = " at launch" if prices[gpu.id].certainty == "assumed" else ""
     return f"The cheapest card that fits: {gpu.name}, {buying_text(prices[gpu.id], gpu)}{launch}."
 
