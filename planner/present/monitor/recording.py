@@ -8,7 +8,7 @@ from planner.monitor.recording.recording import DataLoss, MonitorRecording
 from planner.monitor.recording.summary import JOULES_PER_KWH, CardSummary, RecordingSummary
 from planner.present import format as fmt
 from planner.present.columns import Column, text_column
-from planner.present.monitor.events import clock_time, duration_text, diagnosis_title
+from planner.present.monitor.events import clock_time, diagnosis_title, duration_text
 from planner.present.monitor.readings import NO_VALUE, card_label, card_numbers_text
 from planner.units import GIB
 
