@@ -10,7 +10,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from planner.errors import SpecError
-from planner.gui.choices import card_choices, choose_model, hub_choice, model_choices
+from planner.gui.choices import SEARCH_MODELS, card_choices, choose_model, hub_choice, model_choices
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
@@ -291,7 +291,7 @@ class PlanBar(QWidget):
 
     @cached_property
     def _model_popover(self) -> SearchPopover:
-        popover = SearchPopover(self, self._theme, "Search models, or hf:owner/name", typed=hub_choice)
+        popover = SearchPopover(self, self._theme, SEARCH_MODELS, typed=partial(hub_choice, self._workspace))
         popover.chosen.connect(self._choose_model)
         popover.anchor_clicked.connect(self._navigator.show_memory)
         return popover

@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QStackedWidget, QWidget
 
 from planner.errors import PlannerError
-from planner.gui.choices import hub_choice, model_choices
+from planner.gui.choices import SEARCH_MODELS, hub_choice, model_choices
 from planner.gui.start.doors import Door, Doors
 from planner.gui.start.own_cards import CardsField
 from planner.gui.tab import Tab
@@ -85,7 +85,7 @@ class StartPage(Tab):
         super().__init__(workspace, theme, tasks)
         self.doors = Doors(theme, (Door(theme, *door) for door in _DOORS))
         self.model = PickerField(
-            theme, lambda: model_choices(workspace), _model_text, "Search models, or hf:owner/name", hub_choice
+            theme, lambda: model_choices(workspace), _model_text, SEARCH_MODELS, partial(hub_choice, workspace)
         )
         self.own_cards = CardsField(workspace, theme, "None, or I don't know yet")
         self.ownership = RadioField(theme, _OWNERSHIP)
