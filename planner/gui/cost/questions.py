@@ -20,6 +20,7 @@ from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.numbers import PERCENT, kind_at
+from planner.present.plan.settings import title_in_sentence
 
 YES_OR_NO: Final = ((True, "yes"), (False, "no"))
 _WIDEST: Final = "Server-to-GPU price ratio"
@@ -106,7 +107,7 @@ class MoneyQuestions(QWidget):
         """Add `field` to `form` as the input for the cost term at `path`."""
         self._fields[path] = form, field
         form.add(label, field, lambda: default_value(self.terms, path), hint)
-        step = label.replace("&", "").lower()
+        step = title_in_sentence(label.replace("&", ""))
 
         def apply_value(value: object) -> None:
             try:

@@ -12,7 +12,6 @@ from planner.gui.widgets.buttons import IconButton, push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column, in_row
 
-
 _FIRST_WORD: Final = re.compile(r"[a-z]+ ")
 
 

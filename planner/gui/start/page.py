@@ -19,8 +19,8 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button, push_button
 from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
-from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, Part, WidgetPool, hairline, in_column, in_row, scrolled
 from planner.gui.workspace import Detection, Workspace

@@ -127,7 +127,7 @@ def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbo
     assert tab.trace.timeline.data.result.peak_moment.bytes == 400 * MIB
     assert [row.class_name for row in tab.trace.tables.modules.records().records] == ["Net", "Linear"]
     assert "Net" in tab.copy_result()
-    assert window.commands["edit.undo"].text() == "&Undo trace of net.py:Net"
+    assert window.commands["edit.undo"].text() == "&Undo: trace of net.py:Net"
 
 
 def test_what_was_agreed_to_is_not_asked_again_until_the_file_changes(traced, window, net, qtbot):

@@ -229,7 +229,8 @@ def test_a_plan_of_ones_own_is_the_answer_already(page: StartPage):
 
 
 @pytest.mark.parametrize(
-    ("cards", "is_owned"), [("rtx-3090", True), ("rtx-3090@2", False), ("h100-pcie-80gb", False), ("h100-sxm5-80gb@8", False)]
+    ("cards", "is_owned"),
+    [("rtx-3090", True), ("rtx-3090@2", False), ("h100-pcie-80gb", False), ("h100-sxm5-80gb@8", False)],
 )
 def test_picked_cards_cost_what_they_cost_unless_the_person_has_them(page: StartPage, cards: str, is_owned: bool):
     assert not page.ownership.isVisible()
