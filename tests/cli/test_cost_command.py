@@ -216,7 +216,7 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        ([], "--gpu: the plan has no card", "Name one card"),
+        ([], "--gpu: the plan has no card", 'Name one card, such as --gpu "RTX 4090", or let `gpu-planner recommend`'),
         (
             ["--gpu", "rtx-4090", "--gpu", "rtx-3090"],
             "--gpu: the cost of a mix of different cards",

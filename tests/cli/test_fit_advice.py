@@ -32,6 +32,15 @@ def said(capsys):
     return run
 
 
+@pytest.mark.parametrize("width", [80, 100])
+def test_advice_is_numbered_and_wrapped_not_cut(said, monkeypatch, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    advice = said(*LEARNING, "--advise").partition("What would help")[2].partition("\n\n")[0]
+    assert "…" not in advice
+    assert max(map(len, advice.splitlines()[:10])) <= width
+    assert advice.count("\n1  ") == advice.count("\n  1  ") == 1
+
+
 @pytest.fixture
 def traced(tmp_path: Path) -> str:
     facts = facts_of(two_steps(GIB, training()))

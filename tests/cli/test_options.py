@@ -115,6 +115,14 @@ def test_set_and_an_option_of_the_same_group_meet():
         ("--set batch", "--set: 'batch' is not NAME=VALUE", "--set batch=4"),
         ("--set other_processes_bytes=lots", "bytes: 'lots' is not a size", "24 GiB"),
         ("--frobnicate", "unrecognized arguments: --frobnicate", "--help"),
+        ("--batch-size 4", "unrecognized arguments: --batch-size", "Did you mean --batch or --micro-batch?"),
+        ("--optimiser sgd", "unrecognized arguments: --optimiser", "Did you mean --optimizer?"),
+        (
+            "--profile hugging face",
+            "unrecognized arguments: face",
+            'Quote a name of several words: --profile "hugging face"',
+        ),
+        ("stray", "unrecognized arguments: stray", "--help"),
         ("--cont 5", "unrecognized arguments: --cont", "--help"),
     ],
 )

@@ -56,8 +56,9 @@ TypedChoice = Callable[[str], Choice | None]
 def match_rank(query: str, text: str) -> tuple[int, int] | None:
     """Return the rank of `text` as a match for `query` (smaller is better), or None if it does not match.
 
-    The query counts without its separators and points: `qwen25 32b` is Qwen2.5-32B. A match at the start of the text ranks above one at the start of a
-    word, then come one within a word, and a text that holds each word of the query somewhere.
+    The query counts without its separators and points: `qwen25 32b` is Qwen2.5-32B. A match at the start of the text
+    ranks above one at the start of a word, then come one within a word, and a text that holds each word of the query
+    somewhere.
     """
     words, text_words = _words_of(query), _words_of(text)
     sought, joined = "".join(words), "".join(text_words)
