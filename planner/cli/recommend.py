@@ -97,9 +97,7 @@ def _parser() -> Parser:
     add_plan_options(parser)
     add_money_options(parser)
     limits = parser.add_argument_group("limits")
-    limits.add_argument(
-        "--budget", metavar="USD", help="highest cost of the run; per month for services and hours per day"
-    )
+    limits.add_argument("--budget", metavar="USD", help="highest cost of the run, or per month without a run")
     limits.add_argument("--deadline", metavar="HOURS", help="longest duration of a run")
     limits.add_argument("--power", metavar="WATTS", help="highest board power of all cards together")
     limits.add_argument("--rent", action="store_true", help="rent only")
