@@ -26,7 +26,7 @@ from planner.present.memory.verdict import needs_change
 _SHORT_ROW_COUNT: Final = 3
 _HEADS: Final = (
     TableColumn("#", "right"),
-    TableColumn("Change", flexible=True, narrowest=24),
+    TableColumn("Change", flexible=True, narrowest=19),
     TableColumn("Saves", "right", unit="GiB"),
     TableColumn("Then", flexible=True),
     TableColumn("Costs", flexible=True, narrowest=14),

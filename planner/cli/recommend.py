@@ -178,7 +178,7 @@ def _text(found: Recommendation, plan: Plan, catalog: Catalog, limit: int | None
         blocks.append(table(heads, [[column.text(row) for column in columns] for row in listed], width))
     if len(listed) < len(rows):
         count = f"{len(listed):,} of {len(rows):,} options listed" if listed else f"{len(rows):,} options"
-        blocks.append(f"{count}; --all lists all, cheapest first")
+        blocks.append(f"{count}; --all lists them all, cheapest first")
     blocks.append(wrap(excluded_sentence(found), prose_width(width)))
     return "\n\n".join(block for block in blocks if block)
 

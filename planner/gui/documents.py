@@ -111,11 +111,16 @@ class Documents(QObject):
         is replayed.
         """
         navigator, suffix = self._workspace.navigator, path.suffix.lower()
-        requests = {".py": navigator.trace} | dict.fromkeys(_LOGS, navigator.compare_with_log)
-        requests |= dict.fromkeys(_RECORDINGS, navigator.recording_requested.emit)
-        if suffix in requests and path.is_file():
-            requests[suffix](path)
-            return
+        if suffix == ".py":
+            navigator.trace(path)
+        elif suffix in _LOGS:
+            navigator.compare_with_log(path)
+        elif suffix in _RECORDINGS:
+            navigator.recording_requested.emit(path)
+        else:
+            self._read_and_use(path)
+
+    def _read_and_use(self, path: Path) -> None:
         self._tasks.run("open", partial(_read_content, path), partial(self._use_content, path), self._report_error)
 
     @Slot()

@@ -31,7 +31,7 @@ def test_formats_are_taken_in_any_case():
 
 
 def test_a_setting_of_another_engine_is_refused_in_one_sentence():
-    with pytest.raises(SpecError, match=r"n_ubatch is a setting of llama\.cpp, but the profile is vLLM$"):
+    with pytest.raises(SpecError, match=r"n_ubatch is a setting of llama\.cpp, but the profile is vLLM\b"):
         _workload("--profile", "vllm", "--set", "engine.n_ubatch=5")
 
 

@@ -36,7 +36,7 @@ def test_the_whole_answer(said, golden):
     ("words", "says"),
     [
         ((), "For 8 hours per day, 5 days per week, over 5 years. Costs and the budget are per month."),
-        (("--tokens", "1e6"), "For a run of 1.00 million tokens, over 5 years. Costs and the budget are per run."),
+        (("--tokens", "1e6"), "For a run of 1,000,000 tokens, over 5 years. Costs and the budget are per run."),
     ],
 )
 def test_it_says_what_the_costs_are_for(said, words, says):
@@ -54,9 +54,9 @@ def test_scripts_get_everything(said):
 
 def test_all_options_are_listed_on_request(said):
     brief, limited, whole = said(*QUICK), said(*QUICK, "--limit", "4"), said(*QUICK, "--all")
-    assert brief.startswith("Cheapest")
+    assert "\n\nCheapest" in brief
     assert "Provider" not in brief
-    assert "0 of " in brief
+    assert " options; --all lists them all, cheapest first" in brief
     assert "4 of " in limited
     assert "--all lists them all" in limited
     rows = len(json.loads(said(*QUICK, "--json"))["options"])
@@ -112,7 +112,7 @@ def test_the_cheapest_becomes_a_plan(said, tmp_path):
 def test_nothing_within_the_limits_names_the_nearest(said, tmp_path):
     path = tmp_path / "none.json"
     told = said(*QUICK, "--budget", "0.0001", "--save", str(path), code=NOTHING)
-    assert told.startswith("No option is within the limits.\n\nClosest to the limits: ")
+    assert "\n\nNo option is within the limits.\n\nClosest to the limits: " in told
     assert "times the budget." in told
     assert "over the budget" in told
     assert not path.exists()

@@ -409,15 +409,15 @@ class StartPage(Tab):
     def _make_hours_question(self) -> QWidget:
         """Return the questions how long hardware is used, in one line."""
         question = QWidget()
-        parts: list[Part] = []
+        row = in_row(owner=question, spacing=self.theme.spacing.small)
         for title, field in (("Ho&urs a day", self.hours_per_day), ("&Years", self.years)):
             label = make_label(title)
             label.setBuddy(field)
             field.set_name(title.replace("&", ""))
-            parts += [label, (field, 1)]
+            row.addWidget(label)
+            row.addWidget(field, 1)
         self.hours_per_day.setToolTip("Hours of every day, weekends included, for which the hardware is in use.")
         self.years.setToolTip("For how long the hardware is needed: renting is compared with buying over these years.")
-        in_row(*parts, owner=question, spacing=self.theme.spacing.small)
         return question
 
     def _question(self, title: str, field: Field, below: Part, count: Field | None = None) -> QWidget:
