@@ -291,6 +291,8 @@ def _default(value: object) -> str:
 
 def _type(annotation: object) -> str:
     """Return an annotation without the modules that its names are defined in, and without what stands in Annotated."""
+    if isinstance(annotation, typing.ForwardRef):  # a model that was not used yet
+        annotation = annotation.__forward_arg__
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _type(inner[0])

@@ -41,7 +41,7 @@ value of those that fit and are within the limits, each with its memory, time, c
 _EPILOG: Final = """\
 examples:
   gpu-planner recommend meta-llama/Llama-3.1-8B --task training --method qlora --tokens 50e6 --budget 20
-  gpu-planner recommend plan.json --deadline 24 --rent
+  gpu-planner recommend plan.json --tokens 50e6 --deadline 24 --rent
   gpu-planner recommend meta-llama/Llama-3.1-70B --weights nf4 --hours-per-day 8 --own --place desk --min-speed 5
   gpu-planner recommend plan.json --save cheapest.json
 
