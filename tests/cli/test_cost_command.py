@@ -149,7 +149,7 @@ def test_what_moves_the_decision(said):
 
 def test_every_amount_opens(said):
     told = said(*TUNING, "--gpu", "RTX 4090", "--explain", "--offers", "0")
-    for line in ("= n · p", "p = 1,800: USD for one card [", "= C · o / 12"):
+    for line in ("= n · p", "p = 1,800: USD for one card [", "= C · o · h / 8766"):
         assert line in told
 
 
