@@ -39,7 +39,9 @@ _LAST_TERM: Final = (
     "the last term ends after {1:g} years, and its rest is counted at the end of the {0:g} compared years"
 )
 _SHORTEST_WAIT: Final = 0.01
-_NO_CARBON: Final = "the location of the machines is unknown, and so is the carbon intensity of their electricity"
+_NO_CARBON: Final = (
+    "the offer does not state where its machines stand, so that the carbon intensity of their electricity is unknown"
+)
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
 
 

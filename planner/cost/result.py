@@ -164,6 +164,10 @@ class SideFigures(Spec):
     unit_usd: float
     """All costs for one `unit` of work; owned cards lose their value over the horizon."""
     unit: WorkUnitName
+    resale_usd: float = 0.0
+    """Resale value at the horizon, in today's money."""
+    running_usd: float | None = None
+    """Running costs of a run that is done once; None for other jobs."""
 
 
 class Flip(Spec):
