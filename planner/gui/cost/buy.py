@@ -27,7 +27,7 @@ _OFF_WHEN_IDLE: Final = ((None, "by location"), *YES_OR_NO)
 _METHODS: Final = (("straight-line", "straight line"), ("declining", "declining"), ("macrs-5", "MACRS, 5 years"))
 _PRICED: Final = (
     ("buy.card_price_usd", "cards", "part of the server"),
-    ("buy.server_price_usd", "servers", "card and host apart"),
+    ("buy.server_price_usd", "servers", "by card price"),
 )
 """Prices of a purchase: the field, the cost term, and what an empty field says where the other price is used."""
 _MILLIONS: Final = (0.0, 1e8)

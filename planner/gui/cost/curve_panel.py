@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from planner.gui.cost.curve_plot import CostPlot
 
 _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
-    number_column("years", "Years", lambda point: point.years, width=8, about="Time since the start, in years"),
+    number_column(
+        "years", "After", lambda point: point.years, show=years_phrase, width=10, about="Time since the start"
+    ),
     number_column(
         "hours",
         "GPU-hours",
         lambda point: point.gpu_hours,
-        width=12,
+        width=10,
         about="GPU-hours used until then, of all cards together",
     ),
     number_column(
@@ -27,6 +29,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "Renting",
         lambda point: point.rent_usd,
         show=fmt.money,
+        width=9,
         about="Total cost of renting until then, in today's money",
     ),
     number_column(
@@ -34,6 +37,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "at least",
         lambda point: point.rent_low_usd,
         show=fmt.money,
+        width=9,
         about="Renting costs less than this in one of ten cases",
     ),
     number_column(
@@ -41,6 +45,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "at most",
         lambda point: point.rent_high_usd,
         show=fmt.money,
+        width=9,
         about="Renting costs more than this in one of ten cases",
     ),
     number_column(
@@ -48,6 +53,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "Owning",
         lambda point: point.own_usd,
         show=fmt.money,
+        width=9,
         about="Total cost of owning until then, resale value deducted",
     ),
     number_column(
@@ -55,6 +61,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "at least",
         lambda point: point.own_low_usd,
         show=fmt.money,
+        width=9,
         about="Owning costs less than this in one of ten cases",
     ),
     number_column(
@@ -62,6 +69,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "at most",
         lambda point: point.own_high_usd,
         show=fmt.money,
+        width=9,
         about="Owning costs more than this in one of ten cases",
     ),
 )
@@ -101,5 +109,5 @@ class CostCurvePanel(DataPanel[CostCurve]):
         shown = point or data.points[-1]
         return (
             f"after {years_phrase(shown.years)}, {fmt.significant(shown.gpu_hours)} GPU-hours: "
-            f"renting {fmt.money(shown.rent_usd)}, owning {fmt.money(shown.own_usd)}"
+            f"renting {fmt.money(shown.rent_usd)}, owning {fmt.money(shown.own_usd)} less resale"
         )

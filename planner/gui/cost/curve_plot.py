@@ -27,7 +27,7 @@ class CostPlot(Chart):
         self._own_edges = self._add_band(ItemStyle(fill="text", alpha=_BAND_ALPHA))
         self._rent = self._add_curve(ItemStyle("accent", 2, Qt.PenStyle.DashLine))
         self._own = self._add_curve(ItemStyle("text", 2))
-        self._legend: Any = self._item.addLegend(offset=(8, 8))
+        self._legend: Any = self._item.addLegend(offset=(-8, -8))
         self._legend.addItem(self._rent, "Renting")
         self._legend.addItem(self._own, "Owning, less the resale value")
         self._pointer = self._add_item(pg.InfiniteLine(angle=90), POINTER)
@@ -78,6 +78,7 @@ class CostPlot(Chart):
     def _apply_theme(self) -> None:
         super()._apply_theme()
         theme = self._theme
+        self._legend.setBrush(theme.color("surface"))
         for _, label in self._legend.items:
             label.setText(label.text, color=theme.color("text"), size=f"{theme.font('small').pointSizeF():.1f}pt")
 

@@ -86,9 +86,9 @@ class DecisionCard(QFrame):
         self._flips = QWidget()
         self._flip_flow = FlowLayout(theme.spacing.tiny)
         self.flip_buttons: list[QToolButton] = []
-        self._trial = make_label(role="warn", selectable=True, wrap=True)
+        self._trial = make_label(role="warn", selectable=True)
         self.back = link_button("Back", "Take the tried value back.")
-        self.commitment = link_button("")
+        self.commitment = link_button("", "Rent with a commitment.")
         self._break_even = make_label(selectable=True, wrap=True)
         self._price_dates = make_label(selectable=True, font=theme.font("small"))
         self.choose_hardware = push_button("Choose &hardware…", "Compare every card, number of cards and offer.")

@@ -79,7 +79,7 @@ def period_of(estimate: CostEstimate) -> str:
 
 def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
     rent, own, period = estimate.result.rent, estimate.result.own, period_of(estimate)
-    resale = ", less the resale value" if own is not None and own.upfront else ""
+    resale = ", less resale" if own is not None and own.upfront else ""
     kept = "" if estimate.case is None else years_phrase(estimate.case.horizon_years)
     rented = _origin(rent.terms) if rent else ""
     owned = _origin((*own.upfront, *own.monthly)) if own else ""
@@ -91,7 +91,7 @@ def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
         return FigureRow(title, (FigureCell(renting or _NOTHING, where), FigureCell(owning or _NOTHING, owned)))
 
     yield row(
-        f"Per {period}, all costs{resale}",
+        f"Per {period}{resale}",
         fmt.money(rent.usd) if rent else NOT_KNOWN,
         fmt.money(own.usd_per_period) if own else NOT_KNOWN,
     )
