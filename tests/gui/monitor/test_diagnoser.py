@@ -61,18 +61,27 @@ def test_the_list_of_what_to_do_next_is_of_the_card_that_is_shown():
 
 
 def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbot, theme):
+    diagnoser, parent = Diagnoser(OneFeed(a_history(power_watts=330.0))), QWidget()
+    qtbot.addWidget(parent)
+    dialog = VerdictDialog("card 0", diagnoser.diagnose()[UUID], diagnoser.checklist(UUID), theme, parent)
+    qtbot.addWidget(dialog)
+    told = dialog.text.toPlainText()
+    assert "1. Profile first: not measured here" in told
+    copy = next(button for button in dialog.findChildren(QPushButton) if button.text() == "&Copy")
+    copy.click()
+    copied = QGuiApplication.clipboard().text()
+    assert copied.startswith("Limited by compute.")
+    assert "Use a larger batch: ✓ looks fine" in copied
+
+
+def test_a_card_that_is_too_hot_is_not_told_to_tune_its_run(qtbot, theme):
     diagnoser, parent = Diagnoser(OneFeed(a_history(clock_reasons=0x20))), QWidget()
     qtbot.addWidget(parent)
     dialog = VerdictDialog("card 0", diagnoser.diagnose()[UUID], diagnoser.checklist(UUID), theme, parent)
     qtbot.addWidget(dialog)
     told = dialog.text.toPlainText()
     assert "What to try, most likely first" in told
-    assert "1. Profile first: not measured here" in told
-    copy = next(button for button in dialog.findChildren(QPushButton) if button.text() == "&Copy")
-    copy.click()
-    copied = QGuiApplication.clipboard().text()
-    assert copied.startswith("Slowed because of heat.")
-    assert "Use a larger batch: ✓ done" in copied
+    assert "Profile first" not in told
 
 
 def test_a_recording_is_diagnosed_as_a_whole_while_it_is_read(qapp):
