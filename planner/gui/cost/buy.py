@@ -30,6 +30,7 @@ _PRICED: Final = (
     ("buy.server_price_usd", "servers", "by card price"),
 )
 """Prices of a purchase: the field, the cost term, and what an empty field says where the other price is used."""
+_PAID: Final = "paid already"
 _MILLIONS: Final = (0.0, 1e8)
 _SHARE: Final = (0.0, 100.0)
 
@@ -61,9 +62,12 @@ class BuyQuestions(MoneyQuestions):
         """Show the assumed prices of one card and of one server as the placeholders of the empty price fields."""
         own = estimate.result.own if estimate else None
         bought = {} if own is None else {term.name: term.usd for term in own.upfront}
+        is_owned = own is not None and not own.upfront
         for path, name, unused in _PRICED:
             count = _bought_count(estimate, name)
-            self._show_default_as_placeholder(path, bought[name] / count if name in bought and count else None, unused)
+            self._show_default_as_placeholder(
+                path, bought[name] / count if name in bought and count else None, _PAID if is_owned else unused
+            )
 
     def _show_default_as_placeholder(self, path: str, value: float | None, without_value: str = fmt.UNKNOWN) -> None:
         field = self.field(path)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.cost.result import CostPoint
 from planner.gui.cost.curve_data import CostCurve
+from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
 from planner.present import format as fmt
@@ -80,9 +81,12 @@ class CostCurvePanel(DataPanel[CostCurve]):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Cumulative cost in today's money", "curve", "cost-curve")
+        self.legend = Legend(theme)
+        self._column.insertWidget(1, self.legend)
 
     def set_data(self, data: CostCurve) -> None:
         """Replace the curve; the first curve is stored, and only drawn by `draw`."""
+        self.legend.set_entries(_legend_entries(data))
         if self._chart is None:
             self.data = data
         else:
@@ -96,7 +100,9 @@ class CostCurvePanel(DataPanel[CostCurve]):
     def _make_chart(self) -> "CostPlot":
         from planner.gui.cost.curve_plot import CostPlot
 
-        return CostPlot(self._theme)
+        plot = CostPlot(self._theme)
+        self.legend.toggled.connect(plot.hide_sides)
+        return plot
 
     def _fill_table(self) -> None:
         if self.data is not None:
@@ -107,7 +113,13 @@ class CostCurvePanel(DataPanel[CostCurve]):
 
     def _read_out_text(self, data: CostCurve, point: CostPoint | None) -> str:
         shown = point or data.points[-1]
+        resold = "" if data.is_owned else " less resale"
         return (
             f"after {years_phrase(shown.years)}, {fmt.significant(shown.gpu_hours)} GPU-hours: "
-            f"renting {fmt.money(shown.rent_usd)}, owning {fmt.money(shown.own_usd)} less resale"
+            f"renting {fmt.money(shown.rent_usd)}, owning {fmt.money(shown.own_usd)}{resold}"
         )
+
+
+def _legend_entries(data: CostCurve) -> tuple[LegendEntry, ...]:
+    owning = "Your own" if data.is_owned else "Owning, less the resale value"
+    return LegendEntry("rent", "Renting", "accent"), LegendEntry("buy", owning, "text")

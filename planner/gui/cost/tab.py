@@ -198,7 +198,8 @@ class CostTab(QuestionTab):
         curve = result.curve if result and not is_single_run else ()
         self.curve.setVisible(bool(curve))
         if curve and result is not None:
-            self.curve.set_data(curve_with_bands(curve, result.break_even))
+            owned = self.workspace.plan.cost.buy.owned
+            self.curve.set_data(curve_with_bands(curve, result.break_even, is_owned=owned))
         case = None if estimate is None else estimate.case
         self.swings.setVisible(case is not None and bool(result and result.curve))
         if case is not None:
