@@ -195,7 +195,9 @@ def commitment_chip(result: CostResult) -> FlipChip | None:
         return None
     best = min(offered, key=lambda each: each.month_usd or 0.0)
     saved = fmt.money(answer.rent_figures.month_usd - (best.month_usd or 0.0))
-    text = f"Save {saved} per month: {_COMMIT[best.mode]} ({best.provider}, {fmt.money(best.month_usd)} per month)"
+    text = (
+        f"Save {saved} per month of rent: {_COMMIT[best.mode]} ({best.provider}, {fmt.money(best.month_usd)} per month)"
+    )
     return FlipChip(text, "cost.rent.mode", best.mode)
 
 

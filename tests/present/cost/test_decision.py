@@ -112,7 +112,7 @@ def test_a_cheaper_commitment_is_pointed_out(catalog):
         return commitment_chip(estimate_cost(terms, card, 8, None, catalog.cost, TODAY).result)
 
     found = chip()
-    assert found.text == "Save $36,252 per month: commit for 3 years (GCP, $28,390 per month)"
+    assert found.text == "Save $36,252 per month of rent: commit for 3 years (GCP, $28,390 per month)"
     assert found[1:] == ("cost.rent.mode", "reserved-3y")
     assert chip(horizon_years=2).value == "reserved-1y"
     assert chip(horizon_years=0.5) is None

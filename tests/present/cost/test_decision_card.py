@@ -155,3 +155,17 @@ def test_a_commitment_that_saves_is_offered_once(seen):
 def test_own_cards_depend_on_the_price_of_electricity(seen):
     view, _ = seen(cost=CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(owned=True)))
     assert "electricity price: " in view.price_dates
+
+
+def test_a_commitment_that_changes_the_decision_is_a_chip_only(seen):
+    rent = RentTerms(offer="gcp-a3-highgpu-8g-us-central1-2026-08-20")
+    terms = CostTerms(
+        job=DailyHours(hours_per_day=24, days_per_week=7),
+        rent=rent,
+        buy=BuyTerms(server_price_usd=1_200_000),
+        horizon_years=3,
+    )
+    view, _ = seen(gpu="h100-sxm5-80gb", count=8, cost=terms)
+    assert view.headline == "Buy"
+    assert view.chips[0].value == "reserved-3y"
+    assert view.commitment is None
