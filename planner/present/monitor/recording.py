@@ -8,7 +8,7 @@ from planner.monitor.recording.recording import DataLoss, MonitorRecording
 from planner.monitor.recording.summary import JOULES_PER_KWH, CardSummary, RecordingSummary
 from planner.present import format as fmt
 from planner.present.columns import Column, text_column
-from planner.present.monitor.events import clock_time, duration_text, verdict_title
+from planner.present.monitor.events import clock_time, diagnosis_title, duration_text
 from planner.present.monitor.readings import NO_VALUE, card_label, card_numbers_text
 from planner.units import GIB
 
@@ -97,7 +97,7 @@ def diagnosed_text(summary: RecordingSummary) -> str:
         cards = [device for device in devices if device.uuid in found.uuids]
         where = "" if len(cards) == len(devices) else f"{card_numbers_text(cards)}, "
         lasted = duration_text(found.seconds / max(1, len(cards)))
-        parts.append(f"{verdict_title(found.kind)} {lasted} ({where}from {clock_time(found.first_wall_seconds)})")
+        parts.append(f"{diagnosis_title(found.kind)} {lasted} ({where}from {clock_time(found.first_wall_seconds)})")
     return f"Diagnosed: {', '.join(parts)}" if parts else ""
 
 
