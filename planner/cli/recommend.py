@@ -47,9 +47,9 @@ examples:
 
 best value: the lowest product of cost and time, so that half the time is worth twice the cost, at most twice the least.
 Where the plan does not fit, changes that cost only speed are tried: checkpointing, an 8-bit optimizer, smaller
-micro-batches; with --quantize, fewer bits for the weights, too. --save applies them. Families of cards whose speed was
-never measured are recommended only if there are no others. Owned modules (SXM, OAM) come in whole servers; a desk has
-room for one machine with cards in slots, on one circuit.
+micro-batches; with --quantize, fewer bits for the weights, too, in the plan's program or in llama.cpp. --save applies
+them. Families of cards whose speed was never measured are recommended only if there are no others. Owned modules (SXM,
+OAM) come in whole servers; a desk has room for one machine with cards in slots, on one circuit.
 --json prints one object: wish, period, options (cheapest first), cheapest, fastest, best_value, pareto, left_out,
 nearest and oldest_price_date. The name of every numeric field ends in its unit; unknown values are null.
 
@@ -98,6 +98,7 @@ def _parser() -> Parser:
     add_money_options(parser)
     limits = parser.add_argument_group("limits")
     limits.add_argument("--budget", metavar="USD", help="highest cost of the run, or per month without a run")
+    limits.add_argument("--max-price", metavar="USD", help="highest purchase price of all owned cards together")
     limits.add_argument("--deadline", metavar="HOURS", help="longest duration of a run")
     limits.add_argument("--power", metavar="WATTS", help="highest board power of all cards together")
     limits.add_argument("--rent", action="store_true", help="rent only")
@@ -126,7 +127,13 @@ def _parser() -> Parser:
 def _wish(arguments: argparse.Namespace, catalog: Catalog, *, counts_tokens: bool) -> Wish:
     having = [name for name in get_args(Acquisition) if getattr(arguments, name)]
     speed = "min_tokens_per_second" if counts_tokens else "min_samples_per_second"
-    options = {"budget_usd": "budget", "deadline_hours": "deadline", "power_limit_watts": "power", speed: "min-speed"}
+    options = {
+        "budget_usd": "budget",
+        "max_price_usd": "max-price",
+        "deadline_hours": "deadline",
+        "power_limit_watts": "power",
+        speed: "min-speed",
+    }
     numbers: dict[str, object] = {
         field: option_value(f"--{option}", text, kind_at(Wish, field))
         for field, option in options.items()

@@ -90,11 +90,14 @@ class MoneyQuestions(QWidget):
     def refresh(self) -> None:
         """Show the plan's cost terms in the inputs."""
         for path, (form, field) in self._fields.items():
-            value = term_value(self.terms, path)
             applies = self.applies(path)
-            if applies and (value is not None or not isinstance(field, ChoiceField)):
-                field.set_value(value)
+            if applies:
+                field.set_value(term_value(self.terms, path))
             form.set_row_visible(field, applies)
+        self.update_summaries()
+
+    def update_summaries(self) -> None:
+        """Show in each collapsed section what it holds, and mark those with a value other than the default."""
         for section, form, summary in self._sections:
             section.set_marked(form.differs)
             section.set_summary(summary(self.terms))
