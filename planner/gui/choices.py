@@ -93,6 +93,6 @@ def selected_card_name(workspace: Workspace, gpu_id: object) -> str:
 
 
 def model_detail(parameters: int, context: int | None) -> str:
-    """Return `8.03 B parameters · context 131,072`."""
+    """Return `8.03 B parameters · up to 131,072 tokens of context`."""
     size = f"{fmt.parameters(parameters)} parameters"
-    return size if context is None else f"{size} · context {fmt.integer(context)}"
+    return size if context is None else f"{size} · up to {fmt.integer(context)} tokens of context"

@@ -131,7 +131,7 @@ class CommandPalette(SearchPopover):
         return [
             Choice(
                 partial(self._explain, term),
-                f"What is {term.term}?",
+                f"Explain: {term.term}",
                 mark=("info", "muted"),
                 words=" ".join((*term.aliases, *term.labels)),
             )

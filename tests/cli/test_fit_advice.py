@@ -102,7 +102,7 @@ def test_json_has_advice_and_warnings_only_when_asked(said):
         ([*LEARNING, "--solve", "micro-batch"], "Largest micro-batch that fits: none, not even 1 fits."),
         (
             [MODEL, "--gpu", "h200-sxm-141gb", "--solve", "context"],
-            "Longest context that fits: 131,072 tokens, the model's maximum.",
+            "Longest context that fits: 131,072 tokens, the model's maximum, with a prompt of 4,096.",
         ),
         ([MODEL, "--gpu", "RTX 4090", "--solve", "count"], "Fewest cards of this kind: 1."),
         ([*LEARNING, "--solve", "gpu"], "Smallest card that fits: H100 NVL 94 GB."),
@@ -125,7 +125,7 @@ def test_what_is_solved_for_is_in_the_json(said):
 def test_layers_on_the_card_are_solved_for_in_llama_cpp_only(said):
     assert "none, only llama.cpp can keep layers in RAM" in said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers")
     there = said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers", "--profile", "llama.cpp", "--weights", "Q4_K_M")
-    assert "Most layers that fit on the card: 33, all of them." in there
+    assert "Most layers that fit on the card: 33: all 32 and the output layer." in there
 
 
 @pytest.mark.parametrize(

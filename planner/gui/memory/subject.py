@@ -46,7 +46,8 @@ class SubjectForm(QWidget):
         self.presets = PresetButton(workspace, theme)
         self._open = link_button(
             "&Open file…",
-            "Plan for your own model. You can also drop its file into the window.",
+            "Plan for your own model: its configuration, its weights, or a network in a .py file, which is traced. You "
+            "can also drop the file into the window.",
         )
         self._trace = link_button(
             "Trace a mod&ule…",
