@@ -71,7 +71,7 @@ class CommandPalette(SearchPopover):
                 _command_title(action, qt_action),
                 detail=qt_action.shortcut().toString(QKeySequence.SequenceFormat.NativeText),
                 mark=(action.icon or "chevron-right", "muted"),
-                words=" ".join([*action.menu.split("/")[:-1], _without_mnemonic(qt_action.text())]),
+                words=" ".join([*action.menu.split("/")[:-1], _without_mnemonic(qt_action.text()), action.words]),
             )
             for action, qt_action in self._actions.enabled()
             if action.id != "view.palette"

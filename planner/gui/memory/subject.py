@@ -6,7 +6,7 @@ from typing import Final, cast
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from planner.gui.choices import choose_model, hub_choice, model_choices, model_detail
+from planner.gui.choices import SEARCH_MODELS, choose_model, hub_choice, model_choices, model_detail
 from planner.gui.memory.questions.preset_button import PresetButton
 from planner.gui.memory.questions.questions import bind, button_row, new_form
 from planner.gui.theme import Theme
@@ -37,8 +37,8 @@ class SubjectForm(QWidget):
             theme,
             lambda: model_choices(workspace),
             lambda value: str(value).rpartition("/")[2],
-            "Search models, or hf:owner/name",
-            hub_choice,
+            SEARCH_MODELS,
+            partial(hub_choice, workspace),
         )
         self.goal: Goal = "fine-tune"
         self.task = RadioField(theme, GOALS)

@@ -128,7 +128,7 @@ def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbo
     assert tab.trace.timeline.data.result.peak_moment.bytes == 400 * MIB
     assert [row.class_name for row in tab.trace.tables.modules.records().records] == ["Net", "Linear"]
     assert "Net" in tab.copy_result()
-    assert window.commands["edit.undo"].text() == "&Undo trace of net.py:Net"
+    assert window.commands["edit.undo"].text() == "&Undo: trace of net.py:Net"
 
 
 def test_the_filled_in_dialog_stays_behind_the_question_and_cancel_returns_to_it(window, tab, net, qtbot):
