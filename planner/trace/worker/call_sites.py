@@ -99,7 +99,8 @@ class CallSites:
 
     def with_current_line(self, text: str) -> str:
         """Return `text` with the current line, unless only PyTorch's code runs."""
-        line = self.lines.names()[self._current_line()]
+        number = self._current_line()
+        line = self.lines.names()[number]
         return f"{text} ({line})" if line else text
 
     def _forward_module_and_line(self, number: int) -> tuple[int, int] | None:

@@ -35,7 +35,7 @@ _FRACTION_PRESERVING: Final = frozenset(
 class Assumptions:
     """Assumes results of operators that depend on unknown values, and notes each assumption.
 
-    **Assumes** that a boolean is false, that a number is 1, and that a mask selects everything; but if a mask results
+    **Assumes** that a boolean is false, that a number is 1, that a whole number is 0, and that a mask selects everything; but if a mask results
     from choosing one of n (as expert routers do), that it selects 1/n.
     """
 
@@ -87,12 +87,16 @@ class Assumptions:
         return assume(*args, **kwargs)
 
     def _assume_scalar(self, tensor: torch.Tensor) -> bool | int | float:
-        """Return an assumed number for a tensor of one element: False or 1."""
+        """Return an assumed number for a tensor of one element."""
         if tensor.dtype == torch.bool:
             self._note("A boolean that depends on the data was assumed to be false.")
             return False
-        self._note("A number that depends on the data was assumed to be 1.")
-        return 1.0 if tensor.is_floating_point() else 1
+        if tensor.is_floating_point() or tensor.is_complex():
+            self._note("A number that depends on the data was assumed to be 1.")
+            return 1.0
+        # Whole numbers select: 0 is valid wherever there is anything to select from.
+        self._note("A whole number that depends on the data was assumed to be 0.")
+        return 0
 
     def _assume_unequal(self, _one: torch.Tensor, _other: torch.Tensor) -> bool:
         """Return False for whether two tensors are equal."""

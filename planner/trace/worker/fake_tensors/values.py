@@ -255,7 +255,8 @@ class KnownValues:
             return self._real_tensors[value]
         if isinstance(value, list | tuple):
             return type(value)(self._real_value(item) for item in value)
-        return value
+        # On the simulated card, a device may be one that this build of PyTorch does not have.
+        return _CPU if isinstance(value, torch.device) else value
 
 
 def _is_small(result: Any) -> bool:

@@ -1,15 +1,20 @@
 """Values of small tensors on a fake run, and what is assumed of those that nobody knows."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from ledger_kit import Books
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from watched import file_target
 
 from planner.errors import PlannerError
+from planner.trace.request import TraceRequest
+from planner.trace.worker.cuda.operators import CudaOperators
 from planner.trace.worker.fake_tensors.values import ShapeRules
+from planner.trace.worker.job import record_trace
 
 
 @pytest.fixture
@@ -48,7 +53,7 @@ def test_a_known_tensor_is_forgotten_once_something_unknown_is_written_to_it(boo
     [
         (lambda x: bool((x > 0).any()), False, "boolean"),
         (lambda x: float(x.sum()), 1.0, "number"),
-        (lambda x: int(x.argmax()), 1, "number"),
+        (lambda x: int(x.argmax()), 0, "number"),
         (lambda x: torch.equal(x, x + 1), False, "equal"),
         (lambda x: x[x > 0].shape, (6,), "select everything"),
         (lambda x: torch.masked_select(x, x > 0).shape, (6,), "select everything"),
@@ -145,3 +150,61 @@ def test_rules_tell_numbers_of_different_kinds_apart() -> None:
         whole = torch.empty(4, dtype=torch.int64)
     kinds = [rules.dispatch(mode, torch.ops.aten.add.Tensor, (), (whole, one), {}).dtype for one in (1, 1.0, True)]
     assert kinds == [torch.int64, torch.float32, torch.int64]
+
+
+FACTORIES: dict[str, Callable[..., torch.Tensor]] = {
+    "zeros": lambda **on: torch.zeros(3, **on),
+    "ones": lambda **on: torch.ones(3, **on),
+    "full": lambda **on: torch.full((3,), 2.0, **on),
+    "arange": lambda **on: torch.arange(3, **on),
+    "randint": lambda **on: torch.randint(4, (3,), **on),
+    "eye": lambda **on: torch.eye(3, **on),
+    "tensor": lambda **on: torch.tensor([3, 4], **on),
+    "as_tensor": lambda **on: torch.as_tensor([3, 4], **on),
+    "linspace": lambda **on: torch.linspace(0, 1, 5, **on),
+    "tril_indices": lambda **on: torch.tril_indices(3, 3, **on),
+    "randperm": lambda **on: torch.randperm(5, **on),
+    "scalar_tensor": lambda **on: torch.scalar_tensor(1, **on),
+    "rand": lambda **on: torch.rand(5, **on),
+    "zeros_like": lambda **on: torch.zeros_like(torch.empty(5), **on),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_a_small_tensor_can_be_made_on_the_card(books: Books, name: str) -> None:
+    make = FACTORIES[name]
+    with CudaOperators((8, 0), lambda difference: None):
+        named = make(device="cuda")
+        with torch.device("cuda"):
+            inside = make()
+        torch.set_default_device("cuda")
+        try:
+            default = make()
+        finally:
+            torch.set_default_device(None)
+    plain = make()
+    for tensor in (named, inside, default):
+        assert tensor.shape == plain.shape
+        if not name.startswith("rand"):
+            assert tensor.tolist() == plain.tolist()
+    assert books.notes == []
+
+
+def test_a_value_is_read_on_a_line_where_nothing_was_made(tmp_path: Path) -> None:
+    source = """
+def make():
+    return nn.Linear(4, 3), torch.randn(2, 4), step
+
+def step(module, inputs, optimizer):
+    loss = module(inputs).sum()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+    request = TraceRequest(target=file_target(tmp_path, source, "make", "reading.py"), task="training")
+    assert record_trace(request, lambda *_: None).allocations.bytes
+
+
+def test_an_unknown_number_selects_from_a_short_tuple(books: Books) -> None:
+    best = torch.empty(1).argmax().item()
+    assert ("only",)[best] == "only"
