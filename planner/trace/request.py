@@ -26,6 +26,7 @@ DTYPES: Final = (
 
 Value = None | bool | int | float | str
 Precision = Literal["fp32", "fp64", "bf16", "fp16"]
+UnknownValues = Literal["bounded", "typical", "fewest", "most", "slowest"]
 
 
 class TensorInput(Spec):
@@ -167,6 +168,15 @@ class TraceRequest(Spec):
     lora: TraceLora | None = None
     steps: int = Field(default=2, ge=1, le=100)
     parallel: TraceParallel = TraceParallel()
+    assume: tuple[Argument, ...] = Field(
+        default=(),
+        description="values that depend on the data, by kind (mask, condition, choice, number, integer, distinct) or "
+        "by source line, such as net.py:42",
+    )
+    unknown_values: UnknownValues = Field(
+        default="bounded",
+        description="what is assumed of values that depend on the data; bounded traces the others too, for the bounds",
+    )
     device: Literal["cpu", "cuda"] = Field(default="cuda", description="device whose operators are emulated")
     compute_capability: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
 

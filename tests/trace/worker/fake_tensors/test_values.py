@@ -11,8 +11,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from watched import file_target
 
 from planner.errors import PlannerError
-from planner.trace.request import TraceRequest
+from planner.trace.request import Argument, TraceRequest, UnknownValues
 from planner.trace.worker.cuda.operators import CudaOperators
+from planner.trace.worker.fake_tensors.assumptions import MOST_ROUNDS
 from planner.trace.worker.fake_tensors.values import ShapeRules
 from planner.trace.worker.job import record_trace
 
@@ -51,16 +52,21 @@ def test_a_known_tensor_is_forgotten_once_something_unknown_is_written_to_it(boo
 @pytest.mark.parametrize(
     ("ask", "answer", "note"),
     [
-        (lambda x: bool((x > 0).any()), False, "boolean"),
+        (lambda x: bool((x > 0).any()), True, "select everything"),
+        (lambda x: bool(x.isnan().any()), False, ""),
+        (lambda x: bool(x.sum() < 1e-6), False, "condition"),
         (lambda x: float(x.sum()), 1.0, "number"),
-        (lambda x: int(x.argmax()), 0, "number"),
-        (lambda x: torch.equal(x, x + 1), False, "equal"),
+        (lambda x: int(x.argmax()), 0, "Choices"),
+        (lambda x: torch.equal(x, x + 1), False, "condition"),
         (lambda x: x[x > 0].shape, (6,), "select everything"),
         (lambda x: torch.masked_select(x, x > 0).shape, (6,), "select everything"),
         (lambda x: x.unique().shape, (6,), "all different"),
         (lambda x: torch.unique(x, dim=0, return_inverse=True, return_counts=True)[2].shape, (2,), "all different"),
-        (lambda x: torch.repeat_interleave(x.long().view(-1)).shape, (6,), "repeated"),
-        (lambda x: torch.bincount(x.long().view(-1), minlength=4).shape, (4,), "counted"),
+        (lambda x: torch.repeat_interleave(x.long().view(-1)).shape, (6,), "assumed to be 1"),
+        (lambda x: torch.bincount(x.long().view(-1), minlength=4).shape, (4,), "assumed to be 1"),
+        (lambda x: torch.nn.functional.one_hot(x.argmax(0)).shape, (3, 2), "spread evenly"),
+        (lambda x: x.topk(2).indices.tolist(), [[0, 1], [2, 0]], "spread evenly"),
+        (lambda x: x.sort(dim=0).indices.tolist(), [[0, 0, 0], [1, 1, 1]], "spread evenly"),
     ],
 )
 def test_what_is_unknown_is_assumed_and_told(
@@ -68,13 +74,76 @@ def test_what_is_unknown_is_assumed_and_told(
 ) -> None:
     assert ask(torch.empty(2, 3)) == answer
     assert note in " ".join(books.notes)
+    assert bool(books.notes) == bool(note)
 
 
 def test_a_mask_from_picking_one_of_n_selects_an_nth(books: Books) -> None:
     picked = torch.empty(64, 8).argmax(-1)
     chosen = torch.nn.functional.one_hot(picked, num_classes=8).permute(1, 0)
     assert chosen[3].nonzero().shape == (8, 1)
-    assert "0.125" in " ".join(books.notes)
+    assert "spread evenly" in " ".join(books.notes)
+
+
+def test_what_is_derived_from_an_assumed_mask_fits_the_mask(books: Books) -> None:
+    tensor = torch.empty(4, 3)
+    mask = tensor > 0
+    count = int(mask.sum())
+    gathered = torch.zeros(count)
+    gathered[:] = tensor[mask]
+    assert tensor[mask].split(mask.sum(1).tolist())[0].shape == (3,)
+
+
+def test_a_known_mask_selects_exactly_from_unknown_values(books: Books) -> None:
+    lengths = torch.tensor([2, 0, 3])
+    mask = torch.arange(4) < lengths[:, None]
+    assert torch.empty(3, 4, 8)[mask].shape == (5, 8)
+    assert torch.empty(3, 4).masked_select(mask).shape == (5,)
+    assert books.notes == []
+
+
+def test_random_numbers_are_known_after_a_seed_until_a_draw_is_not_followed(books: Books) -> None:
+    def draw() -> int:
+        return int((torch.rand(100) < 0.5).sum())
+
+    assert draw() == 100
+    torch.manual_seed(5)
+    followed = draw()
+    torch.empty(1 << 21).normal_()
+    assert draw() == 100
+    torch.manual_seed(5)
+    assert draw() == followed < 100
+
+
+def test_a_number_that_is_only_printed_is_no_assumption(books: Books) -> None:
+    with books.assumptions.read_as_numbers():
+        loss = torch.empty(3).sum().item()
+        assert f"{(loss + loss) / 2:.2f}" == "1.00"
+        assert books.notes == []
+        assert loss > 0.5
+        assert len(books.notes) == 1
+
+
+def test_a_loop_that_ends_by_its_data_ends(books: Books) -> None:
+    rounds = 0
+    while torch.empty(3).norm() > 1e-3:
+        rounds += 1
+    assert rounds == 10
+    while torch.empty(3, 3).sum() > 0:
+        rounds += 1
+    assert rounds <= 10 + MOST_ROUNDS + 1
+
+
+@pytest.mark.parametrize(
+    ("unknown_values", "given", "selected", "chosen"),
+    [("fewest", {}, 0, 0), ("most", {}, 40, 3), ("typical", {"mask": 0.25, "choice": 2}, 10, 2)],
+)
+def test_other_values_are_assumed_as_asked(
+    unknown_values: UnknownValues, given: dict[str, float], selected: int, chosen: int
+) -> None:
+    arguments = [Argument(name=name, value=value) for name, value in given.items()]
+    with Books(unknown_values=unknown_values, given=arguments).open():
+        assert (torch.empty(10, 4) > 0).nonzero().shape[0] == selected
+        assert torch.empty(20, 4).argmax(-1)[-1] == chosen
 
 
 def test_operators_of_whose_results_nothing_can_be_assumed_say_so(books: Books) -> None:
