@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from planner.trace.facts import CATEGORIES
-from planner.trace.request import Argument, UnknownValues
+from planner.trace.request import AssumedValue, UnknownValues
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.values import KnownValues
@@ -20,7 +20,7 @@ class Books:
         self,
         hidden_bytes: HiddenBytes = lambda *_: 0,
         unknown_values: UnknownValues = "typical",
-        given: Iterable[Argument] = (),
+        given: Iterable[AssumedValue] = (),
     ) -> None:
         self.places, self.flops, self.notes = CallSites(), FlopCounter(), list[str]()
         self.assumptions = Assumptions(self.notes.append, unknown_values=unknown_values, given=given)

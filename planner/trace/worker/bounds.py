@@ -8,7 +8,7 @@ from planner.errors import PlannerError
 from planner.trace.analysis.live_memory import live_memory
 from planner.trace.facts import TraceDifference
 from planner.trace.recording import TraceRecording
-from planner.trace.request import Argument, TraceRequest
+from planner.trace.request import AssumedValue, TraceRequest
 from planner.trace.run import TraceLimits, trace
 from planner.trace.worker.fake_tensors.assumptions import MOST_ROUNDS
 
@@ -40,8 +40,8 @@ def unknown_values_difference(
     return TraceDifference(
         name="values that depend on the data",
         explanation=f"{told} The bounds are the peaks with other values; set values with --assume",
-        source=f"{len(levels)} more traces: most and fewest selected, numbers that fall slowly, each condition turned around, loops of up to "
-        f"{MOST_ROUNDS} rounds",
+        source=f"{len(levels)} more traces: most and fewest selected, numbers that fall slowly, each condition turned "
+        f"around, loops of up to {MOST_ROUNDS} rounds",
         bytes=max(counted) - low,
         low_bytes=0,
         high_bytes=high - low,
@@ -66,7 +66,7 @@ def _other_requests(request: TraceRequest, conditions: Mapping[str, bool]) -> It
     if conditions:
         yield request.evolve(unknown_values="slowest")
     for line, first in list(conditions.items())[:_MAX_CONDITIONS]:
-        turned = Argument(name=line, value=0 if first else MOST_ROUNDS)
+        turned = AssumedValue(name=line, value=0 if first else MOST_ROUNDS)
         yield request.evolve(unknown_values="slowest", assume=(*request.assume, turned))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import torch
 
 from planner.errors import PlannerError
-from planner.trace.request import Argument, UnknownValues
+from planner.trace.request import AssumedValue, AssumptionKind, UnknownValues
 
 _aten: Final = torch.ops.aten
 MOST_ROUNDS: Final = 100
@@ -29,6 +29,7 @@ _CHOICES: Final = frozenset(
     ("argmax", "argmin", "max", "min", "median", "nanmedian", "mode", "kthvalue", "topk", "sort", "multinomial")
 )
 """Operators that choose positions along a dimension, or anywhere."""
+_ANYWHERE: Final = frozenset((_aten.argmax.default, _aten.argmin.default))
 _SELECTION_TEXTS: Final = {0.0: "nothing", 1.0: "everything"}
 
 
@@ -37,13 +38,12 @@ class Assumptions:
 
     `line` returns the user's current line and the line of the library that it calls, by which `given` values are found.
 
-    **Assumes**, of unknown values as they are typically, that a mask selects everything, that choices are spread
-    evenly, that values are different, that a number is 1 at first and halves each time that its line runs, that a
-    condition or a whole number follows from such a number, or else is false or 0. With the `fewest`, a
-    mask selects nothing and numbers are small; with the `most`, conditions are true; with both, everyone chooses the
-    first or the last, but each is chosen twice. With the `slowest` and the `most`, numbers fall slowly. No condition has
-    the same result more than `MOST_ROUNDS` times in a row. What is asserted is true, and numbers
-    are finite.
+    **Assumes** that a mask selects everything, that choices are spread evenly, that values are different, that a number
+    is 1 at first and halves each time that its line runs, and that a condition or a whole number follows from such a
+    number, or else is false or 0. With the `fewest`, a mask selects nothing and numbers are small; with the `most`,
+    conditions are true; with both, everyone chooses the first or the last, but each is chosen twice. With the `slowest`
+    and the `most`, numbers fall slowly. No condition has the same result more than `MOST_ROUNDS` times in a row, what
+    is asserted is true, and numbers are finite.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class Assumptions:
         tell: Callable[[str], None],
         line: Callable[[], tuple[str, str]] = lambda: ("", ""),
         unknown_values: UnknownValues = "bounded",
-        given: Iterable[Argument] = (),
+        given: Iterable[AssumedValue] = (),
     ) -> None:
         self._tell = tell
         self._line = line
         self._unknown_values = unknown_values
-        self._given = {argument.name: float(argument.value) for argument in given}
+        self._given = {assumed.name: assumed.value for assumed in given}
         self.conditions: dict[str, bool] = {}
         """Each assumed condition by its line in the library or the user's code, with its first result."""
         self._rounds: dict[str, int] = {}
@@ -84,7 +84,8 @@ class Assumptions:
     @contextmanager
     def read_as_numbers(self) -> Iterator[None]:
         """Let `Tensor.item` return numbers that tell what was assumed only when something is decided by them."""
-        read = torch.Tensor.item
+        tensor_class: Any = torch.Tensor
+        read = tensor_class.item
 
         def item(tensor: torch.Tensor) -> Any:
             tell, texts = self._tell, list[str]()
@@ -98,11 +99,11 @@ class Assumptions:
             self.tell(texts)
             return value
 
-        setattr(torch.Tensor, "item", item)
+        tensor_class.item = item
         try:
             yield
         finally:
-            setattr(torch.Tensor, "item", read)
+            tensor_class.item = read
 
     def replacement(self, func: Any) -> Callable[..., Any] | None:
         """Return a replacement for `func` if PyTorch's rules for fake tensors differ from its kernels."""
@@ -150,7 +151,7 @@ class Assumptions:
             raise PlannerError(reason, "Trace a part of the network that does not depend on them.") from None
         return assume(*args, **kwargs)
 
-    def _given_value(self, kind: str) -> float | None:
+    def _given_value(self, kind: AssumptionKind) -> float | None:
         """Return the value that the user gave for the current line, else for this kind of assumption."""
         lines = self._line()
         by_line = (value for name, value in self._given.items() if ":" in name and any(map(_names(name), lines)))
@@ -215,16 +216,16 @@ class Assumptions:
             value, text = self._whole_number(is_converted=func is _aten._to_copy.default)
             return torch.full(tuple(fake.shape), value, dtype=fake.dtype, device="cpu"), frozenset((text,))
         arguments = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False)) | kwargs
-        source, dimension = args[0], arguments.get("dim", None if "arg" in func._overloadpacket.__name__ else -1)
-        options = source.numel() if dimension is None else source.shape[dimension] if source.dim() else 1
-        is_many = fake.dim() == source.dim() > 0 and dimension is not None
-        width = fake.shape[dimension] if is_many else 1
-        positions = self._positions(fake.numel() // max(width, 1), width, max(options, 1))
-        if is_many:
-            moved = tuple(fake.movedim(dimension, -1).shape)
-            positions = positions.reshape(moved).movedim(-1, dimension)
-        text = "Choices that depend on the data were assumed to be spread evenly"
-        return positions.reshape(tuple(fake.shape)), frozenset((self._text(text),))
+        text = self._text("Choices that depend on the data were assumed to be spread evenly")
+        source, dimension = args[0], arguments.get("dim", None if func in _ANYWHERE else -1)
+        if dimension is None or fake.dim() < source.dim() or not source.dim():
+            options = source.numel() if dimension is None or not source.dim() else source.shape[dimension]
+            positions = self._positions(fake.numel(), 1, options)
+        else:
+            moved = fake.movedim(dimension, -1).shape
+            positions = self._positions(fake.numel() // max(moved[-1], 1), moved[-1], source.shape[dimension])
+            positions = positions.reshape(tuple(moved)).movedim(-1, dimension)
+        return positions.reshape(tuple(fake.shape)), frozenset((text,))
 
     def _whole_number(self, is_converted: bool) -> tuple[int, str]:
         """Return an assumed whole number, which may be converted from a number that is assumed to be 1."""
@@ -236,6 +237,7 @@ class Assumptions:
 
     def _positions(self, rows: int, width: int, options: int) -> torch.Tensor:
         """Return `width` assumed positions among `options` for each of `rows`."""
+        options = max(options, 1)
         columns = torch.arange(width, device="cpu")
         even = (torch.arange(rows, device="cpu").unsqueeze(1) * width + columns) % options
         given = self._given_value("choice")
@@ -316,7 +318,9 @@ class Assumptions:
     def _assume_repeat(self, repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
         """Return assumed indices of `repeat_interleave`, as if each element occurred once."""
         if output_size is None:
-            self._tell(self._text("How often elements are repeated depends on the data: each was assumed to occur once"))
+            self._tell(
+                self._text("How often elements are repeated depends on the data: each was assumed to occur once")
+            )
         return torch.empty((repeats.numel() if output_size is None else output_size,), dtype=torch.int64)
 
     def _assume_bincount(

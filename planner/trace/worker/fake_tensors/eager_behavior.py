@@ -141,7 +141,15 @@ _CORRECTIONS: Final[dict[Any, Callable[[tuple[Any, ...], Any], None]]] = {
     _aten.mkldnn_rnn_layer.default: _correct_rnn_workspace,
 }
 
-_INDEXING: Final = frozenset(getattr(_aten, name) for name in ("index", "index_put", "index_put_", "_index_put_impl_"))
+_INDEXING: Final = frozenset(
+    (
+        _aten.index.Tensor,
+        _aten.index_put.default,
+        _aten.index_put_.default,
+        _aten._index_put_impl_.default,
+        _aten._unsafe_index_put.default,
+    )
+)
 
 
 def mask_positions_bytes(func: Any, args: tuple[Any, ...], result: Any) -> int:
@@ -149,7 +157,7 @@ def mask_positions_bytes(func: Any, args: tuple[Any, ...], result: Any) -> int:
 
     **Source**: `expandTensors` in aten/src/ATen/native/IndexingUtils.h; a single value is filled in by the mask itself.
     """
-    if func._overloadpacket not in _INDEXING:
+    if func not in _INDEXING:
         return 0
     values = args[2] if len(args) > 2 else result
     indexed, positions = 1, 0
@@ -163,7 +171,7 @@ def mask_positions_bytes(func: Any, args: tuple[Any, ...], result: Any) -> int:
         place += dimensions
     if values.numel() == 1 or not positions:
         return 0
-    selected = values.numel() * indexed // max(args[0].numel(), 1)
+    selected: int = values.numel() * indexed // max(args[0].numel(), 1)
     return selected * positions * torch.int64.itemsize
 
 

@@ -163,6 +163,7 @@ class KnownValues:
         self._values = WeakIdKeyDictionary()
         self._assumptions = assumptions
         self._rules = ShapeRules()
+        self._mutable: dict[Any, bool] = {}
         self._selections: dict[Any, Callable[..., Any]] = {
             _aten.index.Tensor: self._index,
             _aten.masked_select.default: self._masked_select,
@@ -183,7 +184,10 @@ class KnownValues:
         except (DataDependentOutputException, DynamicOutputShapeException):
             with mode:
                 return self._result_by_value(func, args, kwargs)
-        if func._schema.is_mutable:
+        is_mutable = self._mutable.get(func)
+        if is_mutable is None:
+            is_mutable = self._mutable[func] = func._schema.is_mutable
+        if is_mutable:
             self._follow_mutation(func, args, kwargs)
         else:
             self._follow_result(func, args, kwargs, result)
@@ -235,7 +239,7 @@ class KnownValues:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the losses and the logarithms of the paths' probabilities.
 
-        **Source**: `ctc_loss_cpu_template` of aten/src/ATen/native/LossCTC.cpp; a label and a blank, and a blank before.
+        **Source**: `ctc_loss_cpu_template` of aten/src/ATen/native/LossCTC.cpp: blanks around each label.
         """
         if isinstance(target_lengths, torch.Tensor):
             target_lengths = self._read_integers(target_lengths, longest=targets.shape[-1])
@@ -265,15 +269,11 @@ class KnownValues:
 
     def _follow_result(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Set the values of the tensors that `func` made, if they are known or can be assumed."""
+        if isinstance(result, torch.Tensor) and result.numel() > _MAX_ELEMENTS:
+            return
         made = list(_flat_tensors((result,)))
-        if not made or any(tensor.numel() > _MAX_ELEMENTS or tensor.is_conj() for tensor in made):
-            return
         inputs = list(_flat_tensors((*args, *kwargs.values())))
-        if any(tensor.untyped_storage() is made[0].untyped_storage() for tensor in inputs):
-            return
-        if func._overloadpacket.__name__.startswith(("empty", "new_empty")):
-            return
-        if func._overloadpacket in flop_registry and max(map(torch.numel, inputs)) > _MAX_FACTOR_ELEMENTS:
+        if not made or not _is_worth_following(func, inputs, made):
             return
         assumed = _KNOWN if func in _SHAPED_LIKE_A_TENSOR else self._inputs_assumed(inputs)
         with unset_fake_temporarily(), torch.no_grad():
@@ -358,8 +358,6 @@ class KnownValues:
         if not isinstance(tensor, FakeTensor):
             return _StorageValues(tensor.untyped_storage(), _KNOWN)
         known: _StorageValues | None = self._values.get(tensor.untyped_storage())
-        if known is None and tensor.constant is not None:
-            return _StorageValues(tensor.constant.untyped_storage(), _KNOWN)
         return known
 
     def _set_values(self, fake: torch.Tensor, real: torch.Tensor, assumed: _Assumed) -> None:
@@ -389,6 +387,17 @@ class KnownValues:
         """Return an argument with the values of its tensors, and `number` for an unknown one."""
         is_unknown = isinstance(value, FakeTensor) and self._known(value) is None
         return torch.full((), number, device=_CPU) if is_unknown else self._value(value)
+
+
+def _is_worth_following(func: Any, inputs: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
+    """Return whether `func` made small tensors with values of their own."""
+    if any(tensor.numel() > _MAX_ELEMENTS or tensor.is_conj() for tensor in made):
+        return False
+    if func._overloadpacket.__name__.startswith(("empty", "new_empty")):
+        return False
+    if any(tensor.untyped_storage() is made[0].untyped_storage() for tensor in inputs):
+        return False
+    return func._overloadpacket not in flop_registry or max(map(torch.numel, inputs)) <= _MAX_FACTOR_ELEMENTS
 
 
 def _view(storage: torch.UntypedStorage, fake: torch.Tensor) -> torch.Tensor:

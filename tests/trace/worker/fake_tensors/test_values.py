@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from watched import file_target
 
 from planner.errors import PlannerError
-from planner.trace.request import Argument, TraceRequest, UnknownValues
+from planner.trace.request import AssumedValue, TraceRequest, UnknownValues
 from planner.trace.worker.cuda.operators import CudaOperators
 from planner.trace.worker.fake_tensors.assumptions import MOST_ROUNDS
 from planner.trace.worker.fake_tensors.values import ShapeRules
@@ -140,7 +140,7 @@ def test_a_loop_that_ends_by_its_data_ends(books: Books) -> None:
 def test_other_values_are_assumed_as_asked(
     unknown_values: UnknownValues, given: dict[str, float], selected: int, chosen: int
 ) -> None:
-    arguments = [Argument(name=name, value=value) for name, value in given.items()]
+    arguments = [AssumedValue(name=name, value=value) for name, value in given.items()]
     with Books(unknown_values=unknown_values, given=arguments).open():
         assert (torch.empty(10, 4) > 0).nonzero().shape[0] == selected
         assert torch.empty(20, 4).argmax(-1)[-1] == chosen
