@@ -173,10 +173,8 @@ class Assumptions:
         self._readings[line] = order, reading
         if self._unknown_values == "fewest":
             return _LEAST_NUMBER
-        number = 0.5**reading
-        if self._unknown_values in ("most", "slowest"):
-            turn = reading % (MOST_ROUNDS + 1)
-            number = _LEAST_NUMBER if turn == MOST_ROUNDS else 1 / (1 + turn)
+        is_slow = self._unknown_values in ("most", "slowest") and reading < MOST_ROUNDS
+        number = 1 / (1 + reading) if is_slow else 0.5**reading
         # Numbers from different lines differ, as losses do that are compared.
         return float(max(number * _LINE_FACTOR**order, _LEAST_NUMBER))
 
