@@ -155,7 +155,9 @@ def test_a_given_value_is_no_longer_assumed(tmp_path: Path) -> None:
     asked = request(tmp_path, "masking", assume=(AssumedValue(name="mask", value=0.5),))
     recording = recorded(asked)
     assert BOUNDED not in [difference.name for difference in recording.differences]
-    line = next(place for place, text in enumerate(Path(asked.target.place).read_text().splitlines(), 1) if "> 0" in text)
+    line = next(
+        place for place, text in enumerate(Path(asked.target.place).read_text().splitlines(), 1) if "> 0" in text
+    )
     by_line = AssumedValue(name=f"{Path(asked.target.place).name}:{line}", value=0.5)
     assert peak_bytes(recorded(asked.evolve(assume=(by_line,)))) == peak_bytes(recording)
     assert abs(peak_bytes(recording) - real_peak_bytes(asked, 0)) < 0.1 * peak_bytes(recording)

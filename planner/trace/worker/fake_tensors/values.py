@@ -134,6 +134,10 @@ _SHAPED_LIKE_A_TENSOR: Final = frozenset(
     for name in ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
 )
 """Operators that take only the shape and the format of their tensor."""
+_EMPTY: Final = frozenset(
+    getattr(_aten, name)
+    for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
+)
 _OVERWRITING: Final = frozenset(
     getattr(_aten, name)
     for name in ("fill_", "zero_", "copy_", "uniform_", "normal_", "bernoulli_", "random_", "exponential_")
@@ -277,6 +281,10 @@ class KnownValues:
             return
         assumed = _KNOWN if func in _SHAPED_LIKE_A_TENSOR else self._inputs_assumed(inputs)
         with unset_fake_temporarily(), torch.no_grad():
+            if func._overloadpacket in _EMPTY:
+                # What is left unset would be 0 in fresh memory; positions and flags are often set part by part.
+                self._set_values(made[0], torch.zeros(made[0].shape, device=_CPU), _KNOWN)
+                return
             if assumed is not None:
                 real = self._run_followed(func, args, kwargs, is_discrete=not made[0].is_floating_point())
                 if real is not None:
@@ -393,7 +401,7 @@ def _is_worth_following(func: Any, inputs: list[torch.Tensor], made: list[torch.
     """Return whether `func` made small tensors with values of their own."""
     if any(tensor.numel() > _MAX_ELEMENTS or tensor.is_conj() for tensor in made):
         return False
-    if func._overloadpacket.__name__.startswith(("empty", "new_empty")):
+    if func._overloadpacket in _EMPTY and made[0].is_floating_point():
         return False
     if any(tensor.untyped_storage() is made[0].untyped_storage() for tensor in inputs):
         return False
