@@ -69,6 +69,7 @@ class Assumptions:
             _aten.unique_dim.default: self._assume_unique_dim,
             _aten.repeat_interleave.Tensor: self._assume_repeat,
             _aten.bincount.default: self._assume_bincount,
+            "torchvision.nms.default": self._assume_boxes_kept,
         }
         self._replacements: dict[Any, Callable[..., Any]] = {
             _aten.native_layer_norm_backward.default: _layer_norm_backward
@@ -145,7 +146,8 @@ class Assumptions:
             PlannerError: If no result can be assumed for `func`.
         """
         try:
-            assume = self._assumed_results[func]
+            # Operators of libraries that need not be installed are found by their names.
+            assume = self._assumed_results.get(func) or self._assumed_results[str(func)]
         except KeyError:
             reason = f"the result of {func} depends on tensor values, which a trace does not have"
             raise PlannerError(reason, "Trace a part of the network that does not depend on them.") from None
@@ -276,6 +278,10 @@ class Assumptions:
         """Return assumed indices of the elements that a mask selects."""
         # Column by column, as the kernels store the result.
         return torch.empty((mask.dim(), self._selected_count(mask)), dtype=torch.int64).t()
+
+    def _assume_boxes_kept(self, boxes: torch.Tensor, _scores: torch.Tensor, _overlap: float) -> torch.Tensor:
+        """Return assumed indices of boxes that no other box suppresses, as if a mask selected them."""
+        return torch.empty((self._selected_count(boxes[:, 0]),), dtype=torch.int64)
 
     def tell_length(self) -> None:
         """Tell that unknown lengths are assumed to be the longest possible."""

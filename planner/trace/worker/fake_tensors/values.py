@@ -286,7 +286,7 @@ class KnownValues:
                 self._set_values(made[0], torch.zeros(made[0].shape, device=_CPU), _KNOWN)
                 return
             if assumed is not None:
-                real = self._run_followed(func, args, kwargs, is_discrete=not made[0].is_floating_point())
+                real = self._run_followed(func, args, kwargs, _is_choice(made[0]))
                 if real is not None:
                     for fake, value in zip(made, _flat_tensors((real,)), strict=True):
                         self._set_values(fake, value, assumed)
@@ -314,23 +314,23 @@ class KnownValues:
                     known = self._known(tensor)
                     storage = known.storage if known else torch.UntypedStorage(tensor.untyped_storage().nbytes())
                     self._values[tensor.untyped_storage()] = _StorageValues(storage, assumed)
-                if self._run_followed(func, args, kwargs, is_discrete=not changed[0].is_floating_point()) is not None:
+                if self._run_followed(func, args, kwargs, _is_choice(changed[0])) is not None:
                     return
             elif torch.Tag.nondeterministic_seeded in func.tags:
                 self._lose_random_state(kwargs)
         for tensor in changed:
             self._values.pop(tensor.untyped_storage(), None)
 
-    def _run_followed(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_discrete: bool) -> Any:
+    def _run_followed(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_choice: bool) -> Any:
         """Return the result of `func` on the values of its arguments, None if it is not known.
 
         Random numbers are known if the program seeded their generator and each number since then was drawn here too.
-        Others count as unknown, except discrete ones: any draw is a valid choice.
+        Others count as unknown, except choices: any draw is a valid one.
         """
         is_random = torch.Tag.nondeterministic_seeded in func.tags
         is_lost = is_random and self._is_random_state_lost(kwargs)
         result = None
-        if not is_lost or is_discrete:
+        if not is_lost or is_choice:
             try:
                 result = self._run_on_values(func, args, kwargs)
             except Exception:  # noqa: BLE001  # the simulated card has operators that this build cannot run
@@ -395,6 +395,11 @@ class KnownValues:
         """Return an argument with the values of its tensors, and `number` for an unknown one."""
         is_unknown = isinstance(value, FakeTensor) and self._known(value) is None
         return torch.full((), number, device=_CPU) if is_unknown else self._value(value)
+
+
+def _is_choice(tensor: torch.Tensor) -> bool:
+    """Return whether random numbers are drawn to choose: whole numbers, booleans, or a single number."""
+    return not tensor.is_floating_point() or tensor.numel() == 1
 
 
 def _is_worth_following(func: Any, inputs: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
