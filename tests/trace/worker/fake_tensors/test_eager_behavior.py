@@ -146,6 +146,20 @@ def masked_language_model() -> None:
     functional.cross_entropy(head(embedding(tokens.masked_fill(mask, 3)[mask])), tokens[mask]).backward()
 
 
-@pytest.mark.parametrize("work", [packed_sequences, temporal_classification, masked_language_model])
+def matched_anchors() -> None:
+    """A detector's targets: anchors are matched to boxes by their overlap, and some of the others are drawn."""
+    corners = torch.cartesian_prod(torch.arange(20), torch.arange(20)).repeat(1, 2) * 16.0
+    anchors = corners + torch.tensor([-24.0, -24.0, 24.0, 24.0])
+    boxes = torch.tensor([[10.0, 10, 100, 120], [50, 60, 200, 220]])
+    sizes = (torch.min(boxes[:, None, 2:], anchors[:, 2:]) - torch.max(boxes[:, None, :2], anchors[:, :2])).clamp(min=0)
+    overlap, matched = sizes.prod(-1).max(0)
+    positive, negative = torch.where(overlap > 1000)[0], torch.where(overlap <= 1000)[0]
+    chosen = torch.cat([positive, negative[torch.randperm(len(negative))[: len(positive)]]])
+    with torch.no_grad():
+        functional.smooth_l1_loss(torch.randn(400, 4)[positive], boxes[matched[positive]])
+        torch.randn(400, 256)[chosen].pow(2).sum()
+
+
+@pytest.mark.parametrize("work", [packed_sequences, temporal_classification, masked_language_model, matched_anchors])
 def test_known_lengths_and_masks_select_exactly(work: Callable[[], None]) -> None:
     assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)

@@ -84,6 +84,15 @@ def test_a_mask_from_picking_one_of_n_selects_an_nth(books: Books) -> None:
     assert "spread evenly" in " ".join(books.notes)
 
 
+def test_boxes_are_suppressed_as_by_a_mask() -> None:
+    for unknown_values, kept in (("typical", 10), ("fewest", 0)):
+        with Books(unknown_values=unknown_values).open() as books:
+            boxes = torch.empty(10, 4)
+            found = books.assumptions.assumed_result("torchvision.nms.default", (boxes, boxes[:, 0], 0.5), {})
+            assert found.shape == (kept,)
+            assert "select" in books.notes[0]
+
+
 def test_what_is_derived_from_an_assumed_mask_fits_the_mask(books: Books) -> None:
     tensor = torch.empty(4, 3)
     mask = tensor > 0
