@@ -43,15 +43,18 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
     assumption_differences: list[TraceDifference] = []
     call_sites, flops = CallSites(), FlopCounter()
     operators, hidden_bytes = _emulated_device(request, assumption_differences.append)
-    assumptions = Assumptions(lambda text: notes.setdefault(call_sites.with_current_line(text)))
+    assumed: dict[str, None] = {}
+    torch.manual_seed(0)
+    assumptions = Assumptions(
+        assumed.setdefault, call_sites.user_and_library_line, request.unknown_values, request.assume
+    )
     ledger = AllocationLedger(KnownValues(assumptions), call_sites, flops, hidden_bytes)
     watcher = Bookkeeper(ledger, call_sites, flops, progress, request, notes)
-    torch.manual_seed(0)
     with ExitStack() as stack:
         distribute = None
         if request.parallel.strategy != "none":
             distribute = stack.enter_context(fake_ranks(request.parallel, ledger))
-        for context in (ledger, call_sites, operators, eager_behavior()):
+        for context in (ledger, call_sites, operators, eager_behavior(), assumptions.read_as_numbers()):
             stack.enter_context(context)
         ledger.observe_use_counts()
         built = build_run(request, watcher)
@@ -65,7 +68,7 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         run(built, request, watcher)
         watcher.report_end()
         allocations = ledger.allocations()
-    return TraceRecording(
+    recording = TraceRecording(
         request=request,
         environment=_trace_environment(),
         modules=tuple(_module_infos(built.modules)),
@@ -85,6 +88,13 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         operator_calls=flops.calls,
         seconds=time.perf_counter() - started,
     )
+    if request.unknown_values != "bounded" or not assumed:
+        return recording
+    # Running a trace needs packages that a trace without unknown values need not load.
+    from planner.trace.worker.bounds import unknown_values_difference
+
+    difference = unknown_values_difference(recording, tuple(assumed), assumptions.conditions)
+    return recording if difference is None else recording.evolve(differences=(*recording.differences, difference))
 
 
 def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:
