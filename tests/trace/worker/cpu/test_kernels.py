@@ -150,6 +150,7 @@ def test_what_an_lstm_layer_holds(sizes: tuple[int, ...]) -> None:
 
 IMAGES, ROWS = torch.randn(4, 64, 16, 16), torch.randn(2, 128, 256)
 STATISTICS = (torch.zeros(64), torch.ones(64))
+WHOLE = torch.arange(1024).view(4, 256)
 QUERY, KEY = torch.randn(2, 4, 128, 64), torch.randn(2, 2, 128, 64)
 
 
@@ -191,6 +192,25 @@ def others() -> dict[str, tuple[Any, ...]]:
         "roll": (aten.roll.default, images, [1, 1], [2, 3]),
         "roll along one dimension": (aten.roll.default, images, [1], [2]),
         "logsumexp": (aten.logsumexp.default, ROWS, [2]),
+        "sum of booleans": (aten.sum.default, ROWS > 0),
+        "any of integers": (aten.any.default, WHOLE),
+        "running sum of booleans": (aten.cumsum.default, ROWS > 0, 1),
+        "sort": (aten.sort.default, ROWS, 1),
+        "kthvalue": (aten.kthvalue.default, ROWS, 3, 1),
+        "median": (aten.median.default, ROWS),
+        "multinomial": (aten.multinomial.default, ROWS[0].abs(), 1),
+        "masked_select": (aten.masked_select.default, ROWS, ROWS > 0),
+        "masked_select, broadcast": (aten.masked_select.default, ROWS, ROWS[:1] > 0),
+        "boolean index": (aten.index.Tensor, ROWS, [ROWS > 0]),
+        "transposed copy": (aten.copy_.default, torch.empty(256, 128), ROWS[0].t()),
+        "transposed copy of few": (aten.copy_.default, torch.empty(16, 8), torch.zeros(8, 16).t()),
+        "unfold": (aten.im2col.default, images, [3, 3], [1, 1], [1, 1], [1, 1]),
+        "soft margin, backward": (aten.soft_margin_loss_backward.default, torch.ones(()), ROWS, ROWS, 1),
+        "binary cross entropy of probabilities": (aten.binary_cross_entropy.default, *(images.sigmoid(),) * 2),
+        "choice of two types": (aten.where.self, images > 0, images, half),
+        "power of integers": (aten.pow.Tensor_Scalar, WHOLE, 2.0),
+        "quotient of integers": (aten.div.Tensor, WHOLE, WHOLE),
+        "integers compared with a fraction": (aten.gt.Scalar, WHOLE, 0.5),
         "pooling": (aten.avg_pool2d.default, permuted, [2, 2]),
         "two types": (aten.mul.Tensor, half, images),
         "two types, in place": (aten.add_.Tensor, images.clone(), half),
@@ -203,7 +223,7 @@ def others() -> dict[str, tuple[Any, ...]]:
 @pytest.mark.parametrize("name", others())
 def test_what_other_operators_hold(name: str) -> None:
     func, *args = others()[name]
-    agree(func, *args, within=8192 if name == "logsumexp" else 2048)
+    agree(func, *args, within=2048)
 
 
 def test_what_attention_holds_backward() -> None:
