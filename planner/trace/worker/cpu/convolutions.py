@@ -284,8 +284,9 @@ def _weight_moments_bytes(conv: Convolution) -> list[int]:
             weight_bytes + conv.weight_bytes,
         ]
     first = conv.groups == 1 and conv.source_channels < vector_units().block
-    if first and conv.source_channels > 3 and conv.is_of_volumes and any(conv.padding) and prod(conv.kernel) > 1:
-        return [conv.weight_bytes + _unfolded_slice_scratch_bytes(conv), 2 * conv.weight_bytes]
+    of_padded_volumes = conv.is_of_volumes and any(conv.padding) and prod(conv.kernel) > 1
+    if conv.kernel[-1] > _WIDEST_KERNEL or (first and conv.source_channels > 3 and of_padded_volumes):
+        return [conv.weight_bytes + _unfolding_scratch_bytes(conv), 2 * conv.weight_bytes]
     copies_source = not first or conv.source_channels > 3
     multiple = 8 if first and copies_source else vector_units().block
     source_bytes = _blocked_bytes(conv, conv.source_channels, conv.source_pixels, multiple) if copies_source else 0
@@ -294,14 +295,22 @@ def _weight_moments_bytes(conv: Convolution) -> list[int]:
     return [source_bytes + target_bytes + weight_bytes + _strided_rows_bytes(conv), weight_bytes + conv.weight_bytes]
 
 
-def _unfolded_slice_scratch_bytes(conv: Convolution) -> int:
-    """Return the size in bytes of the buffers in which each thread unfolds a slice of a volume, and of four weights.
+_WIDEST_KERNEL: Final = 14
+"""Widest filter whose gradient oneDNN computes without unfolding.
 
-    **Source**: `init_conf` in oneDNN's src/cpu/gemm_convolution_utils.cpp; it takes padded volumes of few channels;
-    measured on 12 shapes with one and two threads.
+**Source**: `init_conf` in oneDNN's src/cpu/x64/jit_avx512_common_conv_kernel.cpp.
+"""
+
+
+def _unfolding_scratch_bytes(conv: Convolution) -> int:
+    """Return the size in bytes of the buffers in which each thread unfolds one image, or one slice of a volume.
+
+    Beside it oneDNN reserves room for the weight's gradient, four times what it needs: its bytes as numbers of four.
+
+    **Source**: `init_conf` in oneDNN's src/cpu/gemm_convolution_utils.cpp; measured with one and two threads.
     """
-    slice_bytes = _unfolded_image_bytes(conv) // conv.target_size[0]
-    return vector_units().threads * (slice_bytes + 4 * conv.weight_bytes) + 256
+    slices = conv.target_size[0] if conv.is_of_volumes else 1
+    return vector_units().threads * (_unfolded_image_bytes(conv) // slices + 4 * conv.weight_bytes) + 256
 
 
 def _channels_last_weight_moments_bytes(conv: Convolution) -> list[int]:

@@ -125,6 +125,7 @@ OTHER_KINDS = {
     "volumes, transposed to few channels": of_any_kind((2, 64, 6, 6, 6), (64, 8, 3, 3, 3), 1, 1, True),
     "sounds": of_any_kind((4, 16, 256), (32, 16, 3), 1, 1),
     "sounds, transposed": of_any_kind((4, 64, 256), (64, 32, 8), 4, 2, True),
+    "patches": of_any_kind((2, 3, 64, 64), (32, 3, 16, 16), 16, 0),
     "images of few channels": of_any_kind((2, 5, 12, 12), (24, 5, 3, 3), 1, 1),
     "images, transposed to one channel": of_any_kind((2, 16, 28, 28), (16, 1, 3, 3), 2, 0, True),
     "images, of uneven width": of_any_kind((2, 32, 15, 15), (32, 32, 3, 3), 2, 1),
