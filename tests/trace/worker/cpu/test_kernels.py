@@ -125,7 +125,6 @@ OTHER_KINDS = {
     "volumes, transposed to few channels": of_any_kind((2, 64, 6, 6, 6), (64, 8, 3, 3, 3), 1, 1, True),
     "sounds": of_any_kind((4, 16, 256), (32, 16, 3), 1, 1),
     "sounds, transposed": of_any_kind((4, 64, 256), (64, 32, 8), 4, 2, True),
-    "patches": of_any_kind((2, 3, 64, 64), (32, 3, 16, 16), 16, 0),
     "images of few channels": of_any_kind((2, 5, 12, 12), (24, 5, 3, 3), 1, 1),
     "images, transposed to one channel": of_any_kind((2, 16, 28, 28), (16, 1, 3, 3), 2, 0, True),
     "images, of uneven width": of_any_kind((2, 32, 15, 15), (32, 32, 3, 3), 2, 1),
@@ -150,6 +149,13 @@ def test_what_convolutions_of_sounds_and_volumes_hold(name: str) -> None:
     gradient = torch.randn_like(aten.convolution(*args))
     for wanted in ([True, True, False], [False, True, False]):
         agree(aten.convolution_backward.default, gradient, given, weight, [0], *sizes, wanted)
+
+
+@blocked
+def test_what_the_gradient_of_patches_holds() -> None:
+    given, weight, _, *sizes = of_any_kind((2, 3, 64, 64), (32, 3, 16, 16), 16, 0)
+    gradient = torch.randn_like(aten.convolution(given, weight, None, *sizes))
+    agree(aten.convolution_backward.default, gradient, given, weight, [0], *sizes, [False, True, False])
 
 
 LAYERS = [(16, 8, 64, 128), (10, 4, 256, 256), (20, 32, 100, 96), (7, 3, 50, 64), (32, 16, 512, 512), (12, 130, 64, 64)]
