@@ -192,11 +192,20 @@ def _loss_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _binary_cross_entropy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of two temporaries of the input's size.
+    """Return the size in bytes of two temporaries of the input's size, and of the input's contiguous copy.
 
     **Source**: `binary_cross_entropy_with_logits` in aten/src/ATen/native/Loss.cpp.
     """
-    return 2 * size_bytes(args[0]) + (size_bytes(args[0], 4) if is_half(args[0]) else 0)
+    copies_bytes = _log_sigmoid_bytes(args, kwargs, result) + (size_bytes(args[0], 4) if is_half(args[0]) else 0)
+    return 2 * size_bytes(args[0]) + copies_bytes
+
+
+def _log_sigmoid_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a contiguous copy of the input, and of the block through which it is copied.
+
+    **Source**: `log_sigmoid_cpu_kernel` in aten/src/ATen/native/cpu/Activation.cpp.
+    """
+    return contiguous_copies_bytes(args[:1]) + _transposed_block_bytes(args[0], args[0].dtype)
 
 
 def _soft_margin_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -269,11 +278,15 @@ def _transposed_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result
     **Source**: `copy_transpose_valid` and `copy_same_type_transpose_` in aten/src/ATen/native/Copy.cpp.
     """
     target, source = args[:2]
-    if not (target.is_contiguous() and source.dim() == 2 and target.shape == source.shape):
-        return 0
-    is_large = source.numel() >= _TRANSPOSED_BLOCK**2 and target.dtype == source.dtype
-    is_transposed = source.stride() == (1, source.shape[0])
-    return _TRANSPOSED_BLOCK**2 * target.element_size() if is_large and is_transposed else 0
+    is_like_source = target.is_contiguous() and target.shape == source.shape
+    return _transposed_block_bytes(source, target.dtype) if is_like_source else 0
+
+
+def _transposed_block_bytes(source: torch.Tensor, dtype: torch.dtype) -> int:
+    """Return the size in bytes of the block through which `source` is copied to a contiguous matrix of `dtype`."""
+    is_large = source.numel() >= _TRANSPOSED_BLOCK**2 and source.dtype == dtype
+    is_transposed = source.dim() == 2 and source.stride() == (1, source.shape[0])
+    return _TRANSPOSED_BLOCK**2 * dtype.itemsize if is_large and is_transposed else 0
 
 
 def _roll_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -345,6 +358,48 @@ def attention_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], resu
     threads = torch.get_num_threads()
     held_bytes = threads * 4 * (2 * rows * columns + rows) + contiguous_copies_bytes((args[0].transpose(1, 2),))
     return held_bytes + (threads * 2 * 2 * rows * columns if is_half(query) else 0)
+
+
+def _fused_attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: tuple[torch.Tensor, ...]) -> int:
+    """Return the bytes that fused attention in evaluation holds beside its results.
+
+    **Formula**: max(queries, keys and values twice; them once with the scores; them with the attended values and the
+    result, and with the scores if they are returned; with all that is returned, and the scores). **Source**: `native_multi_head_attention_cpu` in
+    aten/src/ATen/native/transformers/attention.cpp.
+    """
+    output, weights = result
+    scores_bytes = _scores_bytes(args[0], args[4])
+    returned_bytes = size_bytes(output)
+    if weights is None or not weights.numel():
+        return max(_fused_attention_moments_bytes(args[0], scores_bytes, 0)) - returned_bytes
+    returned_bytes += size_bytes(weights)
+    last_bytes = 3 * size_bytes(args[0]) + scores_bytes + returned_bytes
+    return max(last_bytes, *_fused_attention_moments_bytes(args[0], scores_bytes, scores_bytes)) - returned_bytes
+
+
+def _fused_layer_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the bytes that a fused encoder layer in evaluation holds beside its result.
+
+    **Formula**: that of fused attention; or the inner layer with its input and its result. Norms that come first hold
+    their result meanwhile. **Source**: `transformer_encoder_layer_forward` in
+    aten/src/ATen/native/transformers/transformer.cpp.
+    """
+    source, norm_first, inner_weight = args[0], args[8], args[14]
+    attention = max(_fused_attention_moments_bytes(source, _scores_bytes(source, args[2]), 0))
+    inner = 2 * size_bytes(source) + size_bytes(source) // int(source.shape[-1]) * int(inner_weight.shape[0])
+    return max(attention, inner) + (size_bytes(source) if norm_first else 0) - size_bytes(source)
+
+
+def _scores_bytes(query: torch.Tensor, heads: int) -> int:
+    """Return the size in bytes of the scores of self-attention."""
+    batch, length, _ = map(int, query.shape)
+    return batch * heads * length**2 * query.element_size()
+
+
+def _fused_attention_moments_bytes(query: torch.Tensor, scores_bytes: int, kept_bytes: int) -> tuple[int, ...]:
+    """Return the bytes that fused attention holds at each moment, of the scores `kept_bytes` to its end."""
+    projected_bytes = 3 * size_bytes(query)
+    return 2 * projected_bytes, projected_bytes + scores_bytes, projected_bytes + kept_bytes + 2 * size_bytes(query)
 
 
 def matrix_product_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -423,6 +478,9 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten.soft_margin_loss_backward.default: _soft_margin_backward_bytes,
     _aten.upsample_nearest2d.default: _upsample_bytes,
     _aten.upsample_bilinear2d.default: _upsample_bytes,
+    _aten.log_sigmoid_forward.default: _log_sigmoid_bytes,
+    _aten._native_multi_head_attention.default: _fused_attention_bytes,
+    _aten._transformer_encoder_layer_fwd.default: _fused_layer_bytes,
     _aten.mm.default: matrix_product_bytes,
     _aten.addmm.default: matrix_product_bytes,
     _aten.bmm.default: matrix_product_bytes,
@@ -438,6 +496,8 @@ _formulas: dict[Any, BytesFormula | None] = {
 _HALF_PRECISIONS: Final = ("bf16", "fp16")
 _CONVOLUTION_SCRATCH_BYTES: Final = 2355 * KIB
 """Largest measured excess of a half-precision convolution over the formulas: forward pass with a stride."""
+_CONVOLUTION_SURPLUS_BYTES: Final = 320 * KIB
+"""Largest measured excess of the formulas over a half-precision convolution: volumes of one channel."""
 _PRODUCT_SCRATCH_BYTES: Final = MIB
 """Largest measured error of the formula for a half-precision matrix product."""
 _CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
@@ -453,7 +513,9 @@ def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterat
     half = request.autocast in _HALF_PRECISIONS or request.dtype in _HALF_PRECISIONS
     if half and names & {"aten::convolution", "aten::convolution_backward"}:
         yield _scratch_difference(
-            "oneDNN's scratch memory for convolutions in half precision", _CONVOLUTION_SCRATCH_BYTES
+            "oneDNN's scratch memory for convolutions in half precision",
+            _CONVOLUTION_SCRATCH_BYTES,
+            low_bytes=-_CONVOLUTION_SURPLUS_BYTES,
         )
     if half and names & {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}:
         yield _scratch_difference(

@@ -255,6 +255,8 @@ def others() -> dict[str, tuple[Any, ...]]:
         "power of integers": (aten.pow.Tensor_Scalar, WHOLE, 2.0),
         "quotient of integers": (aten.div.Tensor, WHOLE, WHOLE),
         "integers compared with a fraction": (aten.gt.Scalar, WHOLE, 0.5),
+        "log sigmoid": (aten.log_sigmoid_forward.default, torch.randn(256, 128).t()),
+        "binary cross entropy of columns": (aten.binary_cross_entropy_with_logits.default, *(ROWS[0].t(),) * 2),
         "pooling": (aten.avg_pool2d.default, permuted, [2, 2]),
         "two types": (aten.mul.Tensor, half, images),
         "two types, in place": (aten.add_.Tensor, images.clone(), half),
@@ -286,6 +288,28 @@ def test_what_a_product_in_half_precision_holds(rows: int, depth: int, columns: 
 def test_a_convolution_in_half_precision_copies_its_result_twice() -> None:
     given, weight, _, *sizes = CONVOLUTIONS["3 × 3"]
     agree(aten.convolution.default, given.to(HALF), weight.to(HALF), None, *sizes)
+
+
+@pytest.mark.parametrize("length", [16, 60])
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_what_fused_attention_holds(length: int, need_weights: bool) -> None:
+    width, heads = 32, 4
+    given = torch.randn(2, length, width)
+    weights = (torch.randn(3 * width, width), torch.randn(3 * width), torch.randn(width, width), torch.randn(width))
+    func = aten._native_multi_head_attention.default
+    agree(func, given, given, given, width, heads, *weights, None, need_weights, within=64)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize(("length", "inner"), [(16, 64), (60, 64), (16, 512)])
+def test_what_a_fused_encoder_layer_holds(length: int, inner: int, norm_first: bool) -> None:
+    width, heads = 32, 4
+    weights = (torch.randn(3 * width, width), torch.randn(3 * width), torch.randn(width, width), torch.randn(width))
+    norms = (torch.ones(width), torch.zeros(width)) * 2
+    feed_forward = (torch.randn(inner, width), torch.randn(inner), torch.randn(width, inner), torch.randn(width))
+    func = aten._transformer_encoder_layer_fwd.default
+    places = (False, norm_first, 1e-5)
+    agree(func, torch.randn(2, length, width), width, heads, *weights, *places, *norms, *feed_forward)
 
 
 def test_operators_that_hold_nothing() -> None:
