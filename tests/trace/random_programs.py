@@ -1,4 +1,4 @@
-"""Small random networks, each the source text of a file, with how it is trained; and its real peak and its traced one."""
+"""Small random networks, as source text with how it is trained, and their real and traced peaks."""
 
 import gc
 from collections.abc import Callable
@@ -96,7 +96,10 @@ def _computed(call: str, shape: Shape) -> Layer:
     return Layer("", call, shape)
 
 
-_ACTIVATIONS = ["relu", "gelu", "silu", "tanh", "sigmoid", "leaky_relu", "elu", "softplus", "hardswish", "hardtanh", "logsigmoid", "mish", "selu"]
+_ACTIVATIONS = (
+    *("relu", "gelu", "silu", "tanh", "sigmoid", "leaky_relu", "elu"),
+    *("softplus", "hardswish", "hardtanh", "logsigmoid", "mish", "selu"),
+)
 _ELEMENTWISE = (
     "x = x * 2.0",
     "x = x + x.tanh()",
@@ -147,7 +150,7 @@ def _selection(draw: st.DrawFn, shape: Shape) -> Layer:
     """Return a layer that selects elements along a dimension other than the first."""
     dim = draw(st.integers(1, len(shape) - 1))
     size, count = shape[dim], max(1, shape[dim] // draw(st.sampled_from((2, 3))))
-    chosen = shape[:dim] + (count,) + shape[dim + 1 :]
+    chosen = (*shape[:dim], count, *shape[dim + 1 :])
     index = f"torch.arange({count}) * 7 % {size}"
     shown = ", ".join(map(str, chosen))
     spread = ", ".join("-1" if axis == dim else "1" for axis in range(len(shape)))

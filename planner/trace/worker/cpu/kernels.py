@@ -364,8 +364,9 @@ def _fused_attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result
     """Return the bytes that fused attention in evaluation holds beside its results.
 
     **Formula**: max(queries, keys and values twice; them once with the scores; them with the attended values and the
-    result, and with the scores if they are returned; with all that is returned, and the scores). **Source**: `native_multi_head_attention_cpu` in
-    aten/src/ATen/native/transformers/attention.cpp.
+    result, and with the scores if they are returned; with all that is returned, and the scores).
+
+    **Source**: `native_multi_head_attention_cpu` in aten/src/ATen/native/transformers/attention.cpp.
     """
     output, weights = result
     scores_bytes = _scores_bytes(args[0], args[4])

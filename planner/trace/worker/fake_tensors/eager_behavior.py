@@ -196,8 +196,10 @@ class AutogradInPlace:
         if func in _WRITES:
             return _WRITES[func] if self._is_intermediate(args[0]) and _called_by_autograd_engine() else func
         if func is _ADD:
-            is_sum = isinstance(args[1], torch.Tensor) and args[0].shape == args[1].shape
-            return _aten.add_.Tensor if is_sum and self._is_autograds_alone(args[0]) else func
+            is_in_place = isinstance(args[1], torch.Tensor) and (
+                (args[0].shape == args[1].shape and self._is_autograds_alone(args[0])) or _is_bias_of_recurrence(*args)
+            )
+            return _aten.add_.Tensor if is_in_place else func
         if func in _CHAINS and _current_derivative() == _CHAINED_DERIVATIVE:
             if not self._is_intermediate(args[0]) and not self._is_autograds_alone(args[0]):
                 return func
@@ -209,7 +211,7 @@ class AutogradInPlace:
         """Return whether `tensor` is the one that a derivative made last, or changed last."""
         return self._intermediate is not None and self._intermediate() is tensor
 
-    def _is_autograds_alone(self, tensor: torch.Tensor) -> bool:
+    def _is_autograds_alone(self, tensor: Any) -> bool:
         """Return whether autograd runs an operator on `tensor`, to which nothing else refers."""
         if not _called_by_autograd_engine():
             return False
@@ -217,6 +219,25 @@ class AutogradInPlace:
         if self._unshared_use_counts is None:
             self._unshared_use_counts = use_counts
         return use_counts == self._unshared_use_counts and not tensor._is_view()
+
+
+def _is_bias_of_recurrence(product: torch.Tensor, bias: torch.Tensor) -> bool:
+    """Return whether a recurrent layer adds the bias of its linear layer, which runs without `functional.linear`.
+
+    **Source**: `linear` in aten/src/ATen/native/Linear.cpp, as called by aten/src/ATen/native/RNN.cpp.
+    """
+    if product.dim() != 3 or bias.dim() != 1:
+        return False
+    frame = _calling_frame()
+    return frame is not None and frame.f_code.co_filename == nn.modules.rnn.__file__
+
+
+def _calling_frame() -> FrameType | None:
+    """Return the frame of the function that called the operator."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_WRAPPER_PATHS):
+        frame = frame.f_back
+    return frame
 
 
 def _current_derivative() -> str | None:
@@ -230,9 +251,7 @@ def _called_by_autograd_engine() -> bool:
 
     `torch.func.grad` and `vmap` wrap tensors, which are subclasses in a real run too.
     """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_WRAPPER_PATHS):
-        frame = frame.f_back
+    frame = _calling_frame()
     if frame is None or frame.f_code.co_name != _ENGINE_FUNCTION:
         return False
     while frame is not None:

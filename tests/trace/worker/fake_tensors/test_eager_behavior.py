@@ -154,6 +154,14 @@ def test_a_bias_is_added_in_place_where_rows_are_apart() -> None:
     assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
 
 
+def test_the_bias_of_a_recurrent_layer_is_added_in_place() -> None:
+    def work() -> None:
+        with torch.no_grad():
+            nn.GRU(32, 64, batch_first=True)(torch.randn(4, 20, 32))
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
+
+
 @pytest.mark.parametrize("convert", [lambda m: m.half(), lambda m: m.to(memory_format=torch.channels_last)])
 def test_modules_are_converted_in_place(convert: Callable[[nn.Module], nn.Module]) -> None:
     def work() -> nn.Module:
