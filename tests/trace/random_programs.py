@@ -1,7 +1,8 @@
 """Small random networks, as source text with how it is trained, and their real and traced peaks."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from torch.profiler import ProfilerActivity, profile
 from planner.trace.analysis.live_memory import live_memory, peak_moment
 from planner.trace.request import Argument, Target, TraceRequest
 from planner.trace.worker.building.build import build_run
+from planner.trace.worker.cpu.convolutions import vector_units
 from planner.trace.worker.job import record_trace
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
@@ -57,8 +59,21 @@ class Peaks(NamedTuple):
         return is_exact or self.low_bytes <= self.real_bytes <= self.high_bytes
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run kernels on one thread: their threads share work in ways that no formula follows to the byte."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    vector_units.cache_clear()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        vector_units.cache_clear()
+
+
 def peaks_of(request: TraceRequest) -> Peaks:
-    """Run `request` for real and trace it, in this process on one thread."""
+    """Run `request` for real and trace it, in this process."""
 
     def work() -> None:
         torch.manual_seed(0)

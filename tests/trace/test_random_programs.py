@@ -3,19 +3,14 @@
 from pathlib import Path
 
 import pytest
-import torch
 from hypothesis import HealthCheck, given, settings
-from random_programs import Program, peaks_of, programs
+from random_programs import Program, one_thread, peaks_of, programs
 
 
 @pytest.mark.fuzz
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(program=programs())
 def test_a_random_program_has_the_traced_peak(tmp_path: Path, program: Program) -> None:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         peaks = peaks_of(program.request(tmp_path))
-    finally:
-        torch.set_num_threads(threads)
     assert peaks.is_right, f"{peaks} ({peaks.error:+.2%})\n{program.fields}\n{program.source}"
