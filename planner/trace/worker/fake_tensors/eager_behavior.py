@@ -188,7 +188,7 @@ class AutogradInPlace:
 
     def observe_result(self, func: Any, result: Any) -> None:
         """Remember the zeros that `func` made, into which a derivative may write next."""
-        if func in _ZEROS:
+        if func in _ZEROS and isinstance(result, torch.Tensor):
             self._intermediate = weakref.ref(result)
 
     def operator_with_real_tensors(self, func: Any, args: tuple[Any, ...]) -> Any:
