@@ -15,9 +15,7 @@ from planner.trace.facts import CATEGORIES, Category
 from planner.trace.recording import Allocations, RecordedPhase
 from planner.trace.worker.call_sites import CallSites, NameTable
 from planner.trace.worker.fake_tensors.eager_behavior import (
-    ADD,
-    ADD_IN_PLACE,
-    GradientAccumulation,
+    AutogradInPlace,
     correct_storage_sizes,
     mask_positions_bytes,
 )
@@ -82,7 +80,7 @@ class AllocationLedger(FakeTensorMode):
         self._places = places
         self._flops = flops
         self._hidden_bytes = hidden_bytes
-        self._accumulation = GradientAccumulation()
+        self._autograd = AutogradInPlace()
         self._alive: dict[int, int] = {}
         self._emptied: dict[int, int] = {}
         self._watched: dict[int, weakref.ref[Any]] = {}
@@ -107,11 +105,11 @@ class AllocationLedger(FakeTensorMode):
         kwargs = kwargs or {}
         if self._is_paused:
             return self.dispatch(func, types, args, kwargs)
-        if func is ADD and self._accumulation.is_in_place(args):
-            func = ADD_IN_PLACE
+        func = self._autograd.operator_with_real_tensors(func, args)
         with self.unrecorded():
             result = self._values.run(self, func, types, args, kwargs)
             correct_storage_sizes(func, args, result)
+        self._autograd.observe_result(func, result)
         self._flops.count_operator(func, args, kwargs, result)
         self._record_result(result, func)
         hidden = self._hidden_bytes(func, args, kwargs, result) + mask_positions_bytes(func, args, result)
@@ -131,7 +129,7 @@ class AllocationLedger(FakeTensorMode):
 
     def observe_use_counts(self) -> None:
         """Observe PyTorch's reference counts while this mode, and the modes entered after it, are active."""
-        self._accumulation.observe_use_counts()
+        self._autograd.observe_use_counts()
 
     def begin_phase(self, phase: PhaseName, step: int) -> None:
         """Begin `phase` of `step`."""

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -195,9 +195,13 @@ def run(built: BuiltRun, request: TraceRequest, watcher: RunObserver) -> None:
 
 
 def autocast_context(request: TraceRequest) -> AbstractContextManager[Any]:
-    """Return the autocast context that `request` asks for, which can be entered repeatedly."""
-    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, None: None}[request.autocast]
-    return torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None)
+    """Return the autocast context that `request` asks for, which can be entered repeatedly, or an empty context.
+
+    Even disabled, autocast would keep the copies of weights that autocast within it makes, until the outermost ends.
+    """
+    if request.autocast is None:
+        return nullcontext()
+    return torch.autocast("cpu", dtype={"bf16": torch.bfloat16, "fp16": torch.float16}[request.autocast])
 
 
 def _run_forward(built: BuiltRun, watcher: RunObserver, autocast: AbstractContextManager[Any]) -> None:

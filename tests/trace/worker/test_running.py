@@ -78,6 +78,13 @@ def sampling(module, inputs):
     for _ in range(3):
         inputs = module(inputs)[:, :1].expand(2, 4)
 
+def casting(module, inputs, optimizers):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = module(inputs).sum()
+    torch.autocast_increment_nesting()
+    assert torch.autocast_decrement_nesting() == 0, "autocast is still on"
+    loss.backward()
+
 def odd_step(modules):
     pass
 """
@@ -290,6 +297,13 @@ def test_several_modules_are_trained_by_the_users_step(tmp_path):
     assert heard.bytes["optimizer_states"] > 0
     with pytest.raises(TraceError, match="returns 3 modules"):
         heard_run(request(tmp_path, "gan", task="inference"))
+
+
+def test_autocast_in_the_users_step_is_the_outermost_and_frees_its_copies_of_weights(tmp_path):
+    asked = request(tmp_path, "plain", steps=1)
+    heard_run(asked.evolve(step=function(tmp_path, "casting")))
+    with pytest.raises(AssertionError, match="autocast is still on"):
+        heard_run(asked.evolve(step=function(tmp_path, "casting"), autocast="bf16"))
 
 
 def test_the_users_step_may_run_inference(tmp_path):

@@ -50,14 +50,36 @@ class Convolution(NamedTuple):
     batch: int
     source_channels: int
     target_channels: int
-    source_pixels: int
-    target_pixels: int
+    source_size: tuple[int, ...]
+    target_size: tuple[int, ...]
     kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
     groups: int
-    strided: bool
     transposed: bool
     itemsize: int
     channels_last: bool
+
+    @property
+    def source_pixels(self) -> int:
+        """Return the number of pixels of an image of the source."""
+        return prod(self.source_size)
+
+    @property
+    def target_pixels(self) -> int:
+        """Return the number of pixels of an image of the destination."""
+        return prod(self.target_size)
+
+    @property
+    def is_of_volumes(self) -> bool:
+        """Return whether images have three dimensions."""
+        return len(self.kernel) == 3
+
+    @property
+    def is_strided(self) -> bool:
+        """Return whether pixels are skipped."""
+        return any(step > 1 for step in self.stride)
 
     @property
     def source_bytes(self) -> int:
@@ -75,6 +97,11 @@ class Convolution(NamedTuple):
         return self.source_channels // self.groups * self.target_channels * prod(self.kernel) * self.itemsize
 
     @property
+    def is_pointwise(self) -> bool:
+        """Return whether each pixel of the result depends on the same pixel of the input, and each is used."""
+        return prod(self.kernel) == 1 and not self.is_strided and not any(self.padding)
+
+    @property
     def is_depthwise(self) -> bool:
         """Return whether each channel is filtered separately."""
         return self.groups > 1 and self.groups == self.source_channels == self.target_channels
@@ -85,18 +112,20 @@ def make_convolution(
 ) -> Convolution:
     """Return a convolution's sizes from (input, weight, output), (stride, padding, dilation, transposed, groups)."""
     input_tensor, weight, output = tensors
-    stride, _padding, _dilation, transposed, groups = settings
+    stride, padding, dilation, transposed, groups = settings
     source, target = (output, input_tensor) if transposed else (input_tensor, output)
     channels_last = _is_channels_last(input_tensor) or _is_channels_last(weight)
     return Convolution(
         batch=input_tensor.shape[0],
         source_channels=source.shape[1],
         target_channels=target.shape[1],
-        source_pixels=prod(source.shape[2:]),
-        target_pixels=prod(target.shape[2:]),
+        source_size=tuple(source.shape[2:]),
+        target_size=tuple(target.shape[2:]),
         kernel=tuple(weight.shape[2:]),
+        stride=tuple(stride),
+        padding=tuple(padding),
+        dilation=tuple(dilation),
         groups=groups,
-        strided=any(step > 1 for step in stride),
         transposed=transposed,
         itemsize=input_tensor.element_size(),
         channels_last=channels_last,
@@ -106,6 +135,9 @@ def make_convolution(
 def uses_onednn(input_tensor: torch.Tensor, weight: torch.Tensor, settings: tuple[Any, ...], threads: int) -> bool:
     """Return whether PyTorch uses oneDNN for the convolution rather than its own kernels.
 
+    Whether an input is large is judged by its first four dimensions, so volumes without their last; a kernel of one
+    dimension is one row of two.
+
     **Source**: `ConvParams::use_mkldnn` in aten/src/ATen/native/Convolution.cpp.
     """
     stride, _padding, dilation, _transposed, groups = settings
@@ -113,18 +145,18 @@ def uses_onednn(input_tensor: torch.Tensor, weight: torch.Tensor, settings: tupl
         return vector_units().has_avx512
     if input_tensor.dtype != torch.float32:
         return False
-    kernel = weight.shape[2:]
+    kernel = (1, *weight.shape[2:])[-2:]
     worth = (
         any(step > 1 for step in (*stride, *dilation))
         or input_tensor.shape[0] >= 16
-        or any(width != 1 for width in kernel[-2:])
+        or any(width != 1 for width in kernel)
         or threads > 1
     )
     large = (
         groups > 1
-        or all(width > 3 for width in kernel[-2:])
+        or all(width > 3 for width in kernel)
         or input_tensor.shape[0] > 1
-        or input_tensor.numel() > 20480
+        or prod(input_tensor.shape[:4]) > 20480
     )
     return worth and large
 
@@ -158,15 +190,41 @@ def backward_bytes(conv: Convolution, wanted_gradients: tuple[bool, bool]) -> in
     return max(0, max(moments) - returned_bytes)
 
 
-def unfolded_input_bytes(conv: Convolution) -> int:
+def unfolded_forward_bytes(conv: Convolution) -> int:
     """Return the size in bytes of the unfolded input (im2col) of PyTorch's own kernels, for the whole batch.
 
-    **Formula**: batch x channels x kernel x pixels of the output; none for a kernel of one pixel. **Source**:
-    `slow_conv2d_forward` in aten/src/ATen/native/ConvolutionMM2d.cpp.
+    **Formula**: batch x channels x kernel x pixels, of the convolution's source for its target's pixels; none for a
+    kernel of one pixel, except where a transposed convolution adds up its result, of volumes one at a time.
+
+    **Source**: `slow_conv2d_forward` in aten/src/ATen/native/ConvolutionMM2d.cpp, `slow_conv3d_forward` in
+    ConvolutionMM3d.cpp, `slow_conv_transpose2d_out_cpu_template` in NaiveConvolutionTranspose2d.cpp and its like for
+    volumes.
     """
-    if prod(conv.kernel) == 1 or conv.is_depthwise:
+    if conv.is_depthwise or (conv.is_pointwise and not conv.transposed):
         return 0
-    return conv.batch * conv.source_channels * prod(conv.kernel) * conv.target_pixels * conv.itemsize
+    return (1 if conv.transposed and conv.is_of_volumes else conv.batch) * _unfolded_image_bytes(conv)
+
+
+def unfolded_backward_bytes(conv: Convolution, wanted_gradients: tuple[bool, bool]) -> int:
+    """Return the bytes that PyTorch's own kernels hold beside the gradients that they return: the unfolded input.
+
+    A transposed convolution unfolds one image at a time. The input's gradient of a volume is unfolded even for a kernel
+    of one pixel, before there is a weight's gradient.
+
+    **Source**: as of `unfolded_forward_bytes`; measured with the profiler.
+    """
+    if conv.is_depthwise:
+        return 0
+    if not conv.is_pointwise:
+        return (1 if conv.transposed else conv.batch) * _unfolded_image_bytes(conv)
+    if conv.transposed or not conv.is_of_volumes or not wanted_gradients[0]:
+        return 0
+    return max(0, conv.batch * _unfolded_image_bytes(conv) - conv.weight_bytes * wanted_gradients[1])
+
+
+def _unfolded_image_bytes(conv: Convolution) -> int:
+    """Return the size in bytes of one unfolded image."""
+    return conv.source_channels * prod(conv.kernel) * conv.target_pixels * conv.itemsize
 
 
 def _forward_moments_bytes(conv: Convolution) -> list[int]:
@@ -194,11 +252,11 @@ def _gradient_moments_bytes(conv: Convolution) -> list[int]:
             conv.target_bytes + _blocked_weight_bytes(conv, 16, 32) + conv.source_bytes,
             _reordered_bytes(conv.source_bytes, conv.source_channels, conv.source_pixels),
         ]
-    if conv.strided and conv.itemsize == 4 and not conv.is_depthwise:
+    if conv.is_strided and conv.itemsize == 4 and not conv.is_depthwise:
         # The kernels for strides keep channels last, which oneDNN must reorder.
-        weight_bytes = _blocked_weight_bytes(conv, vector_units().block, vector_units().block)
+        weight_bytes = _blocked_weight_bytes(conv, vector_units().block, 1)
         return [
-            conv.target_bytes + weight_bytes + conv.source_bytes,
+            conv.target_bytes + weight_bytes + conv.source_bytes + _strided_gradient_scratch_bytes(conv),
             _reordered_bytes(conv.source_bytes, conv.source_channels, conv.source_pixels),
         ]
     source_bytes = _blocked_bytes(conv, conv.source_channels, conv.source_pixels)
@@ -226,12 +284,33 @@ def _weight_moments_bytes(conv: Convolution) -> list[int]:
             weight_bytes + conv.weight_bytes,
         ]
     first = conv.groups == 1 and conv.source_channels < vector_units().block
+    of_padded_volumes = conv.is_of_volumes and any(conv.padding) and prod(conv.kernel) > 1
+    if conv.kernel[-1] > _WIDEST_KERNEL or (first and conv.source_channels > 3 and of_padded_volumes):
+        return [conv.weight_bytes + _unfolding_scratch_bytes(conv), 2 * conv.weight_bytes]
     copies_source = not first or conv.source_channels > 3
-    multiple = 8 if first else vector_units().block
+    multiple = 8 if first and copies_source else vector_units().block
     source_bytes = _blocked_bytes(conv, conv.source_channels, conv.source_pixels, multiple) if copies_source else 0
-    weight_bytes = _blocked_weight_bytes(conv, multiple if copies_source else 1, vector_units().block)
-    target_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels)
+    weight_bytes = _blocked_weight_bytes(conv, multiple if copies_source else 1, multiple)
+    target_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels, multiple)
     return [source_bytes + target_bytes + weight_bytes + _strided_rows_bytes(conv), weight_bytes + conv.weight_bytes]
+
+
+_WIDEST_KERNEL: Final = 14
+"""Widest filter whose gradient oneDNN computes without unfolding.
+
+**Source**: `init_conf` in oneDNN's src/cpu/x64/jit_avx512_common_conv_kernel.cpp.
+"""
+
+
+def _unfolding_scratch_bytes(conv: Convolution) -> int:
+    """Return the size in bytes of the buffers in which each thread unfolds one image, or one slice of a volume.
+
+    Beside it oneDNN reserves room for the weight's gradient, four times what it needs: its bytes as numbers of four.
+
+    **Source**: `init_conf` in oneDNN's src/cpu/gemm_convolution_utils.cpp; measured with one and two threads.
+    """
+    slices = conv.target_size[0] if conv.is_of_volumes else 1
+    return vector_units().threads * (_unfolded_image_bytes(conv) // slices + 4 * conv.weight_bytes) + 256
 
 
 def _channels_last_weight_moments_bytes(conv: Convolution) -> list[int]:
@@ -278,9 +357,32 @@ def _blocked_weight_bytes(conv: Convolution, source_multiple: int, target_multip
 
 def _strided_rows_bytes(conv: Convolution) -> int:
     """Return the size in bytes of the buffer in which a strided 1×1 convolution gathers its input."""
-    if not conv.strided or prod(conv.kernel) != 1 or conv.itemsize != 4:
+    if not conv.is_strided or prod(conv.kernel) != 1 or conv.itemsize != 4:
         return 0
     return vector_units().threads * (conv.source_channels * conv.target_pixels * conv.itemsize + 128)
+
+
+_PAGE: Final = 4096
+
+
+def _strided_gradient_scratch_bytes(conv: Convolution) -> int:
+    """Return the size in bytes of each thread's padded image, of rows of uneven length, and of lists on whole pages.
+
+    **Source**: `init_conf` and `init_scratchpad` in oneDNN's src/cpu/x64/jit_brgemm_conv_bwd_utils.cpp.
+    """
+    padded_size = []
+    axes = zip(conv.target_size, conv.source_size, conv.kernel, conv.stride, conv.padding, conv.dilation, strict=True)
+    for target, source, width, step, before, dilation in axes:
+        reach = (width - 1) * dilation
+        after = (target - 1) * step + reach + 1 - source - before
+        padded_size.append(target + max(0, reach - before) // step + max(0, reach - after) // step)
+    elements = round_up(prod(padded_size) * conv.target_channels, _PAGE)
+    step, width = conv.stride[-1], conv.source_size[-1]
+    rows_bytes = 0
+    if width % step:
+        rows_bytes = round_up(round_up(width, step) * step * conv.source_channels, _PAGE) * conv.itemsize
+    held_bytes = vector_units().threads * (elements * conv.itemsize + 2 * _PAGE + rows_bytes)
+    return held_bytes + (3 + bool(rows_bytes)) * _PAGE
 
 
 def _is_channels_last(tensor: torch.Tensor) -> bool:
@@ -300,7 +402,7 @@ def convolution_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], resu
     settings = (stride, padding, dilation, transposed, groups)
     conv = make_convolution((input_tensor, weight_bytes, result), settings)
     if not uses_onednn(input_tensor, weight_bytes, settings, vector_units().threads):
-        return unfolded_input_bytes(conv) + _layout_copies_bytes(conv, (input_tensor,))
+        return unfolded_forward_bytes(conv) + _layout_copies_bytes(conv, (input_tensor,))
     return forward_bytes(conv) + _layout_copies_bytes(conv, (input_tensor, weight_bytes))
 
 
@@ -321,8 +423,9 @@ def convolution_backward_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, A
     ) = args
     settings = (stride, padding, dilation, transposed, groups)
     conv = make_convolution((input_tensor, weight_bytes, gradient), settings)
+    wanted = (wanted_gradients[0], wanted_gradients[1])
     if not uses_onednn(input_tensor, weight_bytes, settings, vector_units().threads):
-        return unfolded_input_bytes(conv) + _layout_copies_bytes(conv, (gradient, input_tensor))
-    return backward_bytes(conv, (wanted_gradients[0], wanted_gradients[1])) + _layout_copies_bytes(
-        conv, (gradient, input_tensor, weight_bytes)
-    )
+        copies_bytes = _layout_copies_bytes(conv, (gradient, input_tensor))
+        return unfolded_backward_bytes(conv, wanted) + copies_bytes
+    copies_bytes = _layout_copies_bytes(conv, (gradient, input_tensor, weight_bytes))
+    return backward_bytes(conv, wanted) + copies_bytes

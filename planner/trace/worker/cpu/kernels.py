@@ -1,5 +1,6 @@
 """Temporary memory of the CPU's kernels, invisible to the dispatcher: copies, tables, per-thread buffers."""
 
+import functools
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any, Final
@@ -35,17 +36,44 @@ def hidden_bytes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], resul
 def _promoted_operands_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the size in bytes of operands converted to the common type before an elementwise kernel.
 
+    Integers are computed in the type of a floating-point result, or of a floating-point scalar among the operands.
+
     **Source**: `TensorIteratorBase::compute_types` in aten/src/ATen/TensorIterator.cpp.
     """
     operands = [value for value in args if isinstance(value, torch.Tensor) and value.dim()]
-    if len(operands) < 2:
+    if not operands or all(operand.is_floating_point() and operand.dtype == operands[0].dtype for operand in operands):
         return 0
-    dtype = operands[0].dtype
-    if all(operand.dtype == dtype for operand in operands):
-        return 0
-    for operand in operands[1:]:
-        dtype = torch.promote_types(dtype, operand.dtype)
+    dtypes = [operand.dtype for operand in operands]
+    if isinstance(result, torch.Tensor) and result.is_floating_point():
+        dtypes.append(result.dtype)
+    if any(isinstance(value, float) for value in args):
+        dtypes.append(torch.result_type(operands[0], 1.0))
+    dtype = functools.reduce(torch.promote_types, dtypes)
     return sum(size_bytes(operand, dtype.itemsize) for operand in operands if operand.dtype != dtype)
+
+
+def _chosen_operands_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of converted operands between which a condition chooses, itself used without a copy.
+
+    **Source**: `where` in aten/src/ATen/native/TensorCompare.cpp.
+    """
+    return _promoted_operands_bytes(args[1:], kwargs, result)
+
+
+def _boolean_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a copy in booleans.
+
+    **Source**: `allany_impl` in aten/src/ATen/native/ReduceOps.cpp.
+    """
+    return 0 if args[0].dtype in (torch.bool, torch.uint8) else size_bytes(args[0], 1)
+
+
+def _converted_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of a copy in the result's type, in which booleans and short integers are summed.
+
+    **Source**: `make_reduction` in aten/src/ATen/native/ReduceOpsUtils.h.
+    """
+    return 0 if args[0].dtype == result.dtype else size_bytes(args[0], result.element_size())
 
 
 def _no_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -77,10 +105,8 @@ def _sum_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tens
     **Source**: `sum_kernel_impl` in aten/src/ATen/native/cpu/SumKernel.cpp; measured on 10 patterns of dimensions.
     """
     tensor = args[0]
-    if not is_half(tensor):
-        return 0
-    if result.dtype != tensor.dtype:
-        return size_bytes(tensor, 4)
+    if not is_half(tensor) or result.dtype != tensor.dtype:
+        return _converted_copy_bytes(args, kwargs, result)
     dimensions = sorted({dim % max(1, tensor.dim()) for dim in args[1] or ()})
     adjacent = not dimensions or dimensions[-1] - dimensions[0] + 1 == len(dimensions)
     return 0 if adjacent else size_bytes(tensor, 4) + size_bytes(result, 4)
@@ -119,7 +145,8 @@ def _layer_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], re
 
     **Source**: `LayerNormBackwardKernelImplInternal` in aten/src/ATen/native/cpu/layer_norm_kernel.cpp.
     """
-    return 2 * torch.get_num_threads() * int(prod(args[2])) * 4 + contiguous_copies_bytes(args[:2])
+    statistics_bytes = 4 if args[5] is None else args[5].element_size()
+    return 2 * torch.get_num_threads() * int(prod(args[2])) * statistics_bytes + contiguous_copies_bytes(args[:2])
 
 
 def _layer_norm_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -173,11 +200,92 @@ def _loss_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _binary_cross_entropy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of two temporaries of the input's size.
+    """Return the size in bytes of two temporaries of the input's size, and of the input's contiguous copy.
 
     **Source**: `binary_cross_entropy_with_logits` in aten/src/ATen/native/Loss.cpp.
     """
-    return 2 * size_bytes(args[0]) + (size_bytes(args[0], 4) if is_half(args[0]) else 0)
+    copies_bytes = _log_sigmoid_bytes(args, kwargs, result) + (size_bytes(args[0], 4) if is_half(args[0]) else 0)
+    return 2 * size_bytes(args[0]) + copies_bytes
+
+
+def _log_sigmoid_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a contiguous copy of the input, and of the block through which it is copied.
+
+    **Source**: `log_sigmoid_cpu_kernel` in aten/src/ATen/native/cpu/Activation.cpp.
+    """
+    return contiguous_copies_bytes(args[:1]) + _transposed_block_bytes(args[0], args[0].dtype)
+
+
+def _soft_margin_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of two temporaries of the input's size.
+
+    **Source**: `soft_margin_loss_backward_out` in aten/src/ATen/native/Loss.cpp.
+    """
+    return 2 * size_bytes(args[1])
+
+
+def _sort_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of the positions along the sorted dimension, from which the indices are filled.
+
+    **Source**: `sort_stable_out` in aten/src/ATen/native/Sorting.cpp.
+    """
+    tensor, dim = args[0], args[1] if len(args) > 1 else kwargs.get("dim", -1)
+    return 8 * int(tensor.shape[dim]) if tensor.dim() else 0
+
+
+def _kthvalue_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a copy of the values and of their indices, which are partly sorted.
+
+    **Source**: `kthvalue_out_impl_cpu` in aten/src/ATen/native/Sorting.cpp.
+    """
+    return size_bytes(args[0]) + size_bytes(args[0], 8)
+
+
+def _copy_of_input_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a copy of the input: one that is partly sorted, or one of random numbers.
+
+    **Source**: `median_impl` in aten/src/ATen/native/Sorting.cpp, `multinomial_out` in Distributions.cpp there.
+    """
+    return size_bytes(args[0])
+
+
+def _masked_select_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of the mask in 64-bit integers, and of its running sum unless one thread selects.
+
+    **Source**: `masked_select_out_impl_cpu` in aten/src/ATen/native/TensorAdvancedIndexing.cpp.
+    """
+    tensor, mask = torch.broadcast_tensors(args[0], args[1])
+    if torch.get_num_threads() == 1 and mask.is_contiguous():
+        return max(0, size_bytes(mask, 8) - size_bytes(result))
+    return 2 * size_bytes(tensor, 8)
+
+
+def _resized_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of the result's first storage, made in the input's size and then resized.
+
+    **Source**: `im2col_out_cpu_template` in aten/src/ATen/native/Im2Col.cpp, `col2im_out_cpu_template` in Col2Im.cpp.
+    """
+    return size_bytes(args[0]) if size_bytes(result) > size_bytes(args[0]) else 0
+
+
+_TRANSPOSED_BLOCK: Final = 60
+
+
+def _transposed_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of the block through which a transposed matrix is copied.
+
+    **Source**: `copy_transpose_valid` and `copy_same_type_transpose_` in aten/src/ATen/native/Copy.cpp.
+    """
+    target, source = args[:2]
+    is_like_source = target.is_contiguous() and target.shape == source.shape
+    return _transposed_block_bytes(source, target.dtype) if is_like_source else 0
+
+
+def _transposed_block_bytes(source: torch.Tensor, dtype: torch.dtype) -> int:
+    """Return the size in bytes of the block through which `source` is copied to a contiguous matrix of `dtype`."""
+    is_large = source.numel() >= _TRANSPOSED_BLOCK**2 and source.dtype == dtype
+    is_transposed = source.dim() == 2 and source.stride() == (1, source.shape[0])
+    return _TRANSPOSED_BLOCK**2 * dtype.itemsize if is_large and is_transposed else 0
 
 
 def _roll_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -189,11 +297,11 @@ def _roll_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _logsumexp_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of the exponentials before they are summed.
+    """Return the size in bytes of the exponentials before they are summed, and of the maxima.
 
     **Source**: `logsumexp_out_impl` in aten/src/ATen/native/ReduceOps.cpp.
     """
-    return size_bytes(args[0])
+    return size_bytes(args[0]) + size_bytes(result)
 
 
 def _upsample_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -251,6 +359,49 @@ def attention_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], resu
     return held_bytes + (threads * 2 * 2 * rows * columns if is_half(query) else 0)
 
 
+def _fused_attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: tuple[torch.Tensor, ...]) -> int:
+    """Return the bytes that fused attention in evaluation holds beside its results.
+
+    **Formula**: max(queries, keys and values twice; them once with the scores; them with the attended values and the
+    result, and with the scores if they are returned; with all that is returned, and the scores).
+
+    **Source**: `native_multi_head_attention_cpu` in aten/src/ATen/native/transformers/attention.cpp.
+    """
+    output, weights = result
+    scores_bytes = _scores_bytes(args[0], args[4])
+    returned_bytes = size_bytes(output)
+    if weights is None or not weights.numel():
+        return max(_fused_attention_moments_bytes(args[0], scores_bytes, 0)) - returned_bytes
+    returned_bytes += size_bytes(weights)
+    last_bytes = 3 * size_bytes(args[0]) + scores_bytes + returned_bytes
+    return max(last_bytes, *_fused_attention_moments_bytes(args[0], scores_bytes, scores_bytes)) - returned_bytes
+
+
+def _fused_layer_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the bytes that a fused encoder layer in evaluation holds beside its result.
+
+    **Formula**: that of fused attention; or the inner layer with its input and its result. Norms that come first hold
+    their result meanwhile. **Source**: `transformer_encoder_layer_forward` in
+    aten/src/ATen/native/transformers/transformer.cpp.
+    """
+    source, norm_first, inner_weight = args[0], args[8], args[14]
+    attention = max(_fused_attention_moments_bytes(source, _scores_bytes(source, args[2]), 0))
+    inner = 2 * size_bytes(source) + size_bytes(source) // int(source.shape[-1]) * int(inner_weight.shape[0])
+    return max(attention, inner) + (size_bytes(source) if norm_first else 0) - size_bytes(source)
+
+
+def _scores_bytes(query: torch.Tensor, heads: int) -> int:
+    """Return the size in bytes of the scores of self-attention."""
+    batch, length, _ = map(int, query.shape)
+    return batch * heads * length**2 * query.element_size()
+
+
+def _fused_attention_moments_bytes(query: torch.Tensor, scores_bytes: int, kept_bytes: int) -> tuple[int, ...]:
+    """Return the bytes that fused attention holds at each moment, of the scores `kept_bytes` to its end."""
+    projected_bytes = 3 * size_bytes(query)
+    return 2 * projected_bytes, projected_bytes + scores_bytes, projected_bytes + kept_bytes + 2 * size_bytes(query)
+
+
 def matrix_product_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
     """Return the size in bytes of contiguous copies of matrices that are neither row- nor column-major.
 
@@ -299,33 +450,55 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten.native_dropout.default: _dropout_bytes,
     _aten.mean.default: _mean_bytes,
     _aten.mean.dim: _mean_bytes,
+    _aten.sum.default: _converted_copy_bytes,
     _aten.sum.dim_IntList: _sum_bytes,
+    _aten.prod.default: _converted_copy_bytes,
+    _aten.prod.dim_int: _converted_copy_bytes,
+    _aten.cumsum.default: _converted_copy_bytes,
+    _aten.any.default: _boolean_copy_bytes,
+    _aten.any.dim: _boolean_copy_bytes,
+    _aten.all.default: _boolean_copy_bytes,
+    _aten.all.dim: _boolean_copy_bytes,
+    _aten.sort.default: _sort_bytes,
+    _aten.sort.stable: _sort_bytes,
+    _aten.kthvalue.default: _kthvalue_bytes,
+    _aten.median.default: _copy_of_input_bytes,
+    _aten.nanmedian.default: _copy_of_input_bytes,
+    _aten.multinomial.default: _copy_of_input_bytes,
+    _aten.masked_select.default: _masked_select_bytes,
+    _aten.im2col.default: _resized_bytes,
+    _aten.col2im.default: _resized_bytes,
     _aten.roll.default: _roll_bytes,
     _aten.logsumexp.default: _logsumexp_bytes,
     _aten.mse_loss.default: _loss_bytes,
     _aten.smooth_l1_loss.default: _loss_bytes,
     _aten.huber_loss.default: _loss_bytes,
     _aten.binary_cross_entropy_with_logits.default: _binary_cross_entropy_bytes,
-    _aten.binary_cross_entropy.default: _binary_cross_entropy_bytes,
+    _aten.soft_margin_loss_backward.default: _soft_margin_backward_bytes,
     _aten.upsample_nearest2d.default: _upsample_bytes,
     _aten.upsample_bilinear2d.default: _upsample_bytes,
     _aten._ctc_loss_backward.default: _ctc_backward_bytes,
     _aten._ctc_loss_backward.Tensor: _ctc_backward_bytes,
+    _aten.log_sigmoid_forward.default: _log_sigmoid_bytes,
+    _aten._native_multi_head_attention.default: _fused_attention_bytes,
+    _aten._transformer_encoder_layer_fwd.default: _fused_layer_bytes,
     _aten.mm.default: matrix_product_bytes,
     _aten.addmm.default: matrix_product_bytes,
     _aten.bmm.default: matrix_product_bytes,
     _aten._scaled_dot_product_flash_attention_for_cpu.default: attention_bytes,
     _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: attention_backward_bytes,
-    # The condition and the mask are used without a copy.
-    _aten.where.self: _no_bytes,
+    _aten.where.self: _chosen_operands_bytes,
+    # The mask is used without a copy.
     _aten.masked_fill.Scalar: _no_bytes,
     _aten.masked_fill_.Scalar: _no_bytes,
-    _aten.copy_.default: _no_bytes,
+    _aten.copy_.default: _transposed_copy_bytes,
 }
 
 _HALF_PRECISIONS: Final = ("bf16", "fp16")
 _CONVOLUTION_SCRATCH_BYTES: Final = 2355 * KIB
 """Largest measured excess of a half-precision convolution over the formulas: forward pass with a stride."""
+_CONVOLUTION_SURPLUS_BYTES: Final = 320 * KIB
+"""Largest measured excess of the formulas over a half-precision convolution: volumes of one channel."""
 _PRODUCT_SCRATCH_BYTES: Final = MIB
 """Largest measured error of the formula for a half-precision matrix product."""
 _CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
@@ -341,7 +514,9 @@ def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterat
     half = request.autocast in _HALF_PRECISIONS or request.dtype in _HALF_PRECISIONS
     if half and names & {"aten::convolution", "aten::convolution_backward"}:
         yield _scratch_difference(
-            "oneDNN's scratch memory for convolutions in half precision", _CONVOLUTION_SCRATCH_BYTES
+            "oneDNN's scratch memory for convolutions in half precision",
+            _CONVOLUTION_SCRATCH_BYTES,
+            low_bytes=-_CONVOLUTION_SURPLUS_BYTES,
         )
     if half and names & {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}:
         yield _scratch_difference(

@@ -85,9 +85,7 @@ def test_what_a_convolution_holds(name: str) -> None:
 def test_what_a_convolution_holds_backward(name: str) -> None:
     given, weight, _, *sizes = CONVOLUTIONS[name]
     gradient = torch.randn_like(aten.convolution(given, weight, None, *sizes))
-    # What a strided filter gathers of one image is not foreseen in full.
-    within = 270_000 if "strided" in name or "first" in name else 2048
-    agree(aten.convolution_backward.default, gradient, given, weight, [0], *sizes, [True, True, False], within=within)
+    agree(aten.convolution_backward.default, gradient, given, weight, [0], *sizes, [True, True, False])
 
 
 @blocked
@@ -104,14 +102,60 @@ def test_what_a_convolution_with_channels_last_holds(name: str) -> None:
 @pytest.mark.parametrize("channels", [32, 3])
 def test_what_a_transposed_convolution_holds(channels: int) -> None:
     args = (torch.randn(4, 64, 16, 16), torch.randn(64, channels, 4, 4), None, [2, 2], [1, 1], [1, 1], True, [0, 0], 1)
-    agree(aten.convolution.default, *args, within=200_000 if channels == 3 else 2048)
+    agree(aten.convolution.default, *args)
     gradient = torch.randn_like(aten.convolution(*args))
     agree(aten.convolution_backward.default, gradient, *args[:2], [channels], *args[3:], [True, True, True])
 
 
-def test_a_convolution_that_is_not_onednns_unfolds_its_input() -> None:
-    args = convolved((1, 8, 20, 20), (8, 8, 3, 3), 1)
+def of_any_kind(
+    shape: tuple[int, ...], weight: tuple[int, ...], stride: int, padding: int, transposed: bool = False
+) -> tuple[Any, ...]:
+    """Return the arguments of a convolution of sounds, images or volumes."""
+    axes = len(shape) - 2
+    sizes = ([stride] * axes, [padding] * axes, [1] * axes, transposed, [0] * axes, 1)
+    return (torch.randn(shape), torch.randn(weight), None, *sizes)
+
+
+OTHER_KINDS = {
+    "volumes": of_any_kind((2, 16, 8, 16, 16), (32, 16, 3, 3, 3), 1, 1),
+    "volumes of few channels": of_any_kind((2, 8, 8, 8, 8), (32, 8, 3, 3, 3), 1, 1),
+    "volumes, first of a network": of_any_kind((2, 1, 8, 16, 16), (32, 1, 3, 3, 3), 1, 1),
+    "volumes, strided": of_any_kind((2, 16, 8, 16, 16), (32, 16, 3, 3, 3), 2, 1),
+    "volumes, transposed": of_any_kind((2, 32, 4, 8, 8), (32, 16, 2, 2, 2), 2, 0, True),
+    "volumes, transposed to few channels": of_any_kind((2, 64, 6, 6, 6), (64, 8, 3, 3, 3), 1, 1, True),
+    "sounds": of_any_kind((4, 16, 256), (32, 16, 3), 1, 1),
+    "sounds, transposed": of_any_kind((4, 64, 256), (64, 32, 8), 4, 2, True),
+    "images of few channels": of_any_kind((2, 5, 12, 12), (24, 5, 3, 3), 1, 1),
+    "images, transposed to one channel": of_any_kind((2, 16, 28, 28), (16, 1, 3, 3), 2, 0, True),
+    "images, of uneven width": of_any_kind((2, 32, 15, 15), (32, 32, 3, 3), 2, 1),
+}
+UNFOLDED = {
+    "image": of_any_kind((1, 8, 20, 20), (8, 8, 3, 3), 1, 1),
+    "image of one pixel, strided": of_any_kind((1, 8, 20, 20), (8, 8, 1, 1), 2, 0),
+    "image, transposed": of_any_kind((1, 16, 16, 16), (16, 8, 2, 2), 2, 0, True),
+    "volume that is large but for its last dimension": of_any_kind((1, 16, 16, 16, 32), (16, 16, 3, 3, 3), 1, 1),
+    "volume of one pixel": of_any_kind((2, 32, 8, 8, 8), (4, 32, 1, 1, 1), 1, 0),
+    "volumes of one pixel, transposed": of_any_kind((2, 24, 8, 8, 8), (24, 16, 1, 1, 1), 1, 0, True),
+    "sound": of_any_kind((1, 8, 256), (8, 8, 7), 1, 3),
+    "sound, transposed": of_any_kind((1, 16, 256), (16, 40, 5), 2, 0, True),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=blocked) for name in OTHER_KINDS] + [*UNFOLDED])
+def test_what_convolutions_of_sounds_and_volumes_hold(name: str) -> None:
+    """PyTorch's own kernels unfold the input; which kernel is taken is not the same for sounds, images and volumes."""
+    given, weight, _, *sizes = args = (OTHER_KINDS | UNFOLDED)[name]
     agree(aten.convolution.default, *args)
+    gradient = torch.randn_like(aten.convolution(*args))
+    for wanted in ([True, True, False], [False, True, False]):
+        agree(aten.convolution_backward.default, gradient, given, weight, [0], *sizes, wanted)
+
+
+@blocked
+def test_what_the_gradient_of_patches_holds() -> None:
+    given, weight, _, *sizes = of_any_kind((2, 3, 64, 64), (32, 3, 16, 16), 16, 0)
+    gradient = torch.randn_like(aten.convolution(given, weight, None, *sizes))
+    agree(aten.convolution_backward.default, gradient, given, weight, [0], *sizes, [False, True, False])
 
 
 LAYERS = [(16, 8, 64, 128), (10, 4, 256, 256), (20, 32, 100, 96), (7, 3, 50, 64), (32, 16, 512, 512), (12, 130, 64, 64)]
@@ -150,6 +194,7 @@ def test_what_an_lstm_layer_holds(sizes: tuple[int, ...]) -> None:
 
 IMAGES, ROWS = torch.randn(4, 64, 16, 16), torch.randn(2, 128, 256)
 STATISTICS = (torch.zeros(64), torch.ones(64))
+WHOLE = torch.arange(1024).view(4, 256)
 QUERY, KEY = torch.randn(2, 4, 128, 64), torch.randn(2, 2, 128, 64)
 
 
@@ -191,6 +236,26 @@ def others() -> dict[str, tuple[Any, ...]]:
         "roll": (aten.roll.default, images, [1, 1], [2, 3]),
         "roll along one dimension": (aten.roll.default, images, [1], [2]),
         "logsumexp": (aten.logsumexp.default, ROWS, [2]),
+        "sum of booleans": (aten.sum.default, ROWS > 0),
+        "any of integers": (aten.any.default, WHOLE),
+        "running sum of booleans": (aten.cumsum.default, ROWS > 0, 1),
+        "sort": (aten.sort.default, ROWS, 1),
+        "kthvalue": (aten.kthvalue.default, ROWS, 3, 1),
+        "median": (aten.median.default, ROWS),
+        "multinomial": (aten.multinomial.default, ROWS[0].abs(), 1),
+        "masked_select": (aten.masked_select.default, ROWS, ROWS > 0),
+        "masked_select, broadcast": (aten.masked_select.default, ROWS, ROWS[:1] > 0),
+        "transposed copy": (aten.copy_.default, torch.empty(256, 128), ROWS[0].t()),
+        "transposed copy of few": (aten.copy_.default, torch.empty(16, 8), torch.zeros(8, 16).t()),
+        "unfold": (aten.im2col.default, images, [3, 3], [1, 1], [1, 1], [1, 1]),
+        "soft margin, backward": (aten.soft_margin_loss_backward.default, torch.ones(()), ROWS, ROWS, 1),
+        "binary cross entropy of probabilities": (aten.binary_cross_entropy.default, *(images.sigmoid(),) * 2),
+        "choice of two types": (aten.where.self, images > 0, images, half),
+        "power of integers": (aten.pow.Tensor_Scalar, WHOLE, 2.0),
+        "quotient of integers": (aten.div.Tensor, WHOLE, WHOLE),
+        "integers compared with a fraction": (aten.gt.Scalar, WHOLE, 0.5),
+        "log sigmoid": (aten.log_sigmoid_forward.default, torch.randn(256, 128).t()),
+        "binary cross entropy of columns": (aten.binary_cross_entropy_with_logits.default, *(ROWS[0].t(),) * 2),
         "pooling": (aten.avg_pool2d.default, permuted, [2, 2]),
         "two types": (aten.mul.Tensor, half, images),
         "two types, in place": (aten.add_.Tensor, images.clone(), half),
@@ -203,7 +268,7 @@ def others() -> dict[str, tuple[Any, ...]]:
 @pytest.mark.parametrize("name", others())
 def test_what_other_operators_hold(name: str) -> None:
     func, *args = others()[name]
-    agree(func, *args, within=8192 if name == "logsumexp" else 2048)
+    agree(func, *args, within=2048)
 
 
 def test_what_attention_holds_backward() -> None:
@@ -222,6 +287,28 @@ def test_what_a_product_in_half_precision_holds(rows: int, depth: int, columns: 
 def test_a_convolution_in_half_precision_copies_its_result_twice() -> None:
     given, weight, _, *sizes = CONVOLUTIONS["3 × 3"]
     agree(aten.convolution.default, given.to(HALF), weight.to(HALF), None, *sizes)
+
+
+@pytest.mark.parametrize("length", [16, 60])
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_what_fused_attention_holds(length: int, need_weights: bool) -> None:
+    width, heads = 32, 4
+    given = torch.randn(2, length, width)
+    weights = (torch.randn(3 * width, width), torch.randn(3 * width), torch.randn(width, width), torch.randn(width))
+    func = aten._native_multi_head_attention.default
+    agree(func, given, given, given, width, heads, *weights, None, need_weights, within=64)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize(("length", "inner"), [(16, 64), (60, 64), (16, 512)])
+def test_what_a_fused_encoder_layer_holds(length: int, inner: int, norm_first: bool) -> None:
+    width, heads = 32, 4
+    weights = (torch.randn(3 * width, width), torch.randn(3 * width), torch.randn(width, width), torch.randn(width))
+    norms = (torch.ones(width), torch.zeros(width)) * 2
+    feed_forward = (torch.randn(inner, width), torch.randn(inner), torch.randn(width, inner), torch.randn(width))
+    func = aten._transformer_encoder_layer_fwd.default
+    places = (False, norm_first, 1e-5)
+    agree(func, torch.randn(2, length, width), width, heads, *weights, *places, *norms, *feed_forward)
 
 
 def test_operators_that_hold_nothing() -> None:

@@ -40,6 +40,15 @@ def traced_levels(work: Callable[[], object]) -> list[int]:
     return list(accumulate(size for _, size in sorted(changes)))
 
 
+LOSSES = (
+    functional.mse_loss,
+    functional.smooth_l1_loss,
+    functional.huber_loss,
+    functional.binary_cross_entropy,
+    functional.soft_margin_loss,
+)
+
+
 def hidden_state() -> torch.Tensor:
     return torch.randn(64, 256, requires_grad=True) * 1.0
 
@@ -81,6 +90,57 @@ def parts() -> None:
     ((one * two).sum() + three.sum()).backward()
 
 
+def selections() -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
+    """Return operators that select elements: their derivatives write the gradients into zeros."""
+    rows = torch.arange(64) % 7
+    places = torch.zeros(64, 128, dtype=torch.int64)
+    return {
+        "index": lambda state: state[rows],
+        "two indices": lambda state: state[rows, rows],
+        "gather": lambda state: state.gather(1, places),
+        "index_select": lambda state: state.index_select(1, rows),
+        "max of rows": lambda state: state.max(1).values,
+        "min of columns": lambda state: state.min(0).values,
+        "topk": lambda state: state.topk(128, 1).values,
+        "take_along_dim": lambda state: state.take_along_dim(places, 1),
+        "sort": lambda state: state.sort(1).values,
+        "median of rows": lambda state: state.median(1).values,
+        "mode": lambda state: state.mode(1).values,
+        "kthvalue": lambda state: state.kthvalue(3, 1).values,
+        "quantile": lambda state: state.quantile(0.5, 1),
+        "cummax": lambda state: state.cummax(1).values,
+        "take": lambda state: state.take(rows),
+        "trace": lambda state: state.trace(),
+    }
+
+
+@pytest.mark.parametrize("name", selections())
+def test_gradients_of_selected_elements_are_written_into_zeros(name: str) -> None:
+    def work() -> None:
+        (selections()[name](hidden_state()) * 1.0).sum().backward()
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=32)
+
+
+@pytest.mark.parametrize("name", ["index", "gather", "sort"])
+def test_transformed_functions_write_out_of_place(name: str) -> None:
+    """`torch.func.grad` wraps tensors, to which PyTorch does not write in place in a real run either."""
+
+    def work() -> None:
+        torch.func.grad(lambda state: (selections()[name](state) * state.sum()).sum())(torch.randn(64, 256))
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=32)
+
+
+@pytest.mark.parametrize("weights", [(), ("pos_weight",), ("weight",)])
+def test_a_binary_cross_entropy_changes_its_own_results(weights: tuple[str, ...]) -> None:
+    def work() -> None:
+        options = {name: torch.ones(256) for name in weights}
+        functional.binary_cross_entropy_with_logits(hidden_state(), torch.ones(64, 256), **options).backward()
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=32)
+
+
 @pytest.mark.parametrize("work", [residual, two_uses, two_sums, gradient_that_is_held, tied_weight, parts])
 def test_gradients_come_together_as_in_a_real_run(work: Callable[[], None]) -> None:
     assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
@@ -90,6 +150,14 @@ def test_a_bias_is_added_in_place_where_rows_are_apart() -> None:
     def work() -> None:
         with torch.no_grad():
             nn.Linear(32, 512)(torch.randn(4, 8, 32).transpose(0, 1))
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
+
+
+def test_the_bias_of_a_recurrent_layer_is_added_in_place() -> None:
+    def work() -> None:
+        with torch.no_grad():
+            nn.GRU(32, 64, batch_first=True)(torch.randn(4, 20, 32))
 
     assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
 
@@ -113,11 +181,11 @@ def test_a_copied_module_belongs_to_the_same_run() -> None:
     assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
 
 
-@pytest.mark.parametrize("loss", [functional.mse_loss, functional.smooth_l1_loss, functional.huber_loss])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_a_loss_keeps_what_it_was_computed_in(loss: Callable[..., torch.Tensor], reduction: str) -> None:
     def work() -> torch.Tensor:
-        return loss(torch.randn(64, 64), torch.randn(64, 64), reduction=reduction)
+        return loss(torch.randn(64, 64).sigmoid(), torch.randn(64, 64).sigmoid(), reduction=reduction)
 
     real, traced = real_levels(work), traced_levels(work)
     assert max(traced) == pytest.approx(max(real), abs=64)
@@ -163,3 +231,12 @@ def matched_anchors() -> None:
 @pytest.mark.parametrize("work", [packed_sequences, temporal_classification, masked_language_model, matched_anchors])
 def test_known_lengths_and_masks_select_exactly(work: Callable[[], None]) -> None:
     assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
+
+
+@pytest.mark.parametrize("kernel", [2, 5])
+def test_unfolded_images_are_resized_from_the_inputs_size(kernel: int) -> None:
+    def work() -> torch.Tensor:
+        blocks = functional.unfold(torch.randn(2, 8, 16, 16), kernel, stride=3)
+        return functional.fold(blocks, (16, 16), kernel, stride=3)
+
+    assert max(traced_levels(work)) == max(real_levels(work))
