@@ -99,8 +99,8 @@ class CallSites:
 
     def with_current_line(self, text: str) -> str:
         """Return `text` with the current line, unless only PyTorch's code runs."""
-        line = self.lines.names()[self._current_line()]
-        return f"{text} ({line})" if line else text
+        number = self._current_line()
+        return f"{text} ({self.lines.names()[number]})" if number else text
 
     def _forward_module_and_line(self, number: int) -> tuple[int, int] | None:
         """Return the numbers of module and line of the operator with this autograd sequence number, or None."""

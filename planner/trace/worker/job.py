@@ -26,6 +26,7 @@ from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
+from planner.trace.worker.script.run import run_script
 
 ReportProgress = Callable[[str, int, int, int], None]
 _TESTED_VERSIONS: Final = ((2, 6), (2, 14))
@@ -54,23 +55,19 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         for context in (ledger, call_sites, operators, eager_behavior()):
             stack.enter_context(context)
         ledger.observe_use_counts()
-        built = build_run(request, watcher)
-        if distribute is not None:
-            _distribute_modules(built, distribute, watcher)
-        if request.parallel.strategy == "fsdp":
-            ledger.forget_freed()
-            watcher.add_note(
-                "Parameters are created off the card and loaded as shards: the load phase holds only the shards."
-            )
-        run(built, request, watcher)
+        if request.target.is_script:
+            modules = run_script(request, watcher, ledger)
+        else:
+            modules = _run_target(request, watcher, ledger, distribute)
         watcher.report_end()
         allocations = ledger.allocations()
+    parameters = {id(parameter): parameter for module in modules.values() for parameter in module.parameters()}
     return TraceRecording(
         request=request,
         environment=_trace_environment(),
-        modules=tuple(_module_infos(built.modules)),
-        parameters=sum(parameter.numel() for parameter in built.parameters()),
-        trainable_parameters=sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad),
+        modules=tuple(_module_infos(modules)),
+        parameters=sum(parameter.numel() for parameter in parameters.values()),
+        trainable_parameters=sum(parameter.numel() for parameter in parameters.values() if parameter.requires_grad),
         allocations=allocations,
         operators=ledger.operators.names(),
         module_paths=call_sites.modules.names(),
@@ -85,6 +82,22 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         operator_calls=flops.calls,
         seconds=time.perf_counter() - started,
     )
+
+
+def _run_target(
+    request: TraceRequest, watcher: RunObserver, ledger: AllocationLedger, distribute: DistributeModule | None
+) -> dict[str, nn.Module]:
+    """Build and run the modules of `request`, distributed over its ranks, and return them."""
+    built = build_run(request, watcher)
+    if distribute is not None:
+        _distribute_modules(built, distribute, watcher)
+    if request.parallel.strategy == "fsdp":
+        ledger.forget_freed()
+        watcher.add_note(
+            "Parameters are created off the card and loaded as shards: the load phase holds only the shards."
+        )
+    run(built, request, watcher)
+    return built.modules
 
 
 def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:

@@ -77,6 +77,7 @@ class AllocationLedger(FakeTensorMode):
         super().__init__(allow_non_fake_inputs=True)
         self.events = 0
         self._is_paused = False
+        self._end: type[BaseException] | None = None
         self._values = values
         self._places = places
         self._flops = flops
@@ -104,6 +105,8 @@ class AllocationLedger(FakeTensorMode):
             # Queried more often than all other operators together.
             return args[0].fake_device
         kwargs = kwargs or {}
+        if self._end is not None:
+            raise self._end
         if self._is_paused:
             return self.dispatch(func, types, args, kwargs)
         if func is ADD and self._accumulation.is_in_place(args):
@@ -127,6 +130,10 @@ class AllocationLedger(FakeTensorMode):
             yield
         finally:
             self._is_paused = before
+
+    def end(self, signal: type[BaseException]) -> None:
+        """End the record: what is freed from now on is not recorded, and every operator raises `signal`."""
+        self._end = signal
 
     def observe_use_counts(self) -> None:
         """Observe PyTorch's reference counts while this mode, and the modes entered after it, are active."""
@@ -210,7 +217,7 @@ class AllocationLedger(FakeTensorMode):
         self._watched.pop(key, None)
         self._emptied.pop(key, None)
         entry = self._alive.pop(key, None)
-        if entry is not None:
+        if entry is not None and self._end is None:
             self._freed[entry] = self._next_event()
 
     def _record_allocation(self, size: int, func: Any, shape: str) -> int:
