@@ -38,8 +38,8 @@ class Case(NamedTuple):
 
 CASES = (
     Case("MNIST", "mnist.py"),
-    Case("ImageNet ResNet-18", "imagenet.py", ("--arch", "resnet18", "--batch-size", "16")),
-    Case("ImageNet, DataParallel", "imagenet.py", ("--arch", "resnet18", "--batch-size", "16", "--data-parallel")),
+    Case("ImageNet ResNet-18", "imagenet.py", ("--batch-size", "16")),
+    Case("ImageNet, DataParallel", "imagenet.py", ("--batch-size", "16", "--data-parallel")),
     Case("word language model", "word_language_model.py"),
     Case("word language, Transformer", "word_language_model.py", ("--model", "Transformer")),
     Case("VAE", "vae.py"),
