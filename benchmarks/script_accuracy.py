@@ -29,7 +29,10 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 
 class Case(NamedTuple):
-    """A script with arguments."""
+    """A script with arguments.
+
+    The workers of data loaders are left out: how many of their batches wait in memory is different in every run.
+    """
 
     name: str
     script: str
@@ -38,15 +41,15 @@ class Case(NamedTuple):
 
 CASES = (
     Case("MNIST", "mnist.py"),
-    Case("ImageNet ResNet-18", "imagenet.py", ("--batch-size", "16")),
-    Case("ImageNet, DataParallel", "imagenet.py", ("--batch-size", "16", "--data-parallel")),
+    Case("ImageNet ResNet-18", "imagenet.py", ("--workers", "0", "--batch-size", "16")),
+    Case("ImageNet, DataParallel", "imagenet.py", ("--workers", "0", "--batch-size", "16", "--data-parallel")),
     Case("word language model", "word_language_model.py"),
     Case("word language, Transformer", "word_language_model.py", ("--model", "Transformer")),
     Case("VAE", "vae.py"),
-    Case("DCGAN", "dcgan.py", ("--batchSize", "32")),
+    Case("DCGAN", "dcgan.py", ("--workers", "0", "--batchSize", "32")),
     Case("GPT, AMP", "gpt.py", ("--dtype", "bfloat16")),
     Case("GPT, AMP, compiled", "gpt.py", ("--dtype", "bfloat16", "--compile")),
-    Case("Trainer", "trainer.py"),
+    Case("Trainer", "trainer.py", ("--workers", "0")),
     Case("Lightning", "lightning_autoencoder.py"),
     Case("accelerate, accumulation", "accelerate_accumulation.py"),
     Case("SFT with PEFT", "sft_peft.py"),

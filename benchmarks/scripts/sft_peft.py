@@ -63,7 +63,7 @@ def main():
         logging_steps=10,
         max_steps=1000,
         report_to="none",
-        bf16=True,
+        bf16=torch.cuda.is_available(),
     )
     trainer = Trainer(
         model=model, args=training_args, train_dataset=RandomChats(script_args.max_length), data_collator=collate

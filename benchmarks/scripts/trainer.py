@@ -1,5 +1,7 @@
 """Text classification with transformers' Trainer, in its examples' style; the texts are random token ids."""
 
+import argparse
+
 import torch
 from torch.utils.data import Dataset
 from transformers import AutoModelForSequenceClassification, BertConfig, Trainer, TrainingArguments
@@ -24,6 +26,9 @@ def compute_metrics(prediction):
 
 
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", type=int, default=2)
+    args = parser.parse_args()
     config = BertConfig(num_hidden_layers=4, hidden_size=256, num_attention_heads=4, intermediate_size=1024)
     model = AutoModelForSequenceClassification.from_config(config)
     training_args = TrainingArguments(
@@ -34,7 +39,7 @@ def main():
         weight_decay=0.01,
         logging_steps=1,
         save_strategy="epoch",
-        dataloader_num_workers=2,
+        dataloader_num_workers=args.workers,
         report_to="none",
     )
     trainer = Trainer(

@@ -18,6 +18,8 @@ from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.hugging_face.networks import hide_fake_tensors
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver
+from planner.trace.worker.script.checkpoints import checkpoints_without_data
+from planner.trace.worker.script.files import scratch_files
 from planner.trace.worker.script.loaders import inline_loaders
 from planner.trace.worker.script.steps import EndOfScript, ScriptModules, ScriptSteps, watched_steps
 
@@ -45,6 +47,8 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
     with ExitStack() as stack:
         for context in (
             _command_line(target),
+            scratch_files(watcher.add_note),
+            checkpoints_without_data(),
             inline_loaders(watcher.add_note),
             watched_steps(steps, modules, watcher),
             hide_fake_tensors(),
