@@ -15,13 +15,14 @@ from planner.trace.candidates import find_trace_candidates
 from planner.trace.launcher import launcher_notes
 from planner.trace.request import Target, TraceRequest
 from planner.trace.worker.cuda.dispatch import patched_attributes
-from planner.trace.worker.hugging_face.networks import hide_fake_tensors
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.script.checkpoints import checkpoints_without_data
+from planner.trace.worker.script.downloads import refused_downloads
 from planner.trace.worker.script.files import scratch_files
 from planner.trace.worker.script.loaders import inline_loaders
 from planner.trace.worker.script.steps import EndOfScript, ScriptModules, ScriptSteps, watched_steps
+from planner.trace.worker.script.weights import weights_by_name
 
 _MAIN: Final = "__main__"
 _ARGUMENTS_HINT: Final = "Check its arguments, which follow -- after the options of the trace."
@@ -50,8 +51,9 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
             scratch_files(watcher.add_note),
             checkpoints_without_data(),
             inline_loaders(watcher.add_note),
+            weights_by_name(watcher.add_note),
             watched_steps(steps, modules, watcher),
-            hide_fake_tensors(),
+            refused_downloads(),
         ):
             stack.enter_context(context)
         # The globals are held, as they are until a program ends.
