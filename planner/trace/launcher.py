@@ -30,6 +30,19 @@ _ENVIRONMENT_OPTIONS: Final[Mapping[str, str]] = {
 
 **Source**: `prepare_simple_launcher_cmd_env` in accelerate/utils/launch.py.
 """
+_RANK_LAUNCHERS: Final = ("torchrun", "torch.distributed.")
+"""Launchers that number their processes even if there is only one."""
+_RANK_VARIABLES: Final = {
+    "RANK": "0",
+    "LOCAL_RANK": "0",
+    "GROUP_RANK": "0",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "29500",
+}
+"""Environment variables of the first rank.
+
+**Source**: `_start_workers` in torch/distributed/elastic/agent/server/local_elastic_agent.py.
+"""
 _HINT: Final = "Write the command as it is run: -- torchrun --nproc_per_node=8 train.py --lr 0.1"
 
 
@@ -63,11 +76,13 @@ def launched_ranks(target: Target) -> int:
 
 
 def launcher_environment(target: Target) -> dict[str, str]:
-    """Return the environment variables that the launcher sets for its script, apart from those of the ranks."""
+    """Return the environment variables that the launcher sets for the first rank of its script."""
     options = dict(_options(target.launcher))
     assigned = dict(word.split("=", 1) for word in target.launcher if _ASSIGNMENT.fullmatch(word))
     passed_on = {variable: options[name] for name, variable in _ENVIRONMENT_OPTIONS.items() if options.get(name)}
-    return assigned | passed_on
+    ranks = launched_ranks(target)
+    sets_ranks = ranks > 1 or any(word.startswith(_RANK_LAUNCHERS) for word in target.launcher)
+    return assigned | passed_on | (_RANK_VARIABLES | {"WORLD_SIZE": str(ranks)} if sets_ranks else {})
 
 
 def launcher_notes(target: Target) -> list[str]:

@@ -15,7 +15,7 @@ _WANTED_NAMES: Final = ("repo_id", "pretrained_model_name_or_path", "path_or_rep
 
 _OFFLINE_ERRORS: Final = ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
 """Errors of huggingface_hub when its offline mode, which a trace sets, lacks a file."""
-_HINT: Final = (
+DOWNLOAD_HINT: Final = (
     "A trace has no network. Let the script run once until the file is on this machine, or let it build the model from "
     "a configuration and use random data of the same shape."
 )
@@ -47,7 +47,7 @@ def refused_downloads() -> Iterator[None]:
             wanted = _wanted_download(error)
             if wanted is None or isinstance(error, TraceError):
                 raise
-            raise TraceError("load", f"the script wants to download {wanted}", _HINT) from error
+            raise TraceError("load", f"the script wants to download {wanted}", DOWNLOAD_HINT) from error
 
 
 def _wanted_download(error: BaseException) -> str | None:

@@ -21,6 +21,7 @@ from planner.trace.worker.script.checkpoints import checkpoints_without_data
 from planner.trace.worker.script.downloads import refused_downloads
 from planner.trace.worker.script.files import scratch_files
 from planner.trace.worker.script.loaders import inline_loaders
+from planner.trace.worker.script.ranks import launched_rank
 from planner.trace.worker.script.steps import EndOfScript, ScriptModules, ScriptSteps, watched_steps
 from planner.trace.worker.script.weights import weights_by_name
 
@@ -50,6 +51,7 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
             _command_line(target),
             scratch_files(watcher.add_note),
             checkpoints_without_data(),
+            launched_rank(target, ledger, watcher.add_note),
             inline_loaders(watcher.add_note),
             weights_by_name(watcher.add_note),
             watched_steps(steps, modules, watcher),
@@ -61,7 +63,7 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
         if not found:
             end_record()
     if not ledger.events:
-        raise TraceError("load", f"{target.title} makes no tensor", _candidates_hint(target))
+        raise TraceError("load", f"{target.short_title} makes no tensor", _candidates_hint(target))
     if not steps.is_training:
         watcher.add_note("No optimizer step was found: the script ran to its end, as inference.")
     return found

@@ -12,6 +12,7 @@ from torch.nn.modules.module import _IncompatibleKeys
 from planner.errors import PlannerError, TraceError
 from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.hugging_face.networks import hide_fake_tensors
+from planner.trace.worker.script.downloads import DOWNLOAD_HINT
 from planner.trace.worker.script.imports import changed_on_import
 
 _BUILDING_OPTIONS: Final = ("dtype", "attn_implementation")
@@ -41,6 +42,7 @@ def weights_by_name(add_note: AddNote) -> Iterator[None]:
                 {
                     "transformers.utils.import_utils": lambda _module: hide_fake_tensors(),
                     "transformers.configuration_utils": _catalog_configurations,
+                    "transformers.tokenization_utils_base": _complete_tokenizers,
                     "transformers.modeling_utils": lambda module: _built_networks(module.PreTrainedModel, add_note),
                     "transformers.models.auto.auto_factory": lambda module: _built_networks(
                         module._BaseAutoModelClass, add_note
@@ -98,6 +100,20 @@ def catalog_config(name: str) -> Mapping[str, object] | None:
         return load_config(name, load_models(catalog_dir() / "models"))[1]
     except PlannerError:
         return None
+
+
+def _complete_tokenizers(module: Any) -> AbstractContextManager[None]:
+    """Refuse tokenizers whose files are missing: transformers makes some that know no words."""
+    tokenizer_class = module.PreTrainedTokenizerBase
+    original = vars(tokenizer_class)["from_pretrained"].__func__
+
+    def from_pretrained(cls: Any, name: Any, *args: Any, **kwargs: Any) -> Any:
+        tokenizer = original(cls, name, *args, **kwargs)
+        if len(tokenizer) <= len(tokenizer.all_special_tokens):
+            raise TraceError("load", f"the script wants to download the tokenizer of {name}", DOWNLOAD_HINT)
+        return tokenizer
+
+    return patched_attributes(tokenizer_class, from_pretrained=classmethod(from_pretrained))
 
 
 def _built_networks(network_class: Any, add_note: AddNote) -> AbstractContextManager[None]:
