@@ -59,12 +59,16 @@ class FlopCounter:
 _CATEGORY_NUMBERS: Final = {name: number for number, name in enumerate(CATEGORIES)}
 _DEVICE_QUERY: Final = torch.ops.prim.device.default
 _UNLABELED: Final = -1
+_UNCOUNTED: Final = -1
+_LIFT: Final = torch.ops.aten.lift_fresh.default
 _SAVING_PHASES: Final = ("forward", "loss")
 _GENERATION_PHASES: Final = ("prefill", "decode")
 
 _COLUMNS: Final = ("_bytes", "_made", "_freed", "_category", "_operator", "_module", "_line", "_shape", "_in_module")
 
 HiddenBytes = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], int]
+IsOnHost = Callable[[tuple[Any, ...], dict[str, Any]], bool]
+"""A function that returns whether an operator with these arguments makes its results in host memory."""
 
 
 class AllocationLedger(FakeTensorMode):
@@ -78,6 +82,7 @@ class AllocationLedger(FakeTensorMode):
         self.events = 0
         self._is_paused = False
         self._end: type[BaseException] | None = None
+        self.is_made_on_host: IsOnHost = lambda _args, _kwargs: False
         self._values = values
         self._places = places
         self._flops = flops
@@ -115,9 +120,9 @@ class AllocationLedger(FakeTensorMode):
             result = self._values.run(self, func, types, args, kwargs)
             correct_storage_sizes(func, args, result)
         self._flops.count_operator(func, args, kwargs, result)
-        self._record_result(result, func)
+        self._record_result(result, func, args, kwargs)
         hidden = self._hidden_bytes(func, args, kwargs, result)
-        if hidden:
+        if hidden and not self.is_made_on_host(args, kwargs):
             entry = self._record_allocation(hidden, func, "inside the kernel")
             self._freed[entry] = self._next_event()
         return result
@@ -146,8 +151,8 @@ class AllocationLedger(FakeTensorMode):
     def label(self, tensors: Iterable[torch.Tensor], category: Category, owner: int | None = None) -> None:
         """Set the category of the storages of `tensors`, and the number of the module that owns them."""
         for tensor in tensors:
-            entry = self._alive.get(_storage_key(tensor))
-            if entry is None:
+            entry = self._alive.get(_storage_key(tensor), _UNCOUNTED)
+            if entry == _UNCOUNTED:
                 continue
             self._category[entry] = _CATEGORY_NUMBERS[category]
             if owner is not None:
@@ -155,9 +160,13 @@ class AllocationLedger(FakeTensorMode):
 
     def set_owner(self, tensor: torch.Tensor, module: int) -> None:
         """Set the number of the module that owns the storage of `tensor`, wherever the tensor was created."""
-        entry = self._alive.get(_storage_key(tensor))
-        if entry is not None:
+        entry = self._alive.get(_storage_key(tensor), _UNCOUNTED)
+        if entry != _UNCOUNTED:
             self._module[entry] = module
+
+    def is_counted(self, tensor: torch.Tensor) -> bool:
+        """Return whether the storage of `tensor` is recorded: it was made by an operator, and not on the host."""
+        return self._alive.get(_storage_key(tensor), _UNCOUNTED) != _UNCOUNTED
 
     def forget_freed(self) -> None:
         """Remove allocations that have already been freed from the record."""
@@ -165,7 +174,9 @@ class AllocationLedger(FakeTensorMode):
 
     def forget_allocations(self, tensors: Iterable[torch.Tensor]) -> None:
         """Remove the allocations of `tensors` from the record."""
-        removed = {self._alive.pop(_storage_key(tensor), -1) for tensor in tensors} - {-1}
+        keys = {_storage_key(tensor) for tensor in tensors} & self._alive.keys()
+        removed = {self._alive[key] for key in keys} - {_UNCOUNTED}
+        self._alive.update(dict.fromkeys(keys, _UNCOUNTED))
         if removed:
             self._keep_only([entry for entry in range(len(self._bytes)) if entry not in removed])
 
@@ -174,13 +185,15 @@ class AllocationLedger(FakeTensorMode):
         for name in _COLUMNS:
             column = getattr(self, name)
             column[:] = array(column.typecode, [column[entry] for entry in kept_entries])
-        new_entries = {entry: new_entry for new_entry, entry in enumerate(kept_entries)}
+        new_entries = {entry: new_entry for new_entry, entry in enumerate(kept_entries)} | {_UNCOUNTED: _UNCOUNTED}
         self._alive = {key: new_entries[entry] for key, entry in self._alive.items()}
         self._emptied.clear()
 
     def record_resize(self, storage: torch.UntypedStorage) -> None:
         """Record that `storage` was resized in place, as sharding does with its buffers."""
         key = storage._cdata
+        if self._alive.get(key) == _UNCOUNTED:
+            return
         entry = self._alive.pop(key, None)
         if entry is not None:
             self._freed[entry] = self._next_event()
@@ -194,16 +207,20 @@ class AllocationLedger(FakeTensorMode):
                 self._category[-1] = self._category[before]
                 self._module[-1] = self._module[before]
 
-    def _record_result(self, result: Any, func: Any) -> None:
+    def _record_result(self, result: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record an allocation for each new storage in an operator's result."""
         if isinstance(result, torch.Tensor):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
+                if self.is_made_on_host(args, kwargs) or (func.is_view and func is not _LIFT):
+                    # What is only viewed was not made by an operator: it is the memory of NumPy, or of a file.
+                    self._watch_storage(storage, _UNCOUNTED)
+                    return
                 shape = f"{list(result.shape)} {str(result.dtype).removeprefix('torch.')}"
                 self._watch_storage(storage, self._record_allocation(storage.nbytes(), func, shape))
         elif isinstance(result, tuple | list):
             for value in result:
-                self._record_result(value, func)
+                self._record_result(value, func, args, kwargs)
 
     def _watch_storage(self, storage: torch.UntypedStorage, entry: int) -> None:
         """Record the free of `entry` when PyTorch releases `storage`."""
@@ -217,7 +234,7 @@ class AllocationLedger(FakeTensorMode):
         self._watched.pop(key, None)
         self._emptied.pop(key, None)
         entry = self._alive.pop(key, None)
-        if entry is not None and self._end is None:
+        if entry not in (None, _UNCOUNTED) and self._end is None:
             self._freed[entry] = self._next_event()
 
     def _record_allocation(self, size: int, func: Any, shape: str) -> int:

@@ -20,6 +20,7 @@ from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.script.checkpoints import checkpoints_without_data
 from planner.trace.worker.script.downloads import refused_downloads
 from planner.trace.worker.script.files import scratch_files
+from planner.trace.worker.script.host import host_and_card
 from planner.trace.worker.script.loaders import inline_loaders
 from planner.trace.worker.script.ranks import launched_rank
 from planner.trace.worker.script.steps import EndOfScript, ScriptModules, ScriptSteps, watched_steps
@@ -58,6 +59,8 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
             refused_downloads(),
         ):
             stack.enter_context(context)
+        if request.device == "cuda":
+            stack.enter_context(host_and_card(ledger, watcher))
         # The globals are held, as they are until a program ends.
         _globals = _run_to_end(target)
         if not found:

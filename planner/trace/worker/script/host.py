@@ -1,0 +1,128 @@
+"""Host memory beside the card's: what a script makes without naming a card is not on it until it is moved there.
+
+**Rule**: an operator's results are on the card if one of its tensors is, or if it was told a card as its device. An
+operator of the simulated card's own kernels, or of autograd, without tensors is on the card too.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from planner.trace.worker.cuda.dispatch import patched_attributes
+from planner.trace.worker.ledger import AllocationLedger
+from planner.trace.worker.observer import RunObserver
+
+_TORCH_FOLDER: Final = str(Path(torch.__file__).parent)
+_CARD_KERNELS: Final = str(Path(__file__).parent.parent / "cuda")
+
+
+class Placement:
+    """Where results are made, as long as nothing else is asked for: on the host or on the card."""
+
+    def __init__(self, ledger: AllocationLedger) -> None:
+        self._ledger = ledger
+        self._forced: bool | None = None
+
+    def is_made_on_host(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether an operator with these arguments makes its results in host memory."""
+        if self._forced is not None:
+            return self._forced
+        if _is_card(kwargs.get("device")):
+            return False
+        tensors = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, Tensor)]
+        if tensors:
+            return not any(map(self._ledger.is_counted, tensors))
+        return torch._C._current_graph_task_id() == -1 and not _is_in_kernel_of_card()
+
+    @contextmanager
+    def forced(self, *, on_host: bool) -> Iterator[None]:
+        """Make all results on the host, or on the card."""
+        before, self._forced = self._forced, on_host
+        try:
+            yield
+        finally:
+            self._forced = before
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _is_in_kernel_of_card() -> bool:
+    """Return whether a kernel of the simulated card calls the operator, not the script."""
+    frame: FrameType | None = sys._getframe(4)
+    while frame is not None and frame.f_code.co_filename.startswith(_TORCH_FOLDER):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_CARD_KERNELS)
+
+
+def _is_card(device: Any) -> bool:
+    if isinstance(device, bool) or device is None:
+        return False
+    return isinstance(device, int) or str(device).startswith("cuda")
+
+
+@contextmanager
+def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
+    """Count what is on the card only, and copy what is moved to it or from it; enter it inside the simulated card."""
+    placement = Placement(ledger)
+    ledger.is_made_on_host = placement.is_made_on_host
+
+    def moved(tensor: Tensor, device: Any) -> Tensor:
+        """Return `tensor` on `device`: a copy if it is not there."""
+        if device is None or not tensor.untyped_storage().nbytes():
+            return tensor
+        to_card = device.is_counted if isinstance(device, _Like) else _is_card(device)
+        if to_card == ledger.is_counted(tensor):
+            return tensor
+        with placement.forced(on_host=not to_card):
+            copy = torch.ops.aten._to_copy.default(tensor)
+        if to_card and not tensor.requires_grad:
+            watcher.label((copy,), "inputs")
+        return copy
+
+    class _Like:
+        """The place of another tensor, as in `x.to(y)`."""
+
+        def __init__(self, tensor: Tensor) -> None:
+            self.is_counted = ledger.is_counted(tensor)
+
+    def device_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the device among the arguments of `to`, None if there is none."""
+        first = args[0] if args else kwargs.get("device", kwargs.get("other"))
+        if isinstance(first, Tensor):
+            return _Like(first)
+        return first if isinstance(first, str | int | torch.device) else kwargs.get("device")
+
+    def wrapped(original: Callable[..., Any], device_of: Callable[..., Any]) -> Callable[..., Any]:
+        def move(value: Any, *args: Any, **kwargs: Any) -> Any:
+            device = device_of(args, kwargs)
+            result = original(value, *args, **kwargs)
+            if isinstance(result, nn.Module):
+                return result._apply(lambda tensor: moved(tensor, device))
+            return moved(result, device)
+
+        return move
+
+    with ExitStack() as stack:
+        stack.callback(setattr, ledger, "is_made_on_host", lambda _args, _kwargs: False)
+        for owner in (Tensor, nn.Module):
+            stack.enter_context(
+                patched_attributes(
+                    owner,
+                    to=wrapped(owner.to, device_in),
+                    cuda=wrapped(owner.cuda, lambda *_: "cuda"),
+                    cpu=wrapped(owner.cpu, lambda *_: "cpu"),
+                )
+            )
+        yield
