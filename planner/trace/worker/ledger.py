@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from planner.memory.result import PhaseName
@@ -80,6 +81,8 @@ class AllocationLedger(FakeTensorMode):
     def __init__(self, values: KnownValues, places: CallSites, flops: FlopCounter, hidden_bytes: HiddenBytes) -> None:
         super().__init__(allow_non_fake_inputs=True)
         self.events = 0
+        self.uncounted_bytes = 0
+        """Bytes of storages that were not recorded, as they are in host memory beside a card."""
         self._is_paused = False
         self._end: type[BaseException] | None = None
         self.is_made_on_host: IsOnHost = lambda _args, _kwargs: False
@@ -120,7 +123,7 @@ class AllocationLedger(FakeTensorMode):
             result = self._values.run(self, func, types, args, kwargs)
             correct_storage_sizes(func, args, result)
         self._flops.count_operator(func, args, kwargs, result)
-        self._record_result(result, func, args, kwargs)
+        self.record_result(result, func, args, kwargs)
         hidden = self._hidden_bytes(func, args, kwargs, result)
         if hidden and not self.is_made_on_host(args, kwargs):
             entry = self._record_allocation(hidden, func, "inside the kernel")
@@ -139,6 +142,12 @@ class AllocationLedger(FakeTensorMode):
     def end(self, signal: type[BaseException]) -> None:
         """End the record: what is freed from now on is not recorded, and every operator raises `signal`."""
         self._end = signal
+
+    @contextmanager
+    def real_tensors(self) -> Iterator[None]:
+        """Make real tensors within the context, and record them like others: for numbers that decide what is run."""
+        with unset_fake_temporarily(), _RecordedOperators(self):
+            yield
 
     def observe_use_counts(self) -> None:
         """Observe PyTorch's reference counts while this mode, and the modes entered after it, are active."""
@@ -207,20 +216,21 @@ class AllocationLedger(FakeTensorMode):
                 self._category[-1] = self._category[before]
                 self._module[-1] = self._module[before]
 
-    def _record_result(self, result: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def record_result(self, result: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record an allocation for each new storage in an operator's result."""
         if isinstance(result, torch.Tensor):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
                 if self.is_made_on_host(args, kwargs) or (func.is_view and func is not _LIFT):
                     # What is only viewed was not made by an operator: it is the memory of NumPy, or of a file.
+                    self.uncounted_bytes += storage.nbytes()
                     self._watch_storage(storage, _UNCOUNTED)
                     return
                 shape = f"{list(result.shape)} {str(result.dtype).removeprefix('torch.')}"
                 self._watch_storage(storage, self._record_allocation(storage.nbytes(), func, shape))
         elif isinstance(result, tuple | list):
             for value in result:
-                self._record_result(value, func, args, kwargs)
+                self.record_result(value, func, args, kwargs)
 
     def _watch_storage(self, storage: torch.UntypedStorage, entry: int) -> None:
         """Record the free of `entry` when PyTorch releases `storage`."""
@@ -308,6 +318,19 @@ class AllocationLedger(FakeTensorMode):
                     if span.name in _GENERATION_PHASES or (in_module and span.name == "backward")
                     else temporary
                 )
+
+
+class _RecordedOperators(TorchDispatchMode):
+    """Dispatch mode that records the results of operators on real tensors in a ledger."""
+
+    def __init__(self, ledger: AllocationLedger) -> None:
+        super().__init__()
+        self._ledger = ledger
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self._ledger.record_result(result, func, args, kwargs or {})
+        return result
 
 
 def _storage_key(tensor: torch.Tensor) -> int:

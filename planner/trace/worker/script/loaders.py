@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from planner.trace.worker.cuda.dispatch import patched_attributes
+from planner.trace.worker.ledger import AllocationLedger
 
 _WITHOUT_WORKERS: Final = {
     "num_workers": 0,
@@ -22,7 +22,7 @@ _WITHOUT_WORKERS: Final = {
 
 
 @contextmanager
-def inline_loaders(add_note: Callable[[str], None]) -> Iterator[None]:
+def inline_loaders(ledger: AllocationLedger, add_note: Callable[[str], None]) -> Iterator[None]:
     """Start no worker processes and threads of data loaders; choose the samples with real random numbers."""
     original_init: Any = DataLoader.__init__
     signature = inspect.signature(original_init)
@@ -36,11 +36,11 @@ def inline_loaders(add_note: Callable[[str], None]) -> Iterator[None]:
 
     def start(batches: Any, *args: Any, **kwargs: Any) -> None:
         # Seeds and the order of samples are numbers that the script's tensors do not depend on.
-        with unset_fake_temporarily():
+        with ledger.real_tensors():
             original_iter(batches, *args, **kwargs)
 
     def next_index(batches: Any) -> Any:
-        with unset_fake_temporarily():
+        with ledger.real_tensors():
             return original_index(batches)
 
     with ExitStack() as stack:

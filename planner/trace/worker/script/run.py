@@ -53,7 +53,7 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
             scratch_files(watcher.add_note),
             checkpoints_without_data(),
             launched_rank(target, ledger, watcher.add_note),
-            inline_loaders(watcher.add_note),
+            inline_loaders(ledger, watcher.add_note),
             weights_by_name(watcher.add_note),
             watched_steps(steps, modules, watcher),
             refused_downloads(),
@@ -66,10 +66,29 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
         if not found:
             end_record()
     if not ledger.events:
-        raise TraceError("load", f"{target.short_title} makes no tensor", _candidates_hint(target))
-    if not steps.is_training:
-        watcher.add_note("No optimizer step was found: the script ran to its end, as inference.")
+        raise _nothing_counted(request, made_on_host=bool(ledger.uncounted_bytes))
+    watcher.add_note(_end_note(steps, request.steps))
     return found
+
+
+def _nothing_counted(request: TraceRequest, *, made_on_host: bool) -> TraceError:
+    """Return the error for a script that makes no tensor, or none on the card."""
+    title = request.target.short_title
+    if made_on_host:
+        return TraceError("load", f"{title} moves nothing to a card", "Trace it as it runs: with --device cpu.")
+    return TraceError("load", f"{title} makes no tensor", _candidates_hint(request.target))
+
+
+def _end_note(steps: ScriptSteps, wanted: int) -> str:
+    """Return where the script ended."""
+    if not steps.is_training:
+        return (
+            "No optimizer step was found: the script ran to its end, as inference. Optimizers that are not PyTorch's, "
+            "such as those of DeepSpeed's engine, are not seen."
+        )
+    if steps.current.number >= wanted:
+        return f"The script was ended after {wanted} optimizer steps; what it does later is not counted."
+    return f"The script ran to its end, in which every optimizer took {steps.current.number} steps."
 
 
 def _run_to_end(target: Target) -> dict[str, object]:
