@@ -10,9 +10,10 @@ from typing import IO, Any, Final
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from planner.trace.worker.cuda.dispatch import patched_attributes
+from planner.trace.worker.tensors import map_tensors
 
 _MARK: Final = b"tensors without data\n"
 
@@ -29,17 +30,15 @@ def checkpoints_without_data() -> Iterator[None]:
             with open(f, "wb") as file:
                 _write(obj, file)
 
-    def load(f: Any, *args: Any, **kwargs: Any) -> Any:
-        if not hasattr(f, "read"):
+    def load(f: Any, map_location: object = None, *args: Any, **kwargs: Any) -> Any:
+        if hasattr(f, "read"):
+            content = _loaded(f, original_load, args, kwargs)
+        else:
             with open(f, "rb") as file:
-                if file.read(len(_MARK)) == _MARK:
-                    return _ShapeUnpickler(file).load()
-        elif f.seekable():
-            start = f.tell()
-            if f.read(len(_MARK)) == _MARK:
-                return _ShapeUnpickler(f).load()
-            f.seek(start)
-        return original_load(f, *args, **kwargs)
+                content = _loaded(file, original_load, args, kwargs | {"mmap": None})
+        if isinstance(map_location, str | torch.device):
+            return map_tensors(content, lambda tensor: tensor.to(map_location))
+        return content
 
     with ExitStack() as stack:
         stack.enter_context(patched_attributes(torch, save=save, load=load))
@@ -50,19 +49,38 @@ def checkpoints_without_data() -> Iterator[None]:
                 patched_attributes(
                     safetensors,
                     save_file=lambda tensors, filename, metadata=None: save(tensors, filename),  # noqa: ARG005
-                    load_file=_load_file(safetensors.load_file, load),
+                    load_file=_load_file(safetensors),
                 )
             )
         yield
 
 
-def _load_file(original: Any, load: Any) -> Any:
+def _loaded(file: Any, original_load: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what is in a checkpoint, with new tensors for those that were saved."""
+    start = file.tell()
+    if file.read(len(_MARK)) != _MARK:
+        file.seek(start)
+        with unset_fake_temporarily():
+            content = original_load(file, "meta", *args, **kwargs)
+        file = io.BytesIO()
+        _write(content, file)
+        file.seek(len(_MARK))
+    return _ShapeUnpickler(file).load()
+
+
+def _load_file(safetensors: Any) -> Any:
     """Return the replacement of `safetensors.torch.load_file`."""
 
-    def load_file(filename: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
+    def load_file(filename: str | os.PathLike[str], *_args: Any, **_kwargs: Any) -> Any:
         with open(filename, "rb") as file:
-            is_without_data = file.read(len(_MARK)) == _MARK
-        return load(filename) if is_without_data else original(filename, *args, **kwargs)
+            if file.read(len(_MARK)) == _MARK:
+                return _ShapeUnpickler(file).load()
+        with safetensors.safe_open(filename, framework="pt") as content:
+            slices = {name: content.get_slice(name) for name in content.keys()}  # noqa: SIM118  # no mapping
+            return {
+                name: torch.empty(part.get_shape(), dtype=safetensors._TYPES[part.get_dtype()])
+                for name, part in slices.items()
+            }
 
     return load_file
 
@@ -74,10 +92,10 @@ def _write(obj: object, file: IO[bytes]) -> None:
 
 
 class _ShapePickler(pickle.Pickler):
-    """Pickler that writes the shape of a fake tensor, and which storage it is a view of."""
+    """Pickler that writes the shape of a tensor, and which storage it is a view of."""
 
     def persistent_id(self, obj: Any) -> Any:
-        if not isinstance(obj, FakeTensor):
+        if not isinstance(obj, torch.Tensor):
             return None
         storage = obj.untyped_storage()
         view = (tuple(obj.shape), obj.stride(), obj.storage_offset())

@@ -116,6 +116,7 @@ def scratch_files(add_note: Callable[[str], None]) -> Iterator[ScratchFiles]:
             for owner, functions in (
                 (os, _replaced_functions(files)),
                 (shutil, {"rmtree": _rmtree(files)}),
+                (tempfile, {"tempdir": str(Path(folder).resolve())}),
                 (builtins, {"open": opened}),
                 (io, {"open": opened}),
             ):
