@@ -25,7 +25,8 @@ class RandomPairs(Dataset):
 
 def training_function(config, args):
     accelerator = Accelerator(
-        cpu=args.cpu, mixed_precision=args.mixed_precision,
+        cpu=args.cpu,
+        mixed_precision=args.mixed_precision,
         gradient_accumulation_steps=args.gradient_accumulation_steps,
     )
     set_seed(config["seed"])

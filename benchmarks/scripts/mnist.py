@@ -53,8 +53,10 @@ def train(args, model, device, train_loader, optimizer, epoch):
         optimizer.step()
         if batch_idx % args.log_interval == 0:
             done = 100.0 * batch_idx / len(train_loader)
-            print(f"Train Epoch: {epoch} [{batch_idx * len(data)}/{len(train_loader.dataset)} ({done:.0f}%)]\t"
-                  f"Loss: {loss.item():.6f}")
+            print(
+                f"Train Epoch: {epoch} [{batch_idx * len(data)}/{len(train_loader.dataset)} ({done:.0f}%)]\t"
+                f"Loss: {loss.item():.6f}"
+            )
 
 
 def test(model, device, test_loader):

@@ -42,12 +42,20 @@ def collate(examples):
 def main():
     (script_args,) = HfArgumentParser(ScriptArguments).parse_args_into_dataclasses()
     config = LlamaConfig(
-        vocab_size=8192, hidden_size=256, intermediate_size=688, num_hidden_layers=4, num_attention_heads=4,
-        num_key_value_heads=2, use_cache=False,
+        vocab_size=8192,
+        hidden_size=256,
+        intermediate_size=688,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        use_cache=False,
     )
     model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     peft_config = LoraConfig(
-        task_type=TaskType.CAUSAL_LM, r=script_args.lora_r, lora_alpha=32, lora_dropout=0.05,
+        task_type=TaskType.CAUSAL_LM,
+        r=script_args.lora_r,
+        lora_alpha=32,
+        lora_dropout=0.05,
         target_modules="all-linear",
     )
     model = get_peft_model(model, peft_config)

@@ -42,9 +42,7 @@ def main():
         dataloader_num_workers=args.workers,
         report_to="none",
     )
-    trainer = Trainer(
-        model=model, args=training_args, train_dataset=RandomTexts(), compute_metrics=compute_metrics
-    )
+    trainer = Trainer(model=model, args=training_args, train_dataset=RandomTexts(), compute_metrics=compute_metrics)
     trainer.train()
     trainer.save_model()
 

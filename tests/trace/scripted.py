@@ -32,7 +32,9 @@ for number in range(1000):
 )
 
 
-def script(folder: Path, source: str, *arguments: str, launcher: tuple[str, ...] = (), **fields: object) -> TraceRequest:
+def script(
+    folder: Path, source: str, *arguments: str, launcher: tuple[str, ...] = (), **fields: object
+) -> TraceRequest:
     """Return the request for a script with this source."""
     file = folder / "train.py"
     file.write_text(source)

@@ -35,7 +35,9 @@ def test_what_a_command_line_runs(line, kind, place, arguments, ranks):
     assert launched_ranks(target) == ranks
 
 
-@pytest.mark.parametrize("line", ["torchrun --nproc_per_node=8", "python", "python -m", "python -m torch.distributed.run"])
+@pytest.mark.parametrize(
+    "line", ["torchrun --nproc_per_node=8", "python", "python -m", "python -m torch.distributed.run"]
+)
 def test_a_command_line_without_a_script_says_so(line):
     with pytest.raises(SpecError, match="names no script") as caught:
         command(line)

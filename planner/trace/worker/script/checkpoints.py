@@ -48,7 +48,7 @@ def checkpoints_without_data() -> Iterator[None]:
             stack.enter_context(
                 patched_attributes(
                     safetensors,
-                    save_file=lambda tensors, filename, metadata=None: save(tensors, filename),  # noqa: ARG005
+                    save_file=lambda tensors, filename, metadata=None: save(tensors, filename),
                     load_file=_load_file(safetensors),
                 )
             )

@@ -57,9 +57,7 @@ def _wanted_download(error: BaseException) -> str | None:
     while following is not None and following not in chain:
         chain.append(following)
         following = following.__cause__ or following.__context__
-    refused = [
-        one for one in chain if isinstance(one, DownloadRefusedError) or type(one).__name__ in _OFFLINE_ERRORS
-    ]
+    refused = [one for one in chain if isinstance(one, DownloadRefusedError) or type(one).__name__ in _OFFLINE_ERRORS]
     if not refused:
         return None
     frames = [frame for one in chain for frame in _frames(one.__traceback__)]

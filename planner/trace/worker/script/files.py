@@ -1,8 +1,8 @@
 """Files that a script writes: kept in a scratch folder, in which the script finds them again.
 
-**Rule**: what is opened for writing, made or renamed outside the scratch folder is made in it, under the same path; what
-the script wrote there is found first when it reads, and nothing else is changed or removed. Only Python's own functions
-are covered: a program that the script starts writes where it wants.
+**Rule**: what is opened for writing, made or renamed outside the scratch folder is made in it, under the same path;
+what the script wrote there is found first when it reads, and nothing else is changed or removed. Only Python's own
+functions are covered: a program that the script starts writes where it wants.
 """
 
 import builtins
@@ -86,11 +86,10 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_MAX_NAMES]) + (f" and {left_out} more" if left_out > 0 else "")
 
 
-_ORIGINALS: Final = {
-    name: getattr(os, name)
-    for name in ("mkdir", "stat", "lstat", "listdir", "scandir", "access", "open", "remove", "unlink", "rmdir")
-    + ("rename", "replace", "chmod", "utime")
-}
+_READING: Final = ("stat", "lstat", "access", "scandir")
+_CHANGING: Final = ("remove", "unlink", "rmdir", "chmod", "utime")
+_MOVING: Final = ("rename", "replace")
+_ORIGINALS: Final = {name: getattr(os, name) for name in (*_READING, *_CHANGING, *_MOVING, "mkdir", "open", "listdir")}
 _OPEN: Final = builtins.open
 _RMTREE: Final = shutil.rmtree
 
@@ -114,7 +113,7 @@ def scratch_files(add_note: Callable[[str], None]) -> Iterator[ScratchFiles]:
         opened = _opened(files)
         with ExitStack() as stack:
             for owner, functions in (
-                (os, _replaced_functions(files)),
+                (os, _Functions(files).by_name()),
                 (shutil, {"rmtree": _rmtree(files)}),
                 (tempfile, {"tempdir": str(Path(folder).resolve())}),
                 (builtins, {"open": opened}),
@@ -130,70 +129,74 @@ def _opened(files: ScratchFiles) -> Callable[..., Any]:
     """Return the replacement of `open`."""
 
     def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        if set(mode) & set("wax+"):
-            file = files.to_write(file, keeps_content="w" not in mode)
-        else:
-            file = files.to_read(file)
-        return _OPEN(file, mode, *args, **kwargs)
+        writes = bool(set(mode) & set("wax+"))
+        place = files.to_write(file, keeps_content="w" not in mode) if writes else files.to_read(file)
+        return _OPEN(place, mode, *args, **kwargs)
 
     return opened
 
 
-def _replaced_functions(files: ScratchFiles) -> dict[str, Callable[..., Any]]:
-    """Return the replacements of functions of `os`."""
+class _Functions:
+    """Replacements of functions of `os`; with a folder's descriptor as `dir_fd`, a path is already where it leads."""
 
-    def mkdir(path: Any, *args: Any, dir_fd: int | None = None) -> None:
+    def __init__(self, files: ScratchFiles) -> None:
+        self._files = files
+
+    def by_name(self) -> dict[str, Callable[..., Any]]:
+        """Return the replacements by name."""
+        return (
+            {name: self._reading(name) for name in _READING}
+            | {name: self._changing(name) for name in _CHANGING}
+            | {name: self._moving(name) for name in _MOVING}
+            | {"mkdir": self._mkdir, "open": self._open, "listdir": self._listdir}
+        )
+
+    def _mkdir(self, path: Any, *args: Any, dir_fd: int | None = None) -> None:
         if dir_fd is None:
             if os.path.exists(path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fsdecode(path))
             if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(path))
-            path = files.to_write(path)
+            path = self._files.to_write(path)
         _ORIGINALS["mkdir"](path, *args, dir_fd=dir_fd)
 
-    def open_descriptor(path: Any, flags: int, *args: Any, dir_fd: int | None = None) -> int:
+    def _open(self, path: Any, flags: int, *args: Any, dir_fd: int | None = None) -> Any:
         if dir_fd is None:
             writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
-            path = files.to_write(path, keeps_content=not flags & os.O_TRUNC) if writes else files.to_read(path)
-        return _ORIGINALS["open"](path, flags, *args, dir_fd=dir_fd)  # type: ignore[no-any-return]
+            keeps_content = not flags & os.O_TRUNC
+            path = self._files.to_write(path, keeps_content=keeps_content) if writes else self._files.to_read(path)
+        return _ORIGINALS["open"](path, flags, *args, dir_fd=dir_fd)
 
-    def moved(name: str) -> Callable[..., None]:
+    def _listdir(self, path: Any = ".") -> list[Any]:
+        kept = self._files.to_read(path)
+        own_names = [] if kept is path or not _is_folder(path) else _ORIGINALS["listdir"](path)
+        return list(dict.fromkeys([*own_names, *_ORIGINALS["listdir"](kept)]))
+
+    def _reading(self, name: str) -> Callable[..., Any]:
+        def read(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("dir_fd") is None:
+                path = self._files.to_read(path)
+            return _ORIGINALS[name](path, *args, **kwargs)
+
+        return read
+
+    def _changing(self, name: str) -> Callable[..., Any]:
+        def change(path: Any, *args: Any, **kwargs: Any) -> None:
+            own = path if kwargs.get("dir_fd") is not None else self._files.to_change(path)
+            if own is not None:
+                _ORIGINALS[name](own, *args, **kwargs)
+
+        return change
+
+    def _moving(self, name: str) -> Callable[..., Any]:
         def move(source: Any, destination: Any, **kwargs: Any) -> None:
-            own = files.to_change(source)
+            own = self._files.to_change(source)
             if own is None:
                 shutil.copy2(source, destination)
             else:
-                _ORIGINALS[name](own, files.to_write(destination), **kwargs)
+                _ORIGINALS[name](own, self._files.to_write(destination), **kwargs)
 
         return move
-
-    def read(name: str) -> Callable[..., Any]:
-        def function(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("dir_fd") is None:
-                path = files.to_read(path)
-            return _ORIGINALS[name](path, *args, **kwargs)
-
-        return function
-
-    def changed(name: str) -> Callable[..., Any]:
-        def function(path: Any, *args: Any, **kwargs: Any) -> Any:
-            own = path if kwargs.get("dir_fd") is not None else files.to_change(path)
-            return None if own is None else _ORIGINALS[name](own, *args, **kwargs)
-
-        return function
-
-    def listdir(path: Any = ".") -> Any:
-        kept = files.to_read(path)
-        names = _ORIGINALS["listdir"](kept)
-        with_own = [] if kept is path or not _is_folder(path) else _ORIGINALS["listdir"](path)
-        return list(dict.fromkeys([*with_own, *names]))
-
-    return (
-        {name: read(name) for name in ("stat", "lstat", "access", "scandir")}
-        | {name: changed(name) for name in ("remove", "unlink", "rmdir", "chmod", "utime")}
-        | {name: moved(name) for name in ("rename", "replace")}
-        | {"mkdir": mkdir, "open": open_descriptor, "listdir": listdir}
-    )
 
 
 def _is_folder(path: Any) -> bool:

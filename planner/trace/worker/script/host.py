@@ -72,57 +72,68 @@ def _is_card(device: Any) -> bool:
     return isinstance(device, int) or str(device).startswith("cuda")
 
 
-@contextmanager
-def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
-    """Count what is on the card only, and copy what is moved to it or from it; enter it inside the simulated card."""
-    placement = Placement(ledger)
-    ledger.is_made_on_host = placement.is_made_on_host
+class _Place:
+    """The place of another tensor, as in `x.to(y)`."""
 
-    def moved(tensor: Tensor, device: Any) -> Tensor:
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+
+class Moves:
+    """Moves of tensors and modules to the card and back, which are copies where something is not there yet."""
+
+    def __init__(self, ledger: AllocationLedger, placement: Placement, watcher: RunObserver) -> None:
+        self._ledger, self._placement, self._watcher = ledger, placement, watcher
+
+    def copied(self, tensor: Tensor, device: Any) -> Any:
         """Return `tensor` on `device`: a copy if it is not there."""
         if device is None or not tensor.untyped_storage().nbytes():
             return tensor
-        to_card = device.is_counted if isinstance(device, _Like) else _is_card(device)
-        if to_card == ledger.is_counted(tensor):
+        to_card = self._ledger.is_counted(device.tensor) if isinstance(device, _Place) else _is_card(device)
+        if to_card == self._ledger.is_counted(tensor):
             return tensor
-        with placement.forced(on_host=not to_card):
+        with self._placement.forced(on_host=not to_card):
             copy = torch.ops.aten._to_copy.default(tensor)
         if to_card and not tensor.requires_grad:
-            watcher.label((copy,), "inputs")
+            self._watcher.label((copy,), "inputs")
         return copy
 
-    class _Like:
-        """The place of another tensor, as in `x.to(y)`."""
+    def replacement(self, original: Callable[..., Any], device_of: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the replacement of a method that moves a tensor or module to what `device_of` its arguments is."""
 
-        def __init__(self, tensor: Tensor) -> None:
-            self.is_counted = ledger.is_counted(tensor)
-
-    def device_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the device among the arguments of `to`, None if there is none."""
-        first = args[0] if args else kwargs.get("device", kwargs.get("other"))
-        if isinstance(first, Tensor):
-            return _Like(first)
-        return first if isinstance(first, str | int | torch.device) else kwargs.get("device")
-
-    def wrapped(original: Callable[..., Any], device_of: Callable[..., Any]) -> Callable[..., Any]:
         def move(value: Any, *args: Any, **kwargs: Any) -> Any:
             device = device_of(args, kwargs)
             result = original(value, *args, **kwargs)
             if isinstance(result, nn.Module):
-                return result._apply(lambda tensor: moved(tensor, device))
-            return moved(result, device)
+                return result._apply(lambda tensor: self.copied(tensor, device))
+            return self.copied(result, device)
 
         return move
 
+
+def _device_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the device among the arguments of `to`, None if there is none."""
+    first = args[0] if args else kwargs.get("device", kwargs.get("other"))
+    if isinstance(first, Tensor):
+        return _Place(first)
+    return first if isinstance(first, str | int | torch.device) else kwargs.get("device")
+
+
+@contextmanager
+def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
+    """Count what is on the card only, and copy what is moved to it or from it; enter it inside the simulated card."""
+    placement = Placement(ledger)
+    moves = Moves(ledger, placement, watcher)
+    counts_all, ledger.is_made_on_host = ledger.is_made_on_host, placement.is_made_on_host
     with ExitStack() as stack:
-        stack.callback(setattr, ledger, "is_made_on_host", lambda _args, _kwargs: False)
+        stack.callback(setattr, ledger, "is_made_on_host", counts_all)
         for owner in (Tensor, nn.Module):
             stack.enter_context(
                 patched_attributes(
                     owner,
-                    to=wrapped(owner.to, device_in),
-                    cuda=wrapped(owner.cuda, lambda *_: "cuda"),
-                    cpu=wrapped(owner.cpu, lambda *_: "cpu"),
+                    to=moves.replacement(owner.to, _device_in),
+                    cuda=moves.replacement(owner.cuda, lambda *_: "cuda"),
+                    cpu=moves.replacement(owner.cpu, lambda *_: "cpu"),
                 )
             )
         yield

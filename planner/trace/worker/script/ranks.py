@@ -25,9 +25,9 @@ def launched_rank(target: Target, ledger: AllocationLedger, add_note: Callable[[
     original_replica: Any = DistributedDataParallel.__init__
 
     def init_process_group(
-        backend: str | None = None,  # noqa: ARG001  # the other ranks are not there, whatever connects them
-        init_method: str | None = None,  # noqa: ARG001
-        timeout: object = None,  # noqa: ARG001
+        backend: str | None = None,  # the other ranks are not there, whatever connects them
+        init_method: str | None = None,
+        timeout: object = None,
         world_size: int = -1,
         rank: int = -1,
         **_kwargs: object,

@@ -20,10 +20,10 @@ from planner.trace.worker.running import label_gradients
 from planner.trace.worker.tensors import tensors_in
 
 _MOST_STEPS_OF_ONE: Final = 16
-"""Steps of one optimizer, per requested step, within which every other has stepped too: GANs train a part more often."""
+"""Steps of one optimizer, per requested step, within which every other steps too: GANs train one part more often."""
 
 
-class EndOfScript(BaseException):  # noqa: N818  # nothing went wrong
+class EndOfScript(BaseException):  # nothing went wrong
     """Raised when the last traced step is over, and again at each operator of a script that goes on after it."""
 
 
@@ -108,7 +108,7 @@ def watched_steps(steps: ScriptSteps, modules: ScriptModules, watcher: RunObserv
 
 
 class _OutermostCalls:
-    """Phases by outermost module calls: forward within them, loss after them; those of the backward pass are its own."""
+    """Phases by outermost module calls: forward within them, loss after them. The backward pass has its own calls."""
 
     def __init__(self, modules: ScriptModules, watcher: RunObserver, step: CurrentStep) -> None:
         self._modules, self._watcher, self._step = modules, watcher, step
@@ -143,7 +143,7 @@ def _has_tensors(module: nn.Module) -> bool:
 
 def _in_backward() -> bool:
     """Return whether autograd runs, as when a checkpointed module is called again."""
-    return torch._C._current_graph_task_id() != -1  # type: ignore[no-any-return]  # PyTorch has no types for it
+    return torch._C._current_graph_task_id() != -1
 
 
 @contextmanager

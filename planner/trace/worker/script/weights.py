@@ -82,7 +82,7 @@ def _catalog_configurations(module: Any) -> AbstractContextManager[None]:
     config_class = module.PreTrainedConfig if hasattr(module, "PreTrainedConfig") else module.PretrainedConfig
     original = vars(config_class)["get_config_dict"].__func__
 
-    def get_config_dict(cls: Any, name: Any, **kwargs: Any) -> Any:
+    def get_config_dict(cls: Any, /, name: Any, **kwargs: Any) -> Any:
         fields = None if Path(name).exists() else catalog_config(str(name))
         return original(cls, name, **kwargs) if fields is None else (dict(fields), kwargs)
 
@@ -107,7 +107,7 @@ def _complete_tokenizers(module: Any) -> AbstractContextManager[None]:
     tokenizer_class = module.PreTrainedTokenizerBase
     original = vars(tokenizer_class)["from_pretrained"].__func__
 
-    def from_pretrained(cls: Any, name: Any, *args: Any, **kwargs: Any) -> Any:
+    def from_pretrained(cls: Any, /, name: Any, *args: Any, **kwargs: Any) -> Any:
         tokenizer = original(cls, name, *args, **kwargs)
         if len(tokenizer) <= len(tokenizer.all_special_tokens):
             raise TraceError("load", f"the script wants to download the tokenizer of {name}", DOWNLOAD_HINT)
@@ -121,7 +121,7 @@ def _built_networks(network_class: Any, add_note: AddNote) -> AbstractContextMan
     is_auto = hasattr(network_class, "_model_mapping")
 
     def from_pretrained(
-        cls: Any, pretrained_model_name_or_path: Any, *_args: Any, config: Any = None, **kwargs: Any
+        cls: Any, /, pretrained_model_name_or_path: Any, *_args: Any, config: Any = None, **kwargs: Any
     ) -> Any:
         import transformers
 

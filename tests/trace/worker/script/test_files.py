@@ -53,7 +53,7 @@ WRITERS = {
 def test_a_persons_files_stay_as_they_are(folder, code):
     notes = []
     with scratch_files(notes.append):
-        exec("import os, shutil\nfrom pathlib import Path\n" + code, {})  # noqa: S102  # as a script would
+        exec("import os, shutil\nfrom pathlib import Path\n" + code, {})  # as a script would
     assert contents(folder) == {"mine.txt": "mine"}
     assert sorted(os.listdir(folder)) == ["mine.txt"]
     assert (folder / "mine.txt").stat().st_mode & 0o400

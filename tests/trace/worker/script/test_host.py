@@ -39,7 +39,9 @@ def test_only_what_is_moved_counts(tmp_path, code, mebibytes):
 
 
 def test_a_step_on_the_card_counts_all_but_the_data(tmp_path):
-    source = NET + """
+    source = (
+        NET
+        + """
 data = torch.randn(100_000, 64)
 net.cuda()
 optimizer = torch.optim.Adam(net.parameters())
@@ -49,6 +51,7 @@ for batch in data.split(32):
     loss.backward()
     optimizer.step()
 """
+    )
     on_card = traced(script(tmp_path, source, device="cuda"))
     alone = traced(script(tmp_path, source.replace("100_000", "64"), device="cuda"))
     assert peak_bytes(on_card) == peak_bytes(alone)

@@ -3,7 +3,9 @@
 import pytest
 from scripted import NET, peak_bytes, real_peak_bytes, script, traced
 
-LOADED = NET + """
+LOADED = (
+    NET
+    + """
 from torch.utils.data import DataLoader, Dataset
 class Rows(Dataset):
     def __len__(self):
@@ -17,6 +19,7 @@ for x, y in DataLoader(Rows(), batch_size=16, shuffle=True OPTIONS):
     nn.functional.cross_entropy(net(x), y).backward()
     optimizer.step()
 """
+)
 WORKERS = ", num_workers=3, persistent_workers=True, prefetch_factor=4, pin_memory=True, timeout=5"
 
 

@@ -61,7 +61,8 @@ def test_accelerate_reads_what_its_launcher_sets(tmp_path):
     source = LOOP.replace(
         "for number",
         "from accelerate import Accelerator\naccelerator = Accelerator()\n"
-        "assert accelerator.mixed_precision == 'bf16'\nnet, optimizer = accelerator.prepare(net, optimizer)\nfor number",
+        "assert accelerator.mixed_precision == 'bf16'\n"
+        "net, optimizer = accelerator.prepare(net, optimizer)\nfor number",
     )
     launcher = ("accelerate", "launch", "--mixed_precision", "bf16")
     recording = traced(script(tmp_path, source, launcher=launcher))

@@ -71,7 +71,7 @@ def test_a_script_may_end_itself_before_its_last_step(tmp_path):
 def test_an_error_of_its_own_is_its_own(tmp_path):
     with pytest.raises(ZeroDivisionError):
         traced(script(tmp_path, NET + "1 / 0\n"))
-    with pytest.raises(TraceError, match="sys.exit") as caught:
+    with pytest.raises(TraceError, match=r"sys\.exit") as caught:
         traced(script(tmp_path, "import sys\nsys.exit(2)\n"))
     assert "follow --" in caught.value.hint
 

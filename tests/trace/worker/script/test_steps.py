@@ -55,7 +55,9 @@ def test_steps_are_as_many_as_asked_for(tmp_path):
 
 
 def test_a_closure_has_its_own_passes(tmp_path):
-    source = NET + """
+    source = (
+        NET
+        + """
 optimizer = torch.optim.Adam(net.parameters())
 def closure():
     optimizer.zero_grad()
@@ -65,6 +67,7 @@ def closure():
 while True:
     optimizer.step(closure)
 """
+    )
     request = script(tmp_path, source)
     recording = traced(request)
     names = [name for name, step in phases(recording) if step == 0]
@@ -73,7 +76,9 @@ while True:
 
 
 def test_a_method_of_a_module_counts_for_the_whole_module(tmp_path):
-    source = NET + """
+    source = (
+        NET
+        + """
 class Task(nn.Module):
     def __init__(self):
         super().__init__()
@@ -86,6 +91,7 @@ while True:
     task.training_step(torch.randn(4, 64)).backward()
     optimizer.step()
 """
+    )
     recording = traced(script(tmp_path, source))
     assert [module.path for module in recording.modules][:2] == ["Task", "Task.net"]
 
@@ -97,21 +103,32 @@ def test_a_checkpointed_module_runs_in_the_backward_pass(tmp_path):
 
 
 def test_two_networks_of_one_class_have_two_names(tmp_path):
-    source = NET + "other = nn.Sequential(nn.Linear(64, 4))\nfirst, second = net(torch.ones(1, 64)), other(torch.ones(1, 64))\n"
+    source = (
+        NET
+        + "other = nn.Sequential(nn.Linear(64, 4))\nfirst, second = net(torch.ones(1, 64)), other(torch.ones(1, 64))\n"
+    )
     paths = [module.path for module in traced(script(tmp_path, source)).modules]
     assert {"Sequential", "Sequential 2", "Sequential 2.0"} <= set(paths)
 
 
 def test_tensors_are_named_by_what_they_are(tmp_path):
     source = LOOP.replace("torch.randn(32, 64)", "next(batches)[0]").replace(
-        "for number", "data = torch.utils.data.TensorDataset(torch.randn(320, 64))\n"
-        "batches = iter(torch.utils.data.DataLoader(data, batch_size=32))\nfor number"
+        "for number",
+        "data = torch.utils.data.TensorDataset(torch.randn(320, 64))\n"
+        "batches = iter(torch.utils.data.DataLoader(data, batch_size=32))\nfor number",
     )
     columns = traced(script(tmp_path, source)).allocations
-    held = {name: 0 for name in CATEGORIES}
+    held = dict.fromkeys(CATEGORIES, 0)
     for size, category, freed in zip(columns.bytes, columns.category, columns.freed, strict=True):
         held[CATEGORIES[category]] += size if freed < 0 else 0
     weights = 4 * (64 * 128 + 128 + 128 * 8 + 8)
     assert held["parameters"] == held["gradients"] == weights
     assert held["optimizer_states"] == 2 * weights + 4 * 4
-    assert sum(size for size, category in zip(columns.bytes, columns.category, strict=True) if CATEGORIES[category] == "inputs") == 2 * 32 * 64 * 4
+    assert (
+        sum(
+            size
+            for size, category in zip(columns.bytes, columns.category, strict=True)
+            if CATEGORIES[category] == "inputs"
+        )
+        == 2 * 32 * 64 * 4
+    )
