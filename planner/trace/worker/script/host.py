@@ -13,13 +13,30 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.backends import cudnn
+from torch.utils._device import _device_constructors
 
 from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver
+from planner.trace.worker.tensors import map_tensors
 
-_TORCH_FOLDER: Final = str(Path(torch.__file__).parent)
-_CARD_KERNELS: Final = str(Path(__file__).parent.parent / "cuda")
+_WORKER_FOLDER: Final = Path(__file__).parent.parent
+_BETWEEN: Final = (str(Path(torch.__file__).parent), str(_WORKER_FOLDER / "ledger.py"), __file__)
+"""Paths of what is called between a factory's caller and this module."""
+_CARD_KERNELS: Final = str(_WORKER_FOLDER / "cuda")
+
+
+_FAKE_CODE: Final = (
+    str(_WORKER_FOLDER),
+    *(
+        str(Path(torch.__file__).parent / name)
+        for name in ("_subclasses", "_refs", "_prims", "_decomp", "_meta_registrations", "_dynamo", "_higher_order_ops")
+    ),
+)
+_FAKE_DEVICE: Final[Any] = vars(FakeTensor)["device"].fget
+_CARD: Final = torch.device("cuda", 0)
 
 
 class Placement:
@@ -60,8 +77,8 @@ def _flat(values: Any) -> Iterator[Any]:
 
 def _is_in_kernel_of_card() -> bool:
     """Return whether a kernel of the simulated card calls the operator, not the script."""
-    frame: FrameType | None = sys._getframe(4)
-    while frame is not None and frame.f_code.co_filename.startswith(_TORCH_FOLDER):
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
         frame = frame.f_back
     return frame is not None and frame.f_code.co_filename.startswith(_CARD_KERNELS)
 
@@ -70,6 +87,14 @@ def _is_card(device: Any) -> bool:
     if isinstance(device, bool) or device is None:
         return False
     return isinstance(device, int) or str(device).startswith("cuda")
+
+
+def _device_of(tensor: Tensor, ledger: AllocationLedger) -> torch.device:
+    """Return the device of a fake tensor that a script sees; PyTorch's own code for fake tensors sees the CPU."""
+    device: torch.device = _FAKE_DEVICE(tensor)
+    if device.type != "cpu" or sys._getframe(2).f_code.co_filename.startswith(_FAKE_CODE):
+        return device
+    return _CARD if ledger.is_counted(tensor) else device
 
 
 class _Place:
@@ -110,6 +135,41 @@ class Moves:
 
         return move
 
+    def factories(self) -> dict[str, Callable[..., Any]]:
+        """Return the functions of `torch` that make tensors, on the card if they are told it as their device.
+
+        **Source**: `_device_constructors` in torch/utils/_device.py.
+        """
+        return {
+            function.__name__: self._factory(function)
+            for function in _device_constructors()
+            if getattr(torch, function.__name__, None) is function
+        }
+
+    def _factory(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def make(*args: Any, device: Any = None, **kwargs: Any) -> Any:
+            if not _is_card(device):
+                return original(*args, **kwargs, **({} if device is None else {"device": device}))
+            with self._placement.forced(on_host=False):
+                made = original(*args, **kwargs)
+            return self.copied(made, _CARD)
+
+        return make
+
+    def data_parallel_on_one_card(self) -> dict[str, Callable[..., Any]]:
+        """Return the methods of `DataParallel` as on one card: its inputs are moved there, and nothing is scattered."""
+
+        def init(parallel: Any, module: nn.Module, *_: object, **__: object) -> None:
+            nn.Module.__init__(parallel)
+            parallel.module, parallel.device_ids = module, []
+
+        def forward(parallel: Any, *args: Any, **kwargs: Any) -> Any:
+            self._watcher.add_note("DataParallel is traced on one card, which has the whole batch.")
+            args, kwargs = map_tensors((args, kwargs), lambda tensor: self.copied(tensor, _CARD))
+            return parallel.module(*args, **kwargs)
+
+        return {"__init__": init, "forward": forward}
+
 
 def _device_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the device among the arguments of `to`, None if there is none."""
@@ -127,6 +187,11 @@ def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[No
     counts_all, ledger.is_made_on_host = ledger.is_made_on_host, placement.is_made_on_host
     with ExitStack() as stack:
         stack.callback(setattr, ledger, "is_made_on_host", counts_all)
+        stack.enter_context(patched_attributes(FakeTensor, device=property(lambda tensor: _device_of(tensor, ledger))))
+        # Without cuDNN here, a recurrent layer cannot lay its weights out in one buffer, which is as large as they are.
+        stack.enter_context(patched_attributes(cudnn, is_acceptable=lambda _tensor: False))
+        stack.enter_context(patched_attributes(torch, **moves.factories()))
+        stack.enter_context(patched_attributes(nn.DataParallel, **moves.data_parallel_on_one_card()))
         for owner in (Tensor, nn.Module):
             stack.enter_context(
                 patched_attributes(

@@ -18,6 +18,7 @@ from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.script.checkpoints import checkpoints_without_data
+from planner.trace.worker.script.compilers import eager_compilation
 from planner.trace.worker.script.downloads import refused_downloads
 from planner.trace.worker.script.files import scratch_files
 from planner.trace.worker.script.host import host_and_card
@@ -56,6 +57,7 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
             inline_loaders(ledger, watcher.add_note),
             weights_by_name(watcher.add_note),
             watched_steps(steps, modules, watcher),
+            eager_compilation(watcher.add_note),
             refused_downloads(),
         ):
             stack.enter_context(context)
