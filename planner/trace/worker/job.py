@@ -26,6 +26,7 @@ from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
+from planner.trace.worker.script.compilers import Compilation
 from planner.trace.worker.script.run import run_script
 
 ReportProgress = Callable[[str, int, int, int], None]
@@ -42,6 +43,7 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
     started = time.perf_counter()
     notes: dict[str, None] = {}
     assumption_differences: list[TraceDifference] = []
+    compilation = Compilation()
     call_sites, flops = CallSites(), FlopCounter()
     operators, hidden_bytes = _emulated_device(request, assumption_differences.append)
     assumptions = Assumptions(lambda text: notes.setdefault(call_sites.with_current_line(text)))
@@ -56,7 +58,7 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
             stack.enter_context(context)
         ledger.observe_use_counts()
         if request.target.is_script:
-            modules = run_script(request, watcher, ledger)
+            modules = run_script(request, watcher, ledger, compilation)
         else:
             modules = _run_target(request, watcher, ledger, distribute)
         watcher.report_end()
@@ -74,7 +76,11 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         lines=call_sites.lines.names(),
         shapes=ledger.shapes.names(),
         spans=ledger.spans(),
-        differences=(*assumption_differences, *_cpu_differences(request, ledger.operators.names())),
+        differences=(
+            *assumption_differences,
+            *compilation.differences(allocations),
+            *_cpu_differences(request, ledger.operators.names()),
+        ),
         notes=tuple(notes),
         flops=flops.total,
         convolution_flops=flops.convolutions,

@@ -1,7 +1,7 @@
 """Host memory and the card: only what is moved to the card counts."""
 
 import pytest
-from scripted import LOOP, NET, peak_bytes, script, traced
+from scripted import NET, peak_bytes, script, traced
 from watched import file_target
 
 from planner.trace.request import TraceRequest
@@ -127,13 +127,6 @@ assert net(torch.randn(4, 64)).device.type == "cuda"
 """
     )
     assert any("one card" in note for note in traced(script(tmp_path, source, device="cuda")).notes)
-
-
-def test_compiled_code_runs_as_it_was_written(tmp_path):
-    source = LOOP.replace("for number", "net = torch.compile(net)\nnet.compile()\nfor number")
-    recording = traced(script(tmp_path, "import torch\n@torch.compile(fullgraph=True)\ndef f(): pass\n" + source))
-    assert peak_bytes(recording) == peak_bytes(traced(script(tmp_path, LOOP)))
-    assert any("operator by operator" in note for note in recording.notes)
 
 
 def test_a_dropout_of_the_card_is_on_the_card(tmp_path):
