@@ -186,17 +186,32 @@ def imports_of(module: Module, names: frozenset[str]) -> list[Import]:
 
 
 def _find_imports(node: ast.AST, module: Module, names: frozenset[str], kind: str, imports: list[Import]) -> None:
-    for child in ast.iter_child_nodes(node):
+    for child in _inner_statements(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             imports += [Import(target, child.lineno, kind) for target in _targets(child, module, names)]
         elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             for statement in child.body:
                 _find_imports(ast.Module([statement], []), module, names, "types", imports)
             _find_imports(ast.Module(child.orelse, []), module, names, kind, imports)
-        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             _find_imports(child, module, names, "function", imports)
         else:
             _find_imports(child, module, names, kind, imports)
+
+
+def _inner_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements and the branches directly in a statement, a branch or a module; an expression has none."""
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list):
+            yield from block
+
+
+def _all_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the module, statement or branch `node` and those inside it."""
+    yield node
+    for child in _inner_statements(node):
+        yield from _all_statements(child)
 
 
 def _targets(node: ast.Import | ast.ImportFrom, module: Module, names: frozenset[str]) -> Iterator[str]:
@@ -459,7 +474,7 @@ def question_docstrings(module: Module) -> list[Place]:
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     return [
         Place(module.path, getattr(node, "lineno", 1), text.partition("\n")[0])
-        for node in ast.walk(module.tree)
+        for node in _all_statements(module.tree)
         if isinstance(node, documented) and (text := ast.get_docstring(node)) and _QUESTION.match(text)
     ]
 

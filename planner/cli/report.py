@@ -51,9 +51,7 @@ def memory_report(
     """
     prose = prose_width(width)
     blocks = [
-        "\n".join(
-            wrap(sentence, prose) for sentence in (view.answer, view.sharing, view.reason, view.certainty) if sentence
-        ),
+        "\n".join(wrap(sentence, prose) for sentence in view.sentences),
         _wrapped_phrase(subject, prose),
         _term_table(view, width) if view.terms else "",
         *(_explained_term(row, prose) for row in view.terms if explain),

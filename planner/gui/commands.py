@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QUrl
@@ -16,13 +17,16 @@ from planner.gui.settings import Scheme
 from planner.gui.tab import START
 from planner.gui.widgets.dialogs import closing_buttons, open_once
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.terms import EXPLAIN_KEY
 from planner.paths import state_dir
 from planner.present.format import integer
 
 if TYPE_CHECKING:
     from planner.gui.window import MainWindow  # which imports this module
+
+_MOST_SHORTCUT_ROWS: Final = 25
+"""Rows of a column of shortcuts, so that the dialog fits a small screen."""
 
 
 def declare(window: "MainWindow") -> list[Action]:
@@ -119,25 +123,27 @@ def _show_basics(window: "MainWindow") -> None:
 
 
 def _show_shortcuts(window: "MainWindow") -> None:
-    """Show a dialog that lists the keyboard shortcuts by menu."""
-    dialog = QDialog(window)
+    """Show a dialog that lists the keyboard shortcuts by menu, in columns."""
+    dialog, theme = QDialog(window), window.theme
     dialog.setWindowTitle("Keyboard shortcuts")
-    grid = QGridLayout()
-    grid.setHorizontalSpacing(window.theme.spacing.huge)
-    grid.setVerticalSpacing(window.theme.spacing.tiny)
-    menu = ""
-    for action in window.commands.declared:
-        if not action.shortcut:
-            continue
-        if (heading := action.menu.split("/")[0]) != menu:
-            menu = heading
-            grid.addWidget(make_label(menu, font=window.theme.font(bold=True)), grid.rowCount(), 0)
-        row = grid.rowCount()
-        made = window.commands[action.id]
-        grid.addWidget(make_label(made.text().replace("&", "").rstrip("…")), row, 0)
-        keys = ", ".join(key.toString(key.SequenceFormat.NativeText) for key in made.shortcuts())
-        grid.addWidget(make_label(keys, "muted"), row, 1)
-    in_column(grid, closing_buttons(dialog), owner=dialog, margins=None)
+    with_shortcut = (action for action in window.commands.declared if action.shortcut)
+    columns: list[QGridLayout] = []
+    for menu, actions in groupby(with_shortcut, key=lambda action: action.menu.split("/")[0]):
+        rows = [window.commands[action.id] for action in actions]
+        if not columns or columns[-1].rowCount() + len(rows) > _MOST_SHORTCUT_ROWS:
+            columns.append(QGridLayout())
+            columns[-1].setHorizontalSpacing(theme.spacing.huge)
+            columns[-1].setVerticalSpacing(theme.spacing.tiny)
+        grid = columns[-1]
+        grid.addWidget(make_label(menu, font=theme.font(bold=True)), grid.rowCount(), 0)
+        for command in rows:
+            row = grid.rowCount()
+            grid.addWidget(make_label(command.text().replace("&", "").rstrip("…")), row, 0)
+            keys = ", ".join(key.toString(key.SequenceFormat.NativeText) for key in command.shortcuts())
+            grid.addWidget(make_label(keys, "muted"), row, 1)
+    for grid in columns:
+        grid.setRowStretch(grid.rowCount(), 1)
+    in_column(in_row(*columns, spacing=2 * theme.spacing.huge), closing_buttons(dialog), owner=dialog, margins=None)
     open_once(dialog)
 
 
@@ -300,7 +306,7 @@ _TAB: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     ),
     UnboundAction(
         "plan.primary",
-        lambda w: w.tab.primary_action or "No main action in this tab",
+        lambda w: w.tab.primary_action or "Main action of the tab",
         "Plan/5",
         lambda w: w.tab.run_primary_action(),
         "Ctrl+Return",

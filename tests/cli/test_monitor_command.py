@@ -180,16 +180,18 @@ SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def test_the_live_table_fits_the_terminal(fake_nvml, columns, titles):
     fake_nvml.say(card(0, A, name="NVIDIA GeForce RTX 4090", reasons=0x20))
     command = [sys.executable, "-m", "planner", "monitor", "--interval", "0.1"]
-    code, pages = in_a_terminal(command, fake_nvml.environment, columns, b"Slowed because of heat.")
+    code, pages = in_a_terminal(
+        command, fake_nvml.environment, columns, b"Slowed because of heat: the fans run slowly."
+    )
     assert code == 0
     assert pages[0].startswith("\x1b[?25l")
     assert pages[1].startswith("\x1b["), "it goes back up to the first line"
     assert pages[-1].endswith("\x1b[?25h")
     # A busy machine may be shown as one whose readings are late on the pages after it.
-    lines = SEQUENCES.sub("", next(page for page in pages if "Slowed because of heat." in page)).splitlines()
+    lines = SEQUENCES.sub("", next(page for page in pages if "Slowed because of heat" in page)).splitlines()
     assert max(map(len, lines)) <= columns
     assert all(title in "\n".join(lines) for title in titles.split())
-    assert any("slowed by the driver: heat" in line for line in lines), "the state is shown however narrow it is"
+    assert any("slowed by heat" in line for line in lines), "the state is shown however narrow it is"
     assert ("Fan" in "".join(lines)) is (columns == 160)
 
 

@@ -12,7 +12,7 @@ from planner.gui.widgets.focus import focus_stops
 from planner.gui.window import MainWindow
 
 DIALOGS = ("plan.trace", "plan.compare-log", "plan.prices", "plan.recommend", "help.manual", "help.shortcuts")
-LOOKS = 50
+LOOKS, BETWEEN_LOOKS_MS = 10, 50
 
 
 @pytest.fixture
@@ -45,10 +45,11 @@ def controls(top: QWidget) -> set[QWidget]:
 
 
 def wait_until_settled(top: QWidget, window: MainWindow, qtbot: QtBot) -> None:
-    """Wait until no control appears or disappears any more."""
+    """Wait until no control has appeared or disappeared for half a second; a look at all of them takes its time."""
     seen: list[set[QWidget]] = []
 
     def is_settled() -> bool:
+        qtbot.wait(BETWEEN_LOOKS_MS)
         seen.append(controls(top))
         return not window.tasks.busy and len(seen) > LOOKS and all(found == seen[-1] for found in seen[-LOOKS:])
 

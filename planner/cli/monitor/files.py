@@ -24,10 +24,9 @@ from planner.monitor.recording.writer import file_exists_error, write_new
 from planner.numbers import AMOUNT, MONEY
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
-    energy_summary_text,
-    gap_sentence,
     recording_line,
     recording_notes,
+    summary_lines,
 )
 
 # Polling interval of a paced replay, and the step of one that need not wait.
@@ -137,9 +136,7 @@ def _print_summary(recording: MonitorRecording, tariff: float | None, *, as_json
     if as_json:
         print(to_json(_summary_json_object(recording, summary), indent=2).decode())
         return
-    gaps = gap_sentence(summary, recording.seconds)
-    texts = (recording_line(recording), energy_summary_text(summary), gaps, *recording_notes(recording))
-    print("\n".join(map(wrap_line, filter(None, texts))))
+    print("\n".join(map(wrap_line, (recording_line(recording), *summary_lines(recording, summary)))))
     if summary.cards:
         columns = [column for column in SUMMARY_COLUMNS if column.key != "cost" or tariff is not None]
         print(f"\n{fitting_table(columns, summary.cards, 'slowed', _DISPENSABLE)}")
@@ -157,6 +154,7 @@ def _summary_json_object(recording: MonitorRecording, summary: RecordingSummary)
         "is_energy_estimated": summary.is_estimated,
         "usd_per_kwh": summary.usd_per_kwh,
         "usd": summary.usd,
+        "diagnoses": [found._asdict() for found in summary.diagnoses],
         "devices": [_card_json_object(card) for card in summary.cards],
     }
 

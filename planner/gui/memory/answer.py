@@ -65,7 +65,7 @@ class AnswerPanel(QWidget):
         self._note_lines.setText("\n".join(notes))
         self._notes.set_summary(" · ".join(notes))
         self._notes.setVisible(bool(notes))
-        facts = fmt.unbroken(fmt.capitalized(" · ".join(view.facts)))
+        facts = fmt.unbroken(fmt.capitalized(" · ".join(filter(None, (*view.facts, view.assumed)))))
         for label, text in ((self._facts, facts), (self._sharing, view.sharing), (self._reason, view.reason)):
             label.setText(text)
             label.setVisible(bool(text))

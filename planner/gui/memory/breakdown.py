@@ -121,6 +121,7 @@ class TermButton(QAbstractButton):
         self._theme = theme
         self._row: TermRow | None = None
         self._how = ""
+        self._heights: dict[int, int] = {}  # by width: Qt's layouts ask for several widths in turn, again and again
         self.setCheckable(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -128,7 +129,7 @@ class TermButton(QAbstractButton):
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
-        theme.changed.connect(self.update)
+        theme.changed.connect(self._on_theme_changed)
         self.toggled.connect(self._update_accessible_name)
 
     def set_row(self, row: TermRow) -> None:
@@ -140,6 +141,7 @@ class TermButton(QAbstractButton):
         self.setToolTip(f"{row.exact} ({row.range_text}), {row.certainty}")
         self._update_accessible_name()
         if is_reworded:
+            self._heights.clear()
             self.updateGeometry()
         self.update()
 
@@ -149,6 +151,16 @@ class TermButton(QAbstractButton):
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of the row, whose words on how it is computed wrap."""
+        if width not in self._heights:
+            self._heights[width] = self._wrapped_height(width)
+        return self._heights[width]
+
+    @Slot()
+    def _on_theme_changed(self) -> None:
+        self._heights.clear()
+        self.update()
+
+    def _wrapped_height(self, width: int) -> int:
         metrics = QFontMetricsF(self._theme.font())
         box = QRectF(0, 0, place_columns(self._theme, width).how_width, _TALL)
         words = metrics.boundingRect(box, _WRAPPED, self._how)

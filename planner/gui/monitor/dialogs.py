@@ -236,6 +236,7 @@ class VerdictDialog(QDialog):
         sentence = make_label(diagnosis.sentence, font=theme.font("title", bold=True), wrap=True)
         self.text = QTextBrowser()
         self.text.setHtml(verdict_html(diagnosis, checklist, theme))
+        self.text.setPlaceholderText("The readings of this moment say no more.")
         self.text.setAccessibleName("Evidence, advice, and optimization checklist")
         self._copy = copy_button(lambda: copied)
         buttons = closing_buttons(self, self._copy)

@@ -147,7 +147,9 @@ class PlanStrip(QWidget):
             self._devices = latest.inventory.devices
             self._match_timer.start()
         is_known = all(device.uuid in self._matches for device in self._devices)
-        shown = compare_plan_with_cards(self._evaluation, self._matches, latest) if is_known else PlanOnCards()
+        # Nobody asked what the sample plan would need here.
+        is_compared = is_known and (self._recorded is not None or not self._workspace.is_sample)
+        shown = compare_plan_with_cards(self._evaluation, self._matches, latest) if is_compared else PlanOnCards()
         self._comparison = shown
         shows_batch = is_under_filled and bool(shown.expected)
         if shows_batch and self._batch_sentence is None:
@@ -158,7 +160,9 @@ class PlanStrip(QWidget):
         self.sentence.setText(" ".join(filter(None, sentences)))
         self.take.setVisible(recorded is not None and recorded.plan != self._workspace.plan)
         self.speed.setVisible(bool(shown.expected) and self._recorded is None)
-        self.plan.setVisible(bool(self._offers) and recorded is None)
+        plan = self._workspace.plan
+        is_other = any((offer.gpu.id, offer.cards) != (plan.gpu, plan.count) for offer in self._offers)
+        self.plan.setVisible(recorded is None and (is_other or (self._workspace.is_sample and bool(self._offers))))
         self.plan.setText("Plan for these cards…" if len(self._offers) > 1 else "Plan for this card")
         self.setVisible(bool(shown.sentence or self._offers))
 

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from planner.gui.monitor.verdict_timeline import VerdictTimeline
 from planner.monitor.history import History
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
+from planner.monitor.recording.diagnosed import diagnosed_history
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.player import Player
 from planner.monitor.recording.recording import MonitorRecording
@@ -20,21 +20,20 @@ from planner.monitor.supervisor.snapshot import apply_update
 SPEEDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
 
 _TICK_MS: Final = 100
-_LEAST_INTERVAL_SECONDS: Final = 5.0
-# A diagnosis of a card takes a millisecond: with this many, a day of eight cards takes three seconds.
-_MOST_DIAGNOSES: Final = 360
-_DAY_SECONDS: Final = 86_400.0
 # The demo's first diagnosis.
 _DEMO_BEGINS_SECONDS: Final = 150.0
-# Added to the recording's length, so that the history still has the first reading when the last is loaded.
-_SLACK_SECONDS: Final = 60.0
 
 
 class LoadedRecording(NamedTuple):
-    """A recording with its whole history loaded; `is_demo` marks the demo with invented readings."""
+    """A recording with its whole history loaded; `is_demo` marks the demo with invented readings.
+
+    `player` is where the replay begins, and `first` is the state there.
+    """
 
     recording: MonitorRecording
     history: History
+    player: Player
+    first: tuple[Inventory | Sample, ...]
     is_demo: bool = False
 
     @property
@@ -61,19 +60,10 @@ class RecordingLoader:
             RecordingError: If the file cannot be read.
         """
         recording = open_recording(self._path)
-        history = History(max(_DAY_SECONDS, recording.seconds + _SLACK_SECONDS))
-        timeline, due = VerdictTimeline(history), float("-inf")
-        interval = max(_LEAST_INTERVAL_SECONDS, recording.seconds / _MOST_DIAGNOSES)
-        for update in recording:
-            if self._is_stopped:
-                break
-            history.note(update)
-            if history.end is not None and history.end >= due:
-                due = history.end + interval
-                timeline.diagnose(history, history.end)
-        for mark in recording.marks:
-            history.add_mark(mark.monotonic_seconds, mark.text)
-        return LoadedRecording(recording, history, self._is_demo)
+        history = diagnosed_history(recording, lambda: self._is_stopped)
+        player = Player(recording)
+        first = player.seek(_DEMO_BEGINS_SECONDS if self._is_demo else 0.0)
+        return LoadedRecording(recording, history, player, first, self._is_demo)
 
 
 class RecordingReplay(QObject):
@@ -86,11 +76,11 @@ class RecordingReplay(QObject):
         self.loaded, self.history = loaded, loaded.history
         self.latest = Latest()
         self._clock = clock
-        self._player = Player(loaded.recording)
+        self._player = loaded.player
         self._advanced_at = 0.0
         self._timer = QTimer(self, interval=_TICK_MS)
         self._timer.timeout.connect(self._advance_displayed_time)
-        self.seek(_DEMO_BEGINS_SECONDS if loaded.is_demo else 0.0)
+        self._apply_updates(loaded.first)
 
     @property
     def seconds(self) -> float:

@@ -9,7 +9,7 @@ from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.layout import in_column
 from planner.monitor.alert_rules import AlertRules
 from planner.numbers import AMOUNT, MONEY, PERCENT, NumberKind
 
@@ -45,6 +45,7 @@ class SettingsDialog(QDialog):
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(theme.spacing.medium)
         self._grid.setVerticalSpacing(theme.spacing.small)
+        self._grid.setColumnMinimumWidth(1, 4 * theme.spacing.huge)
         self._theme = theme
         self._add_alert_rows(settings.alerts)
         self._add_other_rows(settings)
@@ -143,13 +144,13 @@ class SettingsDialog(QDialog):
             widget.setEnabled(is_on)
 
     def _add_heading(self, text: str) -> None:
-        self._grid.addWidget(make_label(text, font=self._theme.font(bold=True)), self._grid.rowCount(), 0, 1, 2)
+        self._grid.addWidget(make_label(text, font=self._theme.font(bold=True)), self._grid.rowCount(), 0, 1, 3)
 
     def _add_check_box(self, text: str, is_on: bool, hint: str) -> QCheckBox:
         box = QCheckBox(text)
         box.setToolTip(hint)
         box.setChecked(is_on)
-        self._grid.addWidget(box, self._grid.rowCount(), 0, 1, 2)
+        self._grid.addWidget(box, self._grid.rowCount(), 0, 1, 3)
         return box
 
     def _add_threshold(
@@ -172,7 +173,8 @@ class SettingsDialog(QDialog):
     def _add_row(self, left: QWidget, number: DecimalField, unit: str) -> None:
         row = self._grid.rowCount()
         self._grid.addWidget(left, row, 0)
-        self._grid.addLayout(in_row((number, 1), make_label(unit)), row, 1)
+        self._grid.addWidget(number, row, 1)
+        self._grid.addWidget(make_label(unit), row, 2)
 
 
 class _OptionalThreshold(QCheckBox):

@@ -36,6 +36,7 @@ from planner.present.monitor.totals import Totals, card_totals, energy_in_text
 
 _SHARE_INTERVAL_SECONDS: Final = 2.0
 _MINUTE_MS: Final = 60_000
+_SECOND_PASS_MS: Final = 30
 
 
 class OwnCpuShare:
@@ -93,8 +94,8 @@ class MonitorTab(Tab):
         self._plan_lines = PlanLines(self.plots, "plan")
         self._hidden_timer = QTimer(self, singleShot=True)
         self._hidden_timer.timeout.connect(self._release_while_hidden)
-        # Processes and plots follow the cards in the next pass of the event loop: together they would block the window.
-        self._second_pass = QTimer(self, singleShot=True, interval=0)
+        # Processes and plots follow the cards once these are painted: together they would block the window.
+        self._second_pass = QTimer(self, singleShot=True, interval=_SECOND_PASS_MS)
         self._second_pass.timeout.connect(self._update_processes_and_plots)
         self._lay_out()
         self._connect()

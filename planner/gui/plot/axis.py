@@ -20,6 +20,7 @@ class PlainAxis(pg.AxisItem):  # type: ignore[misc]  # the library has no annota
 
     def __init__(self, orientation: str) -> None:
         super().__init__(orientation)
+        self.enableAutoSIPrefix(False)  # of a title that is never shown, but laid out anew after each resize
         self._placed: Ticks = []
         self._labels: dict[str, tuple[QStaticText, float, float]] = {}
         self._grid_color = QColor()

@@ -107,21 +107,22 @@ _ITEMS_BY_VERDICT: Final = {
     VerdictKind.SYNC_BOUND: ("small-kernels",),
     VerdictKind.FLUCTUATING: ("data-loading", "steady"),
 }
+_KINDS_OF_THE_MACHINE: Final = (VerdictKind.MEMORY_ERRORS, VerdictKind.THERMAL, VerdictKind.POWER_BRAKE)
 
 
 def consistent_with_verdict(results: tuple[ChecklistResult, ...], verdict: Verdict) -> tuple[ChecklistResult, ...]:
     """Return checklist results in which the items that the card's verdict implies have the status to-do.
 
-    A card that is lost or broken has nothing to optimize.
+    For a card that is lost, broken or too hot, there are none: the run is not what holds it back.
     """
-    if verdict.severity == "error":
+    if verdict.severity == "error" or verdict.kind in _KINDS_OF_THE_MACHINE:
         return ()
     item_names = _ITEMS_BY_VERDICT.get(verdict.kind, ())
     return tuple(result._replace(standing="to-do") if result.item.name in item_names else result for result in results)
 
 
 def evaluate_checklist(source: DiagnosisSource, uuid: str, at: float | None = None) -> tuple[ChecklistResult, ...]:
-    """Return the state of each checklist item for one card over the last minutes; unknown for an idle card.
+    """Return the state of each checklist item for one card over the last minutes; none for an idle card.
 
     Raises:
         KeyError: If the inventory has no such card.
@@ -133,7 +134,7 @@ def evaluate_checklist(source: DiagnosisSource, uuid: str, at: float | None = No
     window = read_window(source, device, end or 0.0)
     use = window.quantity("use_fraction")
     if use is None or max(use.values) < ACTIVE_UTILIZATION:
-        return tuple(ChecklistResult(item, "unknown") for item in CHECKLIST)
+        return ()
     working = window.since(current_phase(use).start)
     return tuple(_checklist_result(item, working.statistic) for item in CHECKLIST)
 

@@ -7,10 +7,16 @@ from planner.monitor.diagnosis.rule import DiagnosisRule
 from planner.monitor.diagnosis.verdict import Criterion, VerdictKind
 from planner.units import GIB
 
-_COOLING_ADVICE: Final = (
-    "Remove dust and whatever blocks the airflow; check that the fans turn.",
-    "Raise the fan speed, or lower the room temperature.",
-    "Lower the power limit a little (sudo nvidia-smi -pl WATTS): it costs less speed than overheating.",
+_AIRFLOW: Final = "Remove dust and whatever blocks the airflow; check that the fans turn."
+_LOWER_LIMIT: Final = (
+    "Lower the power limit a little (sudo nvidia-smi -pl WATTS): it costs less speed than overheating."
+)
+_COOLING_ADVICE: Final = (_AIRFLOW, "Raise the fan speed, or lower the room temperature.", _LOWER_LIMIT)
+_HEAT_EVIDENCE: Final = (
+    ("temperature_celsius", "most"),
+    ("temperature_margin_celsius", "last"),
+    ("sm_clock_mhz", "median"),
+    ("clock_of_most_fraction", "median"),
 )
 
 
@@ -44,12 +50,22 @@ HEALTH_RULES: Final = (
     DiagnosisRule(
         VerdictKind.THERMAL,
         "warning",
+        "slowed because of heat: the fans run slowly",
+        "The card lowers its clock because it is at its target temperature, although its fans could turn faster.",
+        (*_recurring_criteria("slowed_by_heat"), Criterion("fan_fraction", "p95", "<", 0.7, sources.SLOW_FANS)),
+        ("Raise the fan speed, or choose a steeper fan curve.", _AIRFLOW, _LOWER_LIMIT),
+        _HEAT_EVIDENCE,
+        is_instant=True,
+    ),
+    DiagnosisRule(
+        VerdictKind.THERMAL,
+        "warning",
         "slowed because of heat",
         "The card lowers its clock because the GPU or its memory has reached its target temperature, which lies below "
         "the hardware's own limit.",
         _recurring_criteria("slowed_by_heat"),
         _COOLING_ADVICE,
-        (("temperature_celsius", "most"), ("temperature_margin_celsius", "last"), ("sm_clock_mhz", "median")),
+        _HEAT_EVIDENCE,
         is_instant=True,
     ),
     DiagnosisRule(

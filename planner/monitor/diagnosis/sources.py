@@ -36,6 +36,7 @@ MEDIAN_USE: Final = heuristic(
 STEADY: Final = heuristic("utilization of 70 % (AWS's threshold) or more for three quarters of the time")
 SWINGS: Final = heuristic("the end of a run makes utilization fall once; a saw-tooth pattern makes it fall many times")
 RECURRING: Final = heuristic("a slow-down during more than 5 % of the time, not only for a moment")
+SLOW_FANS: Final = heuristic("fans below 70 % of their speed can cool considerably more")
 STILL_PRESENT: Final = heuristic("a problem that ended half a minute ago no longer matters")
 NEAR_POWER_LIMIT: Final = heuristic(
     "a power limit matters only if the power draw is near it; NVML's bit for it is set at idle too"

@@ -16,10 +16,10 @@ CLOCK_REASONS: Final = (
     ClockReason(0x1, "idle", "idle", slows=False),
     ClockReason(0x2, "application-clocks", "clocks set by hand", slows=False),
     ClockReason(0x4, "power-cap", "power limit", slows=True),
-    ClockReason(0x8, "hardware-slowdown", "slowed by the card: heat, power brake or supply", slows=True),
+    ClockReason(0x8, "hardware-slowdown", "slowed by the hardware: heat, power brake or supply", slows=True),
     ClockReason(0x10, "sync-boost", "synchronized with other cards", slows=True),
-    ClockReason(0x20, "software-thermal", "slowed by the driver: heat", slows=True),
-    ClockReason(0x40, "hardware-thermal", "slowed by the card: heat", slows=True),
+    ClockReason(0x20, "software-thermal", "slowed by heat: at the target temperature", slows=True),
+    ClockReason(0x40, "hardware-thermal", "slowed by heat: near the hardware's limit", slows=True),
     ClockReason(0x80, "power-brake", "slowed by the machine's power supply", slows=True),
     ClockReason(0x100, "display-clocks", "clocks set by the display", slows=False),
 )

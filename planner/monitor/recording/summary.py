@@ -11,6 +11,7 @@ from planner.monitor.readings.intervals import late_seconds
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.protocols import Numbers, ReadingSeries, SeriesSource
 from planner.monitor.readings.sample import Sample
+from planner.monitor.recording.diagnosed import DiagnosedTime, diagnosed_history, diagnosed_times
 from planner.monitor.recording.recording import MonitorRecording
 
 JOULES_PER_KWH: Final = 3.6e6
@@ -53,10 +54,11 @@ class CardSummary:
 
 @dataclass(frozen=True, slots=True)
 class RecordingSummary:
-    """Summary of all cards; energy and cost exclude the host."""
+    """Summary of all cards; energy and cost exclude the host. `diagnoses` are of a recording only."""
 
     cards: tuple[CardSummary, ...]
     usd_per_kwh: float | None
+    diagnoses: tuple[DiagnosedTime, ...] = ()
 
     @property
     def energy_joules(self) -> float | None:
@@ -72,7 +74,7 @@ class RecordingSummary:
     def at_price(self, usd_per_kwh: float | None) -> "RecordingSummary":
         """Return the same summary with another energy price, in USD per kWh."""
         cards = (replace(card, usd=_energy_cost_usd(card.energy_joules, usd_per_kwh)) for card in self.cards)
-        return RecordingSummary(tuple(cards), usd_per_kwh)
+        return replace(self, cards=tuple(cards), usd_per_kwh=usd_per_kwh)
 
     @property
     def is_estimated(self) -> bool:
@@ -92,7 +94,8 @@ def summarize_recording(source: MonitorRecording | SeriesSource, usd_per_kwh: fl
     series = _RecordedSeries(source) if isinstance(source, MonitorRecording) else source
     # The energy of a MIG instance is part of its card's energy.
     cards = (_card_summary(device, series, usd_per_kwh) for device in series.inventory.devices)
-    return RecordingSummary(tuple(cards), usd_per_kwh)
+    diagnoses = diagnosed_times(diagnosed_history(source)) if isinstance(source, MonitorRecording) else ()
+    return RecordingSummary(tuple(cards), usd_per_kwh, diagnoses)
 
 
 class _ReadingColumn(NamedTuple):

@@ -98,7 +98,7 @@ class PassTime(NamedTuple):
 
 
 class PassBatch(NamedTuple):
-    """What one pass processes: its new tokens, sequences and logits, the cache that it reads, and its attention work.
+    """Content of one pass: its new tokens, sequences and logits, the cache that it reads, and its attention work.
 
     `rows` new tokens of `sequences` sequences, of which `outputs` get logits; `cached_bytes` of keys, values and states
     are read, `attention_flops` and `scores` are the attention work between new tokens and their context.

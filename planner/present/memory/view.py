@@ -116,6 +116,7 @@ class MemoryView(NamedTuple):
     """A memory result ready for display in the window or a terminal.
 
     `answer` is one sentence; `gauge` says the same in figures with its `facts`, both empty without a verdict.
+    `assumed` is what the plan left open and the memory depends on.
     """
 
     answer: str
@@ -136,11 +137,18 @@ class MemoryView(NamedTuple):
     sharing: str = ""
     gauge: str = ""
     facts: tuple[str, ...] = ()
+    assumed: str = ""
 
     @property
     def headline(self) -> str:
         """Return the verdict with the gauge, or the answer without one: `Fits: 16.4 of 23.5 GiB · 98 % sure`."""
         return f"{VERDICT_TITLES[self.verdict]}: {self.gauge}" if self.verdict and self.gauge else self.answer
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Return the answer and what belongs to it, as sentences."""
+        assumed = f"Assumed: {self.assumed}." if self.assumed else ""
+        return tuple(filter(None, (self.answer, assumed, self.sharing, self.reason, self.certainty)))
 
     def as_text(self) -> str:
         """Return the whole memory result as plain text, for the clipboard."""
@@ -148,8 +156,7 @@ class MemoryView(NamedTuple):
         phases = [f"{row.title:<22}{fmt.gib(row.bytes):>10} GiB" for row in self.phases]
         cards = [f"{row.card:<32}{row.layers:>7} layers {row.needs:>10} of {row.usable} GiB" for row in self.devices]
         notes = [f"- {note}" for note in self.notes]
-        said = [sentence for sentence in (self.answer, self.sharing, self.reason, self.certainty) if sentence]
-        blocks = (said, terms, phases, cards, notes)
+        blocks = (self.sentences, terms, phases, cards, notes)
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:

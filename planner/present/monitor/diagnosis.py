@@ -66,7 +66,11 @@ _UNITS: Final = (
     ("_seconds", "s", 1.0),
 )
 _SHELL_SIGNS: Final[dict[VerdictSeverity, str]] = {"error": "✗", "warning": "!", "note": "·", "good": "✓"}
-_STANDINGS: Final[dict[ItemStatus, str]] = {"done": "✓ done", "to-do": "to do", "unknown": "not measured here"}
+_STANDINGS: Final[dict[ItemStatus, str]] = {
+    "done": "✓ looks fine",
+    "to-do": "worth trying",
+    "unknown": "not measured here",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,9 @@ def severity_tone(verdict: Verdict) -> Tone:
 
 def verdict_sentence(verdict: Verdict) -> str:
     """Return a verdict as sentences: its title, what it means, and further problems of the card."""
-    also = fmt.listing(tuple(other.title for other in verdict.also))
+    # What is fine on a card with a problem would read as one more problem.
+    is_fine = verdict.severity in ("note", "good")
+    also = fmt.listing(tuple(other.title for other in verdict.also if is_fine or other.severity != "good"))
     title = fmt.capitalized(verdict.title)
     return f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
 

@@ -42,8 +42,13 @@ def event_title(event: Event) -> str:
     if kind is EventKind.FAULT:
         return FAULTS[FaultKind(what)].title
     if kind is EventKind.DIAGNOSIS:
-        return _VERDICTS.get(what, what.replace("-", " "))
+        return diagnosis_title(what)
     return _CARD_EVENT_TITLES.get(kind, what)
+
+
+def diagnosis_title(kind: str) -> str:
+    """Return the title of a kind of verdict, given by the kind's value: `waiting for data`."""
+    return _VERDICTS.get(kind, kind.replace("-", " "))
 
 
 def duration_text(seconds: float) -> str:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
@@ -24,6 +24,10 @@ from planner.plan.solve import SolveResult
 from planner.present import format as fmt
 from planner.present.memory.solved import solved_text
 from planner.present.names import term_in_sentence
+from planner.units import GIB
+
+_HELD_BYTES: Final = GIB
+"""Memory in use beyond which some process must compute on the card; a desktop holds less."""
 
 
 def measured_sentence(check: PredictionCheck) -> str:
@@ -143,7 +147,9 @@ def _plan_sentence(evaluation: Evaluation, device: Device, latest: Latest) -> st
     processes = tuple(process for process in latest.processes if process.uuid == device.uuid)
     used = latest.reading(device.uuid, "memory_used_bytes").value
     if used is None or not any(process.kind != "graphics" for process in processes):
-        predicted = fmt.size(evaluation.memory.total_bytes)
-        return f"The plan predicts {predicted} on card {device.index}; no process computes there yet."
+        predicted = f"The plan predicts {fmt.size(evaluation.memory.total_bytes)} on card {device.index}"
+        if not processes and used is not None and used > _HELD_BYTES:
+            return f"{predicted}; {fmt.size(round(used))} are in use by processes that cannot be seen here."
+        return f"{predicted}; no process computes there yet."
     sentence = measured_sentence(check_prediction(evaluation, measure_card(processes, used)))
     return f"Card {device.index}: {sentence[:1].lower()}{sentence[1:]}"

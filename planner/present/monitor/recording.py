@@ -8,8 +8,8 @@ from planner.monitor.recording.recording import DataLoss, MonitorRecording
 from planner.monitor.recording.summary import JOULES_PER_KWH, CardSummary, RecordingSummary
 from planner.present import format as fmt
 from planner.present.columns import Column, text_column
-from planner.present.monitor.events import duration_text
-from planner.present.monitor.readings import NO_VALUE, card_label
+from planner.present.monitor.events import clock_time, diagnosis_title, duration_text
+from planner.present.monitor.readings import NO_VALUE, card_label, card_numbers_text
 from planner.units import GIB
 
 _REASONS: Final = {reason.name: reason.title for reason in CLOCK_REASONS}
@@ -82,9 +82,23 @@ def summary_lines(recording: MonitorRecording, summary: RecordingSummary) -> tup
     """Return the energy of the recorded cards, or that it is not known, and notes on the recording, one per line."""
     used = energy_summary_text(summary)
     answer = fmt.capitalized(used) if used else "No card reported its energy or power."
-    return tuple(
-        part for part in (answer, gap_sentence(summary, recording.seconds), *recording_notes(recording)) if part
-    )
+    notes = (gap_sentence(summary, recording.seconds), *recording_notes(recording))
+    return tuple(part for part in (answer, diagnosed_text(summary), *notes) if part)
+
+
+def diagnosed_text(summary: RecordingSummary) -> str:
+    """Return how long each diagnosis lasted: `Diagnosed: waiting for data 2 min 30 s (from 08:01:00), …`.
+
+    The seconds are the mean over all cards; the cards are named if it was not all of them. Empty without a diagnosis.
+    """
+    devices = [card.device for card in summary.cards if card.device.mig_parent is None]
+    parts = []
+    for found in summary.diagnoses:
+        cards = [device for device in devices if device.uuid in found.uuids]
+        where = "" if len(cards) == len(devices) else f"{card_numbers_text(cards)}, "
+        lasted = duration_text(found.seconds / max(1, len(cards)))
+        parts.append(f"{diagnosis_title(found.kind)} {lasted} ({where}from {clock_time(found.first_wall_seconds)})")
+    return f"Diagnosed: {', '.join(parts)}" if parts else ""
 
 
 def gap_sentence(summary: RecordingSummary, seconds: float) -> str:

@@ -1,13 +1,12 @@
 """Plans and trace requests as phrases, and the memory view of a plan."""
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.logs.applied_corrections import applied_corrections
-from planner.plan.warnings import warnings_about
+from planner.plan.warnings import memory_with_changes, warnings_about
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, memory_view
 from planner.present.plan.parallel import cards_phrase, chosen_sharing_sentences, device_rows, parallelism_phrase
@@ -103,18 +102,23 @@ def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
     card = cards_phrase(workload, 1, name, hardware) if workload.gpus else name
     view = memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
     view = view._replace(devices=device_rows(evaluation.memory, hardware), sharing=chosen_sharing_sentences(evaluation))
-    if view.facts:
-        view = view._replace(facts=(*view.facts, *_assumed_prompt(evaluation)))
+    view = view._replace(assumed=_assumed_prompt(evaluation))
     warnings = (warning.sentence for warning in warnings_about(evaluation, catalog.software))
     return view._replace(notes=(*warnings, *view.notes)) if view.supported else view
 
 
-def _assumed_prompt(evaluation: Evaluation) -> Iterator[str]:
-    """Yield the sequences and the default prompt of a plan whose context is much longer; the memory depends on both."""
+def _assumed_prompt(evaluation: Evaluation) -> str:
+    """Return the sequences and the default prompt of a plan whose context is much longer, and the memory of a full one.
+
+    Empty if nothing was assumed. A program that computes whole prompts at once needs more for longer ones.
+    """
     stated, settled = evaluation.plan.workload, evaluation.workload
     if not (isinstance(stated, Inference) and isinstance(settled, Inference)) or stated.prompt_length is not None:
-        return
+        return ""
     prompt, context = settled.prompt_length or 0, settled.context_length or 0
-    if evaluation.traced is None and 0 < _FAR * prompt <= context:
-        sequences = fmt.plural(settled.batch, "sequence")
-        yield f"{sequences}, prompt {fmt.integer(prompt)} of {fmt.integer(context)} tokens"
+    if evaluation.architecture is None or not 0 < _FAR * prompt <= context:
+        return ""
+    full = memory_with_changes(evaluation, evaluation.architecture, prompt_length=context).total_bytes
+    more = f" ({fmt.size(full)} if a prompt fills it)" if full > evaluation.memory.total_bytes else ""
+    sequences = fmt.plural(settled.batch, "sequence")
+    return f"{sequences}, prompt {fmt.integer(prompt)} of {fmt.integer(context)} tokens{more}"

@@ -54,6 +54,8 @@ def tab(
     workspace.undo_stack.clear()
     with unstyled():
         made = CostTab(workspace, theme, tasks, lambda: TODAY)
+        for _part in made.prepare():
+            pass
     qtbot.addWidget(made)
     made.resize(1157, 706)
     made.show()

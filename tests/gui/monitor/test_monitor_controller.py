@@ -17,6 +17,7 @@ from planner.monitor.alerts import AlertKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import Recorder
+from planner.plan.plan import ModelChoice
 
 LONGEST_MS = 30_000
 
@@ -215,6 +216,7 @@ def test_a_diagnosis_is_shown_in_full_with_its_evidence(qtbot, make_tab, driver)
 def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, workspace):
     process = {"0.process.compute": f"999999:{18 * 2**30}"}
     driver.say(card(0, A, name="NVIDIA GeForce RTX 4090", memory__used=19 * 2**30) | process, card(1, B))
+    workspace.apply("model", model=ModelChoice(id="meta-llama/Llama-3.2-3B"))  # the sample plan is not compared
     tab = make_tab()
     wait(qtbot, lambda: "predicted" in tab.plan_strip.sentence.text())
     assert tab.plan_strip.sentence.text().startswith("Card 0: predicted ")
@@ -229,6 +231,7 @@ def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, wor
 
 def test_a_measured_speed_takes_the_place_of_the_estimate(qtbot, make_tab, driver, workspace):
     driver.say(card(0, A, name="NVIDIA GeForce RTX 4090"), card(1, B))
+    workspace.apply("model", model=ModelChoice(id="meta-llama/Llama-3.2-3B"))
     tab = make_tab()
     wait(qtbot, lambda: tab.plan_strip.expected)
     estimated = workspace.evaluation.time

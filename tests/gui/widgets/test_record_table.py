@@ -378,6 +378,20 @@ def test_equal_rows_are_sorted_by_the_second_column_and_its_header_says_so(qtbot
     assert not model.is_second(weight)
 
 
+@pytest.mark.parametrize("scrolls", [True, False])
+def test_a_record_chosen_before_the_table_is_shown_scrolls_it_only_if_asked_to(qtbot, theme, scrolls):
+    model = RecordTableModel(COLUMNS, lambda fruit: fruit.id)
+    model.set_records([Fruit(f"fruit-{number}", f"{number}", number) for number in range(100)])
+    table = RecordTable(model, theme)
+    qtbot.addWidget(table)
+    table.choose("fruit-99", scrolls=scrolls)
+    table.resize(400, 300)
+    table.show()
+    qtbot.wait(1)
+    assert (table.verticalScrollBar().value() > 0) == scrolls
+    assert table.current_id == "fruit-99"
+
+
 def test_a_filter_may_ask_for_columns_for_a_while(table):
     own = table.layout_now()
     table.show_asked_columns(("id",))

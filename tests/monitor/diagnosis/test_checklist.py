@@ -14,9 +14,16 @@ def item_statuses(history, uuid=UUID):
     return {checked.item.name: checked.standing for checked in evaluate_checklist(history, uuid)}
 
 
-def test_all_items_are_unknown_for_an_idle_card():
-    assert set(item_statuses(a_history(utilization_fraction=0.0)).values()) == {"unknown"}
-    assert set(item_statuses(a_history(utilization_fraction=None)).values()) == {"unknown"}
+def test_an_idle_card_has_no_checklist():
+    assert evaluate_checklist(a_history(utilization_fraction=0.0), UUID) == ()
+    assert evaluate_checklist(a_history(utilization_fraction=None), UUID) == ()
+
+
+def test_a_card_that_is_too_hot_has_no_checklist_since_the_run_is_not_what_holds_it_back():
+    history = a_history(clock_reasons=0x20)
+    checked = evaluate_checklist(history, UUID)
+    assert checked
+    assert consistent_with_verdict(checked, diagnose(history, UUID)) == ()
 
 
 def test_an_item_is_done_if_the_readings_meet_its_conditions():

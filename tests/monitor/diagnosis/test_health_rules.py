@@ -1,5 +1,6 @@
 """Health rules: problems that matter under any workload."""
 
+import pytest
 from diagnosis_kit import UUID, a_history
 
 from planner.monitor.diagnosis.diagnose import diagnose
@@ -12,6 +13,13 @@ def test_a_thermal_slowdown_that_has_ended_is_no_problem():
     assert diagnose(a_history(**heat), UUID, 100.0).kind is VerdictKind.THERMAL
     assert diagnose(a_history(**heat), UUID, 126.0).kind is VerdictKind.THERMAL
     assert diagnose(a_history(**heat), UUID, 131.0).kind is VerdictKind.HEALTHY
+
+
+@pytest.mark.parametrize(("fan", "title"), [(0.3, ": the fans run slowly"), (0.9, ""), (None, "")])
+def test_heat_with_slow_fans_names_the_fans_first(fan, title):
+    verdict = diagnose(a_history(clock_reasons=0x20, fan_fraction=fan), UUID)
+    assert verdict.title == f"slowed because of heat{title}"
+    assert ("fan speed" in verdict.advice[0]) is (title != "")
 
 
 def test_full_memory_is_reported_while_the_card_waits():

@@ -25,6 +25,7 @@ CASES = [
     (VerdictKind.MEMORY_ERRORS, {"remapping_failed": 1.0}),
     (VerdictKind.MEMORY_ERRORS, {"remapping_failed": 0.0, "remapped_uncorrected": 2.0}),
     (VerdictKind.THERMAL, {"clock_reasons": 0x20}),
+    (VerdictKind.THERMAL, {"clock_reasons": 0x20, "fan_fraction": 0.4}),
     (VerdictKind.THERMAL, {"clock_reasons": 0x40 | 0x8}),
     (VerdictKind.THERMAL, {"clock_reasons": 0x8}),
     (VerdictKind.POWER_BRAKE, {"clock_reasons": 0x80 | 0x8}),

@@ -50,7 +50,7 @@ def latest_state(*devices, used=None, kind="compute"):
     readings = {
         uuid: {"memory_used_bytes": Reading(value), "power_watts": Reading(300.0)} for uuid, value in used.items()
     }
-    processes = tuple(CardProcess(7, uuid, kind, Reading(value - GIB)) for uuid, value in used.items())
+    processes = tuple(CardProcess(7, uuid, kind, Reading(value - GIB)) for uuid, value in used.items() if kind)
     latest.note_sample(Sample(0.0, 0.0, readings, processes=processes))
     return latest
 
@@ -79,6 +79,12 @@ def test_before_a_process_computes_there_is_only_the_prediction(evaluation, cata
     assert found.expected == {A: predict_card(evaluation)}
     drawing = latest_state(FIRST, used={A: 2 * GIB}, kind="graphics")
     assert "no process computes there yet" in comparison(evaluation, catalog, drawing).sentence
+
+
+def test_memory_in_use_without_a_visible_process_is_said(evaluation, catalog):
+    hidden = latest_state(FIRST, used={A: 2 * GIB}, kind=None)
+    sentence = comparison(evaluation, catalog, hidden).sentence
+    assert sentence.endswith(f"on card 0; 2.00{fmt.THIN}GiB are in use by processes that cannot be seen here.")
 
 
 def test_the_prediction_is_compared_with_the_fullest_of_the_planned_number_of_cards(catalog):

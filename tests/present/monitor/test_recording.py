@@ -82,7 +82,7 @@ def test_every_cell_of_a_card_in_the_summary():
     assert card.statistics["power_watts"] == Statistic(100.0, 100.0)
     texts = {column.key: column.text(card).replace(THIN, " ") for column in SUMMARY_COLUMNS}
     assert (texts["utilization"], texts["memory"], texts["power"]) == ("50 / 50", "8.00 / 8.00", "100 / 100")
-    assert texts["slowed"] == "power limit 2 s, slowed by the driver: heat 2 s"
+    assert texts["slowed"] == "power limit 2 s, slowed by heat: at the target temperature 2 s"
     assert SUMMARY_COLUMNS[6].value(card) == 2**33
 
 

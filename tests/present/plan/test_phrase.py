@@ -5,6 +5,7 @@ from recordings import training
 
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
+from planner.present.format import THIN
 from planner.present.plan.phrase import evaluation_view, hardware_phrase, plan_phrase, request_phrase
 from planner.trace.request import Target, TraceLora, TraceParallel, TraceRequest
 from planner.workload.parallel import Parallel
@@ -59,15 +60,18 @@ def test_cards_without_a_name_are_counted_with_their_parallelism(catalog):
 
 
 @pytest.mark.parametrize(
-    ("workload", "said"),
+    ("workload", "fact"),
     [
-        (Inference(context_length=32_768), True),
-        (Inference(context_length=32_768, prompt_length=2_048), False),
-        (Inference(), False),
-        (Training(method="lora"), False),
+        (
+            Inference(context_length=32_768),
+            f"1 sequence, prompt 4,096 of 32,768 tokens (23.3{THIN}GiB if a prompt fills it)",
+        ),
+        (Inference(context_length=32_768, profile="vllm"), "1 sequence, prompt 4,096 of 32,768 tokens"),
+        (Inference(context_length=32_768, prompt_length=2_048), ""),
+        (Inference(), ""),
+        (Training(method="lora"), ""),
     ],
 )
-def test_the_assumed_prompt_of_a_long_context_is_a_fact_of_the_answer(catalog, workload, said):
+def test_the_assumed_prompt_of_a_long_context_belongs_to_the_answer(catalog, workload, fact):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload, gpu="h100-sxm5-80gb")
-    facts = evaluation_view(evaluate(plan, catalog), catalog).facts
-    assert ("1 sequence, prompt 4,096 of 32,768 tokens" in facts) is said
+    assert evaluation_view(evaluate(plan, catalog), catalog).assumed == fact

@@ -18,7 +18,7 @@ from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.gui.threads import import_finished
-from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.layout import in_column, in_row, laid_out_at_once
 from planner.monitor.history import HOST, History
 
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
@@ -202,15 +202,17 @@ class PlotGrid(QWidget):
         if arrangement == self._arrangement:
             return
         self._arrangement = arrangement
-        for key, panel in self._panels.items():
-            self._grid.removeWidget(panel)
-            if key not in arrangement[0]:
-                panel.hide()
-        for number, spec in enumerate(specs):
-            self._grid.addWidget(self._panels[spec.key], number // columns, number % columns)
-            self._panels[spec.key].show()  # once it has a parent: shown before, it would be a window for a moment
-        for column in range(MOST_COLUMNS):
-            self._grid.setColumnStretch(column, int(column < columns))
+        # At once, or each that is shown would give all those before it another size.
+        with laid_out_at_once(self):
+            for key, panel in self._panels.items():
+                self._grid.removeWidget(panel)
+                if key not in arrangement[0]:
+                    panel.hide()
+            for number, spec in enumerate(specs):
+                self._grid.addWidget(self._panels[spec.key], number // columns, number % columns)
+                self._panels[spec.key].show()  # once it has a parent: shown before, it would be a window for a moment
+            for column in range(MOST_COLUMNS):
+                self._grid.setColumnStretch(column, int(column < columns))
         # Their geometry is known only after the layout, which may come after an already scheduled drawing.
         self._draw_all_soon()
 
@@ -234,18 +236,23 @@ class PlotGrid(QWidget):
     @Slot()
     def draw_visible(self) -> None:
         """Redraw the visible plots; what would take too long for one pass of the event loop follows in the next."""
+        self._list_undrawn()
+        # Creating a plot takes some hundredths of a second, so that each has a later pass of its own.
+        self._draw_some(may_create=False)
+
+    def _list_undrawn(self) -> None:
+        """Note which plots are visible, first those that were drawn before, and show the events."""
+        self._undrawn = []
         if not self.isVisible() or self._is_updating_view or self._history.end is None:
             return
         self._shown_owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
         self._refresh_events(self._shown_owners)
         visible = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
-        # Creating a plot takes some hundredths of a second, so that each has a later pass of its own.
         self._undrawn = sorted(visible, key=lambda panel: not panel.is_drawn)
-        self._draw_some(may_create=False)
 
     def _draw_some(self, *, may_create: bool) -> None:
         """Draw plots that are due for the time of one pass; with `may_create` the first of them may be a new one."""
-        if not import_finished(_DRAWING):
+        if self._undrawn and not import_finished(_DRAWING):
             self._draw_soon(_IMPORTING_MS)
             return
         began = thread_time()
@@ -285,7 +292,7 @@ class PlotGrid(QWidget):
             if self.isVisible() and self._history.end is not None:
                 self._owners = plotted_owners(self._history)
                 self._arrange_panels()
-            self.draw_visible()
+            self._list_undrawn()
         self._draw_some(may_create=True)
         if self._is_stale:
             self._draw_soon()

@@ -161,6 +161,7 @@ class PinnedColumn(CellView):
         super().__init__(model, theme, cells, table)
         self._table = table
         self.setSelectionModel(table.selectionModel())
+        self.setAutoScroll(False)  # the table decides whether to scroll to its current row
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

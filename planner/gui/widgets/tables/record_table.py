@@ -269,11 +269,12 @@ class RecordTable(CellView):
         """
         row = self.records().row_of(record_id)
         if row is not None:
-            index, before = self.model().index(row, 0), self.verticalScrollBar().value()
+            index = self.model().index(row, 0)
             in_view = self.viewport().rect().contains(self.visualRect(index).center())
+            self.setAutoScroll(scrolls)  # or a table that is not shown yet would scroll to the row when it is
             self._make_row_current(row)
+            self.setAutoScroll(True)
             if not scrolls:
-                self.verticalScrollBar().setValue(before)
                 self._follows_current = False
             elif not in_view:
                 self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)

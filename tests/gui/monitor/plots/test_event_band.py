@@ -46,7 +46,7 @@ def test_words_say_which_card_and_how_long(two_cards):
     (held,) = item_lines(items["Slowed", "", 0], two_cards, LABELS)
     assert held.endswith("card 0: power limit, 30\u2009s")
     (hot,) = item_lines(items["Slowed", "", 1], two_cards, LABELS)
-    assert hot.endswith("card 1: slowed by the card: heat, 9\u2009s so far")
+    assert hot.endswith("card 1: slowed by heat: near the hardware's limit, 9\u2009s so far")
     assert item_lines(items["Marks", "larger batch", 0], two_cards, LABELS)[0].endswith("larger batch")
 
 

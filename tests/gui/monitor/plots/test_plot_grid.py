@@ -348,7 +348,7 @@ def test_four_plots_stand_two_by_two_however_wide_the_window(grid, qtbot):
 
 def test_the_list_beside_the_band_tells_the_latest_events_up_to_the_cursor(grid):
     grid.view.set_span(None)
-    assert grid.events.lines[-1].endswith("card 1: slowed by the card: heat, 9\u2009s so far")
+    assert grid.events.lines[-1].endswith("card 1: slowed by heat: near the hardware's limit, 9\u2009s so far")
     grid.view.move_cursor(405.0)
     assert grid.events.lines[-1].endswith("larger batch")
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,13 +37,14 @@ class Net(nn.Module):
 """
 
 
-@pytest.fixture
-def request_of(tmp_path: Path):
-    (tmp_path / "spread_net.py").write_text(FILE, encoding="utf-8")
+@pytest.fixture(scope="module")
+def request_of(tmp_path_factory: pytest.TempPathFactory):
+    file = tmp_path_factory.mktemp("net") / "spread_net.py"
+    file.write_text(FILE, encoding="utf-8")
 
     def make(**changes: object) -> TraceRequest:
         plain = TraceRequest(
-            target=Target(kind="file", place=str(tmp_path / "spread_net.py"), name="Net"),
+            target=Target(kind="file", place=str(file), name="Net"),
             inputs=(Input(value=TensorInput(shape=(64, 256))),),
             task="training",
             device="cpu",
@@ -52,7 +54,9 @@ def request_of(tmp_path: Path):
     return make
 
 
+@cache
 def traced(request: TraceRequest) -> TraceRecording:
+    """Return the recording of a request, which is traced once for all tests that compare with it."""
     return record_trace(request, lambda *_: None)
 
 
@@ -114,7 +118,7 @@ def test_no_process_group_remains(request_of) -> None:
     import torch.distributed as dist
 
     resize = __import__("torch").UntypedStorage.resize_
-    traced(request_of(parallel=TraceParallel(ranks=2, strategy="ddp")))
+    record_trace(request_of(parallel=TraceParallel(ranks=2, strategy="ddp")), lambda *_: None)
     assert not dist.is_initialized()
     assert __import__("torch").UntypedStorage.resize_ is resize
 

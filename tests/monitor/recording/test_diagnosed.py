@@ -1,0 +1,36 @@
+"""How long each diagnosis of a recording lasted."""
+
+from recording_kit import A, B, recording, sample
+
+from planner.monitor.diagnosis.verdict import VerdictKind
+from planner.monitor.history import History
+from planner.monitor.recording.diagnosed import diagnosed_history, diagnosed_times
+
+HEAT = 0x20
+
+
+def busy(at, bits):
+    return {"utilization_fraction": 0.95, "clock_reasons": bits, "power_watts": 200.0, "memory_used_bytes": 1e10}
+
+
+def hot_later():
+    """A recording of five minutes, in which the first card is too hot from the third on."""
+    return recording(*(sample(float(at), a=busy(at, HEAT if at >= 180 else 0), b=busy(at, 0)) for at in range(0, 300)))
+
+
+def test_the_time_of_a_diagnosis_is_summed_over_its_cards():
+    found = {each.kind: each for each in diagnosed_times(diagnosed_history(hot_later()))}
+    hot = found[VerdictKind.THERMAL.value]
+    assert hot.uuids == (A,)
+    assert 90.0 <= hot.seconds <= 120.0
+    other = next(each for kind, each in found.items() if kind != hot.kind)
+    assert set(other.uuids) == {A, B}
+    assert other.seconds > hot.seconds
+
+
+def test_loading_can_be_stopped():
+    assert diagnosed_history(hot_later(), lambda: True).end is None
+
+
+def test_an_empty_history_has_no_diagnosis():
+    assert diagnosed_times(History()) == ()
