@@ -18,6 +18,25 @@ from planner.trace.worker.script.imports import changed_on_import
 _BUILDING_OPTIONS: Final = ("dtype", "attn_implementation")
 """Arguments of `from_pretrained` that change the network; others are about where its files are."""
 
+_HUB_OPTIONS: Final = (
+    "cache_dir",
+    "force_download",
+    "proxies",
+    "token",
+    "local_files_only",
+    "revision",
+    "trust_remote_code",
+    "subfolder",
+    "_from_pipeline",
+    "_from_auto",
+    "_commit_hash",
+    "gguf_file",
+)
+"""Arguments about where a configuration is.
+
+**Source**: `PreTrainedConfig._get_config_dict` in transformers/configuration_utils.py.
+"""
+
 AddNote = Callable[[str], None]
 
 
@@ -44,9 +63,6 @@ def weights_by_name(add_note: AddNote) -> Iterator[None]:
                     "transformers.configuration_utils": _catalog_configurations,
                     "transformers.tokenization_utils_base": _complete_tokenizers,
                     "transformers.modeling_utils": lambda module: _built_networks(module.PreTrainedModel, add_note),
-                    "transformers.models.auto.auto_factory": lambda module: _built_networks(
-                        module._BaseAutoModelClass, add_note
-                    ),
                     "timm.models._builder": lambda module: _without_timm_weights(module, add_note),
                 }
             )
@@ -84,7 +100,9 @@ def _catalog_configurations(module: Any) -> AbstractContextManager[None]:
 
     def get_config_dict(cls: Any, /, name: Any, **kwargs: Any) -> Any:
         fields = None if Path(name).exists() else catalog_config(str(name))
-        return original(cls, name, **kwargs) if fields is None else (dict(fields), kwargs)
+        if fields is None:
+            return original(cls, name, **kwargs)
+        return dict(fields), {option: value for option, value in kwargs.items() if option not in _HUB_OPTIONS}
 
     return patched_attributes(config_class, get_config_dict=classmethod(get_config_dict))
 
@@ -118,13 +136,10 @@ def _complete_tokenizers(module: Any) -> AbstractContextManager[None]:
 
 def _built_networks(network_class: Any, add_note: AddNote) -> AbstractContextManager[None]:
     """Replace `from_pretrained` of a class of transformers: the network is built from the configuration."""
-    is_auto = hasattr(network_class, "_model_mapping")
 
     def from_pretrained(
         cls: Any, /, pretrained_model_name_or_path: Any, *_args: Any, config: Any = None, **kwargs: Any
     ) -> Any:
-        import transformers
-
         name = pretrained_model_name_or_path
         if kwargs.get("quantization_config") is not None or kwargs.get("load_in_4bit") or kwargs.get("load_in_8bit"):
             raise TraceError("load", f"{name} is loaded quantized", "A trace has no kernels for quantized weights.")
@@ -133,14 +148,11 @@ def _built_networks(network_class: Any, add_note: AddNote) -> AbstractContextMan
         options["dtype"] = options.get("dtype", dtype)
         device_map = kwargs.pop("device_map", None)
         if config is None or isinstance(config, str | Path):
-            configs = transformers.AutoConfig if is_auto else cls.config_class
             # What is no field of the configuration, such as the folder of the cache, does not change the network.
-            config, _ = configs.from_pretrained(config or name, return_unused_kwargs=True, **kwargs)
+            config, _ = cls.config_class.from_pretrained(config or name, return_unused_kwargs=True, **kwargs)
         if options["dtype"] in (None, "auto"):
             options["dtype"] = config.dtype if hasattr(config, "dtype") else config.torch_dtype
-        network = (cls.from_config if is_auto else cls._from_config)(
-            config, **{option: value for option, value in options.items() if value is not None}
-        )
+        network = cls._from_config(config, **{option: value for option, value in options.items() if value is not None})
         add_note(f"{name} is built as {type(network).__name__} from its configuration, without weights.")
         network.name_or_path = str(name)
         if device_map is not None and torch.cuda.is_available():

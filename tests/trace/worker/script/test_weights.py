@@ -8,6 +8,12 @@ from planner.errors import TraceError
 pytest.importorskip("transformers")
 
 
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    """Set the Hub's offline mode, as a trace's own process does."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
 def test_networks_of_transformers_are_built_by_their_names(tmp_path):
     source = """
 import torch
@@ -41,8 +47,7 @@ def test_a_network_in_a_folder_is_built_from_its_configuration(tmp_path):
         ("AutoModel.from_pretrained('gpt2', load_in_4bit=True)", "gpt2 is loaded quantized"),
     ],
 )
-def test_what_is_missing_is_named(tmp_path, monkeypatch, code, reason):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+def test_what_is_missing_is_named(tmp_path, code, reason):
     with pytest.raises(TraceError, match=reason):
         traced(script(tmp_path, f"from transformers import AutoModel, AutoTokenizer\n{code}\n"))
 
@@ -57,7 +62,7 @@ def test_weights_at_an_address_are_left_out(tmp_path):
             traced(script(tmp_path, source + use + "\n"))
 
 
-def test_a_package_is_changed_when_it_is_imported(tmp_path, monkeypatch):
+def test_a_package_is_changed_when_it_is_imported(tmp_path):
     package = tmp_path / "timm" / "models"
     package.mkdir(parents=True)
     (tmp_path / "timm" / "__init__.py").write_text("")
