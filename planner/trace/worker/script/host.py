@@ -39,8 +39,8 @@ _FAKE_DEVICE: Final[Any] = vars(FakeTensor)["device"].fget
 _CARD: Final = torch.device("cuda", 0)
 
 
-class Placement:
-    """Where results are made, as long as nothing else is asked for: on the host or on the card."""
+class ResultPlace:
+    """Place in which operators make their results: the host or the card."""
 
     def __init__(self, ledger: AllocationLedger) -> None:
         self._ledger = ledger
@@ -107,7 +107,7 @@ class _Place:
 class Moves:
     """Moves of tensors and modules to the card and back, which are copies where something is not there yet."""
 
-    def __init__(self, ledger: AllocationLedger, placement: Placement, watcher: RunObserver) -> None:
+    def __init__(self, ledger: AllocationLedger, placement: ResultPlace, watcher: RunObserver) -> None:
         self._ledger, self._placement, self._watcher = ledger, placement, watcher
 
     def copied(self, tensor: Tensor, device: Any) -> Any:
@@ -143,7 +143,7 @@ class Moves:
         return {
             function.__name__: self._factory(function)
             for function in _device_constructors()
-            if getattr(torch, function.__name__, None) is function
+            if function is not None and getattr(torch, function.__name__, None) is function
         }
 
     def _factory(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -182,7 +182,7 @@ def _device_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @contextmanager
 def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
     """Count what is on the card only, and copy what is moved to it or from it; enter it inside the simulated card."""
-    placement = Placement(ledger)
+    placement = ResultPlace(ledger)
     moves = Moves(ledger, placement, watcher)
     counts_all, ledger.is_made_on_host = ledger.is_made_on_host, placement.is_made_on_host
     with ExitStack() as stack:
