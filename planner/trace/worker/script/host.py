@@ -140,10 +140,11 @@ class Moves:
 
         **Source**: `_device_constructors` in torch/utils/_device.py.
         """
+        functions = [function for function in _device_constructors() if function is not None]
         return {
             function.__name__: self._factory(function)
-            for function in _device_constructors()
-            if function is not None and getattr(torch, function.__name__, None) is function
+            for function in functions
+            if getattr(torch, function.__name__, None) is function
         }
 
     def _factory(self, original: Callable[..., Any]) -> Callable[..., Any]:
