@@ -7,6 +7,8 @@ With `--check` it writes nothing, and ends with 1 where a page differs from what
 
 import argparse
 import collections.abc
+import functools
+import importlib
 import inspect
 import io
 import os
@@ -46,6 +48,24 @@ PACKAGES = {
     "paths": "Folders of the user",
     "errors": "Errors",
 }
+RESULTS = (
+    "planner.plan.evaluate.Evaluation",
+    "planner.memory.result.MemoryResult",
+    "planner.memory.result.Term",
+    "planner.memory.fit.CardFit",
+    "planner.performance.result.TimeResult",
+    "planner.plan.money.PlanCost",
+    "planner.cost.estimate.CostEstimate",
+    "planner.cost.result.CostResult",
+    "planner.cost.result.RentCost",
+    "planner.cost.result.OwnCost",
+    "planner.cost.result.MoneyTerm",
+    "planner.cost.result.Decision",
+    "planner.plan.recommend.option.Recommendation",
+    "planner.plan.recommend.option.HardwareOption",
+)
+"""What the public functions return; the names are no part of `planner`, since nobody makes such objects."""
+PROGRAM = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def pages() -> dict[str, str]:
@@ -105,7 +125,35 @@ def python_api() -> str:
         if here:
             parts.append(f"## {title}")
             parts.extend(_public(name, getattr(planner, name)) for name in here)
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, *results()]) + "\n"
+
+
+def results() -> Iterator[str]:
+    """Yield the section about what the functions return: examples, which First steps shows, too, and every field."""
+    yield "## Results"
+    yield "What the functions return, field by field. These examples are also in [First steps](../first-steps.md)."
+    yield from PROGRAM.findall((DOCS / "first-steps.md").read_text(encoding="utf-8"))[1:]
+    for path in RESULTS:
+        module, _, name = path.rpartition(".")
+        kind = getattr(importlib.import_module(module), name)
+        yield f"### {name}\n\n{_markdown(inspect.cleandoc(kind.__doc__ or ''))}"
+        yield _table(("Field", "Type", "Meaning"), _result_rows(kind))
+
+
+def _result_rows(kind: type) -> Iterator[tuple[str, str, str]]:
+    """Yield the fields of a result, a model or another record, and its properties."""
+    if issubclass(kind, BaseModel):
+        fields = {name: (info.annotation, info.description or "") for name, info in kind.model_fields.items()}
+    else:
+        fields = {name: (annotation, "") for name, annotation in typing.get_type_hints(kind).items()}
+    for name, (annotation, meaning) in fields.items():
+        yield f"`{name}`", f"`{_cell(_type(annotation))}`", _cell(meaning)
+    for name, value in vars(kind).items():
+        if isinstance(value, property | functools.cached_property) and not name.startswith("_"):
+            getter = value.fget if isinstance(value, property) else value.func
+            returned = _type(inspect.signature(getter).return_annotation)
+            meaning = (inspect.getdoc(getter) or "").splitlines()[0].removeprefix("Return ")
+            yield f"`{name}`", f"`{_cell(returned)}`", _cell(capitalized(meaning))
 
 
 def glossary_page() -> str:
@@ -243,6 +291,8 @@ def _default(value: object) -> str:
 
 def _type(annotation: object) -> str:
     """Return an annotation without the modules that its names are defined in, and without what stands in Annotated."""
+    if isinstance(annotation, typing.ForwardRef):  # a model that was not used yet
+        annotation = annotation.__forward_arg__
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _type(inner[0])

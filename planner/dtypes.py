@@ -141,7 +141,7 @@ _NAMED: Final = (
     ),
     Scheme(
         "nf4-dq",
-        "NF4, double quantisation",
+        "NF4, double quantization",
         "bitsandbytes",
         Fraction(4),
         (SchemeOverhead(Fraction(1), "flat", 64), SchemeOverhead(Fraction(4), "flat", 64 * 256)),

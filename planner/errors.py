@@ -66,6 +66,9 @@ class SpecError(PlannerError):
         self.field = field
         self.reason = reason
 
+    def __str__(self) -> str:
+        return f"{self.message.removesuffix('.')}. {self.hint}" if self.hint else self.message
+
     @property
     def explanation(self) -> str:
         """Return the error's reason and hint as sentences, for display next to the field."""

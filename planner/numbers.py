@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from planner.errors import SpecError
 from planner.units import GB, GIB, KB, KIB, MB, MIB, TB, TIB
 
+_DOUBLE_K: Final = re.compile(r"(\d+)kk", re.IGNORECASE)
 _LONGEST: Final = 60
 _IN_FULL: Final = 1e15
 _MINUS: Final = "\u2212"
@@ -175,6 +176,8 @@ def _exact_number(text: str, kind: NumberKind, hint: str) -> Fraction:
     if match and suffix in kind.factors and all(mark in ("", *kind.words) for mark in marks):
         digits = _plain_digits(_SPACES.sub(" ", match["digits"]), kind, text)
     if match is None or digits is None:
+        doubled = _DOUBLE_K.fullmatch(plain)
+        hint = f"Write {doubled[1]}M for millions." if doubled and "m" in kind.factors else hint
         raise SpecError("number", f"{_shown(text)} is not a {kind.noun}", hint)
     number = Fraction(digits) * Fraction(10) ** int(match["power"] or 0) * kind.factors[suffix]
     return -number if match["sign"] == "-" else number

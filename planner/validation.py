@@ -16,6 +16,12 @@ _BOUNDS: Final = {
     "less_than": ("less than", "lt"),
 }
 """Phrase for each kind of bound, by pydantic's error type, and the key of the limit in the error's context."""
+_FOUR_BITS: Final = ("awq4-128", "gptq4-128", "nf4", "Q4_K_M")
+_EIGHT_BITS: Final = ("int8", "fp8", "gptq8-128", "Q8_0")
+_BITS: Final = dict.fromkeys(("int4", "4bit", "q4", "awq", "gptq", "bnb4bit"), _FOUR_BITS) | dict.fromkeys(
+    ("8bit", "q8", "bnb8bit"), _EIGHT_BITS
+)
+"""Formats that are meant by a number of bits, of which there are several."""
 _WHOLE: Final = "{} is not a whole number"
 _FIELDS: Final = "{} is no object of named fields"
 _KINDS: Final = {
@@ -80,7 +86,11 @@ def spelling_hint(problem: "ErrorDetails") -> str:
         return ""
     from difflib import get_close_matches  # slow to import and rarely needed
 
-    spellings = {name.lower(): name for name in _allowed_values(problem)}
+    allowed = _allowed_values(problem)
+    meant = [name for name in _BITS.get(problem["input"].lower().replace("-", ""), ()) if name in allowed]
+    if meant:
+        return f"Close names: {', '.join(meant)}."
+    spellings = {name.lower(): name for name in allowed}
     close = [spellings[name] for name in get_close_matches(problem["input"].lower(), spellings)]
     return f"Close names: {', '.join(close)}." if close else ""
 

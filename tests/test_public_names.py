@@ -37,6 +37,10 @@ def test_all_of_them_are_imported_by_a_star():
     assert run.stdout.split() == sorted(planner.__all__)
 
 
+def test_all_of_them_are_listed():
+    assert dir(planner) == planner.__all__
+
+
 def test_a_name_that_is_not_there_is_named():
     with pytest.raises(AttributeError, match="module 'planner' has no attribute 'forecast'"):
         _ = planner.forecast

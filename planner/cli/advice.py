@@ -25,10 +25,11 @@ from planner.present.memory.verdict import needs_change
 
 _SHORT_ROW_COUNT: Final = 3
 _HEADS: Final = (
-    TableColumn("Change", flexible=True, narrowest=24),
+    TableColumn("#", "right"),
+    TableColumn("Change", flexible=True, narrowest=19),
     TableColumn("Saves", "right", unit="GiB"),
-    TableColumn("Then"),
-    TableColumn("Costs", flexible=True),
+    TableColumn("Then", flexible=True),
+    TableColumn("Costs", flexible=True, narrowest=14),
     TableColumn("Risk"),
     TableColumn("Needs", flexible=True),
 )
@@ -76,9 +77,10 @@ def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int 
         return no_advice_sentence(evaluation.memory, traced=evaluation.traced is not None)
     shown = advice[:_SHORT_ROW_COUNT] if all_with else advice
     more = f"({all_with} shows all)" if all_with and len(advice) > _SHORT_ROW_COUNT else ""
-    rows = table(_HEADS, [advice_row(change)[:-1] for change in shown], width)
-    options = "\n".join(f"  {_advice_options(change)}" for change in shown)
-    blocks = (f"{advice_title(evaluation.memory)}:\n{rows}", more, f"As options, in the same order:\n{options}")
+    cells = [(str(number), *advice_row(change)[:-1]) for number, change in enumerate(shown, 1)]
+    rows = table(_HEADS, cells, width, wraps=True)
+    options = "\n".join(f"{number:3}  {_advice_options(change)}" for number, change in enumerate(shown, 1))
+    blocks = (f"{advice_title(evaluation.memory)}:\n{rows}", more, f"As options:\n{options}")
     return "\n".join(filter(None, blocks))
 
 

@@ -23,6 +23,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 
+_NAME_A_CARD: Final = 'Name one card, such as --gpu "RTX 4090", or let `gpu-planner recommend` choose it.'
 _DESCRIPTION: Final = """\
 Decide whether to rent or to buy the plan's cards for its job: the verdict with how sure it is, the figures of both
 sides, what would change it, and on request every cost with its source and date."""
@@ -154,7 +155,7 @@ def _no_cost(cost: PlanCost) -> SpecError:
     if cost.error is not None:
         return SpecError(option_of(cost.field), cost.error.reason, cost.error.hint)
     reason = f"{cost.reason[:1].lower()}{cost.reason[1:].removesuffix('.')}"
-    return SpecError("--gpu", reason, "Name one card." if cost.field == "gpu" else "Name one kind of card.")
+    return SpecError("--gpu", reason, _NAME_A_CARD if cost.field == "gpu" else "Name one kind of card.")
 
 
 def _versus_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:

@@ -27,7 +27,14 @@ from planner.present.cost.decision import (
 )
 from planner.present.cost.offers import JOB_OFFER_COLUMNS
 from planner.present.cost.rent_or_buy import ComparedPlan, scenario_rows
-from planner.present.cost.summary import carbon_sentence, chance_sentence, hybrid_sentence, own_sentence, rent_sentence
+from planner.present.cost.summary import (
+    carbon_sentence,
+    chance_sentence,
+    hybrid_sentence,
+    own_sentence,
+    rent_sentence,
+    running_period,
+)
 from planner.present.cost.time import time_view
 from planner.present.plan.phrase import plan_phrase
 
@@ -165,7 +172,8 @@ def _cost_tables(result: CostResult, answer: DatedCostEstimate, shown: ReportOpt
     if result.own is not None:
         yield wrap(own_sentence(result.own, answer.estimate.demand), prose)
         yield f"Upfront:\n{_cost_terms_text(money_rows(result.own.upfront), shown)}" if result.own.upfront else ""
-        yield f"Monthly:\n{_cost_terms_text(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
+        running = "Running costs of the run" if running_period(answer.estimate.demand) == "run" else "Monthly"
+        yield f"{running}:\n{_cost_terms_text(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
 
 
 def _cost_terms_text(rows: tuple[MoneyRow, ...], shown: ReportOptions) -> str:
@@ -193,7 +201,8 @@ def _carbon_sentences(answer: DatedCostEstimate) -> Iterator[str]:
         where = f"Rented in {_region_name(result.rent.carbon, answer)}"
         yield carbon_sentence(result.rent.carbon, where, answer.estimate.demand.period)
     if result.own is not None:
-        yield carbon_sentence(result.own.carbon, f"Owned in {_region_name(result.own.carbon, answer)}", "month")
+        where, period = f"Owned in {_region_name(result.own.carbon, answer)}", running_period(answer.estimate.demand)
+        yield carbon_sentence(result.own.carbon, where, period)
 
 
 def _region_name(carbon: Footprint, answer: DatedCostEstimate) -> str:
@@ -263,7 +272,9 @@ def _offers_table(estimate: CostEstimate, shown: ReportOptions) -> str:
     columns = [column for column in JOB_OFFER_COLUMNS if column.key in wanted]
     heads = [TableColumn(column.title, column.align, column.key in _FLEXIBLE, narrowest=6) for column in columns]
     cells = [[column.text(row) for column in columns] for row in rows]
-    return f"{table(heads, cells, shown.width)}\n\n{len(rows):,} of {len(estimate.rows):,} offers for this job"
+    count = f"{len(rows):,} of {len(estimate.rows):,} offers for this job"
+    order = "comparable and current ones first, then by cost"
+    return f"{table(heads, cells, shown.width)}\n\n{wrap(f'{count}; {order}', prose_width(shown.width))}"
 
 
 def _notes_on_decision(answer: DatedCostEstimate, *, all_notes: bool) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ COMMANDS: Final = {
         "planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"
     ),
 }
-_HELP: Final = """usage: gpu-planner [PLAN.json]         open the window
+_HELP: Final = """usage: gpu-planner [FILE]              open the window, with a plan, a model or a recording
        gpu-planner COMMAND [options]   answer in the terminal
 
 Which GPU a model needs, and whether it fits the one you have.

@@ -2,11 +2,23 @@
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from planner.errors import PlannerError, SpecError
 from planner.numbers import COUNT, NumberKind, parse_number
+
+_OTHER_NAMES: Final = {
+    "--gpus": ("--gpu",),
+    "--batch-size": ("--batch", "--micro-batch"),
+    "--bs": ("--batch", "--micro-batch"),
+    "--context-length": ("--context",),
+    "--seq-len": ("--seq",),
+    "--max-seq-length": ("--seq",),
+    "--quantization": ("--weights",),
+    "--dtype": ("--weights",),
+}
+"""What other programs call these options."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -28,13 +40,47 @@ class Parser(argparse.ArgumentParser):
         group.add_argument("--json", action="store_true", help="print the result as JSON")
         group.add_argument("-h", "--help", action="help", help="show this help and exit")
 
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse `args`; if some are left over, raise an error with what was probably meant.
+
+        Raises:
+            PlannerError: If an argument is wrong or unknown.
+        """
+        words = list(args or ())
+        parsed, unknown = super().parse_known_args(words, namespace)
+        if unknown:
+            message = f"unrecognized arguments: {' '.join(unknown)}"
+            raise PlannerError(message, self._hint_about(unknown[0], words) or self._help_hint)
+        return parsed, unknown
+
     def error(self, message: str) -> NoReturn:
         """Raise the error that argparse detected, as a `PlannerError`.
 
         Raises:
             PlannerError: Always.
         """
-        raise PlannerError(message, f"Try: {self.prog} --help")
+        raise PlannerError(message, self._help_hint)
+
+    @property
+    def _help_hint(self) -> str:
+        return f"Try: {self.prog} --help"
+
+    def _hint_about(self, unknown: str, words: list[str]) -> str:
+        """Return the options that resemble an unknown one, or how to quote a name of several words; or ""."""
+        options = self._option_string_actions
+        if not unknown.startswith("-"):
+            before = words[: words.index(unknown)]
+            if len(before) > 1 and before[-2] in options and before[-2].startswith("--"):
+                return f'Quote a name of several words: {before[-2]} "{before[-1]} {unknown}".'
+            return ""
+        from difflib import get_close_matches  # slow to import and rarely needed
+
+        name = unknown.partition("=")[0]
+        meant = _OTHER_NAMES.get(name, ())
+        close = [option for option in meant if option in options] or get_close_matches(name, options, n=2, cutoff=0.75)
+        return f"Did you mean {' or '.join(close)}? {self._help_hint}" if close else ""
 
 
 def join_descending_sort(argv: list[str]) -> list[str]:

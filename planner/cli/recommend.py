@@ -25,6 +25,7 @@ from planner.plan.recommend.variants import apply_option, counts_tokens
 from planner.present.cost.recommendation import (
     AwardView,
     Meter,
+    assumed_use_sentence,
     award_views,
     excluded_sentence,
     no_option_sentence,
@@ -40,17 +41,20 @@ value of those that fit and are within the limits, each with its memory, time, c
 _EPILOG: Final = """\
 examples:
   gpu-planner recommend meta-llama/Llama-3.1-8B --task training --method qlora --tokens 50e6 --budget 20
-  gpu-planner recommend plan.json --deadline 24 --rent
+  gpu-planner recommend plan.json --tokens 50e6 --deadline 24 --rent
   gpu-planner recommend meta-llama/Llama-3.1-70B --weights nf4 --hours-per-day 8 --own --place desk --min-speed 5
   gpu-planner recommend plan.json --save cheapest.json
 
 best value: the lowest product of cost and time, so that half the time is worth twice the cost, at most twice the least.
 Where the plan does not fit, changes that cost only speed are tried: checkpointing, an 8-bit optimizer, smaller
-micro-batches; with --quantize, fewer bits for the weights, too. --save applies them. Families of cards whose speed was
-never measured are recommended only if there are no others. Owned modules (SXM, OAM) come in whole servers; a desk has
-room for one machine with cards in slots, on one circuit.
+micro-batches; with --quantize, fewer bits for the weights, too, in the plan's program or in llama.cpp. --save applies
+them. Families of cards whose speed was never measured are recommended only if there are no others. Owned modules (SXM,
+OAM) come in whole servers; a desk has room for one machine with cards in slots, on one circuit.
 --json prints one object: wish, period, options (cheapest first), cheapest, fastest, best_value, pareto, left_out,
 nearest and oldest_price_date. The name of every numeric field ends in its unit; unknown values are null.
+
+A run (--tokens, --samples, --epochs, --steps) is priced as a whole. Without a size, the cards are priced per month of
+8 hours on 5 days a week; --hours-per-day and --days-per-week change that. A service is priced per month.
 
 exit codes: 0 done, 1 no option is within the limits, 2 wrong input"""
 _LISTED: Final = ("cards", "how", "usd", "hours", "pace", "free", "power", "date", "awards")
@@ -64,13 +68,16 @@ def run(argv: list[str], today: date | None = None) -> int:
     catalog = user_catalog()
     plan = plan_with_money(arguments, catalog)
     wish = _wish(arguments, catalog, counts_tokens=counts_tokens(plan, catalog))
+    if wish.deadline_hours is not None and plan.cost.job.kind != "run":
+        hint = "Add --tokens N, --samples N or --steps N."
+        raise SpecError("--deadline", "a deadline needs the size of the run", hint)
     found = _recommendation(plan, catalog, today or datetime.now(UTC).date(), wish)
     if arguments.save and found.cheapest is not None:
         save_plan_as(arguments.save, apply_option(found.cheapest, plan, catalog))
     if arguments.json:
         print(found.model_dump_json(indent=2))
     else:
-        print(_text(found, catalog, None if arguments.all else arguments.limit))
+        print(_text(found, plan, catalog, None if arguments.all else arguments.limit))
     return 0 if found.options else NOTHING
 
 
@@ -90,7 +97,8 @@ def _parser() -> Parser:
     add_plan_options(parser)
     add_money_options(parser)
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--budget", metavar="USD", help="highest cost per run; per month for services and daily hours")
+    limits.add_argument("--budget", metavar="USD", help="highest cost of the run, or per month without a run")
+    limits.add_argument("--max-price", metavar="USD", help="highest purchase price of all owned cards together")
     limits.add_argument("--deadline", metavar="HOURS", help="longest duration of a run")
     limits.add_argument("--power", metavar="WATTS", help="highest board power of all cards together")
     limits.add_argument("--rent", action="store_true", help="rent only")
@@ -119,7 +127,13 @@ def _parser() -> Parser:
 def _wish(arguments: argparse.Namespace, catalog: Catalog, *, counts_tokens: bool) -> Wish:
     having = [name for name in get_args(Acquisition) if getattr(arguments, name)]
     speed = "min_tokens_per_second" if counts_tokens else "min_samples_per_second"
-    options = {"budget_usd": "budget", "deadline_hours": "deadline", "power_limit_watts": "power", speed: "min-speed"}
+    options = {
+        "budget_usd": "budget",
+        "max_price_usd": "max-price",
+        "deadline_hours": "deadline",
+        "power_limit_watts": "power",
+        speed: "min-speed",
+    }
     numbers: dict[str, object] = {
         field: option_value(f"--{option}", text, kind_at(Wish, field))
         for field, option in options.items()
@@ -158,10 +172,11 @@ def _comma_separated(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-def _text(found: Recommendation, catalog: Catalog, limit: int | None) -> str:
+def _text(found: Recommendation, plan: Plan, catalog: Catalog, limit: int | None) -> str:
     width = terminal_width()
     rows = option_rows(found, catalog.hardware)
-    blocks = [wrap(no_option_sentence(found), prose_width(width))]
+    period = f"{assumed_use_sentence(plan.cost)} Costs and the budget are per {found.period}."
+    blocks = [wrap(period, prose_width(width)), wrap(no_option_sentence(found), prose_width(width))]
     blocks += [_award_text(view, prose_width(width)) for view in award_views(found, catalog.hardware)]
     listed = rows[:limit]
     if listed:
@@ -169,7 +184,8 @@ def _text(found: Recommendation, catalog: Catalog, limit: int | None) -> str:
         heads = [TableColumn(column.header, column.align, column.key in ("cards", "how")) for column in columns]
         blocks.append(table(heads, [[column.text(row) for column in columns] for row in listed], width))
     if len(listed) < len(rows):
-        blocks.append(f"{len(listed):,} of {len(rows):,} options listed, cheapest first; --all lists them all")
+        count = f"{len(listed):,} of {len(rows):,} options listed" if listed else f"{len(rows):,} options"
+        blocks.append(f"{count}; --all lists them all, cheapest first")
     blocks.append(wrap(excluded_sentence(found), prose_width(width)))
     return "\n\n".join(block for block in blocks if block)
 

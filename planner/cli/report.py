@@ -9,19 +9,6 @@ from planner.cli.table import TableColumn, table
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, PartRow, TermRow
 
-_TERM_HEADS: Final = (
-    TableColumn("Term"),
-    TableColumn("GiB", "right"),
-    TableColumn("Share", "right"),
-    TableColumn("Certainty"),
-    TableColumn("How", flexible=True),
-)
-_PHASE_HEADS: Final = (
-    TableColumn("Phase"),
-    TableColumn("GiB", "right"),
-    TableColumn(""),
-    TableColumn("Why", flexible=True),
-)
 _CARD_HEADS: Final = (
     TableColumn("Cards", flexible=True),
     TableColumn("Layers", "right"),
@@ -71,14 +58,26 @@ def _wrapped_phrase(subject: str, width: int) -> str:
 
 
 def _term_table(view: MemoryView, width: int | None) -> str:
-    rows = [[row.title, row.gib, row.share_text, row.certainty, row.how] for row in view.terms]
-    total = ["Total", fmt.gib(view.total_bytes), "", "", fmt.exact_bytes(view.total_bytes)]
-    return table(_TERM_HEADS, [*rows, total], width)
+    heads = (
+        TableColumn("Term"),
+        TableColumn(view.unit, "right"),
+        TableColumn("Share", "right"),
+        TableColumn("Certainty"),
+        TableColumn("How", flexible=True),
+    )
+    rows = [[row.title, row.amount, row.share_text, row.certainty, row.how] for row in view.terms]
+    whole = view.total_bytes
+    return table(heads, [*rows, ["Total", fmt.table_size(whole, whole), "", "", fmt.exact_bytes(whole)]], width)
 
 
 def _phase_table(view: MemoryView, width: int | None) -> str:
-    rows = [[row.title, fmt.gib(row.bytes), "peak" if row.is_peak else "", row.explanation] for row in view.phases]
-    return table(_PHASE_HEADS, rows, width)
+    heads = (TableColumn("Phase"), TableColumn(view.unit, "right"), TableColumn(""), TableColumn("Why", flexible=True))
+    amounts = (fmt.table_size(row.bytes, view.total_bytes) for row in view.phases)
+    rows = [
+        [row.title, amount, "peak" if row.is_peak else "", row.explanation]
+        for row, amount in zip(view.phases, amounts, strict=True)
+    ]
+    return table(heads, rows, width)
 
 
 def _card_table(view: MemoryView, width: int | None) -> str:

@@ -15,7 +15,7 @@ from planner.cost.owning.costs import full_power_watts
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
 from planner.cost.rent_or_buy.case import RESALE, TIME, USE, RentOrBuyCase
 from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case, rented_at
-from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back
+from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back, paid_until
 from planner.cost.rent_or_buy.decision import DecisionInputs, make_decision
 from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, find_best_mix
 from planner.cost.renting.market import RentalMarket
@@ -32,8 +32,16 @@ _WATTS: Final = 1_000
 _VAT: Final = "the offer's price excludes VAT, and the household electricity price includes it"
 _CAPACITY_NOTE: Final = "one group of cards answers {:,.3g} requests per second, {:,.0f} concurrently"
 _WAIT_NOTE: Final = "; at peak load, a request waits at most {:.2g} s on average"
+_BILLED_MONTHLY: Final = (
+    "the commitment is taken to be billed by the month, used or not; no offer states a payment at its start"
+)
+_LAST_TERM: Final = (
+    "the last term ends after {1:g} years, and its rest is counted at the end of the {0:g} compared years"
+)
 _SHORTEST_WAIT: Final = 0.01
-_NO_CARBON: Final = "the location of the machines is unknown, and so is the carbon intensity of their electricity"
+_NO_CARBON: Final = (
+    "the offer does not state where its machines stand, so that the carbon intensity of their electricity is unknown"
+)
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
 
 
@@ -240,7 +248,23 @@ def _rental_notes(inputs: _EstimateInputs, chosen: RentQuote) -> tuple[str, ...]
     buy = inputs.terms.buy
     household = inputs.catalog.ownership(buy.place).tariff_kind == "household"
     taxed = household and chosen.offer.exchange_rate is not None and buy.tariff_usd_per_kwh is None
-    return (*(_VAT,) * taxed, *_cheaper_old_offers(chosen, inputs.market.rows(chosen.mode)), *_service_notes(inputs))
+    return (
+        *(_VAT,) * taxed,
+        *_commitment_notes(chosen, inputs),
+        *_cheaper_old_offers(chosen, inputs.market.rows(chosen.mode)),
+        *_service_notes(inputs),
+    )
+
+
+def _commitment_notes(chosen: RentQuote, inputs: _EstimateInputs) -> Iterator[str]:
+    """Yield notes on how a commitment is paid."""
+    term, years = TERM_YEARS.get(chosen.mode), inputs.terms.horizon_years
+    if term is None:
+        return
+    yield _BILLED_MONTHLY
+    until = paid_until(years, term, years)
+    if until > years and inputs.demand.periods_per_year is not None:
+        yield _LAST_TERM.format(years, until)
 
 
 def _cheaper_old_offers(chosen: RentQuote, rows: tuple[OfferRow, ...]) -> Iterator[str]:

@@ -55,6 +55,9 @@ class RentCost(Spec):
     low_hours: float
     high_hours: float
     billed_hours: float
+    billing_increment_seconds: int
+    states_increment: bool
+    """Whether the offer states its billing increment, which otherwise is that of the terms."""
     usd: float
     low_usd: float
     high_usd: float
@@ -97,7 +100,7 @@ class OwnCost(Spec):
     """Borrowed part of the purchase, repaid with interest by `loan_usd_per_month`."""
     loan_usd_per_month: float
     monthly_cash_usd: float
-    """Running costs per month, without the loan."""
+    """Running costs per month, without the loan; of a run that is done once, all that it causes."""
     monthly: tuple[MoneyTerm, ...]
     resale_usd: float
     low_resale_usd: float
@@ -119,7 +122,7 @@ class OwnCost(Spec):
     """Average month from the accounting view."""
     depreciation_usd_by_year: tuple[float, ...]
     carbon: Footprint
-    """Footprint per month."""
+    """Footprint per month; of a run that is done once, of that run."""
     oldest_price_date: str | None
     notes: tuple[str, ...] = ()
 
@@ -161,6 +164,10 @@ class SideFigures(Spec):
     unit_usd: float
     """All costs for one `unit` of work; owned cards lose their value over the horizon."""
     unit: WorkUnitName
+    resale_usd: float = 0.0
+    """Resale value at the horizon, in today's money."""
+    running_usd: float | None = None
+    """Running costs of a run that is done once; None for other jobs."""
 
 
 class Flip(Spec):

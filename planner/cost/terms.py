@@ -52,8 +52,8 @@ class RentTerms(Spec):
     )
     regions: tuple[str, ...] = Field(default=(), description="only these; empty: all of them")
     providers: tuple[str, ...] = Field(default=(), description="only these; empty: all of them")
-    one_machine: bool = Field(
-        default=True, description="up to eight cards must be in one machine; off: single cards are sufficient"
+    one_machine: bool | None = Field(
+        default=None, description="whether up to eight cards must be in one machine; none: only if they exchange data"
     )
     include_history: bool = Field(default=False, description="include offers older than twelve months")
     mean_hours_between_interruptions: float | None = Field(

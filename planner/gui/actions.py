@@ -20,7 +20,10 @@ _MENU_TITLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Menu action of a window; `menu` is a menu path and a group, as in `File/1`; `&` in `text` marks the mnemonic."""
+    """Menu action of a window; `menu` is a menu path and a group, as in `File/1`; `&` in `text` marks the mnemonic.
+
+    `words` are further words by which the command palette finds it.
+    """
 
     id: str
     text: str | Callable[[], str]
@@ -30,6 +33,7 @@ class Action:
     icon: str = ""
     enabled_when: Callable[[], bool] | None = None
     checked_when: Callable[[], bool] | None = None
+    words: str = ""
 
 
 Subject = TypeVar("Subject")
@@ -48,6 +52,7 @@ class UnboundAction(Generic[Subject]):
     icon: str = ""
     enabled_when: Callable[[Subject], bool] | None = None
     checked_when: Callable[[Subject], bool] | None = None
+    words: str = ""
 
     def of(self, find: Callable[[], Subject]) -> Action:
         """Return the action bound to the subject that `find` returns when the action runs."""
@@ -64,6 +69,7 @@ class UnboundAction(Generic[Subject]):
             self.icon,
             None if self.enabled_when is None else bind_to_subject(self.enabled_when),
             None if self.checked_when is None else bind_to_subject(self.checked_when),
+            self.words,
         )
 
 

@@ -1,5 +1,6 @@
 """The catalog's models and cards as choices of searchable lists."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -12,7 +13,9 @@ from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice
 from planner.present import format as fmt
 
+SEARCH_MODELS: Final = "Search models, or owner/name on Hugging Face"
 _MOST: Final = 1_000
+_HUB_NAME: Final = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def model_choices(workspace: Workspace) -> list[Choice]:
@@ -29,10 +32,17 @@ def model_choices(workspace: Workspace) -> list[Choice]:
     ]
 
 
-def hub_choice(text: str) -> Choice | None:
-    """Return the choice of a Hugging Face Hub model for a typed `hf:owner/name`, or None for other text."""
-    name = text.strip()
-    return Choice(name, name, "read from the Hugging Face Hub") if name.startswith(HUB_PREFIX) else None
+def hub_choice(workspace: Workspace, text: str) -> Choice | None:
+    """Return the choice of a Hugging Face Hub model for a typed `owner/name`, or None for other text.
+
+    A name that matches a model of the catalog means that model, unless it begins with `hf:`.
+    """
+    typed = text.strip()
+    name = typed.removeprefix(HUB_PREFIX)
+    is_unknown = _HUB_NAME.fullmatch(typed) and not search_choices(model_choices(workspace), typed)
+    if not (typed.startswith(HUB_PREFIX) or is_unknown):
+        return None
+    return Choice(f"{HUB_PREFIX}{name}", f"Open {name} from Hugging Face", "needs a network")
 
 
 def choose_model(workspace: Workspace, key: object) -> None:
@@ -83,6 +93,6 @@ def selected_card_name(workspace: Workspace, gpu_id: object) -> str:
 
 
 def model_detail(parameters: int, context: int | None) -> str:
-    """Return `8.03 B parameters · context 131,072`."""
+    """Return `8.03 B parameters · up to 131,072 tokens of context`."""
     size = f"{fmt.parameters(parameters)} parameters"
-    return size if context is None else f"{size} · context {fmt.integer(context)}"
+    return size if context is None else f"{size} · up to {fmt.integer(context)} tokens of context"

@@ -49,7 +49,12 @@ def declare(window: "MainWindow") -> list[Action]:
 
 
 def _undo_or_redo_text(verb: str, step: str) -> str:
-    return f"{verb} {step}".strip()
+    return f"{verb}: {step}" if step else verb
+
+
+def _lasting_text(text: str) -> str:
+    """Return the text of an action without its mnemonic, and without the step that it would undo or redo now."""
+    return text.replace("&", "").partition(": ")[0].rstrip("…")
 
 
 def _can_save(window: "MainWindow") -> bool:
@@ -138,7 +143,7 @@ def _show_shortcuts(window: "MainWindow") -> None:
         grid.addWidget(make_label(menu, font=theme.font(bold=True)), grid.rowCount(), 0)
         for command in rows:
             row = grid.rowCount()
-            grid.addWidget(make_label(command.text().replace("&", "").rstrip("…")), row, 0)
+            grid.addWidget(make_label(_lasting_text(command.text())), row, 0)
             keys = ", ".join(key.toString(key.SequenceFormat.NativeText) for key in command.shortcuts())
             grid.addWidget(make_label(keys, "muted"), row, 1)
     for grid in columns:
@@ -292,8 +297,17 @@ _COST: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         "Ctrl+Shift+G",
         "card",
         lambda w: not w.workspace.plan.workload.gpus,
+        words="which card GPU to rent or buy, recommend, cheapest",
     ),
-    UnboundAction("plan.prices", "Pric&es…", "Plan/6", lambda w: w.cost().show_prices(), "Ctrl+Shift+P", "cost"),
+    UnboundAction(
+        "plan.prices",
+        "Pric&es…",
+        "Plan/6",
+        lambda w: w.cost().show_prices(),
+        "Ctrl+Shift+P",
+        "cost",
+        words="rental offers",
+    ),
 )
 _TAB: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction(
@@ -303,6 +317,7 @@ _TAB: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         lambda w: w.show_fitting_cards(),
         "Ctrl+Shift+F",
         "filter",
+        words="which card GPU does it fit",
     ),
     UnboundAction(
         "plan.primary",
@@ -314,7 +329,7 @@ _TAB: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     ),
 )
 _HELP: Final[tuple[UnboundAction["MainWindow"], ...]] = (
-    UnboundAction("help.manual", "&Manual", "Help/1", _show_manual, "F1", "info"),
+    UnboundAction("help.manual", "&Manual", "Help/1", _show_manual, "F1", "info", words="help offline internet"),
     UnboundAction("help.explain", "&Explain the focused term", "Help/1", _explain_focused, EXPLAIN_KEY),
     UnboundAction("help.basics", "GPU &basics", "Help/1", _show_basics, "", "card"),
     UnboundAction("help.shortcuts", "&Keyboard shortcuts", "Help/1", _show_shortcuts, "Ctrl+/", "keyboard"),
@@ -337,7 +352,10 @@ def _tab_commands(window: "MainWindow") -> Iterator[UnboundAction["MainWindow"]]
     titles = _with_mnemonics(place.title for place in window.places)
     for number, (place, text) in enumerate(zip(window.places, titles, strict=True), start=1):
         show, is_shown = partial(_show_tab, place.key), partial(_is_tab_shown, place.key)
-        yield UnboundAction(f"view.{place.key}", text, "View/1", show, f"Ctrl+{number}", place.icon, None, is_shown)
+        words = "rent or buy, price" if place.key == "cost" else ""
+        yield UnboundAction(
+            f"view.{place.key}", text, "View/1", show, f"Ctrl+{number}", place.icon, None, is_shown, words
+        )
     for scheme, title in _SCHEMES:
         choose, is_chosen = partial(_choose_scheme, scheme), partial(_is_scheme_chosen, scheme)
         yield UnboundAction(f"view.theme-{scheme}", title, "View/Theme/1", choose, "", "theme", None, is_chosen)

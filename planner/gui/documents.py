@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QProgressDialog, QWidget
 
-from planner.errors import PlannerError
+from planner.errors import NetworkError, PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_model_file
 from planner.paths import traces_dir
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.present.format import integer
 from planner.trace.facts import TracedFacts
 
 if TYPE_CHECKING:
     from planner.workload.recipes.recipe import Recipe
 
 _PLANS = "Plans (*.json);;All files (*)"
+_OPENED = "Plans, models and recordings (*.json *.gpurec *.yaml *.yml *.gguf *.safetensors *.py *.log);;All files (*)"
+_LOGS = (".log", ".txt", ".out")
+_RECORDINGS = (".gpurec", ".csv")
 _MODELS = "Models, modules and training files (*.json *.safetensors *.gguf *.yml *.yaml *.py);;All files (*)"
 _TRACES = "Traces (*.trace.json.gz *.json.gz *.json);;All files (*)"
 
@@ -41,8 +45,8 @@ class Documents(QObject):
 
     @Slot()
     def choose_plan(self) -> None:
-        """Ask for a plan file, and open the plan."""
-        self._choose_and_open("Open a plan", _PLANS)
+        """Ask for a plan, or for another file that the window reads, and open it."""
+        self._choose_and_open("Open a plan", _OPENED)
 
     @Slot()
     def choose_model(self) -> None:
@@ -77,7 +81,7 @@ class Documents(QObject):
 
         def report_error(error: BaseException) -> None:
             close_progress()
-            self._report_error(error)
+            self._report_error(self._with_built_in_models(error))
 
         self._tasks.run(
             "open", partial(load_hub_model, name, stop.is_set), use_model, report_error, stop=close_progress
@@ -101,10 +105,22 @@ class Documents(QObject):
             self._tasks.run("save-trace", save, lambda _saved: None, self._report_error)
 
     def open(self, path: Path) -> None:
-        """Open a plan, a model's file or folder, a training file or a trace, or ask how to trace a Python file."""
-        if path.suffix == ".py":
-            self._workspace.navigator.trace(path)
-            return
+        """Open a plan, a model's file or folder, a training file or a trace.
+
+        A Python file is offered to be traced, a log is compared with the plan, and a recording or a table of readings
+        is replayed.
+        """
+        navigator, suffix = self._workspace.navigator, path.suffix.lower()
+        if suffix == ".py":
+            navigator.trace(path)
+        elif suffix in _LOGS:
+            navigator.compare_with_log(path)
+        elif suffix in _RECORDINGS:
+            navigator.recording_requested.emit(path)
+        else:
+            self._read_and_use(path)
+
+    def _read_and_use(self, path: Path) -> None:
         self._tasks.run("open", partial(_read_content, path), partial(self._use_content, path), self._report_error)
 
     @Slot()
@@ -214,6 +230,13 @@ class Documents(QObject):
     def _report_error(self, error: BaseException) -> None:
         with self._workspace.reporting():
             raise error
+
+    def _with_built_in_models(self, error: BaseException) -> BaseException:
+        """Return the error of a network with what works without one."""
+        if not isinstance(error, NetworkError):
+            return error
+        count = integer(len(self._workspace.catalog.models.records))
+        return NetworkError(error.message, f"{count} models are built in; or open a config.json. {error.hint}".strip())
 
     def _save_to(self, path: Path) -> bool:
         with self._workspace.reporting():

@@ -34,6 +34,7 @@ from planner.gui.explain.drawing import DRAWING_SIZE, drawing_pixmap
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.dialogs import closing_buttons
+from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.paths import docs_dir
 
@@ -95,6 +96,9 @@ class Manual(QDialog):
         for path, title in manual_pages(self._folder).items():
             item = QListWidgetItem(title, self.pages)
             item.setData(_PAGE_ROLE, path)
+        self._nothing_found = make_label(role="muted", wrap=True)
+        self._nothing_found.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._nothing_found.hide()
         self.text = _Page(self._folder, theme, example)
         self.text.sourceChanged.connect(self._select_page_in_list)
         back = push_button("&Back")
@@ -113,7 +117,9 @@ class Manual(QDialog):
         side, body = QWidget(), QSplitter()
         in_column(self.search, (self.pages, 1), owner=side, spacing=theme.spacing.small)
         body.addWidget(side)
-        body.addWidget(self.text)
+        result = QWidget()
+        in_column((self._nothing_found, 1), (self.text, 1), owner=result, spacing=0)
+        body.addWidget(result)
         body.setStretchFactor(1, 1)
         body.setSizes([240, _SIZE.width() - 240])
         in_column((body, 1), in_row(back, forward, STRETCH, closing), owner=self, margins=None)
@@ -156,6 +162,10 @@ class Manual(QDialog):
             item = self.pages.item(row)
             content = f"{item.text()} {self.text.markdown(item.data(_PAGE_ROLE))}".lower()
             item.setHidden(not all(word in content for word in words))
+        is_found = any(not self.pages.item(row).isHidden() for row in range(self.pages.count()))
+        self._nothing_found.setText(f"Nothing found for “{text.strip()}”.")
+        self._nothing_found.setVisible(not is_found)
+        self.text.setVisible(is_found)
         if heading := self._heading_called(text):
             self.open_page(heading)
         else:

@@ -7,7 +7,8 @@ class Navigator(QObject):
     """Signals that request an action of the window or of a tab; most requests also show the tab in question.
 
     `hub_model_requested` carries a model's name; `trace_requested` a module's file, an earlier request or None;
-    `log_requested` a log file or None; `file_requested` a plan's file; `setting_requested` a workload field.
+    `log_requested` a log file or None; `file_requested` a plan's file; `recording_requested` a
+    recording or a table of readings to replay; `setting_requested` a workload field.
     `start_left` shows the tab from before the Start page; `trace_cancel_requested` shows no tab.
     """
 
@@ -25,6 +26,7 @@ class Navigator(QObject):
     questions_requested = Signal()
     setting_requested = Signal(str)
     file_requested = Signal(object)
+    recording_requested = Signal(object)
     hardware_choice_requested = Signal()
     demo_requested = Signal()
     start_left = Signal()

@@ -71,7 +71,7 @@ class CommandPalette(SearchPopover):
                 _command_title(action, qt_action),
                 detail=qt_action.shortcut().toString(QKeySequence.SequenceFormat.NativeText),
                 mark=(action.icon or "chevron-right", "muted"),
-                words=" ".join([*action.menu.split("/")[:-1], _without_mnemonic(qt_action.text())]),
+                words=" ".join([*action.menu.split("/")[:-1], _without_mnemonic(qt_action.text()), action.words]),
             )
             for action, qt_action in self._actions.enabled()
             if action.id != "view.palette"
@@ -131,7 +131,7 @@ class CommandPalette(SearchPopover):
         return [
             Choice(
                 partial(self._explain, term),
-                f"What is {term.term}?",
+                f"Explain: {term.term}",
                 mark=("info", "muted"),
                 words=" ".join((*term.aliases, *term.labels)),
             )

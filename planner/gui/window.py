@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from planner.gui.monitor.tab import MonitorTab
 
 _START_SIZE: Final = QSize(1280, 800)
-_LOGS: Final = (".log", ".txt", ".out")
-_RECORDINGS: Final = (".gpurec", ".csv")
 _SMALLEST_SIZE: Final = QSize(960, 600)
 _NARROW: Final = 1200
 _FRAME: Final = QMargins(0, 32, 0, 0)
@@ -259,14 +257,8 @@ class MainWindow(InReadingOrder, QMainWindow):
     def dropEvent(self, event: QDropEvent) -> None:
         """Open the dropped plan, model, folder, training file, trace, log, module or recording."""
         path = _dropped_path(event)
-        if path is None:
-            return
-        event.acceptProposedAction()
-        if path.suffix in _LOGS:
-            self.navigator.compare_with_log(path)
-        elif path.suffix in _RECORDINGS:
-            self.monitor().controller.open_recording_file(path)
-        else:
+        if path is not None:
+            event.acceptProposedAction()
             self.documents.open(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -337,6 +329,8 @@ class MainWindow(InReadingOrder, QMainWindow):
         workspace, navigator = self.workspace, self.navigator
         workspace.failed.connect(self.show_error)
         workspace.noticed.connect(self.banner.show_notice)
+        for succeeded in (workspace.changed, workspace.file_changed, navigator.recording_requested):
+            succeeded.connect(self.banner.settle)
         self.banner.trace_wanted.connect(self.documents.trace_network)
         workspace.changed.connect(self.commands.refresh)
         workspace.pin.changed.connect(self.commands.refresh)
@@ -350,6 +344,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         navigator.file_requested.connect(self.documents.open)
         navigator.hardware_choice_requested.connect(lambda: self.cost().choose_hardware())
         navigator.demo_requested.connect(lambda: self.monitor().controller.show_demo())
+        navigator.recording_requested.connect(lambda path: self.monitor().controller.open_recording_file(path))
         navigator.start_left.connect(self.leave_start)
         self.tab_shown.connect(self.commands.refresh)
         navigator.questions_requested.connect(lambda: self.tab.open_questions())

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
+from planner.cost.job import DailyHours
 from planner.cost.terms import CostTerms
 from planner.errors import PlannerError, SpecError
 from planner.gui.navigator import Navigator
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 Detection = Literal["pending", "done", "failed"]
 GESTURE_IDLE_MS: Final = 1000
 SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
+_SMALL_MODEL: Final = ModelChoice(id="openai-community/gpt2")
+_DAYS_PER_WEEK: Final = 7
 
 
 class PlanState(NamedTuple):
@@ -248,8 +251,10 @@ class Workspace(QObject):
         terms = {"cost": goal_terms(plan.cost, goal)}
         self.answer("task", {f"{WORKLOAD}task": task, **goal_fields(plan, goal, self.catalog), **terms})
 
-    def begin(self, goal: Goal, model: ModelChoice, gpu: str | None, count: int) -> None:
-        """Plan anew for `goal` with a model, and with cards that the person has, in one undo step.
+    def begin(
+        self, goal: Goal, model: ModelChoice, gpu: str | None = None, count: int = 1, *, is_owned: bool = False
+    ) -> None:
+        """Plan anew for `goal` with a model and with cards, which the person has or not, in one undo step.
 
         Raises:
             PlannerError: If the plan cannot be evaluated; the plan stays as it was.
@@ -259,11 +264,27 @@ class Workspace(QObject):
 
         workload = Training() if TASK_OF_GOAL[goal] == "training" else Inference()
         terms = goal_terms(CostTerms(), goal)
-        if gpu is not None:
+        if gpu is not None and is_owned:
             terms = owned_terms(terms, self.catalog.hardware.gpu(gpu))
         plan = Plan(model=model, workload=workload, gpu=gpu, count=count, cost=terms)
         started = resolve_conflicts(plan, goal_fields(plan, goal, self.catalog), self.catalog).plan
         self._take_plan(f"{goal} {model.id.rpartition('/')[2]}", started, is_own=True)
+
+    def begin_pricing(self, gpu: str, count: int, hours_per_day: float, years: float) -> str:
+        """Plan the cost of cards that are in use so many hours every day, whatever they compute, in one undo step.
+
+        A plan needs a model: the sample's stands in, or a small one that fits any card. Return its id.
+
+        Raises:
+            PlannerError: If the plan cannot be evaluated; the plan stays as it was.
+        """
+        job = DailyHours(hours_per_day=hours_per_day, days_per_week=_DAYS_PER_WEEK)
+        terms = CostTerms(job=job, horizon_years=years)
+        plan = Plan(model=SAMPLE_PLAN.model, workload=Inference(), gpu=gpu, count=count, cost=terms)
+        if evaluate(plan, self.catalog).memory.verdict != "fits":
+            plan = plan.evolve(model=_SMALL_MODEL)
+        self._take_plan(f"price of {self.catalog.hardware.gpu(gpu).name}", plan, is_own=True)
+        return plan.model.id
 
     def show_sample(self) -> None:
         """Make the sample the plan, in one undo step."""

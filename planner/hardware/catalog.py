@@ -89,5 +89,8 @@ def _find_record(records: Mapping[str, _Record], field: str, name: str) -> _Reco
     try:
         return records[name]
     except KeyError:
-        hint = "The window's Catalog tab, or `gpu-planner gpus` in a shell, lists all accelerators."
+        hint = (
+            "The window's Catalog tab, or `gpu-planner gpus` in a shell, lists all accelerators; in Python, "
+            "`planner.resolve_gpu` finds the id of a name."
+        )
         raise SpecError(field, f"there is no record with the id {name!r}", hint) from None

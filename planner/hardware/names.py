@@ -33,6 +33,7 @@ _CONFIGURATION: Final = re.compile(
 )
 
 _MEMORY_SIZE: Final = re.compile(r"\d+gb")
+_MODEL_NUMBER: Final = re.compile(r"\d{3,4}")
 _DIGITS: Final = re.compile(r"\d+")
 _TRADEMARK: Final = re.compile(r"\((?:r|tm)\)|[®™]")
 _NUMBER_AND_UNIT: Final = re.compile(r"\b(\d+)[ -]?g(?:i?b)?\b")
@@ -150,7 +151,7 @@ def _similar_names_hint(catalog: HardwareCatalog, text: str, matches: tuple[Gpu,
     if not close and (systems := systems_named(catalog, text)):
         named = ", ".join(system.id for system in systems[:_SUGGESTIONS])
         return f"Systems with this name: {named}. `gpu-planner gpus --systems` lists all systems."
-    close = close or _names_spelled_alike(catalog, text)
+    close = close or _names_with_numbers_of(catalog, text) or _names_spelled_alike(catalog, text)
     return f"Close names: {', '.join(close[:_SUGGESTIONS])}. {_LIST_COMMAND}" if close else _LIST_COMMAND
 
 
@@ -160,12 +161,19 @@ def _names_with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]
     return tuple(dict.fromkeys(name.gpu.id for name in _all_names(catalog) if core and core <= name.core))
 
 
+def _names_with_numbers_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
+    """Return the ids of accelerators with the model numbers in `text`: "4090 Ti" is close to the RTX 4090."""
+    numbers = frozenset(filter(_MODEL_NUMBER.fullmatch, _split_brand_words(text)[0]))
+    return tuple(dict.fromkeys(name.gpu.id for name in _all_names(catalog) if numbers and numbers <= name.core))
+
+
 def _names_spelled_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
-    """Return the ids of accelerators with a name spelled similarly to `text`."""
+    """Return the ids of accelerators with a name spelled similarly to `text`, first those with its digits swapped."""
     from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
 
     spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
     close = get_close_matches(text.lower(), spelt, n=_SUGGESTIONS, cutoff=0.6)
+    close.sort(key=lambda name: sorted(filter(str.isdigit, name)) != sorted(filter(str.isdigit, text)))
     return tuple(dict.fromkeys(spelt[name] for name in close))
 
 

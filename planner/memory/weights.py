@@ -197,9 +197,14 @@ def _quantized_weights_term(architecture: Architecture, scheme: Scheme, kept_byt
         ),
         scheme.source,
         parts=(
-            TermPart(name=f"projections in {scheme.title}", bytes=stored, formula="Q × q / 8", source=scheme.source),
             TermPart(
-                name=f"kept in {8 * kept_bytes} bits",
+                name=f"linear layers in {scheme.title.partition(',')[0]}",
+                bytes=stored,
+                formula="Q × q / 8",
+                source=scheme.source,
+            ),
+            TermPart(
+                name=f"embeddings and the rest in {8 * kept_bytes} bits",
                 bytes=kept,
                 formula=f"(P − Q) × {kept_bytes}",
                 source=_KEPT_SOURCE if kept_bytes == KEPT_BYTES else _UPCAST_SOURCE,

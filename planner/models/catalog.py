@@ -197,6 +197,10 @@ def normalize_name(name: str) -> str:
     return _SEPARATORS.sub("-", name.strip().casefold())
 
 
+def _without_separators(name: str) -> str:
+    return "".join(filter(str.isalnum, name))
+
+
 def _unknown_model_hint(catalog: ModelCatalog, text: str) -> str:
     """Return a hint that suggests similar model names or states why the model cannot be built."""
     asked = normalize_name(text)
@@ -209,10 +213,10 @@ def _unknown_model_hint(catalog: ModelCatalog, text: str) -> str:
 def _similar_names_hint(catalog: ModelCatalog, text: str) -> str:
     from difflib import get_close_matches  # slow to import and rarely needed
 
-    asked = normalize_name(text)
+    asked = _without_separators(normalize_name(text))
     spellings = catalog.names_as_written
-    holding = [spelling for spelling in spellings if len(asked) > 2 and asked in spelling]
-    close = holding or get_close_matches(asked, spellings, n=_SUGGESTIONS, cutoff=0.6)
+    holding = [spelling for spelling in spellings if len(asked) > 2 and asked in _without_separators(spelling)]
+    close = sorted(holding, key=len) or get_close_matches(normalize_name(text), spellings, n=_SUGGESTIONS, cutoff=0.6)
     names = tuple(dict.fromkeys(spellings[spelling][0] for spelling in close))[:_SUGGESTIONS]
     return f"Close names: {', '.join(names)}. {_LIST_COMMAND}" if names else _LIST_COMMAND
 

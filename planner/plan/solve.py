@@ -22,7 +22,8 @@ from planner.plan.evaluate import architecture_of, find_fits, settled_fit, share
 from planner.plan.plan import Plan
 from planner.plan.sharing import SharedFit, sharing_counts
 from planner.workload.defaults import with_defaults
-from planner.workload.software.registry import field_owner
+from planner.workload.software.registry import field_owner, serving_support
+from planner.workload.workload import Inference
 
 MinimumVerdict = Literal["fits", "tight"]
 
@@ -53,7 +54,8 @@ class SolveResult(Spec):
     """Result of a search: the quantity (`asked`), a workload field, `count` or `gpu`, and its value.
 
     `bounded_by` is the limit on the value: the card's memory, the model's maximum length, or the allowed range. `how`
-    names the sharing that was chosen, if the plan leaves that open. Without a value, `reason` explains why. `plan` is
+    names the sharing that was chosen, and `prompt` the tokens of the prompt in the longest context, if the plan leaves
+    them open. Without a value, `reason` explains why. `plan` is
     the plan with the value.
     """
 
@@ -65,6 +67,7 @@ class SolveResult(Spec):
     fit_probability: float | None = None
     bounded_by: Limit | None = None
     how: str = ""
+    prompt: int | None = None
     reason: str = ""
     plan: Plan | None = ModelField(default=None, exclude=True, repr=False)
 
@@ -104,7 +107,17 @@ def largest_that_fits(
     value, _ = _search_largest(fit, at_worst, most, least)
     largest = with_value(plan, field, value)
     shared = settled_fit(largest, catalog, architecture)
-    return _search_result(field, value, largest, shared, bound if value == most else "memory")
+    found = _search_result(field, value, largest, shared, bound if value == most else "memory")
+    return found.evolve(prompt=_assumed_prompt(largest, architecture)) if field == "context_length" else found
+
+
+def _assumed_prompt(plan: Plan, architecture: Architecture) -> int | None:
+    """Return the length of the prompt that `plan` leaves open, if it is shorter than the context and matters."""
+    stated, settled = plan.workload, with_defaults(plan.workload, architecture, plan.count)
+    if not (isinstance(stated, Inference) and isinstance(settled, Inference)) or stated.prompt_length is not None:
+        return None
+    matters = "prompt_length" not in serving_support(settled.profile).ignored_fields
+    return settled.prompt_length if matters and settled.prompt_length != settled.context_length else None
 
 
 def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:

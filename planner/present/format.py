@@ -22,6 +22,7 @@ NO_FIGURES: Final = frozenset((UNKNOWN, NOT_PUBLISHED, NONE))
 """Texts that stand for a missing figure; the window shows them in a paler color."""
 _MINUS: Final = "\u2212"
 _DASH: Final = "\u2013"
+_MOST_FIGURES: Final = 6
 _LEAST_SHARE: Final = 0.0001
 _CENTS_BELOW: Final = 100
 _HALF_A_CENT: Final = 0.005
@@ -94,12 +95,40 @@ def gib(value: int) -> str:
     return "< 0.01" if value > 0 and text == "0.00" else text.replace("-", _MINUS)
 
 
+def table_unit(total: int) -> str:
+    """Return the unit for a column of sizes that add up to `total` bytes: GiB, or MiB below one GiB."""
+    return "GiB" if total >= GIB else "MiB"
+
+
+def table_size(value: int, total: int) -> str:
+    """Return a size in bytes in the `table_unit` of `total`, without the unit, for aligned columns."""
+    if table_unit(total) == "GiB":
+        return gib(value)
+    text = f"{value / MIB:,.1f}"
+    return "< 0.1" if value > 0 and text == "0.0" else text
+
+
 def size_range(low: int, high: int) -> str:
     """Return a range of sizes in the unit of the larger: `16.9 – 18.3 GiB`; one size if they round to the same."""
     unit, factor = _binary_unit(high)
     first, last = significant(low / factor), significant(high / factor)
     ends = last if first == last else f"{first} {_DASH} {last}"
     return f"{ends}{THIN}{unit}"
+
+
+def sizes_apart(first: int, second: int) -> tuple[str, str]:
+    """Return two sizes in one unit, with as many figures as tell them apart: `16.36 GiB` and `16.42 GiB`."""
+    unit, factor = _binary_unit(max(first, second))
+    larger, apart, digits = max(first, second) / factor, abs(first - second) / factor, 3
+    while digits < _MOST_FIGURES and apart < 10 ** -_decimals(larger, digits):
+        digits += 1
+    here, there = (f"{significant(value / factor, digits)}{THIN}{unit}" for value in (first, second))
+    return here, there
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Return the number of decimals of `value` with `digits` significant figures."""
+    return len(significant(value, digits).partition(".")[2])
 
 
 def size_with_range(value: int, low: int, high: int) -> str:
@@ -117,11 +146,11 @@ def size_difference(value: int) -> str:
 
 
 def parameters(value: int | None, unknown: str = UNKNOWN) -> str:
-    """Return a parameter count in billions, below a tenth of one in millions, and so on: `8.03 B`, `66.4 M`."""
+    """Return a parameter count in billions, below one in millions, and so on: `8.03 B`, `110 M`."""
     if value is None:
         return unknown
-    for letter, factor in (("B", 1e9), ("M", 1e6)):
-        if value >= factor / 10:
+    for letter, factor, least in (("B", 1e9, 0.9995e9), ("M", 1e6, 1e5)):
+        if value >= least:
             return f"{significant(value / factor)}{THIN}{letter}"
     return integer(value)
 

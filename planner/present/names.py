@@ -63,7 +63,12 @@ FREE: Final = "Free"
 OVERFLOW: Final = "Too much"
 
 
-def term_in_sentence(name: TermName) -> str:
+def term_title(name: TermName, *, learns: bool) -> str:
+    """Return a term's title in a plan that trains (`learns`) or only runs a model, which has no loss."""
+    return "Logits" if name == "logits" and not learns else TERM_TITLES[name]
+
+
+def term_in_sentence(name: TermName, *, learns: bool = True) -> str:
     """Return a term's title for use within a sentence: `logits and loss`, `KV cache`."""
-    title = TERM_TITLES[name]
+    title = term_title(name, learns=learns)
     return title if title[:2].isupper() else f"{title[0].lower()}{title[1:]}"

@@ -43,12 +43,17 @@ _FAMILIES: Final[dict[SchemeFamily, str]] = {
 }
 
 
+_USUAL: Final = frozenset(("nf4", "gptq4-128", "awq4-128", "Q4_K_M"))
+"""The formats of each family that most checkpoints and guides use."""
+
+
 def _format_family_and_size(name: str) -> str:
-    """Return family and size of a weight format as text: `bitsandbytes · 4.13 bits per weight`."""
+    """Return family and size of a weight format as text: `bitsandbytes · 4-bit, 4.13 bits per weight`."""
     if name == AS_STORED:
         return "as in the checkpoint"
     scheme = SCHEMES[name]
-    return f"{_FAMILIES[scheme.family]} · {scheme.bits_per_weight:.3g} bits per weight"
+    size = f"{int(scheme.bits_per_weight)}-bit, {scheme.bits_per_weight:.3g} bits per weight"
+    return " · ".join((_FAMILIES[scheme.family], size, *(("the usual choice",) if name in _USUAL else ())))
 
 
 def _cache_title(name: str) -> str:
@@ -96,7 +101,12 @@ class Inference(Spec):
     ] = "bf16"
     batch: Annotated[
         int,
-        Field(ge=1, le=1_000_000, title="Batch size", description="number of sequences or generated images in a batch"),
+        Field(
+            ge=1,
+            le=1_000_000,
+            title="Batch size",
+            description="requests answered at the same time (users), or images generated together, per replica",
+        ),
         Presentation(
             "--batch",
             "main",

@@ -96,8 +96,8 @@ def test_a_card_of_ones_own_costs_electricity_and_a_faster_one_is_named(said):
 def test_costs_are_listed_on_request_only(said):
     short, long = (said(*TUNING, "--gpu", "RTX 4090", *more) for more in ((), ("--details",)))
     assert "--details shows every cost" in short
-    assert "Servers without cards" not in short
-    assert "Servers without cards" in long
+    assert "Host (server without cards)" not in short
+    assert "Host (server without cards)" in long
     assert "Local storage is assumed" in long
     assert "--details" not in long
 
@@ -149,7 +149,7 @@ def test_what_moves_the_decision(said):
 
 def test_every_amount_opens(said):
     told = said(*TUNING, "--gpu", "RTX 4090", "--explain", "--offers", "0")
-    for line in ("= n · p", "p = 1,800: USD for one card [", "= C · o / 12"):
+    for line in ("= n · p", "p = 1,800: USD for one card [", "= C · o · h / 8766"):
         assert line in told
 
 
@@ -216,7 +216,7 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        ([], "--gpu: the plan has no card", "Name one card"),
+        ([], "--gpu: the plan has no card", 'Name one card, such as --gpu "RTX 4090", or let `gpu-planner recommend`'),
         (
             ["--gpu", "rtx-4090", "--gpu", "rtx-3090"],
             "--gpu: the cost of a mix of different cards",

@@ -32,6 +32,15 @@ def said(capsys):
     return run
 
 
+@pytest.mark.parametrize("width", [80, 100])
+def test_advice_is_numbered_and_wrapped_not_cut(said, monkeypatch, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    advice = said(*LEARNING, "--advise").partition("What would help")[2].partition("\n\n")[0]
+    assert "…" not in advice
+    assert max(map(len, advice.splitlines()[:10])) <= width
+    assert advice.count("\n1  ") == advice.count("\n  1  ") == 1
+
+
 @pytest.fixture
 def traced(tmp_path: Path) -> str:
     facts = facts_of(two_steps(GIB, training()))
@@ -47,7 +56,7 @@ def test_the_whole_answer(said, golden):
 def test_what_does_not_fit_is_advised_shortly_without_being_asked(said):
     text = said(*TOO_MANY)
     rows = text.partition("What would help:\n")[2].splitlines()
-    assert rows[0].split() == ["Change", "Saves", "Then", "Costs", "Risk", "Needs"]
+    assert rows[0].split() == ["#", "Change", "Saves", "Then", "Costs", "Risk", "Needs"]
     assert rows[5] == "(--advise shows all)"
     longer = said(*TOO_MANY, "--advise").partition("What would help:\n")[2].split("\n\n")[0]
     assert len(longer.splitlines()) > 5
@@ -56,13 +65,13 @@ def test_what_does_not_fit_is_advised_shortly_without_being_asked(said):
 
 def test_the_options_below_the_advice_apply_it(said):
     command = [MODEL, "--task", "training", "--method", "qlora", "--micro-batch", "4", "--gpu", "RTX 4090"]
-    advised, _, options = said(*command, "--advise").partition("As options, in the same order:\n")
+    advised, _, options = said(*command, "--advise").partition("As options:\n")
     rows = advised.partition("What would help:\n")[2].splitlines()[2:]
     lines = options.split("\n\n")[0].splitlines()
     assert len(lines) == len(rows) > 3
     for row, line in zip(rows[:3], lines, strict=False):
         assert "Fits, " in row
-        assert said(*command, *shlex.split(line)).startswith("Fits on 1")
+        assert said(*command, *shlex.split(line)[1:]).startswith("Fits on 1")
 
 
 def test_what_fits_is_advised_only_when_asked(said):
@@ -93,7 +102,7 @@ def test_json_has_advice_and_warnings_only_when_asked(said):
         ([*LEARNING, "--solve", "micro-batch"], "Largest micro-batch that fits: none, not even 1 fits."),
         (
             [MODEL, "--gpu", "h200-sxm-141gb", "--solve", "context"],
-            "Longest context that fits: 131,072 tokens, the model's maximum.",
+            "Longest context that fits: 131,072 tokens, the model's maximum, with a prompt of 4,096.",
         ),
         ([MODEL, "--gpu", "RTX 4090", "--solve", "count"], "Fewest cards of this kind: 1."),
         ([*LEARNING, "--solve", "gpu"], "Smallest card that fits: H100 NVL 94 GB."),
@@ -116,7 +125,7 @@ def test_what_is_solved_for_is_in_the_json(said):
 def test_layers_on_the_card_are_solved_for_in_llama_cpp_only(said):
     assert "none, only llama.cpp can keep layers in RAM" in said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers")
     there = said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers", "--profile", "llama.cpp", "--weights", "Q4_K_M")
-    assert "Most layers that fit on the card: 33, all of them." in there
+    assert "Most layers that fit on the card: 33: all 32 and the output layer." in there
 
 
 @pytest.mark.parametrize(

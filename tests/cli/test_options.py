@@ -31,7 +31,7 @@ def test_formats_are_taken_in_any_case():
 
 
 def test_a_setting_of_another_engine_is_refused_in_one_sentence():
-    with pytest.raises(SpecError, match=r"n_ubatch is a setting of llama\.cpp, but the profile is vLLM$"):
+    with pytest.raises(SpecError, match=r"n_ubatch is a setting of llama\.cpp, but the profile is vLLM\b"):
         _workload("--profile", "vllm", "--set", "engine.n_ubatch=5")
 
 
@@ -115,6 +115,14 @@ def test_set_and_an_option_of_the_same_group_meet():
         ("--set batch", "--set: 'batch' is not NAME=VALUE", "--set batch=4"),
         ("--set other_processes_bytes=lots", "bytes: 'lots' is not a size", "24 GiB"),
         ("--frobnicate", "unrecognized arguments: --frobnicate", "--help"),
+        ("--batch-size 4", "unrecognized arguments: --batch-size", "Did you mean --batch or --micro-batch?"),
+        ("--optimiser sgd", "unrecognized arguments: --optimiser", "Did you mean --optimizer?"),
+        (
+            "--profile hugging face",
+            "unrecognized arguments: face",
+            'Quote a name of several words: --profile "hugging face"',
+        ),
+        ("stray", "unrecognized arguments: stray", "--help"),
         ("--cont 5", "unrecognized arguments: --cont", "--help"),
     ],
 )

@@ -26,7 +26,7 @@ from planner.errors import (
 )
 def test_every_error_is_shown_as_it_is(error):
     assert isinstance(error, PlannerError)
-    assert str(error) == error.message
+    assert str(error).startswith(error.message)
     assert isinstance(error.hint, str)
 
 
@@ -64,3 +64,10 @@ def test_catalog_errors_leave_out_what_is_not_known():
 
 def test_a_plan_file_error_carries_the_version_that_is_its_reason():
     assert PlanFileError(Path("p.json"), "newer", version=7).version == 7
+
+
+def test_a_wrong_value_is_printed_with_its_hint():
+    assert str(SpecError("gpu", "no accelerator is called 'x'", "Close names: y.")) == (
+        "gpu: no accelerator is called 'x'. Close names: y."
+    )
+    assert str(SpecError("", "they conflict")) == "they conflict"

@@ -135,6 +135,12 @@ def test_what_is_unclear_is_refused_with_what_to_type(text, kind, reason):
     assert caught.value.hint.startswith("Type ")
 
 
+def test_a_doubled_thousand_is_a_million():
+    with pytest.raises(SpecError) as caught:
+        parse_number("16kk", COUNT)
+    assert caught.value.hint == "Write 16M for millions."
+
+
 def test_what_is_to_be_typed_is_within_the_bounds():
     with pytest.raises(SpecError, match="is too large") as caught:
         parse_number("25", HOURS, 0.01, 24)

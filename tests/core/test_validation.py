@@ -39,6 +39,14 @@ def test_a_name_of_ones_own_list_is_told_as_any():
     assert error.hint == "Close names: int8."
 
 
+@pytest.mark.parametrize(
+    ("bits", "names"), [("int4", "awq4-128, gptq4-128, nf4, Q4_K_M"), ("8-bit", "int8, fp8, gptq8-128, Q8_0")]
+)
+def test_a_number_of_bits_names_the_formats_that_have_so_many(bits: str, names: str):
+    data = {"model": {"id": "m"}, "workload": {"task": "inference", "weights": bits}}
+    assert SpecError.from_validation(validation_error(Plan, data)).hint == f"Close names: {names}."
+
+
 def test_a_value_without_a_field_is_told_by_its_reason():
     error = SpecError.from_validation(validation_error(Training, ["not", "an", "object"]))
     assert (error.field, error.message) == ("", "['not', 'an', 'object'] is no object of named fields")

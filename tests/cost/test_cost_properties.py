@@ -33,6 +33,8 @@ def any_streams(draw: st.DrawFn) -> CashFlows:
         rent_usd_per_hour=draw(st.floats(0.01, 100)),
         rent_usd_per_year=draw(st.floats(0, 1_000)),
         rent_term_years=0.0,
+        horizon_years=5.0,
+        once=False,
         busy_hours_per_year=draw(st.floats(1, 8_766)),
         drift=draw(st.floats(-0.3, 0.3)),
         discount_rate=draw(rate),

@@ -178,10 +178,10 @@ CASES = [
         terms(Run(amount=299.5), BuyTerms(), AWS),
         {
             "rent": 300 * 55.04,
-            # The server for five years, with 8 % a year, idle but for the run, and sold then.
+            # The server, with 8 % a year and electricity for the hours of the run, and sold after five years.
             "a run on own cards": (
-                SERVER * (1 + 5 * 0.08)
-                + 8 * 0.7 * 1.8214 * 1.56 * 0.0826 * (0.35 * 5 * 8_766 + 0.4 * 299.5)
+                SERVER * (1 + 299.5 / 8_766 * 0.08)
+                + 8 * 0.7 * 1.8214 * 1.56 * 0.0826 * 0.75 * 299.5
                 - FIVE_YEARS * SERVER * (1 / 1.64 + (1 - 1 / 1.64) / 2)
             ),
         },
@@ -305,6 +305,18 @@ def test_every_sum_is_right_to_the_cent(case: Case, catalog: Catalog, today: dat
     found = estimated(case, catalog.cost, catalog, today)
     sums = {name: READERS[name](found, case) for name in case.sums}
     assert sums == pytest.approx(case.sums, abs=CENT)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_printed_formula_of_electricity_comes_to_its_amount(case: Case, catalog: Catalog, today: date) -> None:
+    own = estimated(case, catalog.cost, catalog, today).result.own
+    assert own is not None
+    for term in own.monthly:
+        if term.name in ("energy", "operations"):
+            formula = term.formula.replace("·", "*").replace("−", "-")
+            values = {symbol.name: symbol.value for symbol in term.symbols}
+            assert eval(formula, {}, values) == pytest.approx(term.usd)
+            assert all(name in term.formula for name in values if name in ("i", "h", "a"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -8,14 +8,14 @@ from pytestqt.qtbot import QtBot
 
 from planner.errors import PlannerError
 from planner.gui.frame.banner import Banner
-from planner.gui.theme import Theme
-from planner.gui.widgets.buttons import IconButton
+from planner.gui.theme import Theme, contrast
+from planner.gui.widgets.buttons import IconButton, push_button
 from planner.gui.widgets.focus import focus_stops
 from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField, RadioField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
-from planner.gui.widgets.layout import tab_stops
+from planner.gui.widgets.layout import in_row, tab_stops
 from planner.gui.widgets.search_list import Choice
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.status_icons import VerdictBadge
@@ -55,6 +55,29 @@ def test_a_choice_by_keyboard_is_an_edit(choice: ChoiceField, qtbot):
     with qtbot.waitSignal(choice.finished):
         qtbot.keyClick(choice.findChild(QComboBox), Qt.Key.Key_Down)
     assert heard == ["sgd"]
+
+
+def test_return_opens_the_list(choice: ChoiceField, qtbot):
+    choice.show()
+    box = choice.findChild(QComboBox)
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert box.view().isVisible()
+    box.hidePopup()
+
+
+def test_the_focus_is_seen_on_a_blue_button(qtbot: QtBot, theme: Theme):
+    place = QWidget()
+    qtbot.addWidget(place)
+    theme.dress(place)
+    button = push_button("Show me", "", "primary")
+    in_row(button, owner=place)
+    place.show()
+    button.setFocus()
+    qtbot.waitUntil(button.hasFocus)
+    image, middle = place.grab().toImage(), button.height() // 2
+    ring, gap, fill = (image.pixelColor(button.mapTo(place, QPoint(x, middle))) for x in (0, 2, 5))
+    assert contrast(ring, gap) > 3
+    assert contrast(gap, fill) > 3
 
 
 def test_other_options_keep_the_choice_where_they_can(choice: ChoiceField):

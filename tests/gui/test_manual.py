@@ -3,6 +3,7 @@
 import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QTextLayout
+from PySide6.QtWidgets import QLabel
 
 from planner.gui.manual import Manual, heading_slug, manual_pages
 from planner.paths import docs_dir
@@ -72,10 +73,20 @@ def test_a_search_lands_on_the_heading_of_that_name_on_any_page(manual, qtbot):
     assert manual.text.textCursor().block().text() == "KV cache"
 
 
-def test_a_search_without_a_result_leaves_the_page(manual, qtbot):
+def test_a_search_without_a_result_says_so_and_returns_to_the_page(manual, qtbot):
     qtbot.keyClicks(manual.search, "xyzzy")
     assert listed(manual) == []
+    assert "Nothing found for “xyzzy”." in [label.text() for label in manual.findChildren(QLabel) if label.isVisible()]
+    assert not manual.text.isVisible()
+    manual.search.clear()
+    assert manual.text.isVisible()
     assert manual.text.toPlainText().startswith("Check whether a model fits")
+
+
+@pytest.mark.parametrize("words", ["offline", "internet", "connection", "without a network"])
+def test_what_works_without_a_network_is_found(manual, qtbot, words):
+    qtbot.keyClicks(manual.search, words)
+    assert "First steps" in listed(manual)
 
 
 def test_pictures_fit_the_page(manual):

@@ -117,7 +117,7 @@ def test_a_hub_that_accepts_and_never_answers_is_given_up(window: MainWindow, hu
     window.documents.open_hub(f"hf:{NAME}")
     qtbot.waitUntil(window.banner.isVisible)
     over.set()
-    assert "the Hugging Face Hub did not respond in time" in window.banner.text
+    assert "The Hugging Face Hub did not respond in time" in window.banner.text
     qtbot.waitUntil(lambda: not window.findChildren(QProgressDialog))
     assert window.workspace.plan == SAMPLE_PLAN
 
@@ -140,6 +140,24 @@ def test_reading_from_the_hub_can_be_cancelled(window: MainWindow, hub, qtbot: Q
     assert window.workspace.plan == SAMPLE_PLAN
 
 
-def test_only_names_of_the_hub_are_offered_as_typed():
-    assert hub_choice("hf:a/b ").key == "hf:a/b"
-    assert hub_choice("llama") is None
+def test_only_names_of_the_hub_are_offered_as_typed(window: MainWindow):
+    assert hub_choice(window.workspace, "hf:a/b ").key == "hf:a/b"
+    assert hub_choice(window.workspace, "llama") is None
+
+
+def test_a_name_with_an_owner_that_the_catalog_lacks_is_offered_from_the_hub(window: MainWindow):
+    offered = hub_choice(window.workspace, "someone/model")
+    assert (offered.key, offered.title) == ("hf:someone/model", "Open someone/model from Hugging Face")
+    assert hub_choice(window.workspace, "meta-llama/Llama-3.1") is None
+    assert hub_choice(window.workspace, "2 / 3 of it") is None
+
+
+def test_without_a_network_the_banner_names_what_works(window: MainWindow, hub, qtbot: QtBot, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    window.documents.open_hub(f"hf:{NAME}")
+    qtbot.waitUntil(window.banner.isVisible)
+    assert window.banner.text.startswith("The Hugging Face Hub is switched off")
+    assert window.banner.hint.startswith("219 models are built in; or open a config.json.")
+    qtbot.wait(1)
+    window.workspace.apply("number of cards", count=2)
+    assert not window.banner.isVisible()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from planner.cost.job import Run
@@ -46,6 +46,17 @@ def test_the_bar_reads_like_a_sentence(bar: PlanBar, workspace: Workspace):
     assert workload.startswith("Inference, 1 × 4,096 tokens")
     assert cards == "1 × GeForce RTX 4090"
     assert verdict == verdict_phrase(workspace.evaluation.memory)
+
+
+def test_the_bar_marks_the_sample_until_something_is_chosen(bar: PlanBar, workspace: Workspace):
+    (mark,) = [label for label in bar.findChildren(QLabel) if label.text() == "Sample plan:"]
+    assert mark.isVisible()
+    workspace.apply("number of cards", count=2)
+    assert not mark.isVisible()
+    workspace.undo_stack.undo()
+    assert mark.isVisible()
+    workspace.begin("run", SAMPLE_PLAN.model, SAMPLE_PLAN.gpu)
+    assert not mark.isVisible()
 
 
 def test_the_bar_follows_the_plan(bar: PlanBar, workspace: Workspace):

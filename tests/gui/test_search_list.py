@@ -56,6 +56,11 @@ def test_starts_of_words_rank_above_the_middle_and_words_apart():
     assert [rank for rank, _ in found] == [0, 1, 2, 3]
 
 
+def test_separators_and_points_do_not_count():
+    assert match_rank("qwen25 32b", "Qwen2.5-32B-Instruct") == (0, 20)
+    assert match_rank("llama3-8b", "meta_llama/Llama-3-8B") is not None
+
+
 def test_scattered_letters_find_nothing():
     assert match_rank("vllm", "Cloud TPU v6e, Trillium") is None
     assert match_rank("x", "abc") is None

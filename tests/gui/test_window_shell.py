@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QMenu, QMessageBox, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QLineEdit, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from planner.gui.frame.status_line import StatusLine
@@ -58,10 +59,10 @@ def test_the_tabs_at_the_left_lead_to_their_pages(window: MainWindow, qtbot: QtB
 def test_undo_and_redo_are_named_in_the_menu(window: MainWindow):
     assert not window.commands["edit.undo"].isEnabled()
     window.workspace.apply("number of cards", count=2)
-    assert window.commands["edit.undo"].text() == "&Undo number of cards"
+    assert window.commands["edit.undo"].text() == "&Undo: number of cards"
     do(window, "edit.undo")
     assert window.workspace.plan == SAMPLE_PLAN
-    assert window.commands["edit.redo"].text() == "&Redo number of cards"
+    assert window.commands["edit.redo"].text() == "&Redo: number of cards"
     do(window, "edit.redo")
     assert window.workspace.plan.count == 2
 
@@ -192,6 +193,25 @@ def test_the_palette_leads_to_a_setting(window: MainWindow, qtbot: QtBot):
         qtbot.keyClick(palette_edit(window), Qt.Key.Key_Return)
     assert requested.args == ["batch"]
     assert window.tab.key == "memory"
+
+
+@pytest.mark.parametrize(
+    ("words", "title"), [("offline", "Manual"), ("internet", "Manual"), ("which card", "Find cards that fit")]
+)
+def test_the_palette_finds_actions_by_other_words(window: MainWindow, qtbot: QtBot, words: str, title: str):
+    do(window, "view.palette")
+    qtbot.keyClicks(palette_edit(window), words)
+    assert title in [choice.title for choice in QApplication.activePopupWidget().list.matches]
+    QApplication.activePopupWidget().close()
+
+
+def test_the_shortcuts_name_undo_without_its_step(window: MainWindow):
+    window.workspace.apply("number of cards", count=2)
+    do(window, "help.shortcuts")
+    dialog = window.findChild(QDialog)
+    texts = [label.text() for label in dialog.findChildren(QLabel)]
+    assert "Undo" in texts
+    dialog.close()
 
 
 def test_the_palette_offers_only_what_can_be_done(window: MainWindow):

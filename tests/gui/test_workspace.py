@@ -330,9 +330,9 @@ def test_a_plan_that_stays_where_a_step_fails_is_as_saved_as_it_was(workspace: W
 
 
 def test_the_cost_of_a_plan_begun_with_a_card_is_that_of_owning_it_at_a_desk(workspace: Workspace):
-    workspace.begin("run", SAMPLE_PLAN.model, "rtx-3090", 1)
+    workspace.begin("run", SAMPLE_PLAN.model, "rtx-3090", 1, is_owned=True)
     assert (workspace.plan.cost.buy.owned, workspace.plan.cost.buy.place) == (True, "desk")
-    workspace.begin("run", SAMPLE_PLAN.model, "h100-sxm5-80gb", 8)
+    workspace.begin("run", SAMPLE_PLAN.model, "h100-sxm5-80gb", 8, is_owned=True)
     assert (workspace.plan.cost.buy.owned, workspace.plan.cost.buy.place) == (True, "lab")
     workspace.begin("fine-tune", SAMPLE_PLAN.model, None, 1)
     assert not workspace.plan.cost.buy.owned

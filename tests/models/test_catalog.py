@@ -104,6 +104,8 @@ def test_names_are_found_whatever_their_case_and_separators(text: str, name: str
         ("Lama-3.1-8B", "no model is called 'Lama-3.1-8B'", "meta-llama/Llama-3.1-8B"),
         ("mixtral", "no model is called", "mistralai/Mixtral-8x7B-v0.1"),
         ("mistral small", "no model is called", "mistralai/Mistral-Small-3.1-24B-Instruct-2503"),
+        ("llama3-8b", "no model is called", "Close names: meta-llama/Meta-Llama-3-8B,"),
+        ("qwen25 32b", "no model is called", "Close names: Qwen/Qwen2.5-32B,"),
         ("zzzzzz", "no model is called", "gpu-planner models"),
         ("", "no model is called", "gpu-planner models"),
         (

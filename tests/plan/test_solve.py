@@ -218,3 +218,16 @@ def test_the_largest_that_fits_stays_within_the_bound():
     largest = largest_that_fits(plan, catalog, "batch")
     assert isinstance(largest.value, int)
     assert largest.value <= largest_allowed(plan, "batch")
+
+
+@pytest.mark.parametrize(
+    ("workload", "prompt"),
+    [
+        (Inference(), 4_096),
+        (Inference(prompt_length=2_048), None),
+        (Inference(profile="vllm"), None),
+    ],
+)
+def test_the_longest_context_tells_the_prompt_that_the_plan_leaves_open(catalog, workload, prompt):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090", workload=workload)
+    assert largest_that_fits(plan, catalog, "context_length").prompt == prompt

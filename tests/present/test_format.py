@@ -231,3 +231,15 @@ def test_next_to_nothing_has_no_sign():
     assert fmt.sentence("adamw, sgd, …") == "Adamw, sgd, …"
     assert fmt.sentence("vLLM: run") == "vLLM: run."
     assert fmt.sentence("llama.cpp: slots") == "llama.cpp: slots."
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "texts"),
+    [
+        (16 * GIB, 15 * GIB, ("16.0 GiB", "15.0 GiB")),
+        (16 * GIB + 65 * MIB, 16 * GIB, ("16.06 GiB", "16.00 GiB")),
+        (GIB, GIB + 1, ("1.00000 GiB", "1.00000 GiB")),
+    ],
+)
+def test_two_sizes_have_as_many_figures_as_tell_them_apart(first, second, texts):
+    assert tuple(text.replace(fmt.THIN, " ") for text in fmt.sizes_apart(first, second)) == texts

@@ -76,6 +76,9 @@ _YEARLY: Final = (
     ("staff", "w / 12", ("staff_usd_per_year",)),
     ("licence", "n · l / 12", ("licence_usd_per_gpu_year",)),
 )
+_A_MONTH: Final = " / 12"
+_RUNS_PART: Final = "h / 8766"
+_RUNS_MONTHS: Final = "h / 730.5"
 _PRICES: Final = (
     "card_price_usd",
     "server_price_usd",
@@ -97,7 +100,11 @@ _POWER_INCLUDED: Final = "electricity is included in the colocation price and no
 _POWER_METERED: Final = "electricity is metered and paid in addition to the colocation price"
 _OWN_STORAGE: Final = "local storage is assumed to be part of the server"
 _ONLY_ELECTRICITY: Final = (
-    "only the electricity of the hours of work is counted: all else is paid with or without this job"
+    "of your own cards, only the electricity of the hours of work is counted: all else is paid with or without this job"
+)
+_ALWAYS_ON: Final = (
+    "of your own cards, only electricity is counted, around the clock as a service is always on: all else is paid with "
+    "or without this job"
 )
 _RESOLD: Final = "the resale share of servers and networks is assumed to be half that of the cards"
 
@@ -120,9 +127,10 @@ def explain_ownership(
     years, rate = case.horizon_years, case.discount_rate
     present = streams.own_usd(years)
     share = case.central["network_share"] if case.shape.needs_network else 0.0
-    per_hour = equivalent_annual(present, rate, years) / streams.busy_hours_per_year
+    per_year = present / years if case.once else equivalent_annual(present, rate, years)
+    per_hour = per_year / streams.busy_hours_per_year
     energy = energy_use(case.central, case.shape)
-    kwh = (energy.idle_year + energy.busy_hour * streams.busy_hours_per_year) / _MONTHS
+    kwh = (energy.idle_year + energy.busy_hour * streams.busy_hours_per_year) * _accounting_years(case)
     borrowed = case.shape.loan_fraction * purchase.usd
     low, middle, high = (share * purchase.resale_base for share in case.resale.band(years))
     used = used_card_price(catalog.purchases, gpu_id) if terms.buy.owned else None
@@ -143,7 +151,7 @@ def explain_ownership(
         resale_source=case.resale.source,
         sale_today_usd=None if used is None else used.value * case.shape.cards,
         present_value_usd=present,
-        equivalent_usd_per_year=equivalent_annual(present, rate, years),
+        equivalent_usd_per_year=per_year,
         usd_per_gpu_hour=per_hour / demand.held_per_busy_hour / case.shape.count,
         usd_per_period=per_hour * demand.busy_hours,
         usd_per_million_tokens=usd_per_million_tokens(per_hour, throughput),
@@ -155,12 +163,12 @@ def explain_ownership(
         ),
         carbon=footprint(catalog.region(terms.region), kwh, case.figures["pue"]),
         oldest_price_date=min(dates, default=None),
-        notes=tuple(_owned_notes(used) if terms.buy.owned else _bought_notes(case, place, purchase)),
+        notes=tuple(_owned_notes(case, used) if terms.buy.owned else _bought_notes(case, place, purchase)),
     )
 
 
-def _owned_notes(used: Figure | None) -> Iterator[str]:
-    yield _ONLY_ELECTRICITY
+def _owned_notes(case: RentOrBuyCase, used: Figure | None) -> Iterator[str]:
+    yield _ONLY_ELECTRICITY if case.shape.switched_off_when_idle else _ALWAYS_ON
     if used is not None:
         dated = "without a date" if used.date is None else f"of {used.date}"
         price = f"{used.value:,.0f} USD (second-hand price {dated})"
@@ -217,21 +225,32 @@ def _upfront_terms(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[Mone
 def _monthly_terms(
     case: RentOrBuyCase, purchase: UpfrontCosts, yearly: RunningCosts, streams: CashFlows
 ) -> Iterator[MoneyTerm]:
-    energy = (yearly.idle_energy + yearly.usd_per_busy_hour * streams.busy_hours_per_year) / _MONTHS
+    years = _accounting_years(case)
+    energy = (yearly.idle_energy + yearly.usd_per_busy_hour * streams.busy_hours_per_year) * years
+    busy_hours = MoneySymbol("h", streams.busy_hours_per_year / case.shape.groups * years, "hours of work", _JOB)
     counts = (
         MoneySymbol("n", case.shape.cards, "cards", _JOB),
         MoneySymbol("C", purchase.usd, "USD for the whole purchase", "the sum of the upfront terms"),
         MoneySymbol("P", full_power_watts(case.central, case.shape) / _WATTS, "kW of all servers at full load", _JOB),
+        busy_hours,
     )
     if energy:
-        busy_hours = MoneySymbol("h", streams.busy_hours_per_year / case.shape.groups / _MONTHS, "hours of work", _JOB)
-        yield _ownership_term(
-            case, "energy", energy, "P · PUE · e · (730.5 · i + h · (a − i))", _ENERGY, (*counts, busy_hours)
-        )
+        rests = case.shape.switched_off_when_idle
+        formula = "P · PUE · e · h · a" if rests else "P · PUE · e · (730.5 · i + h · (a − i))"
+        figures = tuple(name for name in _ENERGY if not (rests and name == "idle_power_fraction"))
+        yield _ownership_term(case, "energy", energy, formula, figures, counts)
+    # Of a purchase for one run, the run pays for its own hours.
+    share = streams.busy_hours_per_year / case.shape.groups / HOURS_PER_YEAR if case.once else 1.0
     for name, formula, figures in _YEARLY:
-        usd = getattr(yearly, name) / _MONTHS
+        usd = getattr(yearly, name) * share * years
         if usd:
-            yield _ownership_term(case, name, usd, formula, figures, counts)
+            for_one_run = f"{formula.removesuffix(_A_MONTH)} · {_RUNS_PART if _A_MONTH in formula else _RUNS_MONTHS}"
+            yield _ownership_term(case, name, usd, for_one_run if case.once else formula, figures, counts)
+
+
+def _accounting_years(case: RentOrBuyCase) -> float:
+    """Return the time for which running costs are told, in years: a month, or the horizon of a single run."""
+    return case.horizon_years if case.once else 1 / _MONTHS
 
 
 def _ownership_term(

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from planner.cost.figure import Figure
+from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.costs import ServerSetup, running_costs, upfront_costs
 from planner.cost.owning.residual import ResaleCurve
 from planner.cost.rent_or_buy.cash_flows import CashFlows
@@ -39,6 +40,8 @@ class RentOrBuyCase:
     rent_term_years: float
     horizon_years: float
     discount_rate: float
+    once: bool = False
+    """Whether all work is that of a single run: it is paid at once, and machines cost nothing while it does not run."""
 
     @cached_property
     def central(self) -> dict[str, float]:
@@ -67,11 +70,14 @@ class RentOrBuyCase:
         return CashFlows(
             capex_usd=purchase.usd,
             resale_base_usd=purchase.resale_base,
-            own_usd_per_year=yearly.usd_per_year,
-            own_usd_per_hour=yearly.usd_per_busy_hour,
+            own_usd_per_year=0.0 if self.once else yearly.usd_per_year,
+            own_usd_per_hour=yearly.usd_per_busy_hour
+            + (yearly.usd_per_year / (HOURS_PER_YEAR * self.shape.groups) if self.once else 0.0),
             rent_usd_per_hour=values[RENT_PRICE] * self.billed_per_busy_hour,
             rent_usd_per_year=self.rent_usd_per_year + values[RENT_PRICE] * self.billed_hours_per_year,
             rent_term_years=self.rent_term_years,
+            horizon_years=self.horizon_years,
+            once=self.once,
             busy_hours_per_year=self.busy_hours_per_year * values[USE] * values[TIME],
             drift=values[DRIFT],
             discount_rate=self.discount_rate,

@@ -39,6 +39,7 @@ _DRIFT_SOURCE: Final = (
     "AWS p5 from 98.32 to 55.04 USD in 19 months"
 )
 _TODAY: Final = "a run that is done once is paid at today's prices"
+_FIXED_PRICE: Final = "the commitment fixes the price"
 _NO_DRIFT: Final = f"constant prices; range from {_DRIFT_SOURCE}"
 
 
@@ -74,9 +75,11 @@ def build_case(
             RENT_PRICE: Figure(value=0.0, source="nothing is rented", certainty="assumed"),
             DRIFT: _price_drift_figure(terms.rent.price_drift_per_year, once=demand.periods_per_year is None),
             TIME: _duration_factor(demand),
-            USE: _usage_factor(),
+            USE: _usage_factor(HOURS_PER_YEAR * groups / busy),
         },
-        shape=_server_setup(terms.buy, place, count, groups, linked_cards),
+        shape=_server_setup(
+            terms.buy, place, count, groups, linked_cards, rests=_rests_when_idle(terms.buy, place, demand)
+        ),
         resale=_chosen_resale_curve(terms, catalog),
         busy_hours_per_year=busy,
         billed_per_busy_hour=0.0,
@@ -85,6 +88,7 @@ def build_case(
         rent_term_years=0.0,
         horizon_years=terms.horizon_years,
         discount_rate=terms.discount_rate,
+        once=demand.periods_per_year is None,
     )
     return case if quote is None else rented_at(case, quote, demand)
 
@@ -94,7 +98,7 @@ def rented_at(case: RentOrBuyCase, quote: RentQuote, demand: Demand) -> RentOrBu
     fixed, per_year = _is_rent_fixed(quote, demand), demand.per_year(case.horizon_years)
     return replace(
         case,
-        figures={**case.figures, RENT_PRICE: _rent_figure(quote)},
+        figures={**case.figures, RENT_PRICE: _rent_figure(quote), DRIFT: _drift_at(quote, case.figures[DRIFT])},
         billed_per_busy_hour=0.0 if fixed else quote.billed_hours / demand.busy_hours,
         billed_hours_per_year=quote.billed_hours * per_year if fixed else 0.0,
         rent_usd_per_year=(quote.storage_usd + quote.egress_usd) * per_year,
@@ -124,7 +128,20 @@ def _owned_groups(demand: Demand, busy_per_year: float) -> int:
     return max(demand.groups, groups)
 
 
-def _server_setup(buy: BuyTerms, place: Ownership, count: int, groups: int, linked_cards: int | None) -> ServerSetup:
+def _rests_when_idle(buy: BuyTerms, place: Ownership, demand: Demand) -> bool:
+    """Return whether idle hours draw nothing because of this job.
+
+    A service is on around the clock, so that it causes idle power on owned machines, too. What else an owned machine
+    draws at rest, it draws without the job. Cards bought for a single run are switched off after it.
+    """
+    if demand.always_on:
+        return buy.switched_off_when_idle or False
+    return buy.owned or demand.periods_per_year is None or place.switched_off_when_idle
+
+
+def _server_setup(
+    buy: BuyTerms, place: Ownership, count: int, groups: int, linked_cards: int | None, *, rests: bool
+) -> ServerSetup:
     return ServerSetup(
         count=count,
         groups=groups,
@@ -134,8 +151,7 @@ def _server_setup(buy: BuyTerms, place: Ownership, count: int, groups: int, link
         whole_servers=buy.server_price_usd is not None and not buy.owned,
         server_power_watts=buy.server_power_watts,
         network_usd=0.0 if buy.owned else buy.network_usd,
-        # Whatever an owned machine draws at rest, it draws without the job, too.
-        switched_off_when_idle=buy.owned or place.switched_off_when_idle,
+        switched_off_when_idle=rests,
         loan_fraction=buy.loan_fraction,
         loan_rate=buy.loan_rate,
         loan_years=buy.loan_years,
@@ -262,6 +278,12 @@ def _price_drift_figure(per_year: float, *, once: bool) -> Figure:
     return Figure(value=0.0, low=_LOW_DRIFT, high=_HIGH_DRIFT, source=_NO_DRIFT, certainty="assumed")
 
 
+def _drift_at(quote: RentQuote, drift: Figure) -> Figure:
+    """Return the price drift, which is no guess where a commitment fixes the price."""
+    is_guess = quote.mode in TERM_YEARS and drift.certainty != "yours"
+    return Figure(value=0.0, source=_FIXED_PRICE, certainty="assumed") if is_guess else drift
+
+
 def _is_rent_fixed(quote: RentQuote, demand: Demand) -> bool:
     """Return whether the rent does not depend on use, because of a commitment or an always-on service."""
     return quote.mode in TERM_YEARS or demand.always_on
@@ -278,11 +300,12 @@ def _duration_factor(demand: Demand) -> Figure:
     )
 
 
-def _usage_factor() -> Figure:
+def _usage_factor(most: float) -> Figure:
+    """Return the uncertainty of the hours of use, which are at most `most` times the planned ones."""
     return Figure(
         value=1.0,
         low=0.8,
-        high=1.25,
+        high=max(min(1.25, most), 1.0),
         source=f"{_EPOCH}: 90 % range of the hardware use of real runs",
         certainty="assumed",
     )

@@ -20,6 +20,9 @@ class CashFlows(NamedTuple):
     rent_usd_per_year: float
     rent_term_years: float
     """Term for which a commitment is paid, used or not; 0 without a commitment."""
+    horizon_years: float
+    once: bool
+    """Whether all work is that of a single run, which is paid at once."""
     busy_hours_per_year: float
     drift: float
     discount_rate: float
@@ -36,7 +39,8 @@ class CashFlows(NamedTuple):
         **Assumes** that payments are spread evenly.
         """
         hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
-        cash = (self.own_usd_per_year + self.own_usd_per_hour * hours) * annuity(self.discount_rate, years)
+        paid = years if self.once else annuity(self.discount_rate, years)
+        cash = (self.own_usd_per_year + self.own_usd_per_hour * hours) * paid
         resale = self.resale_base_usd * self.resale.share(years, self.resale_deviations)
         return (
             financed_usd(self.capex_usd, self.shape, self.discount_rate, years)
@@ -45,20 +49,27 @@ class CashFlows(NamedTuple):
         )
 
     def rent_usd(self, years: float, hours_per_year: float | None = None) -> float:
-        """Return the present value of renting for `years`; commitments are paid to the end of their term.
+        """Return the present value of renting for `years`.
 
         **Formula** (p · h + fixed) · a(r, d, t)
+
+        **Assumes** that commitments are billed by the month; at the horizon, the rest of the last term is due.
         """
         hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
-        until = years
-        if self.rent_term_years:
-            until = ceil_with_tolerance(years / self.rent_term_years) * self.rent_term_years
+        until = paid_until(years, self.rent_term_years, self.horizon_years)
         per_year = self.rent_usd_per_hour * hours + self.rent_usd_per_year
-        return per_year * annuity(self.discount_rate, until, self.drift)
+        return per_year * (until if self.once else annuity(self.discount_rate, until, self.drift))
 
     def saving_usd(self, years: float) -> float:
         """Return the amount that owning saves over renting within `years`; negative if renting is cheaper."""
         return self.rent_usd(years) - self.own_usd(years)
+
+
+def paid_until(years: float, term_years: float, horizon_years: float) -> float:
+    """Return the time up to which rent is paid after `years`: at the horizon, to the end of the commitment's term."""
+    if not term_years or years < horizon_years:
+        return years
+    return ceil_with_tolerance(years / term_years) * term_years
 
 
 _STEPS_PER_YEAR: Final = 52
@@ -108,7 +119,7 @@ def break_even_hours_per_year(streams: CashFlows, horizon_years: float) -> tuple
 def break_even_years(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
     """Return the time after which owning stays cheaper up to the horizon, or None and the reason.
 
-    It is the last crossing of the cost curves over time; a commitment's curve has jumps, in which it may cross.
+    It is the last crossing of the cost curves over time.
     """
     if streams.saving_usd(horizon_years) < 0:
         return None, RENT_CHEAPER

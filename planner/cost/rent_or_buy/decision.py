@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from planner.cost.demand import HOURS_PER_MONTH, Demand, Throughput
+from planner.cost.finance import discounted
 from planner.cost.job import HOURS_PER_YEAR, DailyHours, Run, Service
 from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RENT_PRICE, RentOrBuyCase
@@ -105,6 +106,8 @@ def own_figures(inputs: DecisionInputs) -> SideFigures:
         start_usd=own.upfront_usd - own.borrowed_usd,
         unit_usd=_usd_per_unit(unit, inputs, own.usd_per_period, own.usd_per_gpu_hour, own.usd_per_million_tokens),
         unit=unit,
+        resale_usd=discounted(own.resale_usd, inputs.terms.discount_rate, inputs.terms.horizon_years),
+        running_usd=own.monthly_cash_usd if inputs.case.once else None,
     )
 
 

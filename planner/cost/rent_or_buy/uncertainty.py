@@ -9,10 +9,10 @@ from typing import Final
 
 from planner.base import Spec
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, quantiles
-from planner.cost.finance import annuity, ceil_with_tolerance, discounted
+from planner.cost.finance import annuity, discounted
 from planner.cost.owning.costs import financed_usd
 from planner.cost.rent_or_buy.case import RESALE, RentOrBuyCase
-from planner.cost.rent_or_buy.cash_flows import CashFlows
+from planner.cost.rent_or_buy.cash_flows import CashFlows, paid_until
 
 DRAWS: Final = 2_000
 SEED: Final = 20_261_121
@@ -56,6 +56,7 @@ class _TimePointFactors:
 
     years: float
     rent_years: float
+    once: bool
     annuity: float
     discount: float
     financed: float
@@ -142,11 +143,11 @@ def _simulate_draws(
 
 
 def _time_point(case: RentOrBuyCase, years: float) -> _TimePointFactors:
-    term = case.rent_term_years
     return _TimePointFactors(
         years=years,
-        rent_years=ceil_with_tolerance(years / term) * term if term else years,
-        annuity=annuity(case.discount_rate, years),
+        rent_years=paid_until(years, case.rent_term_years, case.horizon_years),
+        once=case.once,
+        annuity=years if case.once else annuity(case.discount_rate, years),
         discount=discounted(1.0, case.discount_rate, years),
         financed=financed_usd(1.0, case.shape, case.discount_rate, years),
         resale=case.resale.band(years),
@@ -155,6 +156,8 @@ def _time_point(case: RentOrBuyCase, years: float) -> _TimePointFactors:
 
 def _rent_usd(drawn: CashFlows, moment: _TimePointFactors) -> float:
     per_year = drawn.rent_usd_per_hour * drawn.busy_hours_per_year + drawn.rent_usd_per_year
+    if moment.once:
+        return per_year * moment.rent_years
     return per_year * annuity(drawn.discount_rate, moment.rent_years, drawn.drift)
 
 

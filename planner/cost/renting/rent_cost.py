@@ -28,6 +28,8 @@ def rent_cost(
         low_hours=quote.low_hours,
         high_hours=quote.high_hours,
         billed_hours=quote.billed_hours,
+        billing_increment_seconds=quote.increment_seconds,
+        states_increment=offer.billing_increment_seconds is not None,
         usd=quote.usd,
         low_usd=quote.low_usd,
         high_usd=quote.high_usd,
@@ -147,6 +149,7 @@ def _price_remarks(quote: RentQuote) -> tuple[str, ...]:
         (f"the card is ambiguous in the source: {', '.join(offer.candidates)}", offer.ambiguous),
         (offer.incomplete or "", bool(offer.incomplete)),
         (_machines_remark(quote), quote.linked_cards > offer.gpu_count),
+        (_unlinked_remark(quote), quote.linked_cards <= offer.gpu_count < quote.count),
         ("with interruptions, spot would cost more than on-demand, so the on-demand cost is used", quote.capped),
         (
             "work lost to interruptions is unknown for this job and not counted",
@@ -164,3 +167,10 @@ def _machines_remark(quote: RentQuote) -> str:
     if needs_extra_machines(quote.offer, quote.linked_cards):
         return f"{quote.machines} machines; their interconnect is not stated"
     return f"{quote.machines} machines; the network between them is taken as part of their price"
+
+
+def _unlinked_remark(quote: RentQuote) -> str:
+    alone = "each card holds" if quote.linked_cards == 1 else f"each {quote.linked_cards} cards hold"
+    return (
+        f"{quote.machines} machines are enough: {alone} a whole copy of the model and exchange no data with the others"
+    )

@@ -112,7 +112,7 @@ def _offer_rows(
     quotes = [quote(offer, mode, each.demand, each.count, terms, facts, each.linked_cards) for each in fitting]
     dearest = max(range(len(quotes)), key=lambda index: quotes[index].usd)
     chosen, candidate = quotes[dearest], fitting[dearest]
-    prevented = tuple(_disqualifications(offer, candidate.linked_cards or candidate.count, terms))
+    prevented = tuple(_disqualifications(offer, candidate, terms))
     yield OfferRow(
         offer=offer,
         mode=mode,
@@ -133,12 +133,13 @@ def _offer_rows(
     )
 
 
-def _disqualifications(offer: Offer, linked_cards: int, terms: RentTerms) -> Iterator[str]:
+def _disqualifications(offer: Offer, candidate: CardDemand, terms: RentTerms) -> Iterator[str]:
     """Yield the reasons why the offer is not comparable with others."""
     yield from offer.doubts
     if offer.system:
         yield WHOLE_SYSTEM
-    if terms.one_machine and needs_extra_machines(offer, linked_cards):
+    linked = candidate.count if terms.one_machine else candidate.linked_cards or candidate.count
+    if terms.one_machine is not False and needs_extra_machines(offer, linked):
         yield TOO_FEW_CARDS
 
 

@@ -25,6 +25,12 @@ _PLACES: Final = (
 _POWER: Final = ((None, "by location"), ("included", "included"), ("metered", "metered separately"))
 _OFF_WHEN_IDLE: Final = ((None, "by location"), *YES_OR_NO)
 _METHODS: Final = (("straight-line", "straight line"), ("declining", "declining"), ("macrs-5", "MACRS, 5 years"))
+_PRICED: Final = (
+    ("buy.card_price_usd", "cards", "part of the server"),
+    ("buy.server_price_usd", "servers", "by card price"),
+)
+"""Prices of a purchase: the field, the cost term, and what an empty field says where the other price is used."""
+_PAID: Final = "paid already"
 _MILLIONS: Final = (0.0, 1e8)
 _SHARE: Final = (0.0, 100.0)
 
@@ -56,10 +62,11 @@ class BuyQuestions(MoneyQuestions):
         """Show the assumed prices of one card and of one server as the placeholders of the empty price fields."""
         own = estimate.result.own if estimate else None
         bought = {} if own is None else {term.name: term.usd for term in own.upfront}
-        for path, name in (("buy.card_price_usd", "cards"), ("buy.server_price_usd", "servers")):
+        is_owned = own is not None and not own.upfront
+        for path, name, unused in _PRICED:
             count = _bought_count(estimate, name)
             self._show_default_as_placeholder(
-                path, bought[name] / count if name in bought and count else None, "not used"
+                path, bought[name] / count if name in bought and count else None, _PAID if is_owned else unused
             )
 
     def _show_default_as_placeholder(self, path: str, value: float | None, without_value: str = fmt.UNKNOWN) -> None:

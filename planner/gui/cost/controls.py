@@ -87,6 +87,12 @@ class CostControls(QWidget):
             if path in questions.paths:
                 questions.field(path).show_problem(reason)
 
+    def reveal(self, path: str) -> None:
+        """Scroll to the field at `path`, which the form marks if it differs from its default."""
+        field = next((each.field(path) for each in self.questions if path in each.paths), None)
+        if field is not None:
+            self.area.ensureWidgetVisible(field)
+
     @Slot()
     def reset(self) -> None:
         """Reset every field to its default in one undo step."""

@@ -26,6 +26,8 @@ class CostCurve:
     break_even: BreakEven | None
     rent_band: CostBand
     own_band: CostBand
+    is_owned: bool = False
+    """Whether the cards are owned already, so that they are not sold."""
 
     @property
     def horizon_years(self) -> float:
@@ -68,12 +70,14 @@ class CostCurve:
         return (names, *(tuple(f"{getattr(point, name):.4f}" for name in names) for point in self.points))
 
 
-def curve_with_bands(points: tuple[CostPoint, ...], break_even: BreakEven | None) -> CostCurve:
+def curve_with_bands(
+    points: tuple[CostPoint, ...], break_even: BreakEven | None, *, is_owned: bool = False
+) -> CostCurve:
     """Return the cost curve of `points`, with bands from the points' low to high costs."""
     years = tuple(point.years for point in points)
     rent = CostBand(years, tuple(p.rent_low_usd for p in points), tuple(p.rent_high_usd for p in points))
     own = CostBand(years, tuple(p.own_low_usd for p in points), tuple(p.own_high_usd for p in points))
-    return CostCurve(points, break_even, rent, own)
+    return CostCurve(points, break_even, rent, own, is_owned)
 
 
 def curve_with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
@@ -82,4 +86,4 @@ def curve_with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
     years = tuple(point.years for point in drawn)
     rent = CostBand(years, tuple(p.rent_usd.p10 for p in drawn), tuple(p.rent_usd.p90 for p in drawn))
     own = CostBand(years, tuple(p.own_usd.p10 for p in drawn), tuple(p.own_usd.p90 for p in drawn))
-    return CostCurve(curve.points, curve.break_even, rent, own)
+    return CostCurve(curve.points, curve.break_even, rent, own, curve.is_owned)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.cost.result import CostPoint
 from planner.gui.cost.curve_data import CostCurve
+from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
 from planner.present import format as fmt
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from planner.gui.cost.curve_plot import CostPlot
 
 _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
-    number_column("years", "Years", lambda point: point.years, width=8, about="Time since the start, in years"),
+    number_column(
+        "years", "After", lambda point: point.years, show=years_phrase, width=10, about="Time since the start"
+    ),
     number_column(
         "hours",
         "GPU-hours",
         lambda point: point.gpu_hours,
-        width=12,
+        width=10,
         about="GPU-hours used until then, of all cards together",
     ),
     number_column(
@@ -27,6 +30,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "Renting",
         lambda point: point.rent_usd,
         show=fmt.money,
+        width=9,
         about="Total cost of renting until then, in today's money",
     ),
     number_column(
@@ -34,6 +38,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "at least",
         lambda point: point.rent_low_usd,
         show=fmt.money,
+        width=9,
         about="Renting costs less than this in one of ten cases",
     ),
     number_column(
@@ -41,6 +46,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "at most",
         lambda point: point.rent_high_usd,
         show=fmt.money,
+        width=9,
         about="Renting costs more than this in one of ten cases",
     ),
     number_column(
@@ -48,6 +54,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "Owning",
         lambda point: point.own_usd,
         show=fmt.money,
+        width=9,
         about="Total cost of owning until then, resale value deducted",
     ),
     number_column(
@@ -55,6 +62,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "at least",
         lambda point: point.own_low_usd,
         show=fmt.money,
+        width=9,
         about="Owning costs less than this in one of ten cases",
     ),
     number_column(
@@ -62,6 +70,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         "at most",
         lambda point: point.own_high_usd,
         show=fmt.money,
+        width=9,
         about="Owning costs more than this in one of ten cases",
     ),
 )
@@ -72,9 +81,12 @@ class CostCurvePanel(DataPanel[CostCurve]):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Cumulative cost in today's money", "curve", "cost-curve")
+        self.legend = Legend(theme)
+        self._column.insertWidget(1, self.legend)
 
     def set_data(self, data: CostCurve) -> None:
         """Replace the curve; the first curve is stored, and only drawn by `draw`."""
+        self.legend.set_entries(_legend_entries(data))
         if self._chart is None:
             self.data = data
         else:
@@ -88,7 +100,9 @@ class CostCurvePanel(DataPanel[CostCurve]):
     def _make_chart(self) -> "CostPlot":
         from planner.gui.cost.curve_plot import CostPlot
 
-        return CostPlot(self._theme)
+        plot = CostPlot(self._theme)
+        self.legend.toggled.connect(plot.hide_sides)
+        return plot
 
     def _fill_table(self) -> None:
         if self.data is not None:
@@ -99,7 +113,13 @@ class CostCurvePanel(DataPanel[CostCurve]):
 
     def _read_out_text(self, data: CostCurve, point: CostPoint | None) -> str:
         shown = point or data.points[-1]
+        resold = "" if data.is_owned else " less resale"
         return (
             f"after {years_phrase(shown.years)}, {fmt.significant(shown.gpu_hours)} GPU-hours: "
-            f"renting {fmt.money(shown.rent_usd)}, owning {fmt.money(shown.own_usd)}"
+            f"renting {fmt.money(shown.rent_usd)}, owning {fmt.money(shown.own_usd)}{resold}"
         )
+
+
+def _legend_entries(data: CostCurve) -> tuple[LegendEntry, ...]:
+    owning = "Your own" if data.is_owned else "Owning, less the resale value"
+    return LegendEntry("rent", "Renting", "accent"), LegendEntry("buy", owning, "text")

@@ -1,11 +1,11 @@
 """The plot of cumulative costs; importing it imports pyqtgraph, which takes half a second."""
 
-from typing import Any, ClassVar
+from typing import ClassVar, Final
 
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 
-from planner.cost.result import CostPoint
+from planner.cost.result import CostPoint, Side
 from planner.gui.cost.curve_data import CostBand, CostCurve
 from planner.gui.plot.chart import POINTER, Chart, Item, ItemStyle
 from planner.gui.plot.ticks import Ticks, money_label, round_ticks
@@ -13,6 +13,7 @@ from planner.gui.theme import Theme
 from planner.present.cost.summary import years_phrase
 
 _BAND_ALPHA = 40
+_NO_BAND: Final = CostBand((), (), ())
 
 
 class CostPlot(Chart):
@@ -23,13 +24,11 @@ class CostPlot(Chart):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Costs over time; the table shows the same figures")
         self._data: CostCurve | None = None
+        self._hidden: frozenset[Side] = frozenset()
         self._rent_edges = self._add_band(ItemStyle(fill="accent", alpha=_BAND_ALPHA))
         self._own_edges = self._add_band(ItemStyle(fill="text", alpha=_BAND_ALPHA))
         self._rent = self._add_curve(ItemStyle("accent", 2, Qt.PenStyle.DashLine))
         self._own = self._add_curve(ItemStyle("text", 2))
-        self._legend: Any = self._item.addLegend(offset=(8, 8))
-        self._legend.addItem(self._rent, "Renting")
-        self._legend.addItem(self._own, "Owning, less the resale value")
         self._pointer = self._add_item(pg.InfiniteLine(angle=90), POINTER)
         self._break_even = self._add_item(pg.ScatterPlotItem(size=10), ItemStyle("text", 1.5, fill="surface"))
         self._label = self._add_item(pg.TextItem(anchor=(0, 1)), ItemStyle("text"))
@@ -40,14 +39,24 @@ class CostPlot(Chart):
         """Show the cost curve `data` in place of the previous curve."""
         self._data = data
         years = [point.years for point in data.points]
-        self._rent.setData(years, [point.rent_usd for point in data.points])
-        self._own.setData(years, [point.own_usd for point in data.points])
-        _set_band_edges(self._rent_edges, data.rent_band)
-        _set_band_edges(self._own_edges, data.own_band)
+        lines = (
+            ("rent", self._rent, [point.rent_usd for point in data.points], self._rent_edges, data.rent_band),
+            ("buy", self._own, [point.own_usd for point in data.points], self._own_edges, data.own_band),
+        )
+        for side, curve, usd, edges, band in lines:
+            is_hidden = side in self._hidden
+            curve.setData(*(([], []) if is_hidden else (years, usd)))
+            _set_band_edges(edges, _NO_BAND if is_hidden else band)
         self._set_axis_ranges((0, data.horizon_years), (0, data.highest_usd), padding=0.02)
         self._place_break_even(data)
         self._place_ticks()
         self._show_hovered(None)
+
+    def hide_sides(self, hidden: frozenset[Side]) -> None:
+        """Hide the curve and the band of renting, of buying, or of both."""
+        self._hidden = hidden
+        if self._data is not None:
+            self.set_data(self._data)
 
     def _place_break_even(self, data: CostCurve) -> None:
         crossing = data.crossing
@@ -74,12 +83,6 @@ class CostPlot(Chart):
         self._pointer.setVisible(point is not None)
         if point is not None:
             self._pointer.setPos(point.years)
-
-    def _apply_theme(self) -> None:
-        super()._apply_theme()
-        theme = self._theme
-        for _, label in self._legend.items:
-            label.setText(label.text, color=theme.color("text"), size=f"{theme.font('small').pointSizeF():.1f}pt")
 
 
 def _set_band_edges(edges: tuple[Item, Item], band: CostBand) -> None:

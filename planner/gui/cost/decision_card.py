@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QToolButton, QWidget
 
 from planner.gui.cost.figures import FigureGrid
 from planner.gui.theme import Theme, set_style_role
-from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.buttons import link_button, push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, FlowLayout, in_column, in_row
 from planner.gui.widgets.section import Section
@@ -59,11 +59,12 @@ class ConfidenceBar(QWidget):
 class DecisionCard(QFrame):
     """The decision with its figures; the reasons in prose are collapsed.
 
-    `flip_requested` carries the change of one input that the user wants to try; `hardware_requested` asks for other
-    hardware.
+    `flip_requested` carries the change of one input that the user wants to try, and `back_requested` takes it back;
+    `hardware_requested` asks for other hardware.
     """
 
     flip_requested = Signal(object)
+    back_requested = Signal()
     hardware_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
@@ -85,6 +86,9 @@ class DecisionCard(QFrame):
         self._flips = QWidget()
         self._flip_flow = FlowLayout(theme.spacing.tiny)
         self.flip_buttons: list[QToolButton] = []
+        self._trial = make_label(role="warn", selectable=True)
+        self.back = link_button("Back", "Take the tried value back.")
+        self.commitment = link_button("", "Rent with a commitment.")
         self._break_even = make_label(selectable=True, wrap=True)
         self._price_dates = make_label(selectable=True, font=theme.font("small"))
         self.choose_hardware = push_button("Choose &hardware…", "Compare every card, number of cards and offer.")
@@ -92,6 +96,8 @@ class DecisionCard(QFrame):
         self.details = Section(theme, "Details", self._details_label)
         self._lay_out()
         self.choose_hardware.clicked.connect(self.hardware_requested)
+        self.back.clicked.connect(self.back_requested)
+        self.commitment.clicked.connect(lambda: self.flip_requested.emit(self._view.commitment))
 
     @property
     def view(self) -> DecisionView:
@@ -115,6 +121,7 @@ class DecisionCard(QFrame):
         self._saving_range.setText("")
         self._saving_range.setVisible(bool(view.rows) and view.renting_cheaper_fraction is not None)
         self.show_note("")
+        self.show_trial("")
         share = view.renting_cheaper_fraction
         for end, name in zip(self._bar_ends, ("renting", view.buying_title.lower()), strict=True):
             end.setText(name)
@@ -127,6 +134,7 @@ class DecisionCard(QFrame):
         self.figures.set_columns(("Renting", view.buying_title))
         self.figures.show_rows(tuple(_figure_row(row, view.origins) for row in view.rows))
         self._show_flips(view.chips)
+        self._show_commitment(view.commitment)
         for label, text in ((self._break_even, view.break_even), (self._price_dates, view.price_dates)):
             label.setText(text)
             label.setVisible(bool(text))
@@ -139,6 +147,12 @@ class DecisionCard(QFrame):
         """Show a sentence below the decision."""
         self._note.setText(sentence)
         self._note.setVisible(bool(sentence))
+
+    def show_trial(self, value: str) -> None:
+        """Show which value is tried, with a link that takes it back; nothing if none is."""
+        self._trial.setText(f"You are trying {value}." if value else "")
+        for widget in (self._trial, self.back):
+            widget.setVisible(bool(value))
 
     def add_draws(self, saving_range: str, chance: str) -> None:
         """Show the range of the saving below the decision, and append the sentence `chance` to its details."""
@@ -159,9 +173,16 @@ class DecisionCard(QFrame):
             if chip is not None:
                 button.setText(chip.text)
                 button.setEnabled(chip.field is not None)
-                button.setToolTip("Try it in the plan; undo restores it." if chip.field else "")
+                button.setToolTip(f"{chip.try_text}. “Back” restores it." if chip.field else "")
+                button.setAccessibleName(f"{chip.text}. {chip.try_text}".removesuffix(". "))
         for widget in (self._flip_heading, self._flips):
             widget.setVisible(bool(flips))
+
+    def _show_commitment(self, chip: FlipChip | None) -> None:
+        self.commitment.setVisible(chip is not None)
+        if chip is not None:
+            self.commitment.setText(chip.text)
+            self.commitment.setToolTip(f"{chip.try_text}. “Back” restores it.")
 
     def _make_flip_button(self) -> QToolButton:
         button = QToolButton()
@@ -182,10 +203,12 @@ class DecisionCard(QFrame):
             in_row(self._headline, STRETCH, self._confidence, spacing=space.large),
             bar_row,
             in_row((self._subject, 1), self.choose_hardware, spacing=space.large),
+            in_row(self._trial, self.back, STRETCH, spacing=space.small),
             self._saving_range,
             self._note,
             in_row(self.figures, STRETCH),
             in_row(self._flip_heading, (self._flips, 1), spacing=space.small),
+            in_row(self.commitment, STRETCH),
             in_row((self._break_even, 1), (self._price_dates, 0), spacing=space.large),
             self.details,
             owner=self,

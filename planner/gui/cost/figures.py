@@ -21,6 +21,7 @@ from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.present.cost.amounts import MoneyRow, money_rows
 from planner.present.cost.rent_or_buy import ComparedPlan, FigureRow, period_of, rent_or_buy_rows, scenario_rows
+from planner.present.cost.summary import running_period
 
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _TITLE, _AMOUNT, _CERTAINTY = range(3)
@@ -237,7 +238,11 @@ class CostFigures(QWidget):
             (
                 _amount_group(rented, rent.terms if rent else (), rent.usd if rent else 0),
                 _amount_group("Bought", own.upfront if own else (), own.upfront_usd if own else 0),
-                _amount_group("Owned, per month", own.monthly if own else (), own.monthly_cash_usd if own else 0),
+                _amount_group(
+                    f"Owned, per {running_period(estimate.demand)}",
+                    own.monthly if own else (),
+                    own.monthly_cash_usd if own else 0,
+                ),
             )
         )
 

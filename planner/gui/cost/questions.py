@@ -20,6 +20,7 @@ from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.numbers import PERCENT, kind_at
+from planner.present.plan.settings import title_in_sentence
 
 YES_OR_NO: Final = ((True, "yes"), (False, "no"))
 _WIDEST: Final = "Server-to-GPU price ratio"
@@ -89,11 +90,14 @@ class MoneyQuestions(QWidget):
     def refresh(self) -> None:
         """Show the plan's cost terms in the inputs."""
         for path, (form, field) in self._fields.items():
-            value = term_value(self.terms, path)
             applies = self.applies(path)
-            if applies and (value is not None or not isinstance(field, ChoiceField)):
-                field.set_value(value)
+            if applies:
+                field.set_value(term_value(self.terms, path))
             form.set_row_visible(field, applies)
+        self.update_summaries()
+
+    def update_summaries(self) -> None:
+        """Show in each collapsed section what it holds, and mark those with a value other than the default."""
         for section, form, summary in self._sections:
             section.set_marked(form.differs)
             section.set_summary(summary(self.terms))
@@ -106,7 +110,7 @@ class MoneyQuestions(QWidget):
         """Add `field` to `form` as the input for the cost term at `path`."""
         self._fields[path] = form, field
         form.add(label, field, lambda: default_value(self.terms, path), hint)
-        step = label.replace("&", "").lower()
+        step = title_in_sentence(label.replace("&", ""))
 
         def apply_value(value: object) -> None:
             try:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from pydantic_core import to_json
 from PySide6.QtCore import QTimer, Slot
@@ -19,7 +19,7 @@ from planner.gui.cost.curve_data import curve_with_bands, curve_with_draws
 from planner.gui.cost.curve_panel import CostCurvePanel
 from planner.gui.cost.decision_card import DecisionCard
 from planner.gui.cost.figures import CostFigures, PinnedComparison
-from planner.gui.cost.questions import change_term
+from planner.gui.cost.questions import change_term, term_value
 from planner.gui.cost.tables import CarbonByRegion, OfferList
 from planner.gui.cost.tornado import Tornado
 from planner.gui.memory.advice import AdvicePanel
@@ -37,7 +37,7 @@ from planner.present.cost.amounts import swing_rows
 from planner.present.cost.decision import FlipChip, faster_rental_sentence
 from planner.present.cost.decision_card import decision_view
 from planner.present.cost.rent_or_buy import ComparedPlan
-from planner.present.cost.summary import chance_sentence, saving_range_sentence
+from planner.present.cost.summary import chance_sentence, running_period, saving_range_sentence
 from planner.present.plan.phrase import plan_phrase
 
 if TYPE_CHECKING:
@@ -48,6 +48,16 @@ _CONTROLS_WIDTH: Final = 392
 _CURVE_HEIGHT: Final = 240
 _DRAWS: Final = "cost draws"
 _FASTER: Final = "faster rental"
+_TRY: Final = "try a change"
+_WHAT_MOVES: Final = "What moves the decision"
+
+
+class Trial(NamedTuple):
+    """A value that is tried in the plan, with the path of its cost term and the value before."""
+
+    path: str
+    before: object
+    chip: FlipChip
 
 
 class CostTab(QuestionTab):
@@ -82,6 +92,7 @@ class CostTab(QuestionTab):
         self.comparison = PinnedComparison(workspace, theme)
         self.figures = CostFigures(theme)
         self.elsewhere = CarbonByRegion(theme)
+        self._trial: Trial | None = None
         self.drawn = False
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._fill_column()
@@ -92,6 +103,7 @@ class CostTab(QuestionTab):
         self.controls.copy.setMenu(self.copy_menu)
         self._rest.timeout.connect(self._draw_samples)
         self.answer.flip_requested.connect(self._try_flip)
+        self.answer.back_requested.connect(self._take_trial_back)
         self.answer.hardware_requested.connect(self.choose_hardware)
         self.offers.used.connect(self._use)
         self.elsewhere.chosen.connect(self._move_to)
@@ -114,9 +126,11 @@ class CostTab(QuestionTab):
         self.workspace.cost = self.cost
         estimate = self.cost.estimate
         self.answer.show_view(decision_view(self.cost, evaluation, self.workspace.catalog, self._today()))
+        self._show_trial()
         if self.cost.estimate is None:
             self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
         self.controls.buy.show_prices(estimate)
+        self.controls.rent.show_billing(estimate)
         self._show_pinned(evaluation)
         self._show_advice(evaluation)
         self._show_evidence(None if self.cost.blocked else estimate)
@@ -184,11 +198,15 @@ class CostTab(QuestionTab):
         curve = result.curve if result and not is_single_run else ()
         self.curve.setVisible(bool(curve))
         if curve and result is not None:
-            self.curve.set_data(curve_with_bands(curve, result.break_even))
+            owned = self.workspace.plan.cost.buy.owned
+            self.curve.set_data(curve_with_bands(curve, result.break_even, is_owned=owned))
         case = None if estimate is None else estimate.case
         self.swings.setVisible(case is not None and bool(result and result.curve))
         if case is not None:
-            self.tornado.show_rows(swing_rows(tornado(case)))
+            rows = swing_rows(tornado(case))
+            self.tornado.show_rows(rows)
+            may_flip = any(row.flips for row in self.tornado.rows)
+            self._moves.setText(f"{_WHAT_MOVES} (blue: may change it)" if may_flip else _WHAT_MOVES)
         self.offers.setVisible(estimate is not None)
         self.figures.setVisible(estimate is not None)
         self.elsewhere.setVisible(estimate is not None)
@@ -201,7 +219,8 @@ class CostTab(QuestionTab):
         self.elsewhere.setVisible(own is not None)
         if own is not None:
             terms = self.workspace.plan.cost
-            self.elsewhere.show_energy(own.carbon.energy_kwh, self.workspace.catalog.cost, terms.region)
+            per = running_period(estimate.demand)
+            self.elsewhere.show_energy(own.carbon.energy_kwh, per, self.workspace.catalog.cost, terms.region)
 
     @Slot()
     def _draw_samples(self) -> None:
@@ -252,8 +271,30 @@ class CostTab(QuestionTab):
     def _try_flip(self, chip: FlipChip) -> None:
         """Apply the value at which the decision changes to the plan, in one undo step."""
         path = (chip.field or "").removeprefix("cost.")
+        terms = self.workspace.plan.cost
+        self._trial = Trial(path, term_value(terms, path), chip)
         with self.workspace.step():
-            self.workspace.apply("try a change", cost=change_term(self.workspace.plan.cost, path, chip.value))
+            self.workspace.apply(_TRY, cost=change_term(terms, path, chip.value))
+        self.controls.reveal(path)
+
+    @Slot()
+    def _take_trial_back(self) -> None:
+        """Undo the change that is tried; after further changes, restore only its field."""
+        trial, stack = self._trial, self.workspace.undo_stack
+        if trial is None:
+            return
+        if stack.undoText() == _TRY:
+            stack.undo()
+            return
+        with self.workspace.step():
+            terms = change_term(self.workspace.plan.cost, trial.path, trial.before)
+            self.workspace.apply("take the tried value back", cost=terms)
+
+    def _show_trial(self) -> None:
+        """Say in the card which value is tried, as long as the plan has it."""
+        trial = self._trial
+        is_on = trial is not None and term_value(self.workspace.plan.cost, trial.path) == trial.chip.value
+        self.answer.show_trial(trial.chip.trial_text if trial is not None and is_on else "")
 
     @Slot(str)
     def _move_to(self, region: str) -> None:
@@ -297,8 +338,9 @@ class CostTab(QuestionTab):
         """Return the tornado chart next to the figures."""
         space = self.theme.spacing
         self.swings = QWidget()
+        self._moves = make_label(_WHAT_MOVES, font=self.theme.font(bold=True), wrap=True)
         in_column(
-            make_label("What moves the decision (blue: may change it)", font=self.theme.font(bold=True), wrap=True),
+            self._moves,
             self.tornado,
             STRETCH,
             owner=self.swings,

@@ -128,7 +128,7 @@ class CarbonByRegion(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._inputs: tuple[float, CostCatalog, str] | None = None
+        self._inputs: tuple[float, str, CostCatalog, str] | None = None
         self._body = QWidget()
         self._column = in_column(owner=self._body)
         self._about = make_label(role="muted", wrap=True)
@@ -147,19 +147,19 @@ class CarbonByRegion(QWidget):
         self._column.addWidget(made)
         return made
 
-    def show_energy(self, energy_kwh: float, catalog: CostCatalog, region: str) -> None:
-        """Show the carbon emissions of `energy_kwh` per month in each region, with the plan's `region` marked."""
-        self._inputs = energy_kwh, catalog, region
-        self.section.set_summary(f"for {fmt.significant(energy_kwh)} kWh per month")
+    def show_energy(self, energy_kwh: float, period: str, catalog: CostCatalog, region: str) -> None:
+        """Show the carbon emissions of `energy_kwh` per `period` in each region, with the plan's `region` marked."""
+        self._inputs = energy_kwh, period, catalog, region
+        self.section.set_summary(f"for {fmt.significant(energy_kwh)} kWh per {period}")
         self._fill_opened_section()
 
     @Slot()
     def _fill_opened_section(self) -> None:
         if self._inputs is None or not self.section.is_open:
             return
-        energy, catalog, region = self._inputs
+        energy, period, catalog, region = self._inputs
         self._about.setText(
-            f"For {fmt.significant(energy)} kWh per month. Double-click a region to use it in the plan."
+            f"For {fmt.significant(energy)} kWh per {period}. Double-click a region to use it in the plan."
         )
         self.table.mark(region)
         self.model.set_records(carbon_by_region(energy, catalog))

@@ -25,7 +25,7 @@ class TermCard(Popover):
         super().__init__(parent, theme, content)
         self.term = term
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setAccessibleName(f"What is {term.term}?")
+        self.setAccessibleName(f"Explanation: {term.term}")
         self.setAccessibleDescription(" ".join(filter(None, (term.definition, in_plan))))
         margin = theme.spacing.small
         column = in_column(

@@ -10,7 +10,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from planner.errors import SpecError
-from planner.gui.choices import card_choices, choose_model, hub_choice, model_choices
+from planner.gui.choices import SEARCH_MODELS, card_choices, choose_model, hub_choice, model_choices
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
@@ -18,6 +18,7 @@ from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
+from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import hairline, in_column, in_row
 from planner.gui.widgets.popover import Popover, SearchPopover
 from planner.gui.widgets.status_icons import verdict_icon
@@ -199,6 +200,8 @@ class PlanBar(QWidget):
         self._navigator = workspace.navigator
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_style_role(self, "sunken")
+        self._sample = make_label("Sample plan:", "muted")
+        self._sample.setContentsMargins(theme.spacing.small, 0, 0, 0)
         self._model, self._workload = PartButton(theme, "Model"), PartButton(theme, "Workload")
         self._cards, self._verdict = PartButton(theme, "Cards"), PartButton(theme, "Verdict")
         self._time, self._cost = PartButton(theme, "Time"), PartButton(theme, "Cost")
@@ -208,8 +211,15 @@ class PlanBar(QWidget):
         self.refresh()
 
     @Slot()
+    def _show_sample(self) -> None:
+        """Say whether the plan is the sample, so that it is not taken for the person's own."""
+        self._sample.setVisible(self._workspace.is_sample)
+        self._fit_texts()
+
+    @Slot()
     def refresh(self) -> None:
         """Show the current plan."""
+        self._show_sample()
         workspace = self._workspace
         plan, memory = workspace.plan, workspace.evaluation.memory
         self._model.show_text(plan.model.id.rpartition("/")[2], ("model", "muted"), plan.model.id)
@@ -291,7 +301,7 @@ class PlanBar(QWidget):
 
     @cached_property
     def _model_popover(self) -> SearchPopover:
-        popover = SearchPopover(self, self._theme, "Search models, or hf:owner/name", typed=hub_choice)
+        popover = SearchPopover(self, self._theme, SEARCH_MODELS, typed=partial(hub_choice, self._workspace))
         popover.chosen.connect(self._choose_model)
         popover.anchor_clicked.connect(self._navigator.show_memory)
         return popover
@@ -367,6 +377,7 @@ class PlanBar(QWidget):
             part.clicked.connect(partial(self._navigator.tab_requested.emit, "cost"))
         self._rest.timeout.connect(self.find_cost)
         self._workspace.changed.connect(self.refresh)
+        self._workspace.file_changed.connect(self._show_sample)
 
     def _lay_out(self, theme: Theme) -> None:
         space = theme.spacing
@@ -374,6 +385,7 @@ class PlanBar(QWidget):
         for part in (self._verdict, self._time, self._cost):
             # Results are never elided; the parts before them are.
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        layout.addWidget(self._sample)
         self._lines: dict[PartButton, QWidget] = {}
         for part in (self._model, self._workload, self._cards, self._verdict, self._time, self._cost):
             if part is not self._model:

@@ -15,7 +15,7 @@ from planner.gui.widgets.status_icons import AGE_ROLES
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.present.cost.prices import age_of, age_phrase, days_since, newest_age_days
-from planner.present.format import date, integer
+from planner.present.format import capitalized, date, integer
 
 _QUICK_MS: Final = 200
 
@@ -42,7 +42,9 @@ class StatusLine(QStatusBar):
         self._catalog_text = make_label(_catalog_text(workspace.catalog))
         self.addWidget(self._catalog_text)
         self.prices = make_label()
-        self.prices.setToolTip("Age of the rental price used, else of the newest offer. All prices: Plan › Prices.")
+        self.prices.setToolTip(
+            "Age of the price that the cost is based on, else of the newest offer. All prices: Plan › Prices."
+        )
         self.prices.hide()
         self.addWidget(self.prices)
         self.addWidget(self._adjusted, 1)
@@ -61,13 +63,15 @@ class StatusLine(QStatusBar):
 
     @Slot()
     def show_prices(self) -> None:
-        """Show the age of the plan's rental price, or else of the newest price, once prices have been read."""
+        """Show the age of the price that decides the plan's cost, else of the newest price, once prices are read."""
+        from planner.present.cost.summary import used_price_date  # not needed to open the window
+
         today, cost = datetime.now(UTC).date(), self._workspace.cost
-        rent = cost.estimate.result.rent if cost is not None and cost.estimate is not None else None
-        if rent is None:
+        used = used_price_date(cost.estimate.result) if cost is not None and cost.estimate is not None else None
+        if used is None:
             name, days = "Latest rental offer", newest_age_days(self._workspace.catalog.offers, today)
         else:
-            name, days = "Rental price used", days_since(rent.oldest_price_date, today)
+            name, days = f"{capitalized(used[0])} used", days_since(used[1], today)
         self.prices.setText(f"{name}: {age_phrase(days)}")
         set_style_role(self.prices, AGE_ROLES[age_of(days)])
         self.prices.show()

@@ -34,6 +34,12 @@ class AnswerPanel(QWidget):
         self._mark = IconLabel(theme, _ICON_SCALE)
         self._headline = make_label(selectable=True, font=theme.font("title", bold=True), wrap=True)
         self._facts = make_label(selectable=True, wrap=True)
+        self._assumed = make_label(selectable=True, wrap=True)
+        self._suggestions = make_label(selectable=True, wrap=True)
+        self._suggestions.hide()
+        self.fill_prompt = link_button("Fill the context", "Set the prompt length to the context length.")
+        self._assumption = QWidget()
+        in_row((self._assumed, 1), (self.fill_prompt, 0, Qt.AlignmentFlag.AlignTop), owner=self._assumption)
         self._sharing = make_label(selectable=True, wrap=True)
         self._reason = make_label(selectable=True, wrap=True)
         self._note_lines = make_label(selectable=True, role="muted", wrap=True)
@@ -41,9 +47,10 @@ class AnswerPanel(QWidget):
         self.reasons = QWidget()
         tiny = theme.spacing.tiny
         in_column(self._reason, self._notes, owner=self.reasons, spacing=tiny)
+        lines = (self._headline, self._facts, self._suggestions, self._assumption, self._sharing)
         in_row(
             (self._mark, 0, Qt.AlignmentFlag.AlignTop),
-            (in_column(self._headline, self._facts, self._sharing, spacing=tiny), 1),
+            (in_column(*lines, spacing=tiny), 1),
             owner=self,
             spacing=theme.spacing.small,
         )
@@ -58,6 +65,16 @@ class AnswerPanel(QWidget):
         """Return the line below the gauge."""
         return self._facts.text()
 
+    @property
+    def suggestions(self) -> str:
+        """Return on what a plan without a card could run."""
+        return self._suggestions.text()
+
+    @property
+    def assumed(self) -> str:
+        """Return what the plan leaves open and the answer assumes; empty if that is nothing."""
+        return "" if self._assumption.isHidden() else self._assumed.text()
+
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
         """Show the memory result in `view` with its verdict."""
         notes = tuple(filter(None, (view.certainty, *view.notes)))
@@ -65,17 +82,24 @@ class AnswerPanel(QWidget):
         self._note_lines.setText("\n".join(notes))
         self._notes.set_summary(" · ".join(notes))
         self._notes.setVisible(bool(notes))
-        facts = fmt.unbroken(fmt.capitalized(" · ".join(filter(None, (*view.facts, view.assumed)))))
+        facts = fmt.capitalized(" · ".join(view.facts))
+        self._assumed.setText(fmt.unbroken(f"Assumed: {view.assumed}"))
+        self._assumption.setVisible(bool(view.assumed))
         for label, text in ((self._facts, facts), (self._sharing, view.sharing), (self._reason, view.reason)):
-            label.setText(text)
+            label.setText(fmt.unbroken(text))
             label.setVisible(bool(text))
         self.reasons.setVisible(bool(view.reason or notes))
         self.setAccessibleName(" ".join(filter(None, (view.answer, view.sharing, view.certainty))))
         self._mark.show_icon(verdict_icon(verdict if view.supported else "does-not-fit"))
 
+    def set_suggestions(self, text: str) -> None:
+        """Show on what a plan without a card could run, if `text` is not empty."""
+        self._suggestions.setText(fmt.unbroken(text))
+        self._suggestions.setVisible(bool(text))
+
     def set_outdated(self, outdated: bool) -> None:
         """Gray out the answer while a newer answer is being computed."""
-        for label in (self._headline, self._facts, self._sharing, self._reason):
+        for label in (self._headline, self._facts, self._assumed, self._sharing, self._reason):
             set_style_role(label, "muted" if outdated else "")
 
 

@@ -28,12 +28,11 @@ from planner.gui.widgets.terms import EXPLAIN_KEY, draw_underline, explain, show
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, PartRow, SymbolRow, TermRow
 
-GIB: Final = "GiB"
 SHARE: Final = "Share"
 HOW: Final = "How"
 CONFIDENCE: Final = "Confidence"
 _WIDEST_TITLE: Final = "Framework overhead"
-_WIDEST_GIB: Final = "123.45"
+_WIDEST_AMOUNT: Final = "123.45"
 _WIDEST_SHARE: Final = "100 %"
 _WIDEST_CONFIDENCE: Final = "counted exactly"
 _TYPICAL_HOW: Final = "2,048 tokens × 128,256 logits × 14 bytes"
@@ -61,7 +60,7 @@ class ColumnPositions:
     chevron: float
     swatch: float
     title: float
-    gib_right: float
+    amount_right: float
     share_right: float
     how: float
     how_right: float
@@ -83,14 +82,14 @@ def place_columns(theme: Theme, width: int) -> ColumnPositions:
     gap = theme.spacing.medium
     swatch = theme.icon_side + theme.spacing.tiny
     title = swatch + metrics.ascent() + theme.spacing.small
-    gib_right = title + metrics.horizontalAdvance(_WIDEST_TITLE) + metrics.horizontalAdvance(_WIDEST_GIB)
-    share_right = gib_right + gap + metrics.horizontalAdvance(_WIDEST_SHARE)
+    amount_right = title + metrics.horizontalAdvance(_WIDEST_TITLE) + metrics.horizontalAdvance(_WIDEST_AMOUNT)
+    share_right = amount_right + gap + metrics.horizontalAdvance(_WIDEST_SHARE)
     how = share_right + theme.spacing.large
     confidence = width - plain.horizontalAdvance(_WIDEST_CONFIDENCE)
     how_right = confidence - gap
     if how_right - how < plain.horizontalAdvance(_TYPICAL_HOW):
         how_right = confidence = max(how, width)
-    return ColumnPositions(0, swatch, title, gib_right, share_right, how, how_right, confidence, width)
+    return ColumnPositions(0, swatch, title, amount_right, share_right, how, how_right, confidence, width)
 
 
 def row_height(theme: Theme, lines: int = 1) -> int:
@@ -99,10 +98,10 @@ def row_height(theme: Theme, lines: int = 1) -> int:
 
 
 def paint_cells(painter: QPainter, columns: ColumnPositions, height: int, cells: Cells) -> None:
-    """Paint title, GiB, share, *How* and confidence into their columns, in the painter's font and pen."""
-    title, gib, share, how, confidence = cells
-    painter.drawText(QRectF(columns.title, 0, columns.gib_right - columns.title, height), _LEFT, title)
-    painter.drawText(QRectF(0, 0, columns.gib_right, height), _RIGHT, gib)
+    """Paint title, amount, share, *How* and confidence into their columns, in the painter's font and pen."""
+    title, amount, share, how, confidence = cells
+    painter.drawText(QRectF(columns.title, 0, columns.amount_right - columns.title, height), _LEFT, title)
+    painter.drawText(QRectF(0, 0, columns.amount_right, height), _RIGHT, amount)
     painter.drawText(QRectF(0, 0, columns.share_right, height), _RIGHT, share)
     painter.drawText(QRectF(columns.how, 0, columns.how_width, height), _WRAPPED, how)
     painter.drawText(QRectF(columns.confidence, 0, columns.width - columns.confidence, height), _LEFT, confidence)
@@ -176,7 +175,7 @@ class TermButton(QAbstractButton):
         self._paint_chevron_and_swatch(painter, columns, self._row)
         painter.setFont(self._theme.font(bold=self.isChecked()))
         painter.setPen(self._theme.color("text"))
-        paint_cells(painter, columns, self.height(), (self._row.title, self._row.gib, self._row.share_text, "", ""))
+        paint_cells(painter, columns, self.height(), (self._row.title, self._row.amount, self._row.share_text, "", ""))
         painter.setFont(self._theme.font())
         paint_cells(painter, columns, self.height(), ("", "", "", self._how, ""))
         painter.setPen(self._theme.color("muted"))
@@ -238,7 +237,7 @@ class TermButton(QAbstractButton):
         if self._row is not None:
             state = "open" if self.isChecked() else "closed"
             row = self._row
-            self.setAccessibleName(f"{row.title}, {row.gib} GiB, {row.share_text}, {row.certainty}, {state}")
+            self.setAccessibleName(f"{row.title}, {fmt.size(row.bytes)}, {row.share_text}, {row.certainty}, {state}")
             self.setAccessibleDescription(row.how)
 
 
@@ -326,7 +325,6 @@ class Breakdown(QWidget):
         self._open: set[str] = set()
         self._head = _TextLine(theme, "muted", bold=False)
         self._total = _TextLine(theme, "text", bold=True)
-        self._head.set_cells(("Term", GIB, SHARE, HOW, CONFIDENCE))
         self._layout = in_column(self._head, self._total, owner=self, spacing=0)
 
     @property
@@ -351,7 +349,8 @@ class Breakdown(QWidget):
             if row is not None:
                 button.set_row(row)
                 button.setChecked(row.name in self._open)
-        self._total.set_cells(("Total", fmt.gib(view.total_bytes), fmt.percent(1), "", ""))
+        self._head.set_cells(("Term", view.unit, SHARE, HOW, CONFIDENCE))
+        self._total.set_cells(("Total", fmt.table_size(view.total_bytes, view.total_bytes), fmt.percent(1), "", ""))
         self._total.setToolTip(fmt.exact_bytes(view.total_bytes))
 
     def open_term(self, name: str) -> None:
@@ -370,7 +369,7 @@ class Breakdown(QWidget):
             super().keyPressEvent(event)
 
     def _all_line_cells(self) -> list[Cells]:
-        rows = [(row.title, row.gib, row.share_text, row.how, row.certainty) for row in self._rows]
+        rows = [(row.title, row.amount, row.share_text, row.how, row.certainty) for row in self._rows]
         return [self._head.cells, *rows, self._total.cells]
 
     def _add_term_line(self) -> None:

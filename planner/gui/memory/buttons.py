@@ -19,7 +19,7 @@ from planner.plan.plan import ModelChoice, Plan
 if TYPE_CHECKING:
     from planner.gui.memory.fitting_cards import FittingCards
 
-_LIST_WIDTH, _LIST_HEIGHT, _MESSAGE_HEIGHT = 680, 460, 130
+_LIST_WIDTH, _LIST_HEIGHT, _MESSAGE_HEIGHT = 800, 460, 130
 _PLAN_FILES: Final = "Plans (*.json);;All files (*)"
 
 
@@ -67,7 +67,7 @@ class CompareButton(QPushButton):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self.setText("Compare &with…")
-        self.setToolTip("Pin a plan, and show both side by side")
+        self.setToolTip("Pin a plan, and show it beside this one as you change settings")
         self._workspace, self._theme = workspace, theme
         menu = QMenu(self)
         menu.addAction("This plan as it is &now", lambda: self.pin(workspace.plan))

@@ -1,6 +1,7 @@
-"""List of the cards on which the plan fits, smallest first, or what to do if there is none."""
+"""List of the cards on which the plan fits, cheapest first, or what to do if there is none."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 
 from PySide6.QtCore import Signal, Slot
@@ -14,7 +15,9 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import find_fits, fits_by_gpu
+from planner.plan.prices import buying_prices
 from planner.present import format as fmt
+from planner.present.catalog.gpu_columns import BUYING_COLUMN
 from planner.present.catalog.gpu_row import GpuRow
 from planner.present.columns import Column, number_column, text_column
 from planner.present.memory.verdict import VERDICT_TITLES, margin_text
@@ -38,6 +41,7 @@ def _gib_column(
 
 _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     text_column("name", "Card", lambda row: row.gpu.name, width=28, about="Card on which the plan fits"),
+    BUYING_COLUMN,
     _gib_column("memory", "Memory", lambda row: row.gpu.memory_bytes, 12, about="Memory of the card"),
     _gib_column(
         "usable",
@@ -72,6 +76,7 @@ class FittingCards(QWidget):
         self._heading = make_label(font=theme.font(bold=True), wrap=True)
         self.model = RecordTableModel(_COLUMNS, lambda row: row.gpu.id, self)
         self.table = RecordTable(self.model, theme)
+        self.table.sort_by(BUYING_COLUMN.key)
         self._use_button = push_button("&Use this card", role="primary")
         self._show_button = QPushButton("Show in the &catalog")
         self._advice_button = push_button("What &would help", role="primary")
@@ -94,10 +99,12 @@ class FittingCards(QWidget):
     def refresh(self) -> None:
         """Find the cards on which the current plan fits."""
         plan, hardware = self._workspace.plan, self._workspace.catalog.hardware
+        prices = buying_prices(self._workspace.catalog, datetime.now(UTC).date())
         rows = []
         for fit in find_fits(plan, self._workspace.catalog):
             gpu = hardware.gpu(fit.gpu_id)
-            rows.append(GpuRow(gpu, fit.verdict, fit.free_bytes, usable=hardware.usable_memory(gpu)))
+            usable, price = hardware.usable_memory(gpu), prices.get(gpu.id)
+            rows.append(GpuRow(gpu, fit.verdict, fit.free_bytes, usable=usable, buying=price))
         count = "" if plan.count == 1 else f" ({fmt.integer(plan.count)} of each)"
         phrase = f"{plan.model.id}: {work_phrase(self._workspace.evaluation)}"
         found = f"{fmt.plural(len(rows), 'suitable card')}{count} for {phrase}."
@@ -110,7 +117,12 @@ class FittingCards(QWidget):
         self.model.set_records(rows)
         self.table.mark(plan.gpu)
         if rows:
-            self.table.choose(rows[0].gpu.id)
+            self.table.choose(self._first_choice().id)
+
+    def _first_choice(self) -> GpuRow:
+        """Return the cheapest card that surely fits, or the first in the list if none is sure."""
+        shown = self.model.records
+        return next((row for row in shown if row.verdict == "fits"), shown[0])
 
     def _closest_card(self) -> str:
         """Return the card on which the least memory is missing, in one sentence; empty if no card can run the plan."""

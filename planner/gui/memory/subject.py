@@ -6,7 +6,7 @@ from typing import Final, cast
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from planner.gui.choices import choose_model, hub_choice, model_choices, model_detail
+from planner.gui.choices import SEARCH_MODELS, choose_model, hub_choice, model_choices, model_detail
 from planner.gui.memory.questions.preset_button import PresetButton
 from planner.gui.memory.questions.questions import bind, button_row, new_form
 from planner.gui.theme import Theme
@@ -37,8 +37,8 @@ class SubjectForm(QWidget):
             theme,
             lambda: model_choices(workspace),
             lambda value: str(value).rpartition("/")[2],
-            "Search models, or hf:owner/name",
-            hub_choice,
+            SEARCH_MODELS,
+            partial(hub_choice, workspace),
         )
         self.goal: Goal = "fine-tune"
         self.task = RadioField(theme, GOALS)
@@ -46,7 +46,8 @@ class SubjectForm(QWidget):
         self.presets = PresetButton(workspace, theme)
         self._open = link_button(
             "&Open file…",
-            "Plan for your own model. You can also drop its file into the window.",
+            "Plan for your own model: its configuration, its weights, or a network in a .py file, which is traced. You "
+            "can also drop the file into the window.",
         )
         self._trace = link_button(
             "Trace a mod&ule…",

@@ -1,7 +1,8 @@
 """The Memory tab: verdict, breakdown, suggestions, curves and traces of a plan."""
 
 from collections.abc import Iterator
-from functools import cached_property
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -26,6 +27,8 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column, set_tab_order, tab_stops
 from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
 from planner.gui.workspace import Workspace
+from planner.plan.catalog import Catalog
+from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.memory.verdict import host_note
 from planner.present.plan.phrase import evaluation_view
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from planner.gui.memory.trace.status import TraceStatus
     from planner.gui.memory.versus import VersusPanel
 
+_SUGGESTIONS_TASK: Final = "memory-suggestions"
 _CONTROLS_WIDTH: Final = 384
 _ASIDE_WIDTH: Final = 180
 _EVIDENCE_WIDTH: Final = 660
@@ -86,6 +90,7 @@ class MemoryTab(QuestionTab):
         self.controls.copy.setMenu(self.copy_menu)
         self.bar.activated.connect(self.breakdown.open_term)
         self.controls.find_cards.advice_wanted.connect(self._show_advice)
+        self.answer.fill_prompt.clicked.connect(self._fill_prompt)
         for panel in (self.advice, self.exploration):
             panel.updated.connect(self._set_tab_order)
         self.tracer.changed.connect(self._on_tracer_changed)
@@ -158,6 +163,7 @@ class MemoryTab(QuestionTab):
         view = evaluation_view(evaluation, self.workspace.catalog)
         self.controls.refresh(evaluation)
         self.answer.set_view(view, evaluation.memory.verdict)
+        self._suggest_cards(evaluation)
         self.correction.refresh(evaluation)
         self.other_card.refresh(evaluation)
         is_pinned = self.workspace.pin.evaluation is not None
@@ -211,6 +217,21 @@ class MemoryTab(QuestionTab):
     def _show_advice(self) -> None:
         self.advice.open()
         self.results.ensureWidgetVisible(self.advice)
+
+    def _suggest_cards(self, evaluation: Evaluation) -> None:
+        """Look in the background for cards that a plan without a card fits on: prices take a while to read."""
+        self.tasks.cancel(_SUGGESTIONS_TASK)
+        if evaluation.cards:
+            self.answer.set_suggestions("")
+        else:
+            work = partial(_find_suggestions, evaluation, self.workspace.catalog)
+            self.tasks.run(_SUGGESTIONS_TASK, work, self.answer.set_suggestions)
+
+    @Slot()
+    def _fill_prompt(self) -> None:
+        with self.workspace.step():
+            context = getattr(self.workspace.evaluation.workload, "context_length", None)
+            self.workspace.answer("prompt length", {f"{WORKLOAD}prompt_length": context})
 
     @Slot()
     def _set_tab_order(self) -> None:
@@ -275,3 +296,9 @@ class MemoryTab(QuestionTab):
         return SideBySide(
             breakdown, phases, least_width=_EVIDENCE_WIDTH, stretches=(1, 0), spacing=self.theme.spacing.large
         )
+
+
+def _find_suggestions(evaluation: Evaluation, catalog: Catalog) -> str:
+    from planner.present.memory.without_card import suggestions_without_card  # loads prices, in the background
+
+    return suggestions_without_card(evaluation, catalog, datetime.now(UTC).date())

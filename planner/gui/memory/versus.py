@@ -22,6 +22,7 @@ from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
 from planner.plan.comparison import PlanComparison, compare_evaluations
 from planner.plan.evaluate import Evaluation
+from planner.present import format as fmt
 from planner.present.columns import Column, text_column
 from planner.present.memory.comparison import VersusRow, VersusView, versus_view
 from planner.present.record_text import rows_to_csv
@@ -43,7 +44,11 @@ VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
         "plan", "This plan", lambda row: row.bytes, lambda row: row.gib_texts[0], about="Size in the current plan"
     ),
     _size_column(
-        "pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.gib_texts[1], about="Size in the pinned plan"
+        "pinned",
+        "Pinned plan",
+        lambda row: row.other_bytes,
+        lambda row: row.gib_texts[1],
+        about="Size in that plan",
     ),
     _size_column(
         "difference",
@@ -53,6 +58,9 @@ VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
         about="Current plan less pinned plan",
     ),
 )
+
+_NEXT_STEP: Final = "This plan is pinned. Now change a setting on the left; the difference appears here."
+_NO_NUMBERS: Final = "The memory of the two plans cannot be compared in numbers."
 
 
 class VersusPanel(QWidget):
@@ -96,7 +104,7 @@ class VersusPanel(QWidget):
             self._found = self.view = None
             return
         self._found = compare_evaluations(evaluation, other)
-        self.view = versus_view(evaluation, self._found, self._workspace.catalog)
+        self.view = versus_view(evaluation, self._found, self._workspace.catalog, "the pinned plan")
         self._show_comparison(self.view)
 
     def picture(self) -> QPixmap:
@@ -107,9 +115,10 @@ class VersusPanel(QWidget):
         return picture
 
     def _show_comparison(self, view: VersusView) -> None:
-        self.sentence.setText(view.sentence or "The memory of the two plans cannot be compared in numbers.")
+        is_same = self._workspace.plan == self._workspace.pin.plan
+        self.sentence.setText(fmt.unbroken(_NEXT_STEP if is_same else view.sentence or _NO_NUMBERS))
         self._here.setText(f"This plan: {view.subject}")
-        self._there.setText(f"Pinned: {view.other_subject}")
+        self._there.setText(f"Pinned plan: {view.other_subject}")
         self.answer.setText(view.other.headline)
         self.settings.setText("; ".join(view.settings) + ".")
         scale_end_bytes = max(bar_end_bytes(view.view), bar_end_bytes(view.other))

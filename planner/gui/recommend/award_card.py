@@ -75,7 +75,6 @@ class AwardCard(QFrame):
         super().__init__()
         set_style_role(self, "card")
         self.view: AwardView | None = None
-        self._is_brief = False
         self._title = make_label(role="muted")
         self._cards = make_label(font=theme.font("title", bold=True), wrap=True, selectable=True)
         self._how = make_label(wrap=True, selectable=True)
@@ -103,10 +102,8 @@ class AwardCard(QFrame):
         )
 
     def set_brief(self, is_brief: bool) -> None:
-        """Hide or show what the table says, too."""
-        self._is_brief = is_brief
-        for label in (self._facts, self._warnings):
-            label.setVisible(bool(label.text()) and not is_brief)
+        """Hide or show the trade-off, which the table tells, too."""
+        self._why.setVisible(not is_brief)
 
     def show_view(self, view: AwardView) -> None:
         """Replace the option."""
@@ -119,7 +116,8 @@ class AwardCard(QFrame):
             line.show_meter(meter)
         self._facts.setText("\n".join(view.facts))
         self._warnings.setText("\n".join(view.warnings))
-        self.set_brief(self._is_brief)
+        for label in (self._facts, self._warnings):
+            label.setVisible(bool(label.text()))
         self.use.setAccessibleName(f"Use the {view.title.lower()} option")
         self.setAccessibleName(view.text)
 
@@ -137,8 +135,8 @@ class AwardCards(QWidget):
         super().__init__()
         self._theme = theme
         self._views: tuple[AwardView, ...] = ()
-        self.cards: tuple[AwardCard, ...] = ()
         self._is_brief = False
+        self.cards: tuple[AwardCard, ...] = ()
         self._row = in_row(STRETCH, owner=self, spacing=theme.spacing.medium)
         self._pool = WidgetPool(self._row, self._make_card)
 

@@ -60,7 +60,8 @@ _CARD_COUNTS: Final = (
 _NO_LIMIT: Final = "no limit"
 _TIGHT_HINT: Final = "Include GPUs on which the plan probably fits, but in fewer than 19 of 20 cases."
 _CHANGES_HINT: Final = "Where the plan does not fit, try checkpointing, an 8-bit optimizer and smaller micro-batches."
-_BITS_HINT: Final = "Also try to store the weights in fewer bits, which can cost quality."
+_BITS_HINT: Final = "Also try weights in fewer bits, in the plan's program or in llama.cpp, which can cost quality."
+_COMPARED: Final = "You chose cards to own. The Cost tab compares owning with renting the same cards."
 REST_MS: Final = 250
 LOOK_MS: Final = 60
 """Time between two looks at what a search has found."""
@@ -81,6 +82,7 @@ class RequirementsForm(QWidget):
     def __init__(self, theme: Theme, period: str, wish: Wish, *, counts_tokens: bool, has_copies: bool) -> None:
         super().__init__()
         self.budget = DecimalField(0.01, 1e9, placeholder=_NO_LIMIT, kind=MONEY)
+        self.max_price = DecimalField(0.01, 1e9, placeholder=_NO_LIMIT, kind=MONEY)
         self.deadline = DecimalField(0.01, 1e6, placeholder=_NO_LIMIT, kind=HOURS)
         self.power = DecimalField(1, 1e8, placeholder=_NO_LIMIT, kind=WATTS)
         self.speed = DecimalField(0.001, 1e12, placeholder=_NO_LIMIT)
@@ -94,7 +96,9 @@ class RequirementsForm(QWidget):
         limits, choices = LabelledForm(theme), LabelledForm(theme)
         unit = "tokens/s" if counts_tokens else "samples/s"
         per = " of an answer" if period == "month" and counts_tokens else ""
-        limits.add(f"&Budget, $ per {period}", self.budget, lambda: None, "Maximum cost.")
+        limits.add(
+            f"&Budget, $ per {period}", self.budget, lambda: None, f"Maximum cost per {period}, rented or owned."
+        )
         limits.add("&Deadline, hours", self.deadline, lambda: None, "Maximum duration of a run.")
         limits.add(f"&Speed, {unit}", self.speed, lambda: None, f"Minimum speed{per}.")
         limits.add("&Power, W", self.power, lambda: None, "Maximum total board power of all GPUs.")
@@ -102,13 +106,24 @@ class RequirementsForm(QWidget):
         choices.add("Re&ntal type", self.modes, lambda: ("on-demand",), "Rental types to consider.")
         gpus = "&GPUs per copy" if has_copies else "&GPUs"
         choices.add(gpus, self.counts, lambda: (1, 2, 4, 8), "Numbers of GPUs to consider.")
+        hint = "Maximum purchase price of all cards together, without the computers. It limits owned GPUs only."
+        choices.add("Pur&chase price, $", self.max_price, lambda: None, hint)
         limits.set_row_visible(self.deadline, period == "run")
         for shown in (Wish(), wish):  # what the form does not offer stays at its default
             self.set_wish(shown)
         changes = in_column(self.change, self.quantize, self.tight, STRETCH, spacing=theme.spacing.small)
         columns = (in_column(form, STRETCH) for form in (limits, choices))
         in_row(*((column, 1) for column in columns), changes, owner=self, spacing=theme.spacing.huge)
-        for field in (self.budget, self.deadline, self.speed, self.power, self.having, self.modes, self.counts):
+        for field in (
+            self.budget,
+            self.max_price,
+            self.deadline,
+            self.speed,
+            self.power,
+            self.having,
+            self.modes,
+            self.counts,
+        ):
             field.edited.connect(self._on_edited)
         for box in (self.tight, self.change, self.quantize):
             box.clicked.connect(self._on_edited)
@@ -119,6 +134,7 @@ class RequirementsForm(QWidget):
         return Wish.model_validate(
             {
                 "budget_usd": self.budget.value,
+                "max_price_usd": self.max_price.value,
                 "deadline_hours": self.deadline.value,
                 "power_limit_watts": self.power.value,
                 "having": self.having.value,
@@ -138,6 +154,7 @@ class RequirementsForm(QWidget):
     def set_wish(self, wish: Wish) -> None:
         """Show requirements; values that the form does not offer leave their field unchanged."""
         self.budget.set_value(wish.budget_usd)
+        self.max_price.set_value(wish.max_price_usd)
         self.deadline.set_value(wish.deadline_hours)
         self.power.set_value(wish.power_limit_watts)
         for field, value, known in (
@@ -272,6 +289,8 @@ class RecommendDialog(InReadingOrder, QDialog):
             self._workspace.apply(
                 "chosen hardware", gpu=plan.gpu, count=plan.count, workload=plan.workload, cost=plan.cost
             )
+        if option.having == "own":
+            self._workspace.adjusted.emit(_COMPARED)
         self.accept()
 
     @Slot()

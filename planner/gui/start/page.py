@@ -11,15 +11,16 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QStackedWidget, QWidget
 
 from planner.errors import PlannerError
-from planner.gui.choices import hub_choice, model_choices
+from planner.gui.choices import SEARCH_MODELS, hub_choice, model_choices
 from planner.gui.start.doors import Door, Doors
-from planner.gui.start.own_cards import OwnCardsField
+from planner.gui.start.own_cards import CardsField
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button, push_button
 from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
 from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, Part, WidgetPool, hairline, in_column, in_row, scrolled
 from planner.gui.workspace import Detection, Workspace
@@ -32,7 +33,15 @@ from planner.workload.choices import Goal
 
 DoorKey = Literal["run", "fine-tune", "choose", "watch"]
 
-_JOBS: Final[tuple[tuple[Goal, str], ...]] = (("run", "Run"), ("fine-tune", "Fine-tune"), ("train", "Train"))
+_PRICE: Final = "price"
+_JOBS: Final[tuple[tuple[Goal | Literal["price"], str], ...]] = (
+    ("run", "Run"),
+    ("fine-tune", "Fine-tune"),
+    ("train", "Train"),
+    (_PRICE, "Price hardware"),
+)
+_OWNERSHIP: Final = ((True, "I have it"), (False, "I would rent or buy it"))
+_DAY_AND_NIGHT, _USUAL_YEARS, _MOST_YEARS = 24.0, 3.0, 30.0
 _DOORS: Final[tuple[tuple[DoorKey, str, str, str], ...]] = (
     ("run", "Run a model", "play", "Will it fit, how fast is it, and which GPU does it need?"),
     ("fine-tune", "Fine-tune a model", "tune", "With your own data, on the GPU you have or one you could rent."),
@@ -51,6 +60,8 @@ _SAMPLE_INSTEAD: Final = (
     "This is the sample plan.",
     "Your answers are kept: choose “Show me” on the Start page.",
 )
+_NO_MODEL: Final = "What it costs does not depend on a model."
+_COUNT_LETTERS: Final = 10
 _TIMES: Final = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
 _WIDEST: Final = 1240
 _DOOR_SHARE: Final = 10
@@ -74,21 +85,33 @@ class StartPage(Tab):
         super().__init__(workspace, theme, tasks)
         self.doors = Doors(theme, (Door(theme, *door) for door in _DOORS))
         self.model = PickerField(
-            theme, lambda: model_choices(workspace), _model_text, "Search models, or hf:owner/name", hub_choice
+            theme, lambda: model_choices(workspace), _model_text, SEARCH_MODELS, partial(hub_choice, workspace)
         )
-        self.own_cards = OwnCardsField(workspace, theme)
+        self.own_cards = CardsField(workspace, theme, "None, or I don't know yet")
+        self.ownership = RadioField(theme, _OWNERSHIP)
+        self.ownership.setToolTip("Cards that you have cost only their electricity; others are rented or bought.")
         self.job = RadioField(theme, _JOBS)
-        self.job.setToolTip("Fine-tuning trains a small adapter on a finished model; training changes every weight.")
+        self.job.setToolTip(
+            "Fine-tuning trains a small adapter on a finished model; training changes every weight; pricing needs no "
+            "model."
+        )
+        self.priced_cards = CardsField(workspace, theme, "Choose a GPU")
+        self.hours_per_day = DecimalField(0.1, 24)
+        self.years = DecimalField(0.1, _MOST_YEARS)
         self.show_me = push_button("Show &me", "Plan it, and show the answer.", "primary")
         self.watch = push_button("Show &me", "Open the Monitor tab.", "primary")
         self.demo = push_button("See the &demo", "Replay a made-up recording of two cards in training.")
         self._watch_hint = make_label(_WATCH, wrap=True)
         self._cards_hint = make_label("", "muted", theme.font("small"), wrap=True)
-        self._is_leaving = False
+        self._is_leaving = self._is_ownership_chosen = False
         self._lay_out()
         self._connect()
         self.model.set_value(None)
+        self.ownership.set_value(True)
         self.job.set_value("run")
+        self.hours_per_day.set_value(_DAY_AND_NIGHT)
+        self.years.set_value(_USUAL_YEARS)
+        self._show_ownership()
         self.doors.choose("run")
         self._show_found_cards()
 
@@ -100,6 +123,7 @@ class StartPage(Tab):
         self.model.set_value(plan.model)
         if plan.gpu is not None:
             self.own_cards.show_cards(plan.gpu, plan.count)
+            self.ownership.set_value(plan.cost.buy.owned)
 
     def copy_result(self) -> str:
         """Return the plan as a phrase."""
@@ -126,6 +150,8 @@ class StartPage(Tab):
         door, navigator = self.doors.key, self.workspace.navigator
         if door == "watch":
             navigator.tab_requested.emit("monitor")
+        elif door == "choose" and (self.job.value == _PRICE or self.model.value is None):
+            self._price_hardware()
         elif self._take_plan(door):
             if door == "choose":
                 navigator.hardware_choice_requested.emit()
@@ -166,6 +192,7 @@ class StartPage(Tab):
             super()._on_plan_changed(old, new)
         elif isinstance(old, Plan) and isinstance(new, Plan) and _differs_only_in_model(old, new):
             self.model.set_value(new.model)
+            self._focus_second_question()
         else:
             self.workspace.navigator.start_left.emit()
 
@@ -176,6 +203,9 @@ class StartPage(Tab):
             self.model.show_problem("Choose a model first.")
             self.model.setFocus()
             return False
+        if str(choice).startswith(HUB_PREFIX):  # which could not be read before
+            self.workspace.navigator.hub_model_requested.emit(str(choice))
+            return False
         model = choice if isinstance(choice, ModelChoice) else ModelChoice(id=str(choice))
         goal: Goal = "fine-tune" if door == "fine-tune" else "run"
         gpu, count = self.own_cards.cards
@@ -183,13 +213,29 @@ class StartPage(Tab):
             goal, gpu, count = cast("Goal", self.job.value), None, 1
         try:
             with self._leaving():
-                self.workspace.begin(goal, model, gpu, count)
+                self.workspace.begin(goal, model, gpu, count, is_owned=bool(self.ownership.value))
         except PlannerError as error:
             from planner.gui.memory.questions.questions import error_text  # the start does not wait for it
 
             self.model.show_problem(error_text(error))
             return False
         return True
+
+    def _price_hardware(self) -> None:
+        """Show what cards cost, whatever runs on them; ask for the cards first."""
+        gpu, count = self.priced_cards.cards
+        if gpu is None:
+            self.job.set_value(_PRICE)
+            self._show_questions("choose")
+            self.priced_cards.show_problem("Choose a GPU first.")
+            self.priced_cards.setFocus()
+            return
+        with self._leaving(), self.workspace.reporting():
+            model = self.workspace.begin_pricing(
+                gpu, count, cast("float", self.hours_per_day.value), cast("float", self.years.value)
+            )
+            self.workspace.navigator.tab_requested.emit("cost")
+            self.workspace.noticed.emit(*_priced(model))
 
     @Slot()
     def _show_sample(self) -> None:
@@ -208,9 +254,25 @@ class StartPage(Tab):
 
     @Slot(str)
     def _show_questions(self, door: str) -> None:
-        """Show the questions of the chosen door: model and GPU, model and job, or what to watch."""
+        """Show the questions of the chosen door: model and GPU, model and job, cards and hours, or what to watch."""
+        is_priced = door == "choose" and self.job.value == _PRICE
         self._questions.setCurrentIndex(int(door == "watch"))
+        self._first.setCurrentIndex(int(is_priced))
         self._second.setCurrentIndex(int(door == "choose"))
+        self._job_below.setCurrentIndex(int(is_priced))
+
+    @Slot()
+    def _show_ownership(self) -> None:
+        """Ask whether the person has the cards, once there are some; the likely answer is given."""
+        has_cards = self.own_cards.cards[0] is not None
+        for field in (self.ownership, self.own_cards.count):
+            field.setVisible(has_cards)
+        if has_cards and not self._is_ownership_chosen:
+            self.ownership.set_value(self.own_cards.is_likely_owned)
+
+    @Slot()
+    def _on_ownership_edited(self) -> None:
+        self._is_ownership_chosen = True
 
     @Slot(str)
     def _enter(self, door: str) -> None:
@@ -222,8 +284,8 @@ class StartPage(Tab):
     def _on_model_edited(self, value: object) -> None:
         """Continue with the next question; a model of the Hugging Face Hub is read first."""
         if str(value).startswith(HUB_PREFIX):
-            self.model.set_value(None)
             self.workspace.navigator.hub_model_requested.emit(str(value))
+            return
         QTimer.singleShot(0, self, self._focus_second_question)
 
     @Slot()
@@ -271,6 +333,9 @@ class StartPage(Tab):
         self.doors.entered.connect(self._enter)
         self.model.edited.connect(self._on_model_edited)
         self.own_cards.edited.connect(lambda: QTimer.singleShot(0, self, self._focus_show_me))
+        self.own_cards.shown.connect(self._show_ownership)
+        self.ownership.edited.connect(self._on_ownership_edited)
+        self.job.edited.connect(lambda: self._show_questions(self.doors.key))
         for button in (self.show_me, self.watch):
             button.clicked.connect(self.show_result)
         self.demo.clicked.connect(navigator.demo_requested)
@@ -306,22 +371,30 @@ class StartPage(Tab):
     def _make_questions(self) -> QStackedWidget:
         """Return the questions behind the doors: model and GPU or job, or what is watched."""
         space = self.theme.spacing
+        small = self.theme.font("small")
+        own = in_column(self.ownership, self._cards_hint, spacing=space.tiny)
+        self._job_below = _stack(
+            make_label("No GPU is needed to plan.", "muted", small, wrap=True), self._make_hours_question()
+        )
         self._second = _stack(
-            self._question("My &GPU", self.own_cards, self._cards_hint),
-            self._question(
-                "I want &to", self.job, make_label("No GPU is needed to plan.", "muted", self.theme.font("small"))
-            ),
+            self._question("My &GPU", self.own_cards, own, self.own_cards.count),
+            self._question("I want &to", self.job, self._job_below),
         )
         open_file = _flush_link(
             "&Open a file…",
             "A model's configuration or weights, a training file, or a module to trace.",
         )
         open_file.clicked.connect(self.workspace.navigator.model_file_requested)
-        file_hint = make_label("or drop one anywhere here", "muted", self.theme.font("small"))
-        first = self._question("Mode&l", self.model, in_row(open_file, (file_hint, 1), spacing=space.tiny))
+        file_hint = make_label("or drop one anywhere here", "muted", small)
+        self._first = _stack(
+            self._question("Mode&l", self.model, in_row(open_file, (file_hint, 1), spacing=space.tiny)),
+            self._question(
+                "&GPU", self.priced_cards, make_label(_NO_MODEL, "muted", small, wrap=True), self.priced_cards.count
+            ),
+        )
         button = in_column(self.fontMetrics().height() + space.tiny, self.show_me, STRETCH, spacing=0)
         plan = QWidget()
-        in_row((first, 5), (self._second, 4), button, owner=plan, spacing=space.large)
+        in_row((self._first, 5), (self._second, 4), button, owner=plan, spacing=space.large)
         watch = QWidget()
         in_column(
             self._watch_hint,
@@ -333,13 +406,30 @@ class StartPage(Tab):
         self._questions = _stack(plan, watch)
         return self._questions
 
-    def _question(self, title: str, field: Field, below: Part) -> QWidget:
-        """Return `field` below its label `title`, and above `below`."""
+    def _make_hours_question(self) -> QWidget:
+        """Return the questions how long hardware is used, in one line."""
+        question = QWidget()
+        row = in_row(owner=question, spacing=self.theme.spacing.small)
+        for title, field in (("Ho&urs a day", self.hours_per_day), ("&Years", self.years)):
+            label = make_label(title)
+            label.setBuddy(field)
+            field.set_name(title.replace("&", ""))
+            row.addWidget(label)
+            row.addWidget(field, 1)
+        self.hours_per_day.setToolTip("Hours of every day, weekends included, for which the hardware is in use.")
+        self.years.setToolTip("For how long the hardware is needed: renting is compared with buying over these years.")
+        return question
+
+    def _question(self, title: str, field: Field, below: Part, count: Field | None = None) -> QWidget:
+        """Return `field`, with a number `count` beside it, below its label `title` and above `below`."""
         label = make_label(title)
         label.setBuddy(field)
         field.set_name(title.replace("&", ""))
         question = QWidget()
-        in_column(label, field, below, STRETCH, owner=question, spacing=self.theme.spacing.tiny)
+        line = field if count is None else in_row((field, 1), count, spacing=self.theme.spacing.small)
+        if count is not None:
+            count.setMaximumWidth(_COUNT_LETTERS * self.fontMetrics().averageCharWidth())
+        in_column(label, line, below, STRETCH, owner=question, spacing=self.theme.spacing.tiny)
         return question
 
     def _make_other_ways(self) -> QWidget:
@@ -395,6 +485,12 @@ def _flush_link(text: str, tooltip: str) -> QPushButton:
 
 def _differs_only_in_model(old: Plan, new: Plan) -> bool:
     return old.model != new.model and old.evolve(model=new.model) == new
+
+
+def _priced(model: str) -> tuple[str, str]:
+    """Return the notice about the model that stands in where only hardware is priced."""
+    name = model.rpartition("/")[2]
+    return f"Priced by the hour; the sample model {name} stands in for yours.", _NO_MODEL
 
 
 def _model_text(value: object) -> str:

@@ -1,5 +1,6 @@
 """A list with a search field, used by the pickers and the command palette."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -34,6 +35,7 @@ from planner.gui.widgets.layout import in_column
 Index = QModelIndex | QPersistentModelIndex
 
 _CHOICE_ROLE: Final = Qt.ItemDataRole.UserRole
+_SEPARATOR: Final = re.compile(r"[-_/]")
 _LIST_KEYS: Final = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
@@ -54,8 +56,9 @@ TypedChoice = Callable[[str], Choice | None]
 def match_rank(query: str, text: str) -> tuple[int, int] | None:
     """Return the rank of `text` as a match for `query` (smaller is better), or None if it does not match.
 
-    The query counts without its spaces and hyphens. A match at the start of the text ranks above one at the start of a
-    word, then come one within a word, and a text that holds each word of the query somewhere.
+    The query counts without its separators and points: `qwen25 32b` is Qwen2.5-32B. A match at the start of the text
+    ranks above one at the start of a word, then come one within a word, and a text that holds each word of the query
+    somewhere.
     """
     words, text_words = _words_of(query), _words_of(text)
     sought, joined = "".join(words), "".join(text_words)
@@ -70,7 +73,7 @@ def match_rank(query: str, text: str) -> tuple[int, int] | None:
 
 
 def _words_of(text: str) -> list[str]:
-    return text.lower().replace("-", " ").split()
+    return _SEPARATOR.sub(" ", text.lower().replace(".", "")).split()
 
 
 def search_choices(choices: Sequence[Choice], query: str) -> tuple[Choice, ...]:

@@ -46,7 +46,7 @@ def explain(term: GlossaryTerm, anchor: QWidget, part: QRect | None = None) -> N
 
 def explaining_action(term: GlossaryTerm, anchor: QWidget, part: QRect | None = None) -> QAction:
     """Return a menu action that explains `term` below the widget, or below a `part` of it."""
-    action = QAction(f"What is {term.term}?", anchor)
+    action = QAction(f"Explain: {term.term}", anchor)
     action.triggered.connect(lambda: explain(term, anchor, part))
     return action
 

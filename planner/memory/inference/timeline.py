@@ -147,7 +147,9 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
             else ()
         ),
         Snapshot(
-            "prefill", _alive_terms(fixed, prefilled, pixels, encoded, scratch), "one layer processes the whole prompt"
+            "prefill",
+            _alive_terms(fixed, prefilled, pixels, encoded, scratch),
+            "layers read the whole prompt at once",
         ),
         Snapshot(
             "prefill",

@@ -161,7 +161,7 @@ def quantization_scheme(fields: ConfigFields) -> str | None:
     scheme = _METHODS[method](settings) if method in _METHODS else None
     if scheme is None:
         fields.note(
-            f"the checkpoint's quantisation ({method[:40]}) is not supported; its weights count as not quantised"
+            f"the checkpoint's quantization ({method[:40]}) is not supported; its weights count as not quantized"
         )
     return scheme
 

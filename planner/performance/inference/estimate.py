@@ -91,7 +91,7 @@ def _estimate_on_measured_cards(
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
         filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
     except SpecError as error:
-        reason = f"The measured speed cannot be transferred: {error}"
+        reason = f"The measured speed cannot be transferred: {error.message}"
         return TimeResult(task="inference", kind="service", unsupported=reason)
     return _estimate_on_card(architecture, filled, gpu, setting)
 

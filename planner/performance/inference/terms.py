@@ -64,7 +64,7 @@ def prompt_term(run: ServedModel, elapsed: PassTime, sequences: int, tokens: int
             library_symbol("r", round(elapsed.weights_read, 6), "seconds of reading weights"),
             library_symbol("attention", round(elapsed.attention, 6), "seconds of the attention kernels"),
             library_symbol("elementwise", round(elapsed.elementwise, 6), "seconds of norms, activations and sums"),
-            library_symbol("unpacking", round(elapsed.dequantisation, 6), "seconds of unpacking quantised weights"),
+            library_symbol("unpacking", round(elapsed.dequantisation, 6), "seconds of unpacking quantized weights"),
         ),
         source=machine.products.source,
         certainty="measured",

@@ -163,6 +163,6 @@ def _estimate_on_measured_cards(
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
         filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
     except SpecError as error:
-        return _unsupported_result(f"The measured speed cannot be transferred: {error}")
+        return _unsupported_result(f"The measured speed cannot be transferred: {error.message}")
     there = setting.evolve(measured=None, link=None, cards_per_node=None, network_bytes_per_s=None)
     return training_time(architecture, filled, ((gpu, number),), there)

@@ -59,6 +59,9 @@ def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -
     if plan.workload.gpus and plan_edits.keys() & {"gpu", "count"} and "gpus" not in edited:
         draft.adjust_field("gpus", ())
         plan_edits = {"gpu": plan.workload.gpus[0].id, "count": plan.count} | plan_edits
+    if _starts_qlora(plan, edited):
+        # As PEFT's prepare_model_for_kbit_training does by default (use_gradient_checkpointing=True).
+        draft.adjust_field("activation_checkpointing", "full")
     _apply_rules(draft)
     while True:
         changed = _build_plan(plan, plan_edits, draft)
@@ -71,6 +74,14 @@ def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -
             draft.reset_rejected_field(error)
         else:
             return ResolvedPlan(changed, draft.adjustments)
+
+
+def _starts_qlora(plan: Plan, edited: Mapping[str, object]) -> bool:
+    """Return whether the edit changes the method to QLoRA in a plan whose checkpointing the person left open."""
+    workload = plan.workload
+    if not isinstance(workload, Training) or edited.get("method") != "qlora" or workload.method == "qlora":
+        return False
+    return "activation_checkpointing" not in workload.model_fields_set
 
 
 def _apply_rules(draft: WorkloadDraft) -> None:

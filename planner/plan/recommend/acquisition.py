@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from planner.cost.demand import Demand
 from planner.cost.figure import TEN_TO_NINETY, Figure
+from planner.cost.finance import annuity
 from planner.cost.owning.costs import buys_servers, full_power_watts, upfront_costs
 from planner.cost.rent_or_buy.case import RESALE, RentOrBuyCase
 from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
@@ -155,8 +156,9 @@ def _desk_obstacle(market: Market, case: RentOrBuyCase) -> str | None:
 
 def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> HardwareOption:
     """Return the option of owning the cards: all costs over the horizon, divided among its runs or months."""
-    years, demand = market.plan.cost.horizon_years, cards.demand
-    periods = demand.per_year(years) * years
+    years, demand = case.horizon_years, cards.demand
+    # A run that is done once is all of it; other periods have the same cost each, as in the Cost tab.
+    periods = 1.0 if case.once else annuity(case.discount_rate, years) * demand.per_year(years)
     usd, low, high = (
         case.streams(deviations).own_usd(years) / periods
         for deviations in (
@@ -166,9 +168,10 @@ def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> H
         )
     )
     network = _network_fields(cards, case.shape.gpus_per_server)
+    purchase, whole = upfront_costs(case.central, case.shape), buys_servers(case.central, case.shape)
     if network:
-        network["network_usd"] = upfront_costs(case.central, case.shape).network / periods
-    price = case.figures["server_price_usd" if buys_servers(case.central, case.shape) else _CARD_PRICE]
+        network["network_usd"] = purchase.network / periods
+    price = case.figures["server_price_usd" if whole else _CARD_PRICE]
     old = tuple(_old_price_remarks(price, cards.gpu, market.today))
     return HardwareOption(
         **_common_fields(cards),
@@ -182,6 +185,8 @@ def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> H
         high_usd=max(high, usd),
         machines=case.shape.servers,
         cards_per_machine=case.shape.gpus_per_server,
+        purchase_usd=(purchase.cards + purchase.host * whole) or None,
+        upfront_usd=purchase.usd or None,
         price_date=price.date,
         comparable=not old,
         remarks=old,

@@ -15,6 +15,7 @@ from planner.plan.advice.change_sequences import plan_sequences
 from planner.plan.advice.search import apply_change
 from planner.plan.plan import Plan
 from planner.workload.defaults import with_defaults
+from planner.workload.software.llama_cpp import LLAMA_CPP
 from planner.workload.workload import Training, Workload
 
 _SPEED_ONLY: Final = ("8-bit AdamW", "selective checkpointing", "full checkpointing")
@@ -58,9 +59,10 @@ def _changes_by_lever(
 
 
 def _is_quantization(change: PlanChange) -> bool:
-    """Return whether a change stores the weights in fewer bits, in the same program."""
-    is_of_weights = change.lever == "weights" and change.risk != "real" and "profile" not in change.settings
-    return is_of_weights or change.name == _QUANTIZED_TRAINING
+    """Return whether a change stores the weights in fewer bits, in the same program or in llama.cpp."""
+    if change.settings.get("profile") not in (None, LLAMA_CPP.name):
+        return False
+    return (change.lever == "weights" and change.risk != "real") or change.name == _QUANTIZED_TRAINING
 
 
 def _severity(changes: tuple[PlanChange, ...]) -> tuple[float, float, int]:

@@ -19,6 +19,9 @@ class Wish(Spec):
     """Limits on hardware options; `None` means no limit. Cost and time are per run, for services per month."""
 
     budget_usd: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    max_price_usd: float | None = Field(
+        default=None, gt=0, le=1e9, allow_inf_nan=False, description="purchase price of all owned cards together"
+    )
     deadline_hours: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
     power_limit_watts: float | None = Field(
         default=None, gt=0, le=1e8, allow_inf_nan=False, description="board power of all cards together"
@@ -84,6 +87,10 @@ class HardwareOption(Spec):
     low_usd: float
     high_usd: float
     power_watts: float | None
+    purchase_usd: float | None = None
+    """Price of all cards that are bought, or of the servers if these have one price; None for rented or owned cards."""
+    upfront_usd: float | None = None
+    """All that is paid at the start for cards that are bought, with hosts and network."""
     offer: str | None = None
     provider: str | None = None
     mode: RentMode | None = None
@@ -149,6 +156,7 @@ class Recommendation(Spec):
 
 _NO_POWER: Final = "its power is unknown"
 _OVER_BUDGET: Final = "over the budget"
+_OVER_PRICE: Final = "over the highest purchase price"
 _AFTER_DEADLINE: Final = "after the deadline"
 _OVER_POWER_LIMIT: Final = "over the power limit"
 _TOO_SLOW: Final = "slower than the minimum speed"
@@ -176,6 +184,8 @@ def _exceeded_limits(option: HardwareOption, wish: Wish) -> Iterator[str]:
         yield _AFTER_DEADLINE
     if wish.budget_usd is not None and option.usd > wish.budget_usd:
         yield _OVER_BUDGET
+    if wish.max_price_usd is not None and (option.purchase_usd or 0.0) > wish.max_price_usd:
+        yield _OVER_PRICE
     if any(_shortfall(speed, least) > 1 for speed, least in _speeds(option, wish)):
         yield _TOO_SLOW
 
@@ -264,6 +274,7 @@ def excess_factors(option: HardwareOption, wish: Wish) -> Iterator[tuple[str, fl
     """Yield each limit that an option exceeds, with the factor by which it does; for speeds, the minimum over it."""
     factors = (
         ("the budget", _excess(option.usd, wish.budget_usd)),
+        ("the highest purchase price", _excess(option.purchase_usd or 0.0, wish.max_price_usd)),
         ("the deadline", _excess(option.hours, wish.deadline_hours)),
         ("the power limit", _excess(option.power_watts, wish.power_limit_watts)),
         ("too slow", max(_shortfall(speed, least) for speed, least in _speeds(option, wish))),

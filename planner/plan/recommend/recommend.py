@@ -140,15 +140,19 @@ def _well_linked(cards: Mapping[str, Gpu], plan: Plan) -> dict[str, Gpu]:
 
 
 def _needing_less(search: _Search, variant: PlanVariant) -> Iterator[PlanVariant]:
-    """Yield `variant` with changes that cost only speed, each needing less memory than all before."""
+    """Yield `variant` with changes that cost only speed, each needing less memory than all before in its program.
+
+    Programs support different cards, so that what one needs says nothing about another.
+    """
     wish = search.market.wish
     if not wish.change_plan:
         return
-    least = _needed_bytes(search, variant)
+    start = _needed_bytes(search, variant)
+    least: dict[str | None, float] = {}
     for changed in changed_variants(variant, search.architecture, quantize=wish.quantize):
-        needed = _needed_bytes(search, changed)
-        if needed < (1 - _LEAST_SAVING) * least:
-            least = needed
+        needed, program = _needed_bytes(search, changed), changed.plan.workload.profile
+        if needed < (1 - _LEAST_SAVING) * least.get(program, start):
+            least[program] = needed
             yield changed
 
 

@@ -19,6 +19,8 @@ from planner.units import GIB
 
 if TYPE_CHECKING:
     from planner.cost.card_prices import BoughtKind, PricePoint, PriceSpread
+    from planner.cost.figure import Figure
+    from planner.hardware.gpu import Gpu
 
 SEGMENT_TITLES: Final[dict[str, str]] = {
     "consumer": "consumer",
@@ -108,12 +110,11 @@ def _dated_price_column(
     )
 
 
-def _buying_text(row: GpuRow) -> str:
-    """Return what one card costs, with the year of the price; of a launch price, the year of the release."""
-    price = row.buying
+def buying_text(price: "Figure | None", gpu: "Gpu") -> str:
+    """Return what one card costs, with the year of the price: `$329 (2024)`; of a launch price, that of the release."""
     if price is None:
         return fmt.UNKNOWN
-    year = price.date[:4] if price.date else str(row.gpu.year or "") if price.certainty == "assumed" else ""
+    year = price.date[:4] if price.date else str(gpu.year or "") if price.certainty == "assumed" else ""
     return f"{fmt.money(price.value)} ({year})" if year else fmt.money(price.value)
 
 
@@ -124,6 +125,19 @@ def _buying_tooltip(row: GpuRow) -> str:
         return "The catalog has no price of this card alone. It may be sold only as part of a server."
     dated = "" if price.date is None else fmt.date(price.date)
     return "\n".join(part for part in (fmt.capitalized(price.source), dated) if part)
+
+
+BUYING_COLUMN: Final[Column[GpuRow]] = number_column(
+    "buy",
+    "Price",
+    lambda row: None if row.buying is None else row.buying.value,
+    text=lambda row: buying_text(row.buying, row.gpu),
+    width=13,
+    measure=fmt.USD,
+    tooltip=_buying_tooltip,
+    about="What one card costs, as in the Cost tab, with the year: what sellers asked, or the list price at launch",
+    lower_is_better=True,
+)
 
 
 def _purchase_price_column(kind: "BoughtKind", title: str) -> Column[GpuRow]:
@@ -339,17 +353,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=12,
         shown=False,
     ),
-    number_column(
-        "buy",
-        "Price",
-        lambda row: None if row.buying is None else row.buying.value,
-        text=_buying_text,
-        width=13,
-        measure=fmt.USD,
-        tooltip=_buying_tooltip,
-        about="What one card costs to buy, as in the Cost tab, with the year of the price",
-        lower_is_better=True,
-    ),
+    BUYING_COLUMN,
     text_column("vendor", "Vendor", lambda row: row.gpu.vendor, width=9, about="Company that designs the chip"),
     text_column("segment", "Segment", lambda row: SEGMENT_TITLES[row.gpu.segment], about="Market segment"),
     text_column(

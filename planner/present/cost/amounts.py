@@ -35,7 +35,7 @@ COST_TERM_TITLES: Final = {
     "egress": "Cloud egress",
     "cards": "Cards",
     "servers": "Servers with cards",
-    "host": "Servers without cards",
+    "host": "Host (server without cards)",
     "network": "Network",
     "rack": "Rack and facility",
     "tax": "Tax",

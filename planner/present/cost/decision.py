@@ -23,6 +23,19 @@ _MODES: Final[dict[RentMode, str]] = {
     "reserved-1y": "reserved for 1 year",
     "reserved-3y": "reserved for 3 years",
 }
+_TRIALS: Final = {
+    "cost.job.hours_per_day": ("hours per day", "{} hours per day"),
+    "cost.job.amount": ("amount of work", "an amount of {}"),
+    "cost.job.repeats_per_year": ("runs per year", "{} runs per year"),
+    "cost.buy.card_price_usd": ("card price", "a card price of {}"),
+    "cost.buy.sale_usd_per_card": ("sale price of a card", "a sale price of {} for a card"),
+    "cost.buy.server_price_usd": ("server price", "a server price of {}"),
+    "cost.rent.usd_per_gpu_hour": ("rental price per GPU-hour", "a rental price of {} per GPU-hour"),
+    "cost.rent.mode": ("rental", "renting {}"),
+}
+"""Plan fields that a chip tries: the field's name, and its value in words."""
+_COMMIT: Final[dict[RentMode, str]] = {"reserved-1y": "commit for 1 year", "reserved-3y": "commit for 3 years"}
+_COMMITTED: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
 _FAR_OFF: Final = 10
 """Factor beyond which another rental mode is too dear to be worth mentioning, such as a year's term for one run."""
 _ALMOST_ALL: Final = 0.995
@@ -41,11 +54,30 @@ class SideRow(NamedTuple):
 
 
 class FlipChip(NamedTuple):
-    """A condition under which the decision changes, in words; `field` is the plan field that would try it, or None."""
+    """A change to try, such as one that turns the decision, in words; `field` is its plan field, or None."""
 
     text: str
     field: str | None
     value: float | str | None
+
+    @property
+    def try_text(self) -> str:
+        """Return `Try it: sets the server price to $430,000`, or empty if no field would try it."""
+        if self.field is None:
+            return ""
+        return f"Try it: sets the {_TRIALS[self.field][0]} to {self._value_text}"
+
+    @property
+    def trial_text(self) -> str:
+        """Return what is tried: `a server price of $430,000`, `12.8 hours per day`."""
+        return "" if self.field is None else _TRIALS[self.field][1].format(self._value_text)
+
+    @property
+    def _value_text(self) -> str:
+        if isinstance(self.value, str):
+            return next(text for mode, text in _MODES.items() if mode == self.value)
+        value = self.value or 0.0
+        return fmt.money(value) if self.field is not None and "usd" in self.field else fmt.plain(value)
 
 
 def verdict_title(answer: Decision) -> str:
@@ -147,9 +179,37 @@ def _mode_chips(result: CostResult, answer: Decision) -> Iterator[FlipChip]:
             return
 
 
+def commitment_chip(result: CostResult) -> FlipChip | None:
+    """Return the commitment that is cheapest beside renting on demand for as long, if it saves anything."""
+    answer, rent = result.answer, result.rent
+    if answer is None or rent is None or rent.mode != "on-demand" or answer.rent_figures.month_usd is None:
+        return None
+    offered = [
+        each
+        for each in result.rental_modes
+        if _COMMITTED.get(each.mode, answer.horizon_years + 1) <= answer.horizon_years
+        and each.month_usd is not None
+        and (each.horizon_usd or 0.0) < answer.rent_usd
+    ]
+    if not offered:
+        return None
+    best = min(offered, key=lambda each: each.month_usd or 0.0)
+    saved = fmt.money(answer.rent_figures.month_usd - (best.month_usd or 0.0))
+    text = (
+        f"Save {saved} per month of rent: {_COMMIT[best.mode]} ({best.provider}, {fmt.money(best.month_usd)} per month)"
+    )
+    return FlipChip(text, "cost.rent.mode", best.mode)
+
+
 def side_rows(answer: Decision) -> tuple[SideRow, ...]:
     """Return the figures of both sides: at the start, then a month, and per unit of work."""
-    return tuple(_side_rows(answer.rent_figures, answer.own_figures))
+    rows = _run_rows(answer) if answer.own_figures.running_usd is not None and not answer.owned else _side_rows(answer)
+    return tuple(rows)
+
+
+def less_resale(answer: Decision) -> str:
+    """Return what a sum of buying counts besides payments: `, less the resale value`; empty for owned cards."""
+    return "" if answer.owned else ", less the resale value"
 
 
 def buying_title(answer: Decision) -> str:
@@ -234,11 +294,25 @@ def _price_text(flip: Flip) -> str:
     return f"{fmt.money(flip.value)} (now {fmt.money(flip.now)})"
 
 
-def _side_rows(rented: SideFigures, owned: SideFigures) -> Iterator[SideRow]:
-    yield SideRow("At the start", _start_text(rented), _start_text(owned))
+def _side_rows(answer: Decision) -> Iterator[SideRow]:
+    rented, owned = answer.rent_figures, answer.own_figures
+    yield SideRow("Paid at the start", _start_text(rented), _start_text(owned))
     if rented.month_usd is not None and owned.month_usd is not None:
-        yield SideRow("Then per month", fmt.money(rented.month_usd), fmt.money(owned.month_usd))
-    yield SideRow(f"Per {rented.unit}", _unit_text(rented.unit_usd), _unit_text(owned.unit_usd))
+        yield SideRow("Then paid per month", fmt.money(rented.month_usd), fmt.money(owned.month_usd))
+    yield SideRow(f"Per {rented.unit}{less_resale(answer)}", _unit_text(rented.unit_usd), _unit_text(owned.unit_usd))
+
+
+def _run_rows(answer: Decision) -> Iterator[SideRow]:
+    """Yield what adds up to the cost of a single run on cards that are bought for it."""
+    owned, kept = answer.own_figures, years_phrase(answer.horizon_years)
+    running = owned.running_usd or 0.0
+    loan = owned.unit_usd - (owned.start_usd - owned.resale_usd + running)
+    yield SideRow("Paid at the start", _NOTHING, fmt.money(owned.start_usd))
+    if abs(loan) >= _CENT:
+        yield SideRow("Loan, in today's money", _NOTHING, fmt.money(loan))
+    yield SideRow(f"Resale value after {kept}, in today's money", _NOTHING, f"−{fmt.money(owned.resale_usd)}")
+    yield SideRow("Electricity and upkeep of the run", _NOTHING, _unit_text(running))
+    yield SideRow("The run in all", _unit_text(answer.rent_figures.unit_usd), _unit_text(owned.unit_usd))
 
 
 def _start_text(figures: SideFigures) -> str:

@@ -15,8 +15,10 @@ from planner.present.cost.decision import (
     SideRow,
     buying_title,
     cheaper_share_phrase,
+    commitment_chip,
     flip_chips,
     hours_text,
+    less_resale,
     machines_sentence,
     modes_sentence,
     side_rows,
@@ -26,6 +28,7 @@ from planner.present.cost.decision import (
 from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text, days_since
 from planner.present.cost.rent_or_buy import rent_or_buy_rows
 from planner.present.cost.summary import (
+    PRICE_NAMES,
     break_even_sentence,
     cost_terms,
     dates_sentence,
@@ -63,6 +66,8 @@ class DecisionView(NamedTuple):
     origins: tuple[str, str] = ("", "")
     """Sources and dates of the figures of renting and of buying."""
     chips: tuple[FlipChip, ...] = ()
+    commitment: FlipChip | None = None
+    """The commitment that is cheaper than renting on demand, if there is one."""
     break_even: str = ""
     price_dates: str = ""
     price_age: Age = "undated"
@@ -80,7 +85,8 @@ class DecisionView(NamedTuple):
         rows = (f"{row.title}: renting {row.renting}, {self.buying_title.lower()} {row.buying}" for row in self.rows)
         changes = f"Changes if {fmt.listing(tuple(chip.text for chip in self.chips), 'or')}." if self.chips else ""
         answer = (self.headline, self.subject, self.confidence)
-        lines = (*answer, *rows, changes, self.break_even, self.price_dates, *self.details)
+        cheaper = "" if self.commitment is None else fmt.sentence(self.commitment.text)
+        lines = (*answer, *rows, changes, cheaper, self.break_even, self.price_dates, *self.details)
         return "\n".join(filter(None, lines))
 
 
@@ -118,15 +124,19 @@ def _decided_view(
     rows = (*side_rows(answer), *_machine_hour_rows(estimate, is_owned=answer.owned))
     is_single_run = answer.rent_figures.month_usd is None
     ages = _price_ages(result, today)
+    chips, commitment = flip_chips(result), commitment_chip(result)
+    if commitment is not None and commitment.value in (chip.value for chip in chips):
+        commitment = None  # it changes the decision, which a chip says
     return DecisionView(
         headline=_single_run_title(estimate, answer) if is_single_run else verdict_title(answer),
-        subject=f"{_subject(result, answer, card)}{'' if is_single_run else _difference_text(answer)}",
+        subject=f"{_subject(result, answer, card)}{'' if is_single_run else difference_text(answer)}",
         renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
         confidence=fmt.capitalized(cheaper_share_phrase(answer)),
         buying_title=buying_title(answer),
         rows=rows if is_single_run else (*rows[:_MONTHLY], totals, *rows[_MONTHLY:]),
         origins=_origins(estimate),
-        chips=flip_chips(result),
+        chips=chips,
+        commitment=commitment,
         break_even=_break_even_text(result),
         price_dates=fmt.capitalized(" · ".join(f"{name}: {age_text(days)}" for name, days in ages.items())),
         price_age=age_of(max(ages.values())) if ages else "undated",
@@ -146,7 +156,7 @@ def _decided_view(
 
 def _totals_row(answer: Decision, discount_rate: float) -> SideRow:
     """Return the totals over the horizon, which are less than the months' sum if later payments are discounted."""
-    title = f"Over {years_phrase(answer.horizon_years)}"
+    title = f"Over {years_phrase(answer.horizon_years)}{less_resale(answer)}"
     if discount_rate:
         title += f", in today's money ({fmt.percent(discount_rate)} a year)"
     return SideRow(title, fmt.money(answer.rent_usd), fmt.money(answer.own_usd))
@@ -159,7 +169,8 @@ def _machine_hour_rows(estimate: CostEstimate, *, is_owned: bool) -> tuple[SideR
     if own is None or machines is None or machines.cards == 1 or (is_single_run and not is_owned):
         return ()
     rented, owned = ("–" if side is None else fmt.money(side.usd_per_gpu_hour * machines.cards) for side in (rent, own))
-    return (SideRow(f"Per hour of all {machines.cards:,} cards", rented, owned),)
+    basis = "" if is_owned else ", less the resale value"
+    return (SideRow(f"Per hour of all {machines.cards:,} cards{basis}", rented, owned),)
 
 
 def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:
@@ -181,10 +192,13 @@ def _subject(result: CostResult, answer: Decision, card: str) -> str:
     return renting if answer.verdict == "rent" else f"{fmt.capitalized(verb)} {cards}{where}"
 
 
-def _difference_text(answer: Decision) -> str:
+def difference_text(answer: Decision) -> str:
     """Return by how much the two sides differ over the horizon: `, which saves $71,432 over 5 years`."""
-    clause = ": they differ by" if answer.verdict == "too-close" else ", which saves"
-    return f"{clause} {fmt.money(answer.saves_usd)} over {years_phrase(answer.horizon_years)}"
+    saved, years = fmt.money(answer.saves_usd), years_phrase(answer.horizon_years)
+    if answer.verdict != "too-close":
+        return f", which saves {saved} over {years}"
+    dearer = "renting" if answer.decision == "buy" else "using your own" if answer.owned else "buying"
+    return f": {dearer} costs {saved} more over {years}"
 
 
 def _origins(estimate: CostEstimate) -> tuple[str, str]:
@@ -193,11 +207,12 @@ def _origins(estimate: CostEstimate) -> tuple[str, str]:
 
 
 def _price_ages(result: CostResult, today: date) -> dict[str, int]:
-    """Return the ages in days of the rental price and of the price of cards or servers, as far as they have dates."""
-    days = {} if result.rent is None else {"rental price": result.rent.oldest_price_date}
-    for term in () if result.own is None else result.own.upfront:
-        if term.name in ("cards", "servers"):
-            days[f"{term.name.removesuffix('s')} price"] = term.date
+    """Return the ages in days of the rental price and of the price of cards or servers, or of one's electricity."""
+    days = {} if result.rent is None else {PRICE_NAMES["machines"]: result.rent.oldest_price_date}
+    own = result.own
+    for term in () if own is None else own.upfront or own.monthly:
+        if term.name in PRICE_NAMES:
+            days.setdefault(PRICE_NAMES[term.name], term.date)
     ages = ((name, days_since(day, today)) for name, day in days.items())
     return {name: age for name, age in ages if age is not None}
 

@@ -14,6 +14,10 @@ from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.cost.summary import years_phrase
 from planner.present.memory.verdict import exclusion_text, verdict_text
 
+_BEST_VALUE: Final = {
+    "run": "Best value: the lowest price × time, up to twice the lowest price.",
+    "month": "Best value: the lowest price × time per token, up to twice the lowest price.",
+}
 AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
 NO_HARDWARE: Final = (
     "None of this hardware can run the job at a comparable price. Allow more GPUs, quantized weights or tight fits."
@@ -143,7 +147,8 @@ def award_views(found: Recommendation, hardware: HardwareCatalog) -> tuple[Award
 def _price_and_speed(row: OptionRow) -> tuple[tuple[str, str, float], ...]:
     """Return label, text and amount of the price, and of the time of a run or the speed of what has no end."""
     option = row.option
-    price = ("Price", f"{fmt.money(option.usd)} per {row.period}", option.usd)
+    bought = "" if option.purchase_usd is None else f"; {fmt.money(option.purchase_usd)} to buy"
+    price = ("Price", f"{fmt.money(option.usd)} per {row.period}{bought}", option.usd)
     if row.period == "run":
         return (price, ("Time", _hours_text(option), option.hours))
     return (price, ("Speed", _speed_text(option), 1 / option.slowness))
@@ -169,26 +174,27 @@ def _trade_off(option: HardwareOption, found: Recommendation) -> str:
     if cheapest is None or fastest is None:
         misses = (f"{fmt.significant(factor, 2)} times {limit}" for limit, factor in excess_factors(option, found.wish))
         return fmt.sentence(fmt.listing(tuple(misses)))
+    rule = f" {_BEST_VALUE[found.period]}" if option == found.best_value and cheapest != fastest else ""
     if option != cheapest:
-        return f"{fmt.capitalized(_ratio_text(option, cheapest))} the price of the cheapest."
+        return f"{fmt.capitalized(_ratio_text(option, cheapest))} the price of the cheapest.{rule}"
     least = _cheaper_text(cheapest, found)
     if option == fastest:
-        return f"{least}, and none is clearly faster."
-    return f"{least}. The fastest is {_ratio_text(fastest, cheapest)} the price."
+        return f"{least} None is clearly faster.{rule}"
+    return f"{least} The fastest is {_ratio_text(fastest, cheapest)} the price.{rule}"
 
 
 def _cheaper_text(cheapest: HardwareOption, found: Recommendation) -> str:
     """Return that no option costs less than the cheapest, or why those that do are not recommended."""
     cheaper = [option for option in found.options if option.comparable and option.usd < cheapest.usd]
     reasons = (
-        ("an undated or old rental price", any(not option.current for option in cheaper)),
-        ("a speed that was not measured", any(option.basis == "unmeasured" for option in cheaper)),
+        ("their rental price is old or undated", any(not option.current for option in cheaper)),
+        ("their speed was never measured", any(option.basis == "unmeasured" for option in cheaper)),
     )
     if not cheaper:
-        return "No option costs less"
+        return "No option costs less."
     doubts = fmt.listing(tuple(reason for reason, applies in reasons if applies), "or")
     least = min(option.usd for option in cheaper)
-    return f"Only options with {doubts} cost less, from {fmt.money(least)}"
+    return f"Cheaper options, from {fmt.money(least)}, are passed over because {doubts}."
 
 
 def assumed_use_sentence(terms: CostTerms) -> str:
@@ -201,8 +207,10 @@ def assumed_use_sentence(terms: CostTerms) -> str:
         case Service():
             return f"For {fmt.significant(job.requests_per_day)} requests per day, over {years}."
         case _:
-            repeats = "" if job.repeats_per_year is None else f", {fmt.plain(job.repeats_per_year)} times per year"
-            return f"For a run of {fmt.significant(job.amount)} {job.unit}{repeats}, over {years}."
+            amount = f"run of {fmt.significant(job.amount)} {job.unit}"
+            if job.repeats_per_year is None:
+                return f"For one {amount}; what is bought for it is sold after {years}."
+            return f"For a {amount}, {fmt.plain(job.repeats_per_year)} times per year, over {years}."
 
 
 def _ratio_text(option: HardwareOption, cheapest: HardwareOption) -> str:
@@ -223,6 +231,9 @@ def _facts(row: OptionRow) -> Iterator[str]:
         yield f"{_speed_text(option)}{bound}"
     power = f"; {fmt.power(option.power_watts)} of board power" if option.power_watts else ""
     yield f"{verdict_text(option.verdict, option.free_bytes, option.fit_probability)}{power}"
+    if option.purchase_usd is not None and option.upfront_usd is not None:
+        what = "card" if option.cards == 1 else "cards"
+        yield f"{fmt.money(option.upfront_usd)} at the start, with the machine for the {what}"
     if option.price_date is not None:
         yield f"Price of {fmt.date(option.price_date)}"
 
@@ -282,6 +293,15 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
     text_column("machines", "Machines", lambda row: row.machines, width=16, shown=False, about="Number of machines"),
     number_column(
         "usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9, about="Cost of the job on these cards"
+    ),
+    number_column(
+        "purchase",
+        "To buy",
+        lambda row: row.option.purchase_usd,
+        show=fmt.money,
+        width=9,
+        unknown="–",
+        about="Purchase price of the cards, if they are bought",
     ),
     Column(
         "hours",

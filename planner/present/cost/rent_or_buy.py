@@ -9,7 +9,7 @@ from planner.performance.result import TimeResult
 from planner.present import format as fmt
 from planner.present.cost.decision import verdict_title
 from planner.present.cost.prices import RENT_MODE_TITLES
-from planner.present.cost.summary import is_bought_for_one_run
+from planner.present.cost.summary import is_bought_for_one_run, running_period, years_phrase
 from planner.present.cost.time import pace_phrase
 
 NOT_KNOWN = "unknown"
@@ -79,6 +79,8 @@ def period_of(estimate: CostEstimate) -> str:
 
 def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
     rent, own, period = estimate.result.rent, estimate.result.own, period_of(estimate)
+    resale = ", less resale" if own is not None and own.upfront else ""
+    kept = "" if estimate.case is None else years_phrase(estimate.case.horizon_years)
     rented = _origin(rent.terms) if rent else ""
     owned = _origin((*own.upfront, *own.monthly)) if own else ""
     where = (
@@ -89,34 +91,35 @@ def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
         return FigureRow(title, (FigureCell(renting or _NOTHING, where), FigureCell(owning or _NOTHING, owned)))
 
     yield row(
-        "Per run" if period == "run" else "Per month, all costs",
+        f"Per {period}{resale}",
         fmt.money(rent.usd) if rent else NOT_KNOWN,
         fmt.money(own.usd_per_period) if own else NOT_KNOWN,
     )
     lasting = None if own is None or is_bought_for_one_run(own, estimate.demand) else own
     yield row(
-        "Per GPU-hour",
+        f"Per GPU-hour{resale}",
         fmt.money(rent.usd_per_gpu_hour) if rent else None,
         fmt.money(lasting.usd_per_gpu_hour) if lasting else None,
     )
     yield row(
-        "Per million tokens",
+        f"Per million tokens{resale}",
         _usd_per_tokens_text(rent.usd_per_million_tokens) if rent else None,
         _usd_per_tokens_text(lasting.usd_per_million_tokens) if lasting else None,
     )
-    yield row("Upfront", None, fmt.money(own.upfront_usd) if own else None)
-    yield row("Monthly costs", None, fmt.money(own.monthly_cash_usd + own.loan_usd_per_month) if own else None)
-    yield row("Resale value", None, fmt.money(own.resale_usd) if own else None)
-    yield from _footprint_rows(rent.carbon if rent else None, own.carbon if own else None, period)
+    running = running_period(estimate.demand)
+    if own is not None:
+        paid = own.monthly_cash_usd + (own.loan_usd_per_month if running == "month" else 0.0)
+        yield row("Paid at the start", None, fmt.money(own.upfront_usd) if own.upfront else None)
+        yield row(f"Then paid per {running}", None, fmt.money(paid))
+        yield row(f"Resale value after {kept}", None, fmt.money(own.resale_usd) if own.upfront else None)
+    yield from _footprint_rows(rent.carbon if rent else None, own.carbon if own else None, (period, running))
 
 
-def _footprint_rows(rented: Footprint | None, owned: Footprint | None, period: str) -> Iterator[FigureRow]:
+def _footprint_rows(rented: Footprint | None, owned: Footprint | None, periods: tuple[str, str]) -> Iterator[FigureRow]:
     if rented is None and owned is None:
         return
-    texts = [
-        (_energy_text(rented, period), _carbon_text(rented, period)),
-        (_energy_text(owned, "month"), _carbon_text(owned, "month")),
-    ]
+    pairs = zip((rented, owned), periods, strict=True)
+    texts = [(_energy_text(one, period), _carbon_text(one, period)) for one, period in pairs]
     for title, at in (("Electricity", 0), ("Carbon", 1)):
         cells = (FigureCell(pair[at], _grid_origin(one)) for pair, one in zip(texts, (rented, owned), strict=True))
         yield FigureRow(title, tuple(cells))
@@ -134,7 +137,7 @@ def _carbon_text(found: Footprint | None, period: str) -> str:
 
 def _grid_origin(found: Footprint | None) -> str:
     if found is None:
-        return "the machines' location is unknown"
+        return "the location of the rented machines is unknown"
     grams = found.grams_per_kwh
     carbon = "" if grams is None else f"{fmt.plain(grams.value)} g CO₂ per kWh: {grams.source}, {fmt.date(grams.date)}"
     cooling = f"PUE {fmt.plain(found.pue.value)}: {found.pue.source}"

@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
+from planner.cost.rent_or_buy.cash_flows import ALWAYS_CHEAPER, FIXED_RENT, NEVER_DEARER
 from planner.cost.rent_or_buy.hybrid import Hybrid
 from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.cost.result import BreakEven, CostResult, Decision, Footprint, MoneyTerm, OwnCost, RentCost
@@ -14,12 +15,20 @@ from planner.present.cost.amounts import COST_TERM_TITLES, amount_range, short_s
 from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase, days_since
 
 _HALF: Final = 0.5
+_INCREMENTS: Final = {1: "second", 60: "minute", 3_600: "hour", 86_400: "day", 2_592_000: "month"}
+_BY_USE: Final = ("on-demand", "spot")
+"""Rental modes that are billed by use."""
 _DAYS_PER_YEAR: Final = 365.25
 _MONTHS_PER_YEAR: Final = 12
 _DAYS_BELOW_YEARS: Final = 2 / _MONTHS_PER_YEAR
 _MONTHS_BELOW_YEARS: Final = 2
-_FAR_OFF: Final = 10
-"""Factor beyond which a price at which the decision flips is too far off to be worth mentioning."""
+PRICE_NAMES: Final = {
+    "machines": "rental price",
+    "cards": "card price",
+    "servers": "server price",
+    "energy": "electricity price",
+}
+"""Names of the prices on which a decision depends, by the cost term."""
 
 
 def break_even_sentence(found: BreakEven | None, horizon_years: float) -> str:
@@ -27,7 +36,7 @@ def break_even_sentence(found: BreakEven | None, horizon_years: float) -> str:
     if found is None:
         return ""
     if found.gpu_hours is None:
-        return f"No break-even: {found.reason}." if found.reason else ""
+        return _no_break_even_sentence(found)
     share = f" ({fmt.percent(found.utilization_fraction)} utilization)" if found.utilization_fraction else ""
     if found.years is not None:
         when = f"at the planned use it does after {years_phrase(found.years)}, if the cards are sold then"
@@ -35,6 +44,16 @@ def break_even_sentence(found: BreakEven | None, horizon_years: float) -> str:
         when = f"at the planned use it does not{f': {found.years_reason}' if found.years_reason else ''}"
     needed = f"{fmt.significant(found.gpu_hours)} GPU-hours{share}"
     return f"Over {years_phrase(horizon_years)}, owning pays from {needed}; {when}."
+
+
+def _no_break_even_sentence(found: BreakEven) -> str:
+    """Return why there is no use from which owning pays; empty if the time after which it does says enough."""
+    reason = found.reason
+    if reason == FIXED_RENT:  # only time decides
+        reason = found.years_reason
+    if not reason:
+        return ""
+    return fmt.sentence(reason) if reason in (ALWAYS_CHEAPER, NEVER_DEARER) else f"No break-even: {reason}."
 
 
 def dates_sentence(answer: Decision, today: date, terms: Iterable[MoneyTerm] = ()) -> str:
@@ -71,8 +90,15 @@ def rent_sentence(rent: RentCost) -> str:
     spread = f" ({ends})" if ends else ""
     return (
         f"Rented from {rent.provider} ({region}), {how}: {price}{spread} for {fmt.significant(rent.hours)} hours, "
-        f"{fmt.money(rent.usd_per_gpu_hour)} per GPU-hour."
+        f"{fmt.money(rent.usd_per_gpu_hour)} per GPU-hour{f', {billing_phrase(rent)}' if rent.mode in _BY_USE else ''}."
     )
+
+
+def billing_phrase(rent: RentCost) -> str:
+    """Return the unit of time that is billed: `billed by the second`, `billed by the hour (assumed)`."""
+    seconds = rent.billing_increment_seconds
+    unit = _INCREMENTS.get(seconds) or f"{fmt.duration(seconds)}"
+    return f"billed by the {unit}{'' if rent.states_increment else ' (assumed)'}"
 
 
 def own_sentence(own: OwnCost, demand: Demand) -> str:
@@ -84,10 +110,15 @@ def own_sentence(own: OwnCost, demand: Demand) -> str:
         )
     hour = "" if is_bought_for_one_run(own, demand) else f", {fmt.money(own.usd_per_gpu_hour)} per GPU-hour"
     return (
-        f"Owned: {fmt.money(own.upfront_usd)} upfront, {fmt.money(own.monthly_cash_usd)} per month, "
+        f"Owned: {fmt.money(own.upfront_usd)} upfront, {fmt.money(own.monthly_cash_usd)} per {running_period(demand)}, "
         f"{fmt.money(own.resale_usd)} ({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale value: "
         f"{fmt.money(own.usd_per_period)} per {period}{hour}."
     )
+
+
+def running_period(demand: Demand) -> str:
+    """Return the period of running costs: a month, or the run if it is done once."""
+    return "run" if demand.periods_per_year is None else "month"
 
 
 def is_bought_for_one_run(own: OwnCost, demand: Demand) -> bool:
@@ -107,8 +138,21 @@ def money_phrase(estimate: CostEstimate | None) -> str:
     buys = answer is not None and answer.verdict == "buy"
     usd = own.usd_per_period if buys and own is not None else rent.usd
     cards = f"{machines.cards:,} " if machines is not None and machines.groups > 1 else ""
-    period = "run" if estimate.demand.period == "run" else "month"
+    demand = estimate.demand
+    period = "run" if demand.period == "run" else f"month for {fmt.significant(demand.rented_hours / demand.groups)} h"
     return f"{fmt.money(usd)} per {period}, {cards}{'owned' if buys else 'rented'}"
+
+
+def used_price_date(result: CostResult) -> tuple[str, str | None] | None:
+    """Return the name and the date of the price that the cheaper side depends on; None if nothing is priced."""
+    answer, rent, own = result.answer, result.rent, result.own
+    buys = rent is None if answer is None else answer.verdict == "buy"
+    if own is not None and buys:
+        terms = own.upfront or own.monthly
+        named = next((term for term in terms if term.name in ("cards", "servers", "energy")), None)
+        if named is not None:
+            return PRICE_NAMES[named.name], named.date
+    return None if rent is None else (PRICE_NAMES["machines"], rent.oldest_price_date)
 
 
 def hours_phrase(estimate: CostEstimate | None) -> str:
@@ -132,7 +176,11 @@ def saving_range_sentence(simulation: Simulation, answer: Decision) -> str:
         way, low, high = "renting", -saving.p90, -saving.p10
     else:
         way, low, high = "using your own" if answer.owned else "buying", saving.p10, saving.p90
-    return f"In 8 of 10 cases, {way} saves {fmt.money(low)} to {fmt.money(high)}."
+    if low >= 0:
+        return f"In 8 of 10 cases, {way} saves {fmt.money(low)} to {fmt.money(high)}."
+    if high <= 0:
+        return f"In 8 of 10 cases, {way} costs {fmt.money(-high)} to {fmt.money(-low)} more."
+    return f"In 8 of 10 cases, {way} ranges from costing {fmt.money(-low)} more to saving {fmt.money(high)}."
 
 
 def years_phrase(years: float) -> str:

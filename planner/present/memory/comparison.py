@@ -9,12 +9,15 @@ from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
-from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES
+from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, term_title
 from planner.present.plan.phrase import evaluation_view, plan_phrase
 from planner.present.plan.settings import setting_text, setting_title
+from planner.units import GIB
 
 RowKind = Literal["term", "total", "phase"]
 _NOT_THERE = "–"
+_LEAST_BYTES: Final = GIB // 100
+"""Difference that two decimals of a GiB do not show."""
 
 
 class VersusRow(NamedTuple):
@@ -66,12 +69,14 @@ class VersusView(NamedTuple):
         return (header, *rows)
 
 
-def versus_view(evaluation: Evaluation, comparison: PlanComparison, catalog: Catalog) -> VersusView:
-    """Return the `comparison` of an evaluated plan with another, ready for display."""
+def versus_view(
+    evaluation: Evaluation, comparison: PlanComparison, catalog: Catalog, other_name: str = "the other plan"
+) -> VersusView:
+    """Return the `comparison` of an evaluated plan with another, which is called `other_name`, ready for display."""
     view, other = evaluation_view(evaluation, catalog), evaluation_view(comparison.other, catalog)
     comparable = view.supported and other.supported
     return VersusView(
-        sentence=_difference_sentence(comparison.total_difference_bytes, view, other) if comparable else "",
+        sentence=_difference_sentences(evaluation, comparison, (view, other), other_name) if comparable else "",
         view=view,
         other=other,
         subject=plan_phrase(evaluation, catalog),
@@ -81,13 +86,26 @@ def versus_view(evaluation: Evaluation, comparison: PlanComparison, catalog: Cat
     )
 
 
-def _difference_sentence(difference: int, view: MemoryView, other: MemoryView) -> str:
+def _difference_sentences(
+    evaluation: Evaluation, comparison: PlanComparison, views: tuple[MemoryView, MemoryView], other_name: str
+) -> str:
+    """Return how much more or less a plan needs than the other, and whether its peak moved."""
+    view, other = views
+    phases = (evaluation.memory.peak_phase, comparison.other.memory.peak_phase)
+    moved = f"The peak is {PHASE_MOMENTS[phases[0]]} instead of {PHASE_MOMENTS[phases[1]]}."
+    peaks = moved if phases[0] != phases[1] else ""
+    difference = _difference_sentence(comparison.total_difference_bytes, view, other, other_name)
+    return " ".join(filter(None, (difference, peaks)))
+
+
+def _difference_sentence(difference: int, view: MemoryView, other: MemoryView, other_name: str) -> str:
     if difference == 0:
         return f"Both need {fmt.size(view.total_bytes)} per card."
     side = "more" if difference > 0 else "less"
+    here, there = fmt.sizes_apart(view.total_bytes, other.total_bytes)
     return (
         f"This plan needs {fmt.size(abs(difference))} ({fmt.percent(abs(difference) / other.total_bytes)}) {side} per "
-        f"card than the other: {fmt.size(view.total_bytes)} instead of {fmt.size(other.total_bytes)}."
+        f"card than {other_name}: {here} instead of {there}."
     )
 
 
@@ -104,11 +122,15 @@ def _setting_difference_texts(comparison: PlanComparison, hardware: HardwareCata
 def _versus_rows(comparison: PlanComparison, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
     """Return the rows of a comparison of two plans: memory terms, the total, and phases."""
     order, phases = tuple(TERM_TITLES), tuple(PHASE_TITLES)
+    learns = any(phase.name == "backward" for phase in comparison.phases)
     terms = sorted(
         (term for term in comparison.terms if term.bytes or term.other_bytes), key=lambda one: order.index(one.name)
     )
     return (
-        *(VersusRow("term", term.name, TERM_TITLES[term.name], term.bytes, term.other_bytes) for term in terms),
+        *(
+            VersusRow("term", term.name, term_title(term.name, learns=learns), term.bytes, term.other_bytes)
+            for term in terms
+        ),
         VersusRow("total", "total", "Total", view.total_bytes, other.total_bytes),
         *(
             VersusRow("phase", phase.name, f"Phase: {PHASE_TITLES[phase.name].lower()}", phase.bytes, phase.other_bytes)
@@ -123,10 +145,11 @@ def _gib_text(value: int | None) -> str:
 
 
 def _signed_gib_text(value: int | None) -> str:
-    """Return a difference in GiB with its sign, or a dash for None."""
+    """Return a difference in GiB with its sign, with more decimals if it is small, or a dash for None."""
     if value is None:
         return _NOT_THERE
-    return f"+{fmt.gib(value)}" if value > 0 else fmt.gib(value)
+    text = fmt.significant(value / GIB, 1) if 0 < abs(value) < _LEAST_BYTES else fmt.gib(value)
+    return f"+{text}" if value > 0 else text
 
 
 _PARTS: Final[tuple[tuple[str, tuple[TermName, ...]], ...]] = (

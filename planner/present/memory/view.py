@@ -4,6 +4,7 @@ The rows are named tuples because their classes are created in a fifth of the ti
 the command line.
 """
 
+import re
 from typing import Final, Literal, NamedTuple
 
 from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare, Verdict
@@ -29,11 +30,14 @@ from planner.present.names import (
     PHASE_TITLES,
     TERM_TITLES,
     term_in_sentence,
+    term_title,
 )
 from planner.present.plan.parallel import DeviceRow
 from planner.units import GIB
 
 SegmentKind = Literal["term", "other", "free", "overflow"]
+_TORCH_OPERATOR: Final = re.compile(r"\baten::(\w+)")
+"""One of PyTorch's own operators, of which a sentence says only the name."""
 _ORDER: Final = tuple(TERM_TITLES)
 
 
@@ -79,12 +83,15 @@ class PartRow(NamedTuple):
 
 
 class TermRow(NamedTuple):
-    """A memory term with its evidence: `how` it is computed in words, formula, numbers, symbols, source and parts."""
+    """A memory term with its evidence: `how` it is computed in words, formula, numbers, symbols, source and parts.
+
+    `amount` is its size in the unit of the table of terms.
+    """
 
     name: str
     title: str
     bytes: int
-    gib: str
+    amount: str
     share: float
     share_text: str
     how: str
@@ -145,6 +152,11 @@ class MemoryView(NamedTuple):
         return f"{VERDICT_TITLES[self.verdict]}: {self.gauge}" if self.verdict and self.gauge else self.answer
 
     @property
+    def unit(self) -> str:
+        """Return the unit of the table of terms: GiB, or MiB for a small network."""
+        return fmt.table_unit(self.total_bytes)
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """Return the answer and what belongs to it, as sentences."""
         assumed = f"Assumed: {self.assumed}." if self.assumed else ""
@@ -152,8 +164,9 @@ class MemoryView(NamedTuple):
 
     def as_text(self) -> str:
         """Return the whole memory result as plain text, for the clipboard."""
-        terms = [f"{row.title:<22}{row.gib:>10} GiB {row.share_text:>6}  {row.how}" for row in self.terms]
-        phases = [f"{row.title:<22}{fmt.gib(row.bytes):>10} GiB" for row in self.phases]
+        unit = self.unit
+        terms = [f"{row.title:<22}{row.amount:>10} {unit} {row.share_text:>6}  {row.how}" for row in self.terms]
+        phases = [f"{row.title:<22}{fmt.table_size(row.bytes, self.total_bytes):>10} {unit}" for row in self.phases]
         cards = [f"{row.card:<32}{row.layers:>7} layers {row.needs:>10} of {row.usable} GiB" for row in self.devices]
         notes = [f"- {note}" for note in self.notes]
         blocks = (self.sentences, terms, phases, cards, notes)
@@ -192,7 +205,7 @@ def memory_view(
         capacity_bytes=memory.capacity_bytes,
         bar_bytes=bar_bytes,
         segments=_bar_segments(memory, bar_bytes) if supported else (),
-        terms=tuple(_term_row(term, memory.total_bytes) for term in _terms_in_order(memory.terms) if supported),
+        terms=tuple(_term_row(term, memory) for term in _terms_in_order(memory.terms) if supported),
         phases=tuple(_phase_row(phase, memory) for phase in memory.phases if supported),
         notes=(
             *fewest_cards_note(memory),
@@ -216,16 +229,17 @@ def _peak_sentences(memory: MemoryResult) -> str:
         return ""
     biggest = max(memory.terms, key=lambda term: term.bytes)
     amount = f"{fmt.size(biggest.bytes)}, {fmt.percent(biggest.bytes / memory.total_bytes)}"
-    largest = f"{term_in_sentence(biggest.name)} ({amount})"
+    largest = f"{term_in_sentence(biggest.name, learns=_learns(memory))} ({amount})"
     sentence = f"Memory peaks {PHASE_MOMENTS[memory.peak_phase]}; largest part: {largest}."
-    why = memory.peak.explanation
+    why = _TORCH_OPERATOR.sub(r"\1", memory.peak.explanation)
     return f"{sentence} {fmt.sentence(why)}" if why else sentence
 
 
 def _bar_segments(memory: MemoryResult, bar_bytes: int) -> tuple[MemoryBarSegment, ...]:
     """Return the segments of the memory bar: terms, free memory, other programs and overflow."""
     pieces: list[tuple[str, str, SegmentKind, int]] = [
-        (term.name, TERM_TITLES[term.name], "term", term.bytes) for term in _terms_in_order(memory.terms)
+        (term.name, term_title(term.name, learns=_learns(memory)), "term", term.bytes)
+        for term in _terms_in_order(memory.terms)
     ]
     other = memory.other_processes_bytes
     if memory.capacity_bytes is not None and bar_bytes > (used := other + sum(piece[3] for piece in pieces)):
@@ -244,14 +258,20 @@ def _bar_segments(memory: MemoryResult, bar_bytes: int) -> tuple[MemoryBarSegmen
     return tuple(segments)
 
 
-def _term_row(term: Term, total: int) -> TermRow:
+def _learns(memory: MemoryResult) -> bool:
+    """Return whether the plan trains a model rather than only runs it."""
+    return any(phase.name in ("backward", "step") for phase in memory.phases)
+
+
+def _term_row(term: Term, memory: MemoryResult) -> TermRow:
+    total, learns = memory.total_bytes, _learns(memory)
     share = term.bytes / total
     listed = _has_symbols_per_part(term)
     return TermRow(
         name=term.name,
-        title=TERM_TITLES[term.name],
+        title=term_title(term.name, learns=learns),
         bytes=term.bytes,
-        gib=fmt.gib(term.bytes),
+        amount=fmt.table_size(term.bytes, total),
         share=share,
         share_text=fmt.percent(share),
         how=formula_in_words(term),

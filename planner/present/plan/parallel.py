@@ -76,6 +76,17 @@ def chosen_sharing_phrase(workload: Workload) -> str:
     return ", ".join(parts) or "replicas"
 
 
+def batch_note(workload: Workload) -> str:
+    """Return how many requests several replicas answer: `50 per replica, 100 in all`; empty for one replica.
+
+    `workload` has its defaults filled in.
+    """
+    replicas = workload.parallel.data or 1
+    if isinstance(workload, Training) or replicas == 1:
+        return ""
+    return f"{fmt.integer(workload.batch)} per replica, {fmt.integer(replicas * workload.batch)} in all"
+
+
 def chosen_sharing_sentences(evaluation: Evaluation) -> str:
     """Return the sharing that was chosen and why, and the verdict as replicas; empty if the plan sets its own.
 

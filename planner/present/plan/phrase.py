@@ -4,12 +4,19 @@ from itertools import islice
 from typing import Final
 
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import Evaluation
+from planner.plan.evaluate import Evaluation, settled_fit
 from planner.plan.logs.applied_corrections import applied_corrections
-from planner.plan.warnings import memory_with_changes, warnings_about
+from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
+from planner.present.memory.verdict import VERDICT_TITLES
 from planner.present.memory.view import MemoryView, memory_view
-from planner.present.plan.parallel import cards_phrase, chosen_sharing_sentences, device_rows, parallelism_phrase
+from planner.present.plan.parallel import (
+    batch_note,
+    cards_phrase,
+    chosen_sharing_sentences,
+    device_rows,
+    parallelism_phrase,
+)
 from planner.present.plan.workload import workload_phrase
 from planner.trace.request import Input, TensorInput, TraceRequest
 from planner.workload.workload import Inference
@@ -102,13 +109,15 @@ def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
     card = cards_phrase(workload, 1, name, hardware) if workload.gpus else name
     view = memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
     view = view._replace(devices=device_rows(evaluation.memory, hardware), sharing=chosen_sharing_sentences(evaluation))
-    view = view._replace(assumed=_assumed_prompt(evaluation))
+    if view.facts and evaluation.traced is None and (together := batch_note(evaluation.workload)):
+        view = view._replace(facts=(*view.facts, f"batch {together}"))
+    view = view._replace(assumed=_assumed_prompt(evaluation, catalog))
     warnings = (warning.sentence for warning in warnings_about(evaluation, catalog.software))
     return view._replace(notes=(*warnings, *view.notes)) if view.supported else view
 
 
-def _assumed_prompt(evaluation: Evaluation) -> str:
-    """Return the sequences and the default prompt of a plan whose context is much longer, and the memory of a full one.
+def _assumed_prompt(evaluation: Evaluation, catalog: Catalog) -> str:
+    """Return the sequences and the default prompt of a plan whose context is much longer, and what a full one changes.
 
     Empty if nothing was assumed. A program that computes whole prompts at once needs more for longer ones.
     """
@@ -118,7 +127,10 @@ def _assumed_prompt(evaluation: Evaluation) -> str:
     prompt, context = settled.prompt_length or 0, settled.context_length or 0
     if evaluation.architecture is None or not 0 < _FAR * prompt <= context:
         return ""
-    full = memory_with_changes(evaluation, evaluation.architecture, prompt_length=context).total_bytes
-    more = f" ({fmt.size(full)} if a prompt fills it)" if full > evaluation.memory.total_bytes else ""
+    filled = evaluation.plan.evolve(workload=stated.evolve(prompt_length=context))
+    full, now = settled_fit(filled, catalog, evaluation.architecture).fit, evaluation.memory
+    changed = f", {VERDICT_TITLES[full.verdict].lower()}," if full.verdict not in (None, now.verdict) else ""
+    needs = f" ({fmt.size(full.total_bytes)}{changed} if a prompt fills it)"
+    more = needs if full.total_bytes > now.total_bytes else ""
     sequences = fmt.plural(settled.batch, "sequence")
     return f"{sequences}, prompt {fmt.integer(prompt)} of {fmt.integer(context)} tokens{more}"

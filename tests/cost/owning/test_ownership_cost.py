@@ -8,9 +8,10 @@ from cost_cases import estimate, two_cards
 
 from planner.cost.demand import demand_of
 from planner.cost.estimate import CostEstimate
-from planner.cost.job import DailyHours, Run
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
 from planner.cost.rent_or_buy.case import RESALE
+from planner.cost.rent_or_buy.uncertainty import simulate
 from planner.cost.result import OwnCost
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.plan.catalog import Catalog
@@ -132,3 +133,38 @@ def test_a_card_of_ones_own_costs_only_the_electricity_of_its_work(catalog: Cata
     assert found.result.answer is not None
     assert found.result.answer.owned
     assert found.result.answer.flips_at_card_price_usd is None
+
+
+def test_a_service_on_own_cards_pays_for_them_around_the_clock(catalog: Catalog, today: date) -> None:
+    service = Service(requests_per_day=17_280)  # a tenth of what one group answers
+    bought, own, resting = (
+        owned(estimate(catalog, today, CostTerms(job=service, buy=buy)))
+        for buy in (BuyTerms(), BuyTerms(owned=True), BuyTerms(owned=True, switched_off_when_idle=True))
+    )
+    assert own.carbon.energy_kwh == pytest.approx(bought.carbon.energy_kwh)
+    (energy,) = own.monthly
+    assert energy.usd == pytest.approx(next(term.usd for term in bought.monthly if term.name == "energy"))
+    assert energy.formula == "P · PUE · e · (730.5 · i + h · (a − i))"
+    assert "around the clock" in own.notes[0]
+    assert resting.monthly[0].usd < energy.usd
+    assert resting.monthly[0].formula == "P · PUE · e · h · a"
+    assert "of the hours of work" in resting.notes[0]
+
+
+def test_a_purchase_for_one_run_pays_for_the_hours_of_that_run(catalog: Catalog, today: date) -> None:
+    terms = CostTerms(job=Run(amount=10), buy=BuyTerms(place="colocation"))
+    found = estimate(catalog, today, terms)
+    own, answer = owned(found), found.result.answer
+    assert answer is not None
+    discounted_resale = own.resale_usd / 1.08**5
+    assert own.usd_per_period == pytest.approx(own.upfront_usd - discounted_resale + own.monthly_cash_usd)
+    assert answer.own_usd == pytest.approx(own.usd_per_period)
+    assert found.result.rent is not None
+    assert answer.rent_usd == pytest.approx(found.result.rent.usd)
+    assert answer.saves_usd == pytest.approx(own.usd_per_period - found.result.rent.usd)
+    formulas = {term.name: term.formula for term in own.monthly}
+    assert formulas["operations"] == "C · o · h / 8766"
+    assert formulas["colocation"] == "P · k · h / 730.5"
+    simulation = simulate(found.case, draws=50) if found.case else None
+    assert simulation is not None
+    assert simulation.rent_usd.p10 <= answer.rent_usd <= simulation.rent_usd.p90

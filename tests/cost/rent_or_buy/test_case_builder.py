@@ -2,11 +2,17 @@
 
 from datetime import date
 
+import pytest
+from cost_cases import EVERY_DAY, case_of
+
 from planner.cost.demand import demand_of
+from planner.cost.figure import Figure
 from planner.cost.job import DailyHours
 from planner.cost.owning.costs import upfront_costs
+from planner.cost.rent_or_buy.case import DRIFT, USE
 from planner.cost.rent_or_buy.case_builder import build_case
-from planner.cost.terms import BuyTerms, CostTerms
+from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.plan.catalog import Catalog
 
 TODAY = date(2026, 11, 22)
 
@@ -27,3 +33,19 @@ def test_a_whole_computer_needs_no_other_host(catalog):
 
 def test_a_factor_of_ones_own_holds_for_a_computer_too(catalog):
     assert built(catalog, "gb10", host_factor=1.2).central["host_factor"] == 1.2
+
+
+def test_cards_in_use_day_and_night_are_not_used_more(catalog: Catalog, today: date) -> None:
+    always = case_of(catalog, today, CostTerms(job=DailyHours(hours_per_day=24, days_per_week=7)))
+    assert always.figures[USE].highest == pytest.approx(1.0)
+    half = case_of(catalog, today, CostTerms(job=DailyHours(hours_per_day=12, days_per_week=7)))
+    assert half.figures[USE].highest == 1.25
+
+
+def test_a_commitment_fixes_the_price(catalog: Catalog, today: date) -> None:
+    def drift(rent: RentTerms) -> Figure:
+        return case_of(catalog, today, CostTerms(job=EVERY_DAY, rent=rent)).figures[DRIFT]
+
+    assert drift(RentTerms()).highest > 0
+    assert drift(RentTerms(mode="reserved-3y")).highest == 0
+    assert drift(RentTerms(mode="reserved-3y", price_drift_per_year=0.1)).value == 0.1

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import date
 
+import pytest
 from cost_cases import EVERY_DAY, case_of, changed
 
 from planner.cost.job import Run, Service
@@ -35,12 +36,14 @@ def test_break_even_says_why_there_is_none(catalog: Catalog, today: date) -> Non
     assert break_even(service.streams(), 5).reason == FIXED_RENT
 
 
-def test_a_commitment_is_owed_to_the_end_of_its_term(catalog: Catalog, today: date) -> None:
+def test_a_commitment_is_paid_by_the_month_and_owed_to_the_end_of_its_term(catalog: Catalog, today: date) -> None:
     rent = RentTerms(mode="reserved-3y")
     case = case_of(catalog, today, CostTerms(job=EVERY_DAY, rent=rent))
     assert case.rent_term_years == 3
     streams = case.streams()
-    assert streams.rent_usd(0.1) == streams.rent_usd(3) < streams.rent_usd(3.1) == streams.rent_usd(6)
+    plain = streams._replace(discount_rate=0.0)
+    assert plain.rent_usd(3) == pytest.approx(30 * plain.rent_usd(0.1))
+    assert plain.rent_usd(5) == pytest.approx(6 * plain.rent_usd(1))
     once = case_of(catalog, today, CostTerms(job=Run(amount=100), rent=rent))
     assert once.rent_term_years == 0
     assert replace(once, discount_rate=0.0).streams().rent_usd(5) >= 3 * 8_760

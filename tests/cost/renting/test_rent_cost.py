@@ -52,3 +52,28 @@ def test_what_has_to_be_said_of_a_price_is_said(facts: RentFacts) -> None:
     assert len(said.notes) == 6
     assert said.oldest_price_date is None
     assert said.terms[0].certainty == "yours"
+
+
+@pytest.mark.parametrize(("linked", "why"), [(1, "each card holds a whole copy"), (2, "each 2 cards hold")])
+def test_several_machines_are_explained_where_they_are_enough(facts: RentFacts, linked: int, why: str) -> None:
+    demand = demand_of(Run(amount=10), None)
+    pairs = OFFER.evolve(gpu_count=2)
+    notes = explained(quote(pairs, "on-demand", demand, 8, PLAIN, facts, linked), demand, facts).notes
+    assert [note for note in notes if note.startswith(f"4 machines are enough: {why}")]
+    assert not any(
+        "are enough" in note
+        for note in explained(quote(pairs, "on-demand", demand, 2, PLAIN, facts), demand, facts).notes
+    )
+
+
+def test_an_offer_says_whether_it_states_what_it_bills(facts: RentFacts) -> None:
+    demand = demand_of(Run(amount=1.1), None)
+    by_second = explained(
+        quote(OFFER.evolve(billing_increment_seconds=1), "on-demand", demand, 8, PLAIN, facts), demand, facts
+    )
+    assert (by_second.billing_increment_seconds, by_second.states_increment) == (1, True)
+    assert by_second.billed_hours == pytest.approx(1.1)
+    by_hour = explained(
+        quote(OFFER.evolve(billing_increment_seconds=None), "on-demand", demand, 8, PLAIN, facts), demand, facts
+    )
+    assert (by_hour.billed_hours, by_hour.states_increment) == (2, False)

@@ -78,6 +78,20 @@ def test_single_cards_will_do_where_the_person_says_so(catalog: Catalog) -> None
     assert (row.instances, row.usd) == (8, 1_600)
 
 
+def test_cards_that_exchange_no_data_may_be_in_several_machines_unless_the_person_wants_one(catalog: Catalog) -> None:
+    single = changed(gpu_count=1, on_demand_price_usd_per_hour=2, spot_price_usd_per_hour=None)
+    unlinked = {"h100-sxm5-80gb": CardDemand("h100-sxm5-80gb", 8, DEMAND, linked_cards=1)}
+
+    def is_comparable(one_machine: bool | None) -> bool:
+        terms = RentTerms(one_machine=one_machine)
+        return quote_offers((single,), unlinked, terms, RentFacts.of(catalog.cost), TODAY)[0].comparable
+
+    assert is_comparable(None)
+    assert is_comparable(False)
+    assert not is_comparable(True)
+    assert not rows(catalog, single)[0].comparable
+
+
 def test_more_cards_than_a_machine_holds_share_several(catalog: Catalog) -> None:
     (row,) = rows(catalog, OFFER, count=16)
     assert row.comparable

@@ -184,6 +184,17 @@ def test_find_cards_that_fit_starts_over_with_the_cheapest_first(tab, qtbot):
     assert tab.gpus.model.records[0].buying.value == priced[0]
 
 
+def test_without_a_card_the_fitting_cards_stay_at_the_top_when_prices_arrive(tab, workspace, qtbot):
+    qtbot.waitUntil(lambda: tab.gpus.lookups.buying is not None)
+    prices, tab.gpus.lookups.buying = tab.gpus.lookups.buying, None
+    workspace.apply("card", gpu=None)
+    tab.refresh(workspace.evaluation)
+    tab.show_fitting_cards()
+    tab.gpus.lookups.buying = prices
+    tab.gpus.lookups.results_arrived.emit()
+    assert tab.gpus.table.rowAt(0) == 0
+
+
 def test_a_search_for_an_fpga_is_explained(tab):
     type_search(tab, "cpu")
     assert any(text.startswith("A CPU runs models that fit") for text in texts(tab.gpus.empty))

@@ -67,7 +67,7 @@ def test_the_prices_of_the_offers_are_in_sight_in_the_smallest_window(tab: CostT
 
 def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.figures.summary.rows}
-    for title in ("Per month, all costs", "Per GPU-hour"):
+    for title in ("Per month, less resale", "Per GPU-hour, less resale"):
         for cell in rows[title].cells:
             assert re.search(r"\d{4}: ", cell.origin)
 
@@ -516,3 +516,40 @@ def test_both_looks_are_drawn(tab: CostTab, theme):
     theme.apply("dark")
     assert tab.grab().toImage().pixelColor(tab.width() - 2, 2) != Qt.GlobalColor.white
     theme.apply("light")
+
+
+def test_the_legend_of_the_curve_stands_outside_of_it_and_hides_a_side(tab, qtbot):
+    tab.curve.draw()
+    assert [button.text() for button in tab.curve.legend.buttons] == ["Renting", "Owning, less the resale value"]
+    rent, own = tab.curve._chart._rent, tab.curve._chart._own
+    assert len(rent.getData()[0]) == len(own.getData()[0]) > 2
+    tab.curve.legend.buttons[0].click()
+    assert rent.getData()[0] is None or len(rent.getData()[0]) == 0
+    assert len(own.getData()[0]) > 2
+    terms = tab.workspace.plan.cost
+    tab.workspace.apply("own", cost=terms.evolve(buy=terms.buy.evolve(owned=True)))
+    assert tab.curve.legend.buttons[1].text() == "Your own"
+    assert "resale" not in tab.curve._read_out_text(tab.curve.data, None)
+
+
+def test_the_hint_to_what_may_change_the_decision_is_shown_with_such_a_bar_only(tab):
+    terms = tab.workspace.plan.cost
+    tab.workspace.apply("own", cost=terms.evolve(buy=terms.buy.evolve(card_price_usd=1_000_000)))
+    assert not any(row.flips for row in tab.tornado.rows)
+    assert tab._moves.text() == "What moves the decision"
+
+
+def test_the_billing_section_says_what_the_offer_bills(tab):
+    rent = tab.cost.estimate.result.rent
+    assert rent.states_increment
+    assert tab.controls.rent._billing.startswith("billed by the second")
+
+
+def test_one_machine_is_as_needed_yes_or_no_and_undone(tab):
+    tab.workspace.apply("cards", count=2)
+    field = tab.controls.rent.field("rent.one_machine")
+    assert (field.value, field.text) == (None, "as needed")
+    field.choose(True)
+    assert tab.workspace.plan.cost.rent.one_machine is True
+    tab.workspace.undo_stack.undo()
+    assert (field.value, tab.workspace.plan.cost.rent.one_machine) == (None, None)

@@ -28,8 +28,8 @@ def test_the_card_shows_the_verdict_and_confidence_of_the_estimate(tab: CostTab)
 
 def test_the_figures_of_both_sides_have_their_sources_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.answer.figures.rows}
-    totals = f"Over 5 years, in today's money (8{THIN}% a year)"
-    assert list(rows) == ["At the start", "Then per month", totals, "Per GPU-hour"]
+    totals = f"Over 5 years, less the resale value, in today's money (8{THIN}% a year)"
+    assert list(rows) == ["Paid at the start", "Then paid per month", totals, "Per GPU-hour, less the resale value"]
     for cell in rows[totals].cells:
         assert "202" in cell.origin
 
@@ -93,3 +93,39 @@ def test_the_bar_is_painted_in_the_colors_of_the_curves(tab: CostTab, theme):
         middle = image.height() // 2
         assert image.pixelColor(2, middle).name() == theme.color("accent").name()
         assert image.pixelColor(image.width() - 3, middle).name() == theme.color("text").name()
+
+
+def chip_at(tab, field):
+    at = next(at for at, chip in enumerate(tab.answer.view.chips) if chip.field == field)
+    return tab.answer.flip_buttons[at], tab.answer.view.chips[at]
+
+
+def test_a_chip_says_what_it_sets_and_back_restores_the_plan(tab: CostTab):
+    before = tab.workspace.plan
+    button, chip = chip_at(tab, "cost.buy.card_price_usd")
+    assert chip.try_text in button.toolTip()
+    assert chip.try_text in button.accessibleName()
+    button.click()
+    assert f"You are trying {chip.trial_text}." in shown_texts(tab)
+    tab.answer.back.click()
+    assert tab.workspace.plan == before
+    assert not tab.answer.back.isVisible()
+
+
+def test_back_keeps_what_was_changed_after_the_trial(tab: CostTab):
+    button, _ = chip_at(tab, "cost.buy.card_price_usd")
+    button.click()
+    tab.workspace.apply("years", cost=tab.workspace.plan.cost.evolve(horizon_years=4.0))
+    tab.answer.back.click()
+    cost = tab.workspace.plan.cost
+    assert (cost.buy.card_price_usd, cost.horizon_years) == (None, 4.0)
+
+
+def test_a_cheaper_commitment_is_a_link(tab: CostTab):
+    tab.workspace.apply("cards", gpu="h100-sxm5-80gb", count=8)
+    set_job(tab, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(server_price_usd=900_000))
+    chip = tab.answer.view.commitment
+    assert chip is not None
+    assert tab.answer.commitment.text() == chip.text
+    tab.answer.commitment.click()
+    assert tab.workspace.plan.cost.rent.mode == chip.value

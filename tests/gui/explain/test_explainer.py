@@ -273,7 +273,7 @@ def test_the_menu_of_a_header_explains_its_term(table, window):
     place = QPoint(header.sectionViewportPosition(2) + 5, 5)
     header.customContextMenuRequested.emit(place)
     (menu,) = (widget for widget in QApplication.topLevelWidgets() if isinstance(widget, QMenu) and widget.isVisible())
-    assert menu.actions()[0].text() == "What is Ridge point?"
+    assert menu.actions()[0].text() == "Explain: Ridge point"
     menu.actions()[0].trigger()
     assert card().term.term == "Ridge point"
     menu.close()
@@ -294,7 +294,7 @@ def test_shift_f1_in_a_table_offers_the_terms_of_its_visible_columns(table, wind
     qtbot.waitUntil(table.hasFocus)
     window.commands["help.explain"].trigger()
     menu = QApplication.activePopupWidget()
-    assert [action.text() for action in menu.actions()] == ["What is GPU memory?", "What is Ridge point?"]
+    assert [action.text() for action in menu.actions()] == ["Explain: GPU memory", "Explain: Ridge point"]
     menu.actions()[1].trigger()
     menu.close()
     assert card().term.term == "Ridge point"

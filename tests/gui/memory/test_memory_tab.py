@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QRadioButton, QSli
 
 from planner.cli.main import main
 from planner.gui.memory.tab import MemoryTab
+from planner.gui.widgets.search_list import search_choices
 from planner.plan.evaluate import evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice
@@ -38,6 +39,44 @@ def test_typing_a_batch_changes_the_plan_and_the_answer(tab: MemoryTab, qtbot):
     assert tab.workspace.plan.workload.batch == 16
     assert tab.answer.headline != before
     assert "Does not fit" in tab.answer.headline
+
+
+def test_a_long_context_offers_the_prompt_that_fills_it(tab: MemoryTab, qtbot):
+    assert tab.answer.assumed == ""
+    type_into(qtbot, edit_of(tab, "context_length"), "32k")
+    assert tab.answer.headline.startswith("Fits")
+    assert "tight, if a prompt fills it" in tab.answer.assumed
+    tab.answer.fill_prompt.click()
+    assert tab.workspace.plan.workload.prompt_length == 32_768
+    assert tab.answer.headline.startswith("Tight")
+    assert tab.answer.assumed == ""
+
+
+def test_without_a_card_the_cheapest_that_fits_is_named(tab: MemoryTab, qtbot):
+    assert tab.answer.suggestions == ""
+    tab.workspace.apply("card", gpu=None)
+    qtbot.waitUntil(lambda: "The cheapest card that fits: " in tab.answer.suggestions)
+    tab.workspace.apply("card", gpu="rtx-4090")
+    assert tab.answer.suggestions == ""
+
+
+def test_a_batch_on_several_replicas_is_told_in_all(tab: MemoryTab, qtbot):
+    tab.workspace.apply("cards", count=2)
+    assert field(tab, "batch").note == "1 per replica, 2 in all"
+    type_into(qtbot, edit_of(tab, "batch"), "4")
+    assert field(tab, "batch").note == "4 per replica, 8 in all"
+    assert "batch 4 per replica, 8 in all" in tab.answer.facts
+    tab.workspace.apply("cards", count=1)
+    assert field(tab, "batch").note == ""
+
+
+def test_a_search_for_4_bit_finds_every_family_and_names_the_usual_choice(tab: MemoryTab):
+    weights = field(tab, "weights")
+    found = {choice.key: choice for choice in search_choices(weights._choices(), "4 bit")}
+    assert {"nf4", "awq4-128", "gptq4-128", "Q4_K_M"} <= found.keys()
+    assert "Q8_0" not in found
+    assert found["awq4-128"].detail.endswith("the usual choice")
+    assert not found["awq4-64"].detail.endswith("the usual choice")
 
 
 def test_wrong_input_stays_with_its_message_and_leaves_the_plan(tab: MemoryTab, qtbot):
@@ -189,7 +228,7 @@ def test_an_encoder_is_not_asked_about_generating(tab: MemoryTab, catalog):
 
 def test_the_model_says_its_size_and_a_file_can_be_asked_for(tab: MemoryTab, qtbot):
     words = [label.text().replace("\u2009", " ") for label in tab.controls.subject.findChildren(QLabel)]
-    assert "8.03 B parameters · context 131,072" in words
+    assert "8.03 B parameters · up to 131,072 tokens of context" in words
     with qtbot.waitSignal(tab.workspace.navigator.model_file_requested):
         qtbot.mouseClick(button(tab.controls.subject, "Open file…"), Qt.MouseButton.LeftButton)
 

@@ -69,7 +69,7 @@ def test_layers_on_the_card_are_solved_for(catalog):
     most = found(PARTLY, catalog)["gpu_layers"]
     assert most.plan.workload.gpu_layers == most.value > 40
     small = found(PARTLY.evolve(model=SMALL), catalog)["gpu_layers"]
-    assert small.text == "17, all of them"
+    assert small.text == "17: all 16 and the output layer"
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_a_typed_file_offers_its_names(dialog, net, qtbot):
     assert dialog.target.candidate.name == "example"
     assert not dialog.inputs.isVisible()
     choose(dialog, "Net")
-    assert edit_of(dialog.target.arguments).placeholderText() == "width=8"
+    assert edit_of(dialog.target.arguments).placeholderText() == "e.g. width=8"
     assert [row.name.text() for row in dialog.inputs._rows] == ["x"]
     assert dialog.inputs.isVisible()
 
@@ -81,6 +81,8 @@ def test_a_class_with_its_inputs_is_asked_for_with_the_keyboard(dialog, net, qtb
     assert asked.task == "training"
     assert asked.compute_capability == "8.9"
     assert workspace.settings.current.traced_files == (str(net),)
+    assert dialog.isVisible()  # until its code may run
+    dialog.finish()
     assert not dialog.isVisible()
 
 
@@ -222,7 +224,7 @@ def test_a_shape_beyond_the_named_inputs_keeps_its_row(dialog):
 
 def test_the_plans_card_is_named_among_the_devices(dialog, workspace):
     names = [title for _, title in device_options(dialog.run.request, workspace.evaluation.gpu)]
-    assert names[0] == f"CUDA 8.9, {workspace.evaluation.gpu.name}"
+    assert names[0] == f"compute capability 8.9, {workspace.evaluation.gpu.name}"
 
 
 def test_each_key_leads_to_one_place(dialog, net):

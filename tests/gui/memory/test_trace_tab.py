@@ -114,6 +114,7 @@ def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbo
     assert str(net) in tab.trace_controller.consent.text()
     qtbot.mouseClick(button(tab.trace_controller.consent, "Run it"), Qt.MouseButton.LeftButton)
     trace = started(qtbot, tab)
+    assert not tab.trace_controller.dialog.isVisible()
     assert tab.trace_status.isVisible()
     trace.on_progress(TraceProgress("forward", 1, 2, 1234, "forward pass"))
     qtbot.waitUntil(lambda: "1,234" in tab.trace_status.progress._text.text())
@@ -127,7 +128,20 @@ def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbo
     assert tab.trace.timeline.data.result.peak_moment.bytes == 400 * MIB
     assert [row.class_name for row in tab.trace.tables.modules.records().records] == ["Net", "Linear"]
     assert "Net" in tab.copy_result()
-    assert window.commands["edit.undo"].text() == "&Undo trace of net.py:Net"
+    assert window.commands["edit.undo"].text() == "&Undo: trace of net.py:Net"
+
+
+def test_the_filled_in_dialog_stays_behind_the_question_and_cancel_returns_to_it(window, tab, net, qtbot):
+    do(window, "plan.trace")
+    ask_for(qtbot, tab, net)
+    dialog, consent = tab.trace_controller.dialog, tab.trace_controller.consent
+    assert dialog.isVisible()
+    assert consent.parent() is dialog
+    qtbot.mouseClick(button(consent, "Cancel"), Qt.MouseButton.LeftButton)
+    assert dialog.isVisible()
+    assert dialog.target.name.value == "Net"
+    assert not tab.tracer.busy
+    dialog.reject()
 
 
 def test_what_was_agreed_to_is_not_asked_again_until_the_file_changes(traced, window, net, qtbot):

@@ -12,6 +12,7 @@ from traced_runs import recording, request
 from planner.gui.memory.trace.timeline_data import TimelineData, live_memory_ticks, moment_ticks, role_of
 from planner.gui.memory.trace.timeline_panel import TimelinePanel
 from planner.gui.memory.trace.timeline_plot import TimelinePlot
+from planner.present import format as fmt
 from planner.trace.analysis.trace_result import conclude
 from planner.units import MIB
 
@@ -114,6 +115,24 @@ def test_the_keyboard_goes_from_moment_to_moment(panel, data, qtbot):
     assert plot.card.text() == at_peak
     qtbot.keyClick(plot, Qt.Key.Key_Escape)
     assert not plot.card.isVisible()
+
+
+def test_phases_narrower_than_their_titles_are_labelled_below_each_other(panel, data):
+    plot = panel.findChild(TimelinePlot)
+    panel.resize(420, 360)
+    labels = [words for _line, words, _phase in plot._phases]
+    assert len(labels) == len(data.phases)
+    assert all(label.isVisible() for label in labels[:3])
+    assert len({label.pos().y() for label in labels}) > 1
+
+
+def test_the_chart_says_how_the_tensors_lead_to_the_answer(panel, data, result):
+    overhead = fmt.size(result.term("framework_overhead").bytes)
+    needed = fmt.size(result.total_bytes)
+    assert data.sum_text == f"tensors {fmt.size(400 * MIB)} + framework overhead {overhead} = {needed}"
+    assert panel.read_out == f"At the peak: {data.sum_text}"
+    assert data.card_text.endswith(" usable")
+    assert TimelineData(result.model_copy(update={"capacity_bytes": None})).card_text == ""
 
 
 def test_a_category_can_be_hidden(panel, qtbot):

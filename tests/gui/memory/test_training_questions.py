@@ -112,7 +112,9 @@ def test_a_method_moves_what_it_makes_impossible_as_one_step(training: MemoryTab
     answer(training, "weights", "bf16")
     steps = training.workspace.undo_stack.count()
     answer(training, "method", "qlora")
-    assert workload(training) == Training(method="qlora", compute="amp-bf16", weights=None)
+    assert workload(training) == Training(
+        method="qlora", compute="amp-bf16", weights=None, activation_checkpointing="full"
+    )
     assert training.workspace.undo_stack.count() == steps + 1
     assert choices(training, "compute") == ["BF16 autocast", "FP16 autocast"]
     assert choices(training, "weights") == ["Default (NF4)", "NF4", "NF4 with double quantization"]

@@ -1,9 +1,10 @@
 """The Monitor tab in its place in the window: menu, keys, and everything put away when the window closes."""
 
 import psutil
+import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QFileDialog, QLabel
 
 from planner.gui.monitor.controller import DEMO
 from planner.gui.monitor.tab import MonitorTab
@@ -11,6 +12,10 @@ from planner.gui.tab import TABS
 from planner.gui.window import MainWindow
 
 LONGEST_MS = 30_000
+
+
+def _choose_as_a_plan(window: MainWindow, _path) -> None:
+    window.commands["file.open"].trigger()
 
 
 def make_window(qtbot, workspace, theme, tasks) -> MainWindow:
@@ -47,6 +52,17 @@ def test_a_recording_or_a_log_is_dropped_into_the_window(qtbot, workspace, theme
     window.commands["monitor.live"].trigger()
     window.commands["monitor.export"].trigger()
     assert window.banner.text == "Open a recording first."
+
+
+@pytest.mark.parametrize("open_file", [lambda window, path: window.documents.open(path), _choose_as_a_plan])
+def test_a_recording_is_opened_like_any_other_file(qtbot, workspace, theme, tasks, tmp_path, monkeypatch, open_file):
+    window = make_window(qtbot, workspace, theme, tasks)
+    recording = tmp_path / "run.gpurec"
+    recording.write_bytes(DEMO.read_bytes())
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_, **__: (str(recording), ""))
+    open_file(window, recording)
+    assert isinstance(window.tab, MonitorTab)
+    qtbot.waitUntil(lambda: not window.tab.feed.is_live, timeout=LONGEST_MS)
 
 
 def test_actions_of_the_menu_lead_to_the_tab(qtbot, workspace, theme, tasks):

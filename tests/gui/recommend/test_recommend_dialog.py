@@ -343,3 +343,26 @@ def test_everything_the_keyboard_reaches_has_a_name(opened, qtbot):
     reached = [made for made in dialog.findChildren(QWidget) if made.focusPolicy() & Qt.FocusPolicy.TabFocus]
     nameless = [made for made in reached if not (made.accessibleName() or getattr(made, "text", str)())]
     assert [type(made).__name__ for made in nameless if made.isVisible()] == []
+
+
+def test_the_table_leaves_fit_price_date_and_warnings_on_the_cards(opened, qtbot):
+    dialog = unfold(opened(), qtbot)
+    for card in dialog.awards.cards:
+        texts = {label.text() for label in card.findChildren(QLabel) if label.isVisibleTo(card)}
+        assert "\n".join(card.view.facts) in texts
+        assert not card.view.warnings or "\n".join(card.view.warnings) in texts
+        assert card.view.why not in texts
+
+
+def test_the_purchase_price_is_a_limit_of_what_is_owned(opened):
+    dialog = opened(wish=Wish(max_price_usd=700, having=("own",), counts=(1,)))
+    assert dialog.form.wish.max_price_usd == 700
+    assert dialog.recommendation.options
+    assert all((option.purchase_usd or 0) <= 700 for option in dialog.recommendation.options)
+
+
+def test_a_choice_to_own_is_compared_in_the_cost_tab_which_is_said(opened, workspace, qtbot):
+    dialog = opened(wish=Wish(having=("own",), counts=(1,)))
+    with qtbot.waitSignal(workspace.adjusted) as told:
+        dialog.use(dialog.recommendation.cheapest)
+    assert told.args == ["You chose cards to own. The Cost tab compares owning with renting the same cards."]

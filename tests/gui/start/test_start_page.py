@@ -142,9 +142,14 @@ def test_a_hub_model_is_read_and_then_the_answer(page: StartPage):
     asked = emitted(page.workspace.navigator.hub_model_requested)
     page.model.choose("hf:owner/name")
     assert asked == [("hf:owner/name",)]
-    assert page.model.value is None
+    assert page.model.text == "name"
+    assert not page.own_cards.focusProxy().hasFocus()
+    page.show_result()
+    assert asked == [("hf:owner/name",)] * 2
+    assert page.workspace.plan == SAMPLE_PLAN
     page.workspace.answer("model", {"model": ModelChoice(id="openai-community/gpt2")})
     assert page.model.text == "gpt2"
+    assert page.own_cards.focusProxy().hasFocus()
 
 
 def test_found_cards_are_named_and_chosen(page: StartPage):
@@ -166,7 +171,8 @@ def test_several_cards_can_be_typed(page: StartPage, qtbot: QtBot):
     page.own_cards.open()
     qtbot.keyClicks(QApplication.focusWidget(), "4 x 3090")
     press(qtbot, Qt.Key.Key_Return)
-    assert page.own_cards.text == "4 × GeForce RTX 3090"
+    assert page.own_cards.text == "GeForce RTX 3090"
+    assert page.own_cards.count.value == 4
     assert page.own_cards.cards == ("rtx-3090", 4)
 
 
@@ -220,3 +226,62 @@ def test_a_plan_of_ones_own_is_the_answer_already(page: StartPage):
     page.show()
     assert page.model.text == "gpt2"
     assert page.own_cards.cards == ("rtx-3090", 2)
+
+
+@pytest.mark.parametrize(
+    ("cards", "is_owned"),
+    [("rtx-3090", True), ("rtx-3090@2", False), ("h100-pcie-80gb", False), ("h100-sxm5-80gb@8", False)],
+)
+def test_picked_cards_cost_what_they_cost_unless_the_person_has_them(page: StartPage, cards: str, is_owned: bool):
+    assert not page.ownership.isVisible()
+    page.model.choose("openai-community/gpt2")
+    page.own_cards.choose(cards)
+    assert page.ownership.isVisible()
+    assert page.ownership.value is is_owned
+    page.show_result()
+    assert page.workspace.plan.cost.buy.owned is is_owned
+
+
+def test_found_cards_are_the_persons_own(page: StartPage):
+    page.workspace.note_devices(TWO)
+    assert page.ownership.value is True
+    page.ownership.choose(False)
+    page.own_cards.choose("rtx-3090")
+    assert page.ownership.value is False
+
+
+def test_the_number_of_cards_is_a_field(page: StartPage):
+    page.own_cards.choose("rtx-3090")
+    assert page.own_cards.count.isVisible()
+    page.own_cards.count.choose(4)
+    assert page.own_cards.cards == ("rtx-3090", 4)
+    page.own_cards.choose("")
+    assert not page.own_cards.count.isVisible()
+    assert page.own_cards.cards == (None, 1)
+
+
+def test_hardware_is_priced_without_a_model(page: StartPage):
+    tabs = emitted(page.workspace.navigator.tab_requested)
+    notices = emitted(page.workspace.noticed)
+    page.doors.choose("choose")
+    page.show_result()
+    assert page.job.value == "price"
+    assert page.priced_cards.problem == "Choose a GPU first."
+    page.priced_cards.choose("h100-sxm5-80gb@8")
+    page.hours_per_day.choose(12.0)
+    page.show_result()
+    plan = page.workspace.plan
+    assert (plan.model, plan.gpu, plan.count) == (SAMPLE_PLAN.model, "h100-sxm5-80gb", 8)
+    assert (plan.cost.job.hours_per_day, plan.cost.job.days_per_week, plan.cost.horizon_years) == (12, 7, 3)
+    assert not plan.cost.buy.owned
+    assert tabs == [("cost",)]
+    assert "the sample model Llama-3.1-8B stands in" in notices[0][0]
+
+
+def test_a_small_card_is_priced_with_a_model_that_fits_it(page: StartPage):
+    page.doors.choose("choose")
+    page.job.choose("price")
+    page.priced_cards.choose("rtx-3060-8-gb")
+    page.show_result()
+    assert page.workspace.plan.gpu == "rtx-3060-8-gb"
+    assert page.workspace.evaluation.memory.verdict == "fits"

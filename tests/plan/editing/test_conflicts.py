@@ -22,11 +22,21 @@ def plan_of(workload, count=1, model=MODEL):
     return Plan(model=model, workload=workload, gpu="h100-sxm5-80gb", count=count)
 
 
+CHECKPOINTED = {"activation_checkpointing": "full"}
+
 CASES = [
     # what there was, the answer, what moved along with it
-    (Training(compute="bf16"), {"method": "qlora"}, {"compute": "amp-bf16"}),
-    (Training(compute="fp16", weights="fp16"), {"method": "qlora"}, {"compute": "amp-fp16", "weights": None}),
-    (Training(compute="tf32"), {"method": "qlora"}, {"compute": "amp-bf16"}),
+    (Training(compute="bf16"), {"method": "qlora"}, {"compute": "amp-bf16", **CHECKPOINTED}),
+    (
+        Training(compute="fp16", weights="fp16"),
+        {"method": "qlora"},
+        {"compute": "amp-fp16", "weights": None, **CHECKPOINTED},
+    ),
+    (Training(method="lora"), {"method": "qlora"}, CHECKPOINTED),
+    (Training(activation_checkpointing="none"), {"method": "qlora"}, {}),
+    (Training(method="qlora"), {"method": "qlora"}, {}),
+    (Training(), {"method": "qlora", "activation_checkpointing": "none"}, {}),
+    (Training(compute="tf32"), {"method": "qlora"}, {"compute": "amp-bf16", **CHECKPOINTED}),
     (Training(method="qlora", weights="nf4-dq"), {"method": "full"}, {"weights": None}),
     (Training(method="lora", weights="int8"), {"compute": "bf16"}, {"weights": None}),
     (Training(method="lora", compute="fp32"), {"weights": "int8"}, {"compute": "amp-bf16"}),

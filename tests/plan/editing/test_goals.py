@@ -57,6 +57,12 @@ def test_fine_tuning_starts_with_the_first_adapter_that_fits(
     assert evaluate(plan, catalog).memory.verdict == "fits"
 
 
+def test_a_change_to_qlora_by_hand_turns_checkpointing_on(catalog):
+    started_plan = fine_tuned(catalog, SMALL)
+    resolved = resolve_conflicts(started_plan, {"workload.method": "qlora"}, catalog)
+    assert resolved.adjustments == ("activation_checkpointing",)
+
+
 def test_several_cards_share_what_is_fine_tuned(catalog):
     plan = fine_tuned(catalog, LARGE, "rtx-4090", 8)
     assert evaluate(plan, catalog).memory.verdict == "fits"

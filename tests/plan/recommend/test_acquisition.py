@@ -1,9 +1,14 @@
 """Renting and owning the cards of a recommendation: prices, machines, places and the network between them."""
 
-from recommended_hardware import LARGE, TUNING, recommended
+import pytest
+from recommended_hardware import LARGE, TODAY, TUNING, recommended
 
 from planner.cost.job import DailyHours, Service
 from planner.cost.terms import BuyTerms, CostTerms
+from planner.plan.evaluate import evaluate
+from planner.plan.money import evaluate_cost
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.recommend.variants import apply_option
 from planner.workload.workload import Inference, Training
 
 
@@ -97,3 +102,29 @@ def test_a_network_is_paid_by_its_owner_only(catalog):
     rented = next(one for one in options if one.having == "rent" and one.network_bytes_per_s)
     assert rented.network_usd is None
     assert rented.machines * rented.cards_per_machine >= 16
+
+
+def test_what_is_bought_has_a_purchase_price_and_costs_as_much_as_in_the_cost_tab(catalog):
+    plan = TUNING.evolve(gpu="rtx-4090", cost=CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk")))
+    options = recommended(plan, catalog, having=["own"], counts=[1]).options
+    mine = next(one for one in options if one.gpu == "rtx-4090")
+    assert (mine.purchase_usd, mine.upfront_usd) == (1_800, 1_800 * 1.64)
+    own = evaluate_cost(evaluate(plan, catalog), catalog, TODAY).estimate.result.own
+    assert mine.usd == pytest.approx(own.usd_per_period)
+    cheap = recommended(plan, catalog, having=["own"], counts=[1], max_price_usd=700)
+    assert cheap.options
+    assert max(one.purchase_usd for one in cheap.options) <= 700
+    assert "over the highest purchase price" in {one.reason for one in cheap.left_out}
+
+
+def test_fewer_bits_are_tried_in_llama_cpp_too(catalog):
+    plan = Plan(
+        model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
+        workload=Inference(),
+        cost=CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk")),
+    )
+    found = recommended(plan, catalog, having=["own"], counts=[1], quantize=True, max_price_usd=700)
+    with_llama_cpp = [one for one in found.options if one.changes == ("Q4_K_M in llama.cpp",)]
+    assert with_llama_cpp
+    applied = apply_option(with_llama_cpp[0], plan, catalog)
+    assert (applied.workload.weights, applied.workload.profile) == ("Q4_K_M", "llama.cpp")

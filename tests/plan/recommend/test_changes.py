@@ -40,7 +40,8 @@ def test_what_the_plan_does_already_is_not_tried(catalog):
 def test_weights_keep_their_bits_unless_fewer_are_allowed(catalog):
     assert changed(catalog, Inference()) == ()
     fewer = changed(catalog, Inference(), quantize=True)
-    assert [one.plan.workload.weights for one in fewer] == ["int8", "nf4", "awq4-128"]
+    assert [one.plan.workload.weights for one in fewer] == ["int8", "nf4", "Q4_K_M", "awq4-128"]
+    assert {one.plan.workload.profile for one in fewer if one.names == ("Q4_K_M in llama.cpp",)} == {"llama.cpp"}
 
 
 def test_quantized_adapters_come_after_all_that_keeps_the_bits(catalog):

@@ -69,6 +69,15 @@ def test_the_best_value_costs_at_most_twice_the_least():
     assert (best.cheapest, best.best_value, best.fastest) == (cheap, good, fleet)
 
 
+def test_the_purchase_price_limits_what_is_bought():
+    wish, left_out = Wish(max_price_usd=700), Counter()
+    assert is_within_limits(option(having="own", purchase_usd=699.0), wish, left_out)
+    assert is_within_limits(option(usd=5_000.0), wish, left_out)  # rented
+    assert not is_within_limits(option(having="own", purchase_usd=1_400.0), wish, left_out)
+    assert left_out == {"over the highest purchase price": 1}
+    assert dict(excess_factors(option(having="own", purchase_usd=1_400.0), wish)) == {"the highest purchase price": 2.0}
+
+
 def test_the_fastest_is_the_cheapest_of_those_that_are_as_fast():
     fast, as_fast, slower = option(usd=90.0, hours=1.0), option("a100", usd=30.0, hours=1.09), option("a40", hours=1.2)
     assert ranked(fast, as_fast, slower).fastest == as_fast

@@ -9,7 +9,9 @@ from planner.cost.result import Blocked, BreakEven, CostResult, Decision, Flip, 
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.plan.faster_rental import FasterRental
 from planner.present.cost.decision import (
+    FlipChip,
     buying_title,
+    commitment_chip,
     confidence_phrase,
     decision_headline,
     faster_rental_sentence,
@@ -65,12 +67,59 @@ def test_totals_say_from_when_a_purchase_pays_off_in_days():
 def test_both_sides_stand_in_a_table():
     rows = [tuple(row) for row in side_rows(decision_to_rent())]
     assert rows == [
-        ("At the start", "–", "$2,952"),
-        ("Then per month", "$212", "$131"),
-        ("Per 1,000 requests", "$0.0042", "$1.52"),
+        ("Paid at the start", "–", "$2,952"),
+        ("Then paid per month", "$212", "$131"),
+        ("Per 1,000 requests, less the resale value", "$0.0042", "$1.52"),
     ]
-    once = decision_to_rent(rent_figures=RENTING | {"month_usd": None}, own_figures=OWNING | {"month_usd": None})
-    assert [row.title for row in side_rows(once)] == ["At the start", "Per 1,000 requests"]
+    own = decision_to_rent(owned=True)
+    assert side_rows(own)[-1].title == "Per 1,000 requests"
+
+
+def test_the_rows_of_a_single_run_add_up_to_what_it_costs():
+    bought = OWNING | {"month_usd": None, "resale_usd": 300.0, "running_usd": 8.0, "unit_usd": 2_660.0, "unit": "run"}
+    rented = RENTING | {"month_usd": None, "unit_usd": 2.41, "unit": "run"}
+    once = decision_to_rent(rent_figures=rented, own_figures=bought)
+    assert [tuple(row) for row in side_rows(once)] == [
+        ("Paid at the start", "–", "$2,952"),
+        ("Resale value after 2.5 years, in today's money", "–", "−$300"),
+        ("Electricity and upkeep of the run", "–", "$8.00"),
+        ("The run in all", "$2.41", "$2,660"),
+    ]
+    on_loan = decision_to_rent(rent_figures=rented, own_figures=bought | {"start_usd": 952.0})
+    assert tuple(side_rows(on_loan)[1]) == ("Loan, in today's money", "–", "$2,000")
+    owned = decision_to_rent(rent_figures=rented, own_figures=bought, owned=True)
+    assert [row.title for row in side_rows(owned)] == ["Paid at the start", "Per run"]
+
+
+def test_a_chip_says_what_trying_it_sets():
+    chip = FlipChip("a server costs over $400,000", "cost.buy.server_price_usd", 430_000.0)
+    assert chip.try_text == "Try it: sets the server price to $430,000"
+    assert chip.trial_text == "a server price of $430,000"
+    hours = FlipChip("used more", "cost.job.hours_per_day", 12.8)
+    assert (hours.try_text, hours.trial_text) == ("Try it: sets the hours per day to 12.8", "12.8 hours per day")
+    mode = FlipChip("rented spot", "cost.rent.mode", "spot")
+    assert (mode.try_text, mode.trial_text) == ("Try it: sets the rental to spot", "renting spot")
+    untried = FlipChip("a card costs more", None, None)
+    assert (untried.try_text, untried.trial_text) == ("", "")
+
+
+def test_a_cheaper_commitment_is_pointed_out(catalog):
+    def chip(**changes):
+        job = changes.pop("job", DailyHours(hours_per_day=24, days_per_week=7))
+        rent = RentTerms(offer="gcp-a3-highgpu-8g-us-central1-2026-08-20", **changes.pop("rent", {}))
+        terms = CostTerms(job=job, rent=rent, **changes)
+        card = catalog.hardware.gpu("h100-sxm5-80gb")
+        return commitment_chip(estimate_cost(terms, card, 8, None, catalog.cost, TODAY).result)
+
+    found = chip()
+    assert found.text == "Save $36,252 per month of rent: commit for 3 years (GCP, $28,390 per month)"
+    assert found[1:] == ("cost.rent.mode", "reserved-3y")
+    assert chip(horizon_years=2).value == "reserved-1y"
+    assert chip(horizon_years=0.5) is None
+    assert chip(job=DailyHours(hours_per_day=1)) is None
+    assert chip(job=Run(amount=10)) is None
+    assert chip(rent={"mode": "reserved-1y"}) is None
+    assert commitment_chip(result(None)) is None
 
 
 def test_chips_say_the_condition_and_what_to_try():

@@ -8,7 +8,7 @@ from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import ModelChoice
-from planner.present.cost.decision_card import DecisionView, decision_view
+from planner.present.cost.decision_card import DecisionView, decision_view, difference_text
 from planner.present.format import THIN, money
 
 
@@ -31,7 +31,7 @@ def test_a_decision_says_what_is_rented_and_what_it_saves(seen):
     )
     assert view.renting_cheaper_fraction == answer.confidence > 0.5
     assert view.rows[-2] == (
-        f"Over 5 years, in today's money (8{THIN}% a year)",
+        f"Over 5 years, less the resale value, in today's money (8{THIN}% a year)",
         money(answer.rent_usd),
         money(answer.own_usd),
     )
@@ -93,14 +93,14 @@ def test_cards_of_ones_own_that_nobody_rents_out_are_used_and_not_bought(seen):
 
 def test_undiscounted_totals_are_the_sum_of_the_months(seen):
     view, _ = seen(cost=CostTerms(job=DailyHours(hours_per_day=8), horizon_years=3, discount_rate=0))
-    assert view.rows[2].title == "Over 3 years"
+    assert view.rows[2].title == "Over 3 years, less the resale value"
 
 
 def test_an_hour_of_all_cards_is_told_on_both_sides_but_of_no_purchase_for_one_run(seen):
     view, cost = seen(gpu="h100-sxm5-80gb", count=8)
     rent, own = cost.estimate.result.rent, cost.estimate.result.own
     hours = (money(8 * rent.usd_per_gpu_hour), money(8 * own.usd_per_gpu_hour))
-    assert view.rows[-1] == ("Per hour of all 8 cards", *hours)
+    assert view.rows[-1] == ("Per hour of all 8 cards, less the resale value", *hours)
     once, _ = seen(count=2, cost=CostTerms(job=Run(amount=10)))
     assert not any(row.title.startswith("Per hour") for row in once.rows)
 
@@ -120,7 +120,7 @@ def test_the_text_holds_the_whole_card(seen):
     view, _ = seen()
     lines = view.text.splitlines()
     assert lines[:3] == [view.headline, view.subject, view.confidence]
-    assert f"At the start: renting –, buying {view.rows[0].buying}" in lines
+    assert f"Paid at the start: renting –, buying {view.rows[0].buying}" in lines
     assert all(detail in view.text for detail in view.details)
 
 
@@ -129,3 +129,43 @@ def test_cards_without_any_price_have_none(seen):
     assert cost.estimate.result.rent is cost.estimate.result.own is None
     assert view.headline == "No price"
     assert view.subject.startswith("No current on-demand offer for the ")
+
+
+def test_a_close_call_says_which_side_costs_more(seen):
+    job = DailyHours(hours_per_day=24, days_per_week=7)
+    _, cost = seen(cost=CostTerms(job=job, buy=BuyTerms(card_price_usd=500)))
+    answer = cost.estimate.result.answer.evolve(verdict="too-close", saves_usd=20_033.0)
+    buys, rents = answer.evolve(decision="buy"), answer.evolve(decision="rent")
+    assert difference_text(buys) == ": renting costs $20,033 more over 5 years"
+    assert difference_text(rents) == ": buying costs $20,033 more over 5 years"
+    assert difference_text(rents.evolve(owned=True)) == ": using your own costs $20,033 more over 5 years"
+
+
+def test_a_commitment_that_saves_is_offered_once(seen):
+    job = DailyHours(hours_per_day=24, days_per_week=7)
+    view, _ = seen(gpu="h100-sxm5-80gb", count=8, cost=CostTerms(job=job))
+    offered = {
+        chip.value for chip in (*view.chips, view.commitment) if chip is not None and chip.field == "cost.rent.mode"
+    }
+    assert offered & {"reserved-1y", "reserved-3y"}
+    assert view.commitment is None or view.commitment.text in view.text
+    assert view.commitment is None or view.commitment.value not in {chip.value for chip in view.chips}
+
+
+def test_own_cards_depend_on_the_price_of_electricity(seen):
+    view, _ = seen(cost=CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(owned=True)))
+    assert "electricity price: " in view.price_dates
+
+
+def test_a_commitment_that_changes_the_decision_is_a_chip_only(seen):
+    rent = RentTerms(offer="gcp-a3-highgpu-8g-us-central1-2026-08-20")
+    terms = CostTerms(
+        job=DailyHours(hours_per_day=24, days_per_week=7),
+        rent=rent,
+        buy=BuyTerms(server_price_usd=1_200_000),
+        horizon_years=3,
+    )
+    view, _ = seen(gpu="h100-sxm5-80gb", count=8, cost=terms)
+    assert view.headline == "Buy"
+    assert view.chips[0].value == "reserved-3y"
+    assert view.commitment is None

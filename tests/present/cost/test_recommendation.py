@@ -105,7 +105,10 @@ def test_the_bars_are_shares_of_the_largest_amount(catalog):
     assert [meter.fraction for meter in first.meters] == [0.25, 1.0]
     assert [meter.fraction for meter in second.meters] == [1.0, 0.25]
     assert (first.title, second.title) == ("Cheapest and best value", "Fastest")
-    assert first.why == "No option costs less. The fastest is 4.0 times as fast for 4.0 times the price."
+    assert first.why == (
+        "No option costs less. The fastest is 4.0 times as fast for 4.0 times the price. "
+        "Best value: the lowest price × time, up to twice the lowest price."
+    )
     assert second.why == "4.0 times as fast for 4.0 times the price of the cheapest."
 
 
@@ -115,11 +118,13 @@ def test_cheaper_options_of_unknown_speed_are_not_denied(catalog):
     both = found(guessed, sure, cheapest=sure, fastest=sure, best_value=sure)
     (view,) = award_views(both, catalog.hardware)
     assert view.why == (
-        "Only options with a speed that was not measured cost less, from $1.00, and none is clearly faster."
+        "Cheaper options, from $1.00, are passed over because their speed was never measured. None is clearly faster."
     )
     old = found(option(usd=1.5, current=False), sure, cheapest=sure, fastest=sure, best_value=sure)
     (view,) = award_views(old, catalog.hardware)
-    assert view.why.startswith("Only options with an undated or old rental price cost less, from $1.50")
+    assert view.why.startswith(
+        "Cheaper options, from $1.50, are passed over because their rental price is old or undated."
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,7 +132,10 @@ def test_cheaper_options_of_unknown_speed_are_not_denied(catalog):
     [
         (DailyHours(hours_per_day=8), "For 8 hours per day, 5 days per week, over 3 years."),
         (Service(requests_per_day=10_000), "For 10,000 requests per day, over 3 years."),
-        (Run(amount=50e6, unit="tokens"), "For a run of 50,000,000 tokens, over 3 years."),
+        (
+            Run(amount=50e6, unit="tokens"),
+            "For one run of 50,000,000 tokens; what is bought for it is sold after 3 years.",
+        ),
         (Run(amount=20, repeats_per_year=12), "For a run of 20.0 hours, 12 times per year, over 3 years."),
     ],
 )
@@ -152,7 +160,7 @@ def test_one_option_is_all_three(catalog):
     assert view.title == "Cheapest, fastest and best value"
     assert plain(view.text) == (
         "Cheapest, fastest and best value: 2 × L40S, with ZeRO-3, RunPod, on demand\n"
-        "No option costs less, and none is clearly faster.\n"
+        "No option costs less. None is clearly faster.\n"
         "$3.00 per run, 2.00 h (1.80 – 2.20)\n"
         "1,000 tokens/s, limited by compute\n"
         "Fits, 8.00 GiB free; 700 W of board power\n"
@@ -246,3 +254,12 @@ def test_daily_hours_are_ranked_too(catalog):
     plan = TUNING.evolve(cost=CostTerms(job=DailyHours(hours_per_day=8)))
     month = recommend(plan, catalog, TODAY, Wish(counts=(1,)))
     assert "per month" in award_views(month, catalog.hardware)[0].meters[0].text
+
+
+def test_what_is_bought_tells_its_price(catalog):
+    bought = option(having="own", mode=None, offer=None, provider=None, purchase_usd=699.0, upfront_usd=1_146.0)
+    (view,) = award_views(found(bought), catalog.hardware)
+    assert view.meters[0].text == "$3.00 per run; $699 to buy"
+    assert "$1,146 at the start, with the machine for the cards" in view.facts
+    (single,) = award_views(found(bought.evolve(count=1)), catalog.hardware)
+    assert "$1,146 at the start, with the machine for the card" in single.facts

@@ -10,10 +10,12 @@ from planner.cost.energy import Region
 from planner.cost.estimate import hybrid_of_plan
 from planner.cost.figure import Figure
 from planner.cost.job import DailyHours, Run, Service
-from planner.cost.rent_or_buy.uncertainty import simulate
+from planner.cost.rent_or_buy.cash_flows import ALWAYS_CHEAPER, FIXED_RENT, NEVER_DEARER, RENT_CHEAPER
+from planner.cost.rent_or_buy.uncertainty import Quantiles, simulate
 from planner.cost.result import BreakEven, MoneySymbol, MoneyTerm
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.present.cost.summary import (
+    billing_phrase,
     break_even_sentence,
     carbon_sentence,
     chance_sentence,
@@ -23,7 +25,9 @@ from planner.present.cost.summary import (
     money_phrase,
     own_sentence,
     rent_sentence,
+    running_period,
     saving_range_sentence,
+    used_price_date,
 )
 from planner.present.format import THIN, money
 
@@ -58,6 +62,16 @@ def test_the_break_even_is_told_in_hours_time_and_use():
     none = BreakEven(gpu_hours=None, utilization_fraction=None, years=None, reason="rent is lower than power")
     assert break_even_sentence(none, 3) == "No break-even: rent is lower than power."
     assert break_even_sentence(none.evolve(reason=None), 3) == ""
+    free = none.evolve(reason=ALWAYS_CHEAPER)
+    assert break_even_sentence(free, 3) == "Owning is cheaper even without any use."
+    fixed = none.evolve(reason=FIXED_RENT, years=0.3)
+    assert break_even_sentence(fixed, 3) == ""  # the time after which owning pays is told with the totals
+    assert break_even_sentence(fixed.evolve(years=None, years_reason=RENT_CHEAPER), 3) == (
+        "No break-even: renting is still cheaper at the end of the compared years."
+    )
+    assert break_even_sentence(fixed.evolve(years=None, years_reason=NEVER_DEARER), 3) == (
+        "Owning is cheaper from the first day."
+    )
     assert break_even_sentence(None, 3) == ""
 
 
@@ -85,9 +99,9 @@ def test_a_few_words_for_the_plan_bar(catalog):
     assert money_phrase(run) == f"{money(run.result.rent.usd)} per run, rented"
     month = estimated(catalog)
     assert hours_phrase(month) == ""
-    assert money_phrase(month) == f"{money(month.result.rent.usd)} per month, rented"
+    assert money_phrase(month) == f"{money(month.result.rent.usd)} per month for 174 h, rented"
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
-    assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} per month, owned"
+    assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} per month for 730 h, owned"
     assert money_phrase(None) == hours_phrase(None) == ""
     unrented = estimated(catalog, rent=RentTerms(mode="spot", providers=("Nobody",)))
     assert money_phrase(unrented) == ""
@@ -103,9 +117,15 @@ def test_the_chance_is_told_of_the_cheaper_way(catalog):
 def test_the_range_of_the_saving_is_told_of_the_side_that_the_headline_names(catalog):
     renting = estimated(catalog)
     assert re.fullmatch(
-        r"In 8 of 10 cases, renting saves −?\$[\d,]+ to \$[\d,]+\.",
+        r"In 8 of 10 cases, renting saves \$[\d,]+ to \$[\d,]+\.",
         saving_range_sentence(simulate(renting.case), renting.result.answer),
     )
+    either = simulate(renting.case).evolve(saving_usd=Quantiles(p10=-273_957, p50=-1_000, p90=28_907))
+    assert saving_range_sentence(either, renting.result.answer) == (
+        "In 8 of 10 cases, renting ranges from costing $28,907 more to saving $273,957."
+    )
+    dearer = either.evolve(saving_usd=Quantiles(p10=100, p50=200, p90=300))
+    assert saving_range_sentence(dearer, renting.result.answer) == "In 8 of 10 cases, renting costs $100 to $300 more."
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
     told = saving_range_sentence(simulate(busy.case), busy.result.answer)
     assert told.startswith("In 8 of 10 cases, buying saves $")
@@ -145,3 +165,34 @@ def test_owning_some_and_renting_the_rest(catalog):
     always = mixed.evolve(always_on=True)
     assert "rent the others day and night" in hybrid_sentence(always, 5)
     assert hybrid_sentence(always.evolve(best=hybrid.mixes[0]), 5) == ""
+
+
+def test_what_is_billed_is_said_with_where_it_is_from(catalog):
+    rent = estimated(catalog).result.rent.evolve(billing_increment_seconds=1, states_increment=True)
+    assert billing_phrase(rent) == "billed by the second"
+    assert billing_phrase(rent.evolve(billing_increment_seconds=3_600, states_increment=False)) == (
+        "billed by the hour (assumed)"
+    )
+    assert plain(billing_phrase(rent.evolve(billing_increment_seconds=600))) == "billed by the 10.0 min"
+    assert "billed by the second" in rent_sentence(rent)
+    assert "billed by" not in rent_sentence(rent.evolve(mode="reserved-1y"))
+
+
+def test_the_price_that_counts_is_that_of_the_cheaper_side(catalog):
+    rented = estimated(catalog).result
+    assert used_price_date(rented) == ("rental price", rented.rent.oldest_price_date)
+    always = DailyHours(hours_per_day=24, days_per_week=7)
+    bought = estimated(catalog, always, buy=BuyTerms(card_price_usd=1_000)).result
+    assert used_price_date(bought) == ("card price", None)
+    own = estimated(catalog, buy=BuyTerms(owned=True)).result
+    name, day = used_price_date(own)
+    assert name == "electricity price"
+    assert day is not None
+    assert used_price_date(own.evolve(rent=None, answer=None))[0] == "electricity price"
+    assert used_price_date(own.evolve(rent=None, own=None, answer=None)) is None
+    assert used_price_date(own.evolve(own=own.own.evolve(monthly=())))[0] == "rental price"
+
+
+def test_running_costs_are_those_of_a_month_or_of_the_only_run(catalog):
+    assert running_period(estimated(catalog).demand) == "month"
+    assert running_period(estimated(catalog, Run(amount=10)).demand) == "run"

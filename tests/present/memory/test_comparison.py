@@ -1,11 +1,13 @@
 """Comparisons of two plans, and of an estimate with a trace."""
 
+import re
+
 from planner.memory.result import MemoryResult, Phase, Term
 from planner.plan.comparison import compare_evaluations
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.memory.comparison import compare_parts, comparison_sentence, versus_view
-from planner.units import GIB
+from planner.present.memory.comparison import VersusRow, compare_parts, comparison_sentence, versus_view
+from planner.units import GIB, MIB
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -54,7 +56,7 @@ def test_a_comparison_has_both_verdicts_the_settings_and_the_terms(catalog):
     view = seen(READING.evolve(workload=Inference(batch=4)), READING, catalog)
     text = view.as_text().replace("\u2009", " ")
     assert view.sentence.startswith("This plan needs ")
-    assert " more per card than the other: " in view.sentence
+    assert " more per card than the other plan: " in view.sentence
     assert view.settings == ("Batch size: 4 instead of 1",)
     assert view.view.answer in view.as_text()
     assert view.other.answer in view.as_text()
@@ -64,13 +66,26 @@ def test_a_comparison_has_both_verdicts_the_settings_and_the_terms(catalog):
 
 def test_the_sentence_says_more_less_or_equal(catalog):
     assert (
-        " less per card than the other: "
+        " less per card than the other plan: "
         in seen(READING, READING.evolve(workload=Inference(batch=4)), catalog).sentence
     )
     same = seen(READING, READING, catalog)
     assert same.sentence.startswith("Both need ")
     assert same.settings == ("The settings are the same",)
     assert {row.gib_texts[2] for row in same.rows} == {"0.00"}
+
+
+def test_a_small_difference_is_told_in_the_figures_that_differ(catalog):
+    longer = seen(READING.evolve(workload=Inference(context_length=8_192)), READING, catalog)
+    text = longer.sentence.replace("\u2009", " ")
+    assert re.search(r": 16\.\d\d GiB instead of 16\.\d\d GiB\.", text)
+    assert "The peak is while the answer is generated instead of while the prompt is read." in text
+    assert "Logits" in {row.title for row in longer.rows}
+
+
+def test_a_difference_below_two_decimals_keeps_its_sign_and_size():
+    rows = [VersusRow("term", "weights", "Weights", GIB + more, GIB) for more in (MIB, -MIB, 0)]
+    assert [row.gib_texts[2] for row in rows] == ["+0.001", "\N{MINUS SIGN}0.001", "0.00"]
 
 
 def test_rows_are_terms_the_total_and_phases_and_sum(catalog):

@@ -4,13 +4,13 @@ import pytest
 from memory_samples import on_card, result, seen, term
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.result import Symbol, TermPart
+from planner.memory.result import Phase, Symbol, TermPart
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.memory.view import memory_view
 from planner.present.plan.phrase import evaluation_view
-from planner.units import GIB
+from planner.units import GIB, MIB
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.workload import Inference, Parallel, Training
 
@@ -72,7 +72,12 @@ def test_a_term_has_formula_numbers_symbols_and_parts():
     part = TermPart(name="scales", bytes=GIB, formula="P / 64", source="QLoRA")
     memory = result(terms=(term("weights", 12 * GIB, parts=(part,)),))
     (row,) = memory_view(memory).terms
-    assert (row.title, row.gib, seen(row.share_text), row.certainty) == ("Weights", "12.00", "75 %", "counted exactly")
+    assert (row.title, row.amount, seen(row.share_text), row.certainty) == (
+        "Weights",
+        "12.00",
+        "75 %",
+        "counted exactly",
+    )
     assert (row.formula, row.numbers_put_in, row.source) == ("2 × P", "2 × 8", "counted")
     assert (row.symbols[0].name, row.symbols[0].value, row.symbols[0].origin) == ("P", "8", "model")
     assert (row.parts[0].title, seen(row.parts[0].text), row.parts[0].numbers_put_in) == (
@@ -81,6 +86,23 @@ def test_a_term_has_formula_numbers_symbols_and_parts():
         "8 / 64",
     )
     assert seen(row.range_text) == "12.0 GiB"
+
+
+def test_a_small_network_has_its_table_in_mib():
+    small = result(
+        terms=(term("weights", 30 * MIB), term("kv_cache", 2 * MIB), term("buffers", 9)), total_bytes=32 * MIB
+    )
+    view = memory_view(small)
+    assert view.unit == "MiB"
+    assert [row.amount for row in view.terms] == ["30.0", "2.0", "< 0.1"]
+    assert "30.0 MiB" in view.as_text()
+    assert memory_view(result()).unit == "GiB"
+
+
+def test_an_operator_of_pytorch_is_named_without_its_namespace():
+    phase = Phase(name="decode", bytes=16 * GIB, shares=(), explanation="reached in body.1 by aten::threshold_backward")
+    memory = result(phases=(phase,))
+    assert memory_view(memory).reason.endswith("Reached in body.1 by threshold_backward.")
 
 
 def test_terms_without_bytes_are_left_out():

@@ -7,6 +7,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN
 from planner.present.plan.parallel import (
+    batch_note,
     cards_phrase,
     chosen_sharing_phrase,
     chosen_sharing_sentences,
@@ -16,6 +17,19 @@ from planner.present.plan.parallel import (
 )
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
+
+
+@pytest.mark.parametrize(
+    ("workload", "note"),
+    [
+        (Inference(batch=50, parallel=Parallel(data=2)), "50 per replica, 100 in all"),
+        (Inference(batch=50), ""),
+        (Inference(batch=50, parallel=Parallel(data=1)), ""),
+        (Training(parallel=Parallel(data=2)), ""),
+    ],
+)
+def test_a_batch_counts_for_each_replica(workload, note):
+    assert batch_note(workload) == note
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from recordings import training
 
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
+from planner.present import format as fmt
 from planner.present.format import THIN
 from planner.present.plan.phrase import evaluation_view, hardware_phrase, plan_phrase, request_phrase
 from planner.trace.request import Target, TraceLora, TraceParallel, TraceRequest
@@ -75,3 +76,13 @@ def test_cards_without_a_name_are_counted_with_their_parallelism(catalog):
 def test_the_assumed_prompt_of_a_long_context_belongs_to_the_answer(catalog, workload, fact):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload, gpu="h100-sxm5-80gb")
     assert evaluation_view(evaluate(plan, catalog), catalog).assumed == fact
+
+
+def test_a_full_prompt_that_changes_the_verdict_is_said_with_its_verdict(catalog):
+    workload = Inference(context_length=32_768)
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload, gpu="rtx-4090")
+    evaluation = evaluate(plan, catalog)
+    full = evaluate(plan.evolve(workload=workload.evolve(prompt_length=32_768)), catalog).memory
+    assert (evaluation.memory.verdict, full.verdict) == ("fits", "tight")
+    assumed = evaluation_view(evaluation, catalog).assumed
+    assert assumed.endswith(f"({fmt.size(full.total_bytes)}, tight, if a prompt fills it)")

@@ -81,6 +81,7 @@ def test_choices_begin_with_the_default_and_keep_the_current_value(catalog):
         ("KV-cache precision", "KV-cache precision"),
         ("LoRA rank", "LoRA rank"),
         ("Hugging Face", "Hugging Face"),
+        ("I own the cards", "I own the cards"),
     ],
 )
 def test_acronyms_keep_their_capitals_within_a_sentence(title, words):

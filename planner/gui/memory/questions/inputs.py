@@ -73,10 +73,8 @@ def _make_picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> Pi
     def find_choices() -> Sequence[Choice]:
         context = field_context_of(workspace.evaluation)
         offered = offered_choices(field, context, None) if context else {}
-        return [
-            Choice(key, title, details(key) if details and key is not None else "", words=str(key or ""))
-            for key, title in offered.items()
-        ]
+        found = [(key, title, details(key) if details and key is not None else "") for key, title in offered.items()]
+        return [Choice(key, title, detail, words=f"{key or ''} {detail}".strip()) for key, title, detail in found]
 
     def value_text(value: object) -> str:
         context = field_context_of(workspace.evaluation)

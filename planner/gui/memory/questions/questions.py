@@ -23,7 +23,7 @@ from planner.memory.software import serving_memory
 from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.plan.parallel import parallelism_summary
+from planner.present.plan.parallel import batch_note, parallelism_summary
 from planner.present.plan.settings import offered_choices, settings_summary, title_in_sentence
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, fields_of
@@ -148,6 +148,8 @@ class Questions(QWidget):
             implied = field_value(_workload_in_use(evaluation), field.name)
             input_widget.set_implied(implied if isinstance(implied, int) else None)
         input_widget.set_value(value)
+        if field.name == "batch":
+            input_widget.show_note(batch_note(evaluation.workload))
 
     def _create_input(self, field: WorkloadField, part: _FormSection) -> None:
         input_widget = self._inputs[field.name] = make_input(field, self.theme, self.workspace)

@@ -48,13 +48,20 @@ class TraceController(QObject):
             from planner.trace.run import missing_packages_hint
 
             self.dialog = TraceDialog(self._workspace, self._theme, self._tab.window(), missing_packages_hint())
-            self.dialog.wanted.connect(self._tracer.trace)
+            self.dialog.wanted.connect(self._trace)
         if isinstance(subject, TraceRequest) or not self.dialog.is_unfinished:
             self.dialog.set_request(subject if isinstance(subject, TraceRequest) else None)
         if isinstance(subject, Path):
             self.dialog.open_file(subject)
         self.dialog.open()
         self.opened.emit()
+
+    @Slot(object)
+    def _trace(self, request: TraceRequest) -> None:
+        """Trace the dialog's request; the dialog stays open behind the question whether its code may run."""
+        self._tracer.trace(request)
+        if self.dialog is not None and self.consent is None:
+            self.dialog.finish()
 
     @Slot()
     def edit(self) -> None:
@@ -76,9 +83,9 @@ class TraceController(QObject):
     @Slot(object)
     def ask_consent(self, request: TraceRequest) -> None:
         """Ask for consent to run the code, once per version of a file."""
-        box = QMessageBox(
-            QMessageBox.Icon.Question, "Run this code?", _consent_question_text(request), parent=self._tab.window()
-        )
+        is_from_dialog = self.dialog is not None and self.dialog.isVisible()
+        parent = self.dialog if is_from_dialog else self._tab.window()
+        box = QMessageBox(QMessageBox.Icon.Question, "Run this code?", _consent_question_text(request), parent=parent)
         box.setInformativeText(_consent_terms_text())
         run = box.addButton("&Run it", QMessageBox.ButtonRole.AcceptRole)
         cancel = box.addButton(QMessageBox.StandardButton.Cancel)
@@ -93,6 +100,8 @@ class TraceController(QObject):
         if box is not None:
             box.deleteLater()
         if agreed:
+            if self.dialog is not None and self.dialog.isVisible():
+                self.dialog.finish()
             self._tracer.agree(request)
         else:
             self._tracer.refuse()

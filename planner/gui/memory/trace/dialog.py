@@ -191,7 +191,7 @@ class TraceDialog(InReadingOrder, QDialog):
 
     @Slot()
     def accept(self) -> None:
-        """Emit the request, or show the problem."""
+        """Emit the request, or show the problem; `finish` closes the dialog once the trace may run."""
         try:
             request = self.request()
         except PlannerError as error:
@@ -199,8 +199,11 @@ class TraceDialog(InReadingOrder, QDialog):
             return
         if request.target.kind == "file":
             self._workspace.settings.add_recently_traced(Path(request.target.place))
-        super().accept()
         self.wanted.emit(request)
+
+    def finish(self) -> None:
+        """Close the dialog, whose trace starts."""
+        super().accept()
 
     def _show_error(self, error: PlannerError) -> None:
         places: dict[str, QWidget] = {"file": self.target.file, "name": self.target.name, "place": self.target.place}

@@ -142,9 +142,13 @@ def with_device(request: TraceRequest, value: object) -> TraceRequest:
 def device_options(request: TraceRequest, card: Gpu | None) -> Options:
     """Return the devices to choose from, with the plan's `card` if its CUDA capability is known."""
     capability = operator_fields(card)["compute_capability"]
-    own = [] if card is None or capability is None else [(("cuda", capability), f"CUDA {capability}, {card.name}")]
+    own = (
+        []
+        if card is None or capability is None
+        else [(("cuda", capability), f"compute capability {capability}, {card.name}")]
+    )
     options: Options = (*own, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
-    return _options_including(options, device_of(request), f"CUDA {request.compute_capability}")
+    return _options_including(options, device_of(request), f"compute capability {request.compute_capability}")
 
 
 def strategy_of(request: TraceRequest) -> str:

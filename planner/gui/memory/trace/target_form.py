@@ -126,7 +126,7 @@ class _InputRow(QWidget):
         self.name.setAccessibleName(f"Name of input {number}")
         self.name.setToolTip("Argument name of forward; leave empty for a positional argument.")
         self.name.setFixedWidth(self.name.fontMetrics().averageCharWidth() * 16)
-        self.shape = TextField(_require_shape_without_name, _EXAMPLE_SHAPE)
+        self.shape = TextField(_require_shape_without_name, f"e.g. {_EXAMPLE_SHAPE}")
         self.shape.set_name(f"Shape of input {number}")
         self.shape.setToolTip("Size in each dimension, such as 8 × 3 × 224 × 224")
         remove = IconButton(theme, "close", f"Remove input {number}")
@@ -171,9 +171,9 @@ class TargetForm(QWidget):
         self._config: Target | None = None
         self._candidates: dict[str, TraceCandidate] = {}
         self.kind = RadioField(theme, _TARGET_KINDS)
-        self.file = TextField(placeholder="net.py")
+        self.file = TextField(placeholder="e.g. net.py")
         self.name = ChoiceField(theme, ())
-        self.place = TextField(_require_import_path, "package.module:Name")
+        self.place = TextField(_require_import_path, "e.g. package.module:Name")
         self.arguments = TextField(parse_arguments, "none")
         self._summary = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._model = make_label(wrap=True)
@@ -330,7 +330,8 @@ class TargetForm(QWidget):
         self._summary.setVisible(bool(candidate and candidate.summary))
         known = candidate.arguments if candidate else ()
         written = (name if default is None else f"{name}={default}" for name, default in known)
-        self.arguments.set_placeholder(", ".join(written) or "none")
+        example = ", ".join(written)
+        self.arguments.set_placeholder(f"e.g. {example}" if example else "none")
 
 
 def _require_import_path(text: str) -> None:

@@ -72,6 +72,27 @@ class TimelineData:
         overhead = result.term("framework_overhead")
         return result.capacity_bytes - result.other_processes_bytes - (overhead.bytes if overhead else 0)
 
+    @property
+    def sum_text(self) -> str:
+        """Return how the peak of live memory leads to the plan's need: `tensors … + framework overhead … = …`."""
+        result, tensors = self.result, self.result.peak_moment.bytes
+        overhead = result.term("framework_overhead")
+        rest = result.total_bytes - tensors - (overhead.bytes if overhead else 0)
+        parts = (
+            f"tensors {fmt.size(tensors)}",
+            f"framework overhead {fmt.size(overhead.bytes)}" if overhead else "",
+            f"what is assumed {fmt.size(rest)}" if rest > 0 else "",
+        )
+        return f"{' + '.join(filter(None, parts))} = {fmt.size(result.total_bytes)}"
+
+    @property
+    def card_text(self) -> str:
+        """Return the card's memory for tensors of its usable memory; empty if unknown."""
+        if self.for_tensors_bytes is None:
+            return ""
+        usable = f"of {fmt.size(self.result.capacity_bytes)} usable"
+        return f"{self.card or 'The card'}: {fmt.size(self.for_tensors_bytes)} for tensors, {usable}"
+
     @cached_property
     def card_in_view(self) -> bool:
         """Return whether the card's memory is close enough to the peak to be drawn on the memory axis."""

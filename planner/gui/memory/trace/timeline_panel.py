@@ -100,6 +100,4 @@ class TimelinePanel(DataPanel[TimelineData]):
     def _read_out_text(self, data: TimelineData, point: int | None) -> str:
         if point is not None:
             return data.row(point).moment.description
-        if data.for_tensors_bytes is not None and not data.card_in_view:
-            return f"{data.card or 'The card'} has {fmt.size(data.for_tensors_bytes)} for tensors"
-        return ""
+        return f"At the peak: {data.sum_text}"

@@ -21,6 +21,8 @@ from planner.present import format as fmt
 _NAME: Final = "Live memory over the run"
 _ABOVE: Final = 10
 _PHASE_STYLE: Final = ItemStyle("muted", alpha=90)
+_PHASE_LINES: Final = 3
+"""Lines of phase titles above each other, for phases that are narrower than their titles."""
 _KEY_STEPS: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -20, Qt.Key.Key_PageDown: 20}
 
 
@@ -99,7 +101,6 @@ class TimelinePlot(Chart):
         for phase in data.phases:
             line = self._add_item(pg.InfiniteLine(pos=phase.start, angle=90), _PHASE_STYLE, 5)
             words = self._add_item(pg.TextItem(phase.title, anchor=(0, 0)), ItemStyle("muted"), 5)
-            words.setPos(phase.start, data.top_bytes / data.unit[1])
             self._phases.append((line, words, phase))
 
     def _place_peak_mark(self, data: TimelineData) -> None:
@@ -107,7 +108,7 @@ class TimelinePlot(Chart):
         for item in (self._peak, self._peak_label):
             item.setVisible(not self._hidden and bool(data.times))
         self._peak.setData([peak.time], [height])
-        self._peak_label.setText(f"peak {fmt.size(peak.bytes)}")
+        self._peak_label.setText(f"peak of tensors {fmt.size(peak.bytes)}")
         self._peak_label.setAnchor((0 if peak.time < data.end / 8 else 1 if peak.time > data.end * 7 / 8 else 0.5, 1))
         self._peak_label.setPos(peak.time, height)
 
@@ -117,7 +118,7 @@ class TimelinePlot(Chart):
         if data.card_in_view and data.for_tensors_bytes is not None:
             self._card.setPos(data.for_tensors_bytes / data.unit[1])
             self._card_label.setPos(0, data.for_tensors_bytes / data.unit[1])
-            self._card_label.setText(f"{data.card or 'Card'}: {fmt.size(data.for_tensors_bytes)} for tensors")
+            self._card_label.setText(data.card_text)
 
     def _axis_ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
         return (
@@ -130,11 +131,20 @@ class TimelinePlot(Chart):
         super()._place_ticks()
         if self._data is None:
             return
-        metrics = QFontMetricsF(self._theme.font("small"))
-        pixels = self._item.getViewBox().width() / self._data.end
+        data, view, metrics = self._data, self._item.getViewBox(), QFontMetricsF(self._theme.font("small"))
+        if not (view.width() and view.height()):
+            return
+        top = data.top_bytes / data.unit[1]
+        moments_per_pixel, line_height = data.end / view.width(), metrics.height() * top / view.height()
+        free_from = [0.0] * _PHASE_LINES
         for _line, words, phase in self._phases:
-            width_pixels = (phase.end - phase.start) * pixels
-            words.setVisible(width_pixels >= metrics.horizontalAdvance(phase.title) + self._theme.spacing.small)
+            width = (metrics.horizontalAdvance(phase.title) + self._theme.spacing.medium) * moments_per_pixel
+            left = max(0.0, min(float(phase.start), data.end - width))
+            line = next((line for line, end in enumerate(free_from) if left >= end), None)
+            words.setVisible(line is not None)
+            if line is not None:
+                free_from[line] = left + width
+                words.setPos(left, top - line * line_height)
 
     def _point_at(self, position: QPointF) -> int | None:
         return self._data.point_at(position.x()) if self._data is not None and self._data.times else None

@@ -79,6 +79,13 @@ class ChoiceBox(QComboBox):
         """Leave the wheel to the enclosing scroll area."""
         event.ignore()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Open the list with Return, too."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.showPopup()
+        else:
+            super().keyPressEvent(event)
+
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the elided text, and the arrow, which the style sheet cannot color."""
         side = self._theme.icon_side

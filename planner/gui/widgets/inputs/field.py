@@ -27,6 +27,7 @@ class Field(QWidget):
         # A label's underlined letter leads only to a widget that takes the focus, not to its focus proxy.
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self._message = message_line()
+        self._note: QLabel | None = None  # few fields need one
         self._inputs: tuple[QWidget, ...] = ()
 
     @property
@@ -54,6 +55,19 @@ class Field(QWidget):
         for widget in self._inputs:
             widget.setAccessibleDescription(message)
 
+    def show_note(self, text: str) -> None:
+        """Show below the input what its value amounts to; an empty text hides the line."""
+        if self._note is None and text:
+            self._note = make_label(role="muted", wrap=True)
+            self._column.addWidget(self._note)
+        if self._note is not None:
+            show_message(self._note, text)
+
+    @property
+    def note(self) -> str:
+        """Return what is shown below the input about its value."""
+        return "" if self._note is None else self._note.text()
+
     def choose(self, value: object) -> None:
         """Show `value`, and emit `edited` and `finished` as if the user had chosen it."""
         self.set_value(value)
@@ -62,7 +76,7 @@ class Field(QWidget):
 
     def _lay_out(self, line: QLayout | QWidget, *inputs: QWidget) -> None:
         """Place `line`, a widget or a layout that contains `inputs`, above the message."""
-        in_column(line, self._message, owner=self, spacing=2)
+        self._column = in_column(line, self._message, owner=self, spacing=2)
         if isinstance(line, QWidget):
             inputs = (line,)
         self._inputs = inputs

@@ -11,7 +11,6 @@ from planner.gui.widgets.tables.cells import CellColumn, CellPainter, CellRow, T
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.terms import draw_underline, term_of
 
-_SECOND: Final = "then lowest"
 """Mark of the column by which rows are sorted that are equal in the sort column."""
 _ARROWS: Final = {Qt.SortOrder.AscendingOrder: "chevron-up", Qt.SortOrder.DescendingOrder: "chevron-down"}
 
@@ -53,8 +52,7 @@ class RecordHeader(QHeaderView):
             draw_underline(
                 painter, room.right() + 1 - title_width if on_right else room.left(), title_width, room.top() - 1
             )
-        words = f"{column.unit} {_SECOND}".strip() if self._model.is_second(position) else column.unit
-        width = _paint_line(painter, self._units, self._small, words, room, on_right)
+        width = _paint_line(painter, self._units, self._small, column.unit, room, on_right)
         if sorted_by:
             self._paint_arrow(painter, room, width, on_right)
 

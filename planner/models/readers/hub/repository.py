@@ -22,7 +22,7 @@ _FIRST_BYTES: Final = 1 * MIB
 _FOUND: Final = (200, 206)
 _MISSING: Final = 404
 _REFUSED: Final = (401, 403)
-_OFFLINE_HINT: Final = "Check the connection, or download the model and choose its folder."
+_OFFLINE_HINT: Final = "Without a network, choose the config.json in the folder of a model that was downloaded."
 
 ShouldStop = Callable[[], bool]
 

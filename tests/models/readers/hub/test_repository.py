@@ -96,7 +96,7 @@ def test_a_refused_connection_is_a_network_error(hub, monkeypatch):
     point_to("http://127.0.0.1:9", monkeypatch)
     error = refusal(kind=NetworkError)
     assert "cannot be reached" in error.message
-    assert "choose its folder" in error.hint
+    assert "choose the config.json in the folder" in error.hint
 
 
 def test_offline_mode_is_named_in_the_error(hub, monkeypatch):
