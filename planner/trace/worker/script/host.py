@@ -140,7 +140,7 @@ class Moves:
 
         **Source**: `_device_constructors` in torch/utils/_device.py.
         """
-        functions = [function for function in _device_constructors() if function is not None]
+        functions: list[Any] = [function for function in _device_constructors() if function is not None]
         return {
             function.__name__: self._factory(function)
             for function in functions
