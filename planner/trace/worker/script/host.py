@@ -140,11 +140,11 @@ class Moves:
 
         **Source**: `_device_constructors` in torch/utils/_device.py.
         """
-        functions: list[Any] = [function for function in _device_constructors() if function is not None]
+        functions: Any = _device_constructors()
         return {
             function.__name__: self._factory(function)
             for function in functions
-            if getattr(torch, function.__name__, None) is function
+            if function is not None and getattr(torch, function.__name__, None) is function
         }
 
     def _factory(self, original: Callable[..., Any]) -> Callable[..., Any]:
