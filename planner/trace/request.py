@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.workload.optimizers import Optimizer, OptimizerStep
@@ -26,6 +26,8 @@ DTYPES: Final = (
 
 Value = None | bool | int | float | str
 Precision = Literal["fp32", "fp64", "bf16", "fp16"]
+AssumptionKind = Literal["mask", "condition", "choice", "number", "integer", "distinct"]
+UnknownValues = Literal["bounded", "typical", "fewest", "most", "slowest"]
 
 
 class TensorInput(Spec):
@@ -66,6 +68,25 @@ class Argument(Spec):
 
     name: str = Field(min_length=1)
     value: Value | tuple[Value, ...]
+
+
+class AssumedValue(Spec):
+    """A value that is not known without data, given by its kind or by its source line, such as `net.py:42`.
+
+    It is the fraction that a mask selects or that differs, how many times in a row a condition is true, the position
+    that is chosen, or a number.
+    """
+
+    name: str
+    value: float = Field(ge=0)
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if name not in get_args(AssumptionKind) and not re.fullmatch(r".+:\d+", name):
+            kinds = ", ".join(get_args(AssumptionKind))
+            raise ValueError(f"{name!r} is neither a source line, such as net.py:42, nor one of {kinds}")
+        return name
 
 
 class Target(Spec):
@@ -181,6 +202,11 @@ class TraceRequest(Spec):
     lora: TraceLora | None = None
     steps: int = Field(default=2, ge=1, le=100)
     parallel: TraceParallel = TraceParallel()
+    assume: tuple[AssumedValue, ...] = Field(default=(), description="given values that depend on the data")
+    unknown_values: UnknownValues = Field(
+        default="bounded",
+        description="what is assumed of values that depend on the data; bounded traces the others too, for the bounds",
+    )
     device: Literal["cpu", "cuda"] = Field(default="cuda", description="device whose operators are emulated")
     compute_capability: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
 
@@ -199,7 +225,9 @@ class TraceRequest(Spec):
         return self.target.kind != "config" or any(":" in place for place in (self.loss or "", self.step or ""))
 
 
-_FIELDS_OF_SCRIPTS: Final = frozenset(("target", "task", "steps", "device", "compute_capability"))
+_FIELDS_OF_SCRIPTS: Final = frozenset(
+    ("target", "task", "steps", "device", "compute_capability", "assume", "unknown_values")
+)
 
 
 def _default(name: str) -> object:

@@ -215,8 +215,11 @@ def test_an_answer_adjusts_conflicting_fields_in_one_step(workspace: Workspace, 
     workspace.end_gesture()
     with qtbot.waitSignal(workspace.adjusted) as told:
         workspace.answer("method", {"workload.method": "qlora"})
-    assert told.args == ["Also changed: compute precision to BF16 autocast, weight format to default."]
-    assert workspace.plan.workload == Training(method="qlora", weights=None)
+    assert told.args == [
+        "Also changed: activation checkpointing to Full (every layer), compute precision to BF16 autocast, "
+        "weight format to default."
+    ]
+    assert workspace.plan.workload == Training(method="qlora", weights=None, activation_checkpointing="full")
     workspace.undo_stack.undo()
     assert workspace.plan.workload == Training(compute="bf16", weights="bf16")
 

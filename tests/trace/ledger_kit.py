@@ -1,9 +1,10 @@
 """A ledger on fake tensors, with its call sites, counts and notes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from planner.trace.facts import CATEGORIES
+from planner.trace.request import AssumedValue, UnknownValues
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.values import KnownValues
@@ -15,11 +16,15 @@ MIB = 2**20
 class Books:
     """A ledger with the places that it notes, and the flops that it counts."""
 
-    def __init__(self, hidden_bytes: HiddenBytes = lambda *_: 0) -> None:
+    def __init__(
+        self,
+        hidden_bytes: HiddenBytes = lambda *_: 0,
+        unknown_values: UnknownValues = "typical",
+        given: Iterable[AssumedValue] = (),
+    ) -> None:
         self.places, self.flops, self.notes = CallSites(), FlopCounter(), list[str]()
-        self.ledger = AllocationLedger(
-            KnownValues(Assumptions(self.notes.append)), self.places, self.flops, hidden_bytes
-        )
+        self.assumptions = Assumptions(self.notes.append, unknown_values=unknown_values, given=given)
+        self.ledger = AllocationLedger(KnownValues(self.assumptions), self.places, self.flops, hidden_bytes)
         self.ledger.begin_phase("forward", 0)
 
     @contextmanager

@@ -69,7 +69,7 @@ OPTIONS: Final = (
         "training",
     ),
 )
-_OPTIONS_OF_SCRIPTS: Final = ("--steps", "--device")
+_OPTIONS_OF_SCRIPTS: Final = ("--steps", "--device", "--assume")
 """Options that apply to a script, which decides all else itself."""
 _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
     "lora": "--lora",
@@ -78,6 +78,7 @@ _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
     "optimizer_arguments": "--optimizer",
     "arguments": "--arg",
     "inputs": "--input",
+    "assume": "--assume",
 }
 
 
@@ -97,6 +98,15 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help='argument of forward(), such as "x=8x3x224x224:float32"; repeatable',
+    )
+    construction.add_argument(
+        "--assume",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="value that only data has, by source line, such as net.py:42=0.1, or by kind: the fraction that each mask "
+        "selects, how many times in a row a condition is true, the choice made, a number, an integer, or the fraction "
+        "of distinct values; repeatable",
     )
     construction.add_argument(
         "--lora",
@@ -152,6 +162,10 @@ def request_from_arguments(
     fields["arguments"] = tuple(
         dict(zip(("name", "value"), named_value("--arg", text, "width=64"), strict=True)) for text in arguments.arg
     )
+    fields["assume"] = tuple(
+        dict(zip(("name", "value"), named_value("--assume", text, "mask=0.15"), strict=True))
+        for text in arguments.assume
+    )
     fields["inputs"] = tuple(parse_option("--input", parse_input, text) for text in arguments.input)
     try:
         return TraceRequest.model_validate({**fields, "target": target})
@@ -196,7 +210,7 @@ def _has_effect(flag: CommandOption, request: TraceRequest) -> bool:
 def given_option_names(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the names of the request options on the command line."""
     flags = {flag.key: flag.name for flag in OPTIONS} | {
-        name: f"--{name}" for name in ("arg", "input", "lora", "freeze", "ranks", "strategy")
+        name: f"--{name}" for name in ("arg", "input", "assume", "lora", "freeze", "ranks", "strategy")
     }
     return tuple(option for key, option in flags.items() if getattr(arguments, key) not in (None, []))
 

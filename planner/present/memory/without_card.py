@@ -1,4 +1,4 @@
-"""What a plan without a card could run on: the cheapest card that fits, and the change that matters most."""
+"""Suggestions for a plan without a card: the cheapest card that fits, and the change that matters most."""
 
 from datetime import date
 from typing import Final

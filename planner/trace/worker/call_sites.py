@@ -11,6 +11,8 @@ from torch import nn
 
 _TORCH_FOLDER: Final = Path(torch.__file__).parent
 _TORCH_AND_WORKER: Final = (str(_TORCH_FOLDER), str(Path(__file__).parent), "<")
+_PLUMBING: Final = (str(Path(__file__).parent), str(_TORCH_FOLDER / "_"), str(_TORCH_FOLDER / "utils"), "<")
+"""Code between a library's line and the operator that it runs."""
 _DISTRIBUTED_FOLDERS: Final = (str(_TORCH_FOLDER / "distributed"), str(_TORCH_FOLDER / "nn" / "parallel"))
 _VIEWS_IN_A_ROW: Final = 16
 
@@ -97,10 +99,14 @@ class CallSites:
             return module, line
         return self._forward_module_and_line(node._sequence_nr()) or (0, line)
 
-    def with_current_line(self, text: str) -> str:
-        """Return `text` with the current line, unless only PyTorch's code runs."""
+    def user_and_library_line(self) -> tuple[str, str]:
+        """Return the user's current line, empty if only PyTorch's code runs, and the line of the library it calls."""
         number = self._current_line()
-        return f"{text} ({self.lines.names()[number]})" if number else text
+        user_line = self.lines.names()[number]
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename.startswith(_PLUMBING):
+            frame = frame.f_back
+        return user_line, f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else user_line
 
     def _forward_module_and_line(self, number: int) -> tuple[int, int] | None:
         """Return the numbers of module and line of the operator with this autograd sequence number, or None."""

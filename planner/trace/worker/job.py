@@ -46,15 +46,18 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
     compilation = Compilation()
     call_sites, flops = CallSites(), FlopCounter()
     operators, hidden_bytes = _emulated_device(request, assumption_differences.append)
-    assumptions = Assumptions(lambda text: notes.setdefault(call_sites.with_current_line(text)))
+    assumed: dict[str, None] = {}
+    torch.manual_seed(0)
+    assumptions = Assumptions(
+        assumed.setdefault, call_sites.user_and_library_line, request.unknown_values, request.assume
+    )
     ledger = AllocationLedger(KnownValues(assumptions), call_sites, flops, hidden_bytes)
     watcher = Bookkeeper(ledger, call_sites, flops, progress, request, notes)
-    torch.manual_seed(0)
     with ExitStack() as stack:
         distribute = None
         if request.parallel.strategy != "none":
             distribute = stack.enter_context(fake_ranks(request.parallel, ledger))
-        for context in (ledger, call_sites, operators, eager_behavior()):
+        for context in (ledger, call_sites, operators, eager_behavior(), assumptions.read_as_numbers()):
             stack.enter_context(context)
         ledger.observe_use_counts()
         if request.target.is_script:
@@ -64,7 +67,7 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         watcher.report_end()
         allocations = ledger.allocations()
     parameters = {id(parameter): parameter for module in modules.values() for parameter in module.parameters()}
-    return TraceRecording(
+    recording = TraceRecording(
         request=request,
         environment=_trace_environment(),
         modules=tuple(_module_infos(modules)),
@@ -88,6 +91,13 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         operator_calls=flops.calls,
         seconds=time.perf_counter() - started,
     )
+    if request.unknown_values != "bounded" or not assumed:
+        return recording
+    # Running a trace needs packages that a trace without unknown values need not load.
+    from planner.trace.worker.bounds import unknown_values_difference
+
+    difference = unknown_values_difference(recording, tuple(assumed), assumptions.conditions)
+    return recording if difference is None else recording.evolve(differences=(*recording.differences, difference))
 
 
 def _run_target(

@@ -20,6 +20,7 @@ from planner.trace.worker.fake_tensors.eager_behavior import (
     ADD_IN_PLACE,
     GradientAccumulation,
     correct_storage_sizes,
+    mask_positions_bytes,
 )
 from planner.trace.worker.fake_tensors.values import KnownValues
 
@@ -124,7 +125,7 @@ class AllocationLedger(FakeTensorMode):
             correct_storage_sizes(func, args, result)
         self._flops.count_operator(func, args, kwargs, result)
         self.record_result(result, func, args, kwargs)
-        hidden = self._hidden_bytes(func, args, kwargs, result)
+        hidden = self._hidden_bytes(func, args, kwargs, result) + mask_positions_bytes(func, args, result)
         if hidden and not self.is_made_on_host(args, kwargs):
             entry = self._record_allocation(hidden, func, "inside the kernel")
             self._freed[entry] = self._next_event()

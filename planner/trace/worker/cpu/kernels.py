@@ -63,6 +63,14 @@ def _mean_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
     return size_bytes(args[0], 4) + size_bytes(result, 4)
 
 
+def _ctc_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of the probabilities of the paths from the end.
+
+    **Source**: `log_beta` of `ctc_loss_backward_cpu_template` in aten/src/ATen/native/LossCTC.cpp.
+    """
+    return size_bytes(args[6])
+
+
 def _sum_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
     """Return the bytes that copies need in a half-precision sum over non-adjacent dimensions or to another type.
 
@@ -301,6 +309,8 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten.binary_cross_entropy.default: _binary_cross_entropy_bytes,
     _aten.upsample_nearest2d.default: _upsample_bytes,
     _aten.upsample_bilinear2d.default: _upsample_bytes,
+    _aten._ctc_loss_backward.default: _ctc_backward_bytes,
+    _aten._ctc_loss_backward.Tensor: _ctc_backward_bytes,
     _aten.mm.default: matrix_product_bytes,
     _aten.addmm.default: matrix_product_bytes,
     _aten.bmm.default: matrix_product_bytes,

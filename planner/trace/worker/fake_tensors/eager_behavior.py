@@ -1,5 +1,6 @@
 """Eager-mode behavior that fake tensors lack: in-place results, true storage sizes, in-place gradient sums."""
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.nn import functional
 
 from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
@@ -20,9 +21,14 @@ _linear = functional.linear
 @contextmanager
 def eager_behavior() -> Iterator[None]:
     """Make linear layers, conversions and copies of modules behave as without a dispatch mode."""
-    replacements = ((functional, "linear", _linear_without_mode), (torch.utils, "swap_tensors", _set_data))
+    replacements = (
+        (functional, "linear", _linear_without_mode),
+        (torch.utils, "swap_tensors", _set_data),
+        (torch._VF, "_pad_packed_sequence", _pad_packed_sequence),
+        (FakeTensor, "__deepcopy__", _deep_copy),
+    )
     with ExitStack() as stack:
-        for holder, name, replacement in (*replacements, (FakeTensor, "__deepcopy__", _deep_copy)):
+        for holder, name, replacement in replacements:
             stack.callback(setattr, holder, name, getattr(holder, name))
             setattr(holder, name, replacement)
         yield
@@ -51,6 +57,26 @@ def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
     referenced, as the fake tensors' own bookkeeping does.
     """
     old.data = new.data
+
+
+def _pad_packed_sequence(
+    data: torch.Tensor, batch_sizes: torch.Tensor, batch_first: bool, padding_value: float, total_length: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return padded sequences and their lengths; `batch_sizes` is a real tensor.
+
+    **Source**: `_pad_packed_sequence` in aten/src/ATen/native/PackedSequence.cpp, which writes to a tensor's memory.
+    """
+    with unset_fake_temporarily():
+        sizes = list(map(int, batch_sizes.tolist()))
+    output = data.new_full((max(total_length, len(sizes)), sizes[0], *data.shape[1:]), padding_value)
+    lengths, begin, offset = list[int](), 0, 0
+    for step, (size, following) in enumerate(zip(sizes, [*sizes[1:], 0], strict=True), 1):
+        if size != following:
+            rows = data[offset : offset + (step - begin) * size].view(step - begin, size, *data.shape[1:])
+            output[begin:step, :size].copy_(rows)
+            lengths += [step] * (size - following)
+            begin, offset = step, offset + (step - begin) * size
+    return output.transpose(0, 1) if batch_first else output, torch.tensor(lengths[::-1], dtype=torch.int64)
 
 
 def _deep_copy(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
@@ -114,6 +140,40 @@ _CORRECTIONS: Final[dict[Any, Callable[[tuple[Any, ...], Any], None]]] = {
     _aten.native_layer_norm.default: _correct_layer_norm_storage,
     _aten.mkldnn_rnn_layer.default: _correct_rnn_workspace,
 }
+
+_INDEXING: Final = frozenset(
+    (
+        _aten.index.Tensor,
+        _aten.index_put.default,
+        _aten.index_put_.default,
+        _aten._index_put_impl_.default,
+        _aten._unsafe_index_put.default,
+    )
+)
+
+
+def mask_positions_bytes(func: Any, args: tuple[Any, ...], result: Any) -> int:
+    """Return the size in bytes of the positions into which indexing turns a boolean mask.
+
+    **Source**: `expandTensors` in aten/src/ATen/native/IndexingUtils.h; a single value is filled in by the mask itself.
+    """
+    if func not in _INDEXING:
+        return 0
+    values = args[2] if len(args) > 2 else result
+    indexed, positions = 1, 0
+    place = 0
+    for index in args[1]:
+        is_mask = index is not None and index.dtype in (torch.bool, torch.uint8)
+        dimensions = index.dim() if is_mask else 1
+        if index is not None:
+            indexed *= math.prod(args[0].shape[place : place + dimensions])
+        positions += dimensions if is_mask else 0
+        place += dimensions
+    if values.numel() == 1 or not positions:
+        return 0
+    selected: int = values.numel() * indexed // max(args[0].numel(), 1)
+    return selected * positions * torch.int64.itemsize
+
 
 ADD: Final = torch.ops.aten.add.Tensor
 ADD_IN_PLACE: Final = torch.ops.aten.add_.Tensor

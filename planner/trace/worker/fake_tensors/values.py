@@ -1,10 +1,11 @@
-"""Operators on fake tensors, with real values of small tensors where they are known.
+"""Operators on fake tensors, with real values of small tensors where they are known or assumed.
 
 A fake tensor has no data. But masks, positions, lengths and labels are small, and a network may read their values:
-those that follow from constants and from the inputs are computed for real along with the fake ones.
+those that follow from constants and from the inputs are computed for real along with the fake ones. What a network
+decides by unknown values is assumed where the decision is made, and followed from there like what is known.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -16,7 +17,8 @@ from torch._subclasses.fake_tensor import (
     in_kernel_invocation_manager,
     unset_fake_temporarily,
 )
-from torch.utils.weak import WeakTensorKeyDictionary
+from torch.utils.flop_counter import flop_registry
+from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 
@@ -124,40 +126,56 @@ def _fills_storage(tensor: torch.Tensor) -> bool:
 
 
 _aten: Final = torch.ops.aten
-_MAX_INTEGERS: Final = 1 << 16
-_MAX_FLOATS: Final = 1 << 12
-_FACTORIES: Final = frozenset(
-    (
-        _aten.arange.default,
-        _aten.arange.start,
-        _aten.arange.start_step,
-        _aten.zeros.default,
-        _aten.ones.default,
-        _aten.full.default,
-        _aten.linspace.default,
-        _aten.scalar_tensor.default,
-        _aten.tril_indices.default,
-        _aten.triu_indices.default,
-        _aten.eye.default,
-        _aten.randint.default,
-        _aten.randint.low,
-        _aten.randperm.default,
-    )
+_MAX_ELEMENTS: Final = 1 << 20
+_MAX_FACTOR_ELEMENTS: Final = 1 << 16
+"""Size of the largest tensors whose products are followed: their work grows faster than their size."""
+_SHAPED_LIKE_A_TENSOR: Final = frozenset(
+    getattr(_aten, name).default
+    for name in ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
 )
+"""Operators that take only the shape and the format of their tensor."""
+_EMPTY: Final = frozenset(
+    getattr(_aten, name)
+    for name in ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
+)
+_OVERWRITING: Final = frozenset(
+    getattr(_aten, name)
+    for name in ("fill_", "zero_", "copy_", "uniform_", "normal_", "bernoulli_", "random_", "exponential_")
+)
+"""Operators that replace all values of their first argument."""
+_UNSCALE: Final = _aten._amp_foreach_non_finite_check_and_unscale_.default
+
+_Assumed = frozenset[str]
+"""Descriptions of the assumptions from which values follow; none if the values are known."""
+_KNOWN: Final[_Assumed] = frozenset()
+
+
+class _StorageValues(NamedTuple):
+    """Real values of a fake storage, and the assumptions from which they follow."""
+
+    storage: torch.UntypedStorage
+    assumed: _Assumed
 
 
 class KnownValues:
-    """Runs operators on fake tensors, and tracks the real values of small tensors where known."""
+    """Runs operators on fake tensors, and follows the values of small storages that are known or assumed.
+
+    Values belong to a storage: a change in place is seen through every view.
+    """
 
     def __init__(self, assumptions: Assumptions) -> None:
-        self._real_tensors = WeakTensorKeyDictionary()
+        self._values = WeakIdKeyDictionary()
         self._assumptions = assumptions
         self._rules = ShapeRules()
-        self._mutates: dict[Any, bool] = {}
-
-    def set_real_values(self, fake: torch.Tensor, real: torch.Tensor) -> None:
-        """Set the real values of `fake`."""
-        self._real_tensors[fake] = real
+        self._mutable: dict[Any, bool] = {}
+        self._selections: dict[Any, Callable[..., Any]] = {
+            _aten.index.Tensor: self._index,
+            _aten.masked_select.default: self._masked_select,
+            _aten._pack_padded_sequence.default: self._pack_padded_sequence,
+            _aten._ctc_loss.Tensor: self._ctc_loss,
+            _aten._ctc_loss.default: self._ctc_loss,
+        }
+        self._lost_states = {torch.default_generator: torch.default_generator.get_state()}
 
     def run(self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the fake result of `func` in `mode`; where it depends on values, from known or assumed values."""
@@ -170,101 +188,242 @@ class KnownValues:
         except (DataDependentOutputException, DynamicOutputShapeException):
             with mode:
                 return self._result_by_value(func, args, kwargs)
-        if func is _aten.lift_fresh.default:
-            self._set_known_constant(args[0], result)
-        elif self._is_mutating(func):
-            self._track_mutation(func, args, kwargs)
-        elif _is_small(result) and self._has_known_inputs(func, args, kwargs):
-            self._set_known_result(result, self._run_on_real_values(func, args, kwargs))
-        self._assumptions.track_selected_fraction(func, args, result)
+        is_mutable = self._mutable.get(func)
+        if is_mutable is None:
+            is_mutable = self._mutable[func] = func._schema.is_mutable
+        if is_mutable:
+            self._follow_mutation(func, args, kwargs)
+        else:
+            self._follow_result(func, args, kwargs, result)
         return result
 
     def _result_by_value(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of `func` from its inputs' known values, or an assumed result."""
-        if not self._are_all_known(args, kwargs):
+        """Return the result of `func` from its inputs' values, or an assumed result."""
+        select = self._selections.get(func)
+        if select is not None:
+            return select(*args, **kwargs)
+        assumed = self._inputs_assumed((*args, *kwargs.values()))
+        if assumed is None:
             return self._assumptions.assumed_result(func, args, kwargs)
-        real = self._run_on_real_values(func, args, kwargs)
+        self._assumptions.tell(assumed)
+        with unset_fake_temporarily(), torch.no_grad():
+            real = self._run_on_values(func, args, kwargs)
         if isinstance(real, tuple):
-            return tuple(self._fake_with_real_values(value) for value in real)
-        return self._fake_with_real_values(real)
+            return tuple(self._fake_with_values(value, assumed) for value in real)
+        return self._fake_with_values(real, assumed)
 
-    def _fake_with_real_values(self, real: Any) -> Any:
-        """Return a fake tensor that stands for `real`, with known values."""
+    def _index(self, tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> Any:
+        """Return the result of indexing with masks, which depends on how many elements they select."""
+        positions: list[torch.Tensor | None] = []
+        for index in indices:
+            if index is not None and index.dtype in (torch.bool, torch.uint8):
+                positions += self._result_by_value(_aten.nonzero.default, (index,), {}).unbind(1)
+            else:
+                positions.append(index)
+        return _aten.index.Tensor(tensor, positions)
+
+    def _masked_select(self, tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the selection of elements by a mask."""
+        mask = mask.expand(torch.broadcast_shapes(tensor.shape, mask.shape))
+        count = self._result_by_value(_aten.nonzero.default, (mask,), {}).shape[0]
+        return torch.empty((count,), dtype=tensor.dtype)
+
+    def _pack_padded_sequence(
+        self, tensor: torch.Tensor, lengths: torch.Tensor, batch_first: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return packed sequences, with the number of sequences at each step as a real tensor, which PyTorch reads."""
+        real_lengths = self._read_integers(lengths, longest=tensor.shape[1 if batch_first else 0])
+        with unset_fake_temporarily(), torch.no_grad():
+            outline = torch.empty(tensor.shape[:2], device=_CPU)
+            _, steps = _aten._pack_padded_sequence(outline, torch.tensor(real_lengths, device=_CPU), batch_first)
+        return torch.empty((sum(real_lengths), *tensor.shape[2:]), dtype=tensor.dtype), steps
+
+    def _ctc_loss(
+        self, log_probs: torch.Tensor, targets: torch.Tensor, _inputs: Any, target_lengths: Any, *_: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the losses and the logarithms of the paths' probabilities.
+
+        **Source**: `ctc_loss_cpu_template` of aten/src/ATen/native/LossCTC.cpp: blanks around each label.
+        """
+        if isinstance(target_lengths, torch.Tensor):
+            target_lengths = self._read_integers(target_lengths, longest=targets.shape[-1])
+        steps, batch = log_probs.shape[:2]
+        paths = torch.empty((batch, steps, 2 * max(target_lengths, default=0) + 1), dtype=log_probs.dtype)
+        return torch.empty((batch,), dtype=log_probs.dtype), paths
+
+    def _read_integers(self, tensor: torch.Tensor, longest: int) -> list[int]:
+        """Return the values of a tensor of lengths; unknown ones are the `longest`."""
+        known = self._known(tensor)
+        if known is None:
+            self._assumptions.tell_length()
+            return [longest] * tensor.numel()
+        self._assumptions.tell(known.assumed)
+        with unset_fake_temporarily():
+            return list(map(int, self._value(tensor).tolist()))
+
+    def _fake_with_values(self, real: Any, assumed: _Assumed) -> Any:
+        """Return a fake tensor that stands for `real`, with its values."""
         if not isinstance(real, torch.Tensor):
             return real
         fake = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype)
-        self._real_tensors[fake] = real
+        if real.numel() <= _MAX_ELEMENTS:
+            with unset_fake_temporarily():
+                self._set_values(fake, real, assumed)
         return fake
 
-    def _set_known_result(self, result: Any, real: Any) -> None:
-        """Set the real values of the fake tensors in `result`."""
-        if isinstance(result, torch.Tensor):
-            self._real_tensors[result] = real
-        elif isinstance(result, tuple | list):
-            for fake, value in zip(result, real, strict=True):
-                self._set_known_result(fake, value)
-
-    def _set_known_constant(self, constant: torch.Tensor, fake: torch.Tensor) -> None:
-        """Set the known values of `fake` to those of a small constant."""
-        # Fake tensors keep single constants, such as an optimizer's step counts, by themselves.
-        if not isinstance(constant, FakeTensor) and constant.numel() > 1 and _is_small(constant):
-            with unset_fake_temporarily():
-                self._real_tensors[fake] = constant.clone()
-
-    def _has_known_inputs(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Return whether `func` has inputs, all with known values, or needs none."""
-        if func in _FACTORIES:
-            return True
-        tensors = list(_flat_tensors((*args, *kwargs.values())))
-        return bool(tensors) and all(tensor in self._real_tensors for tensor in tensors)
-
-    def _are_all_known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Return whether the real values of all tensors among the arguments are known."""
-        return all(tensor in self._real_tensors for tensor in _flat_tensors((*args, *kwargs.values())))
-
-    def _is_mutating(self, func: Any) -> bool:
-        is_mutating = self._mutates.get(func)
-        if is_mutating is None:
-            is_mutating = self._mutates[func] = func._schema.is_mutable
-        return is_mutating
-
-    def _track_mutation(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Apply a mutation to the real values too, or forget the real values and all their views."""
-        changed = args[0] if args else None
-        if not isinstance(changed, torch.Tensor) or changed not in self._real_tensors:
+    def _follow_result(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Set the values of the tensors that `func` made, if they are known or can be assumed."""
+        if isinstance(result, torch.Tensor) and result.numel() > _MAX_ELEMENTS:
             return
-        if self._are_all_known(args, kwargs):
-            self._run_on_real_values(func, args, kwargs)
+        made = list(_flat_tensors((result,)))
+        inputs = list(_flat_tensors((*args, *kwargs.values())))
+        if not made or not _is_worth_following(func, inputs, made):
             return
-        storage = self._real_tensors[changed].untyped_storage()._cdata
-        fake_and_real: list[tuple[torch.Tensor, torch.Tensor]] = list(self._real_tensors.items())
-        for fake, real in fake_and_real:
-            if real.untyped_storage()._cdata == storage:
-                del self._real_tensors[fake]
-
-    def _run_on_real_values(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of `func` on the known real values of its arguments."""
+        assumed = _KNOWN if func in _SHAPED_LIKE_A_TENSOR else self._inputs_assumed(inputs)
         with unset_fake_temporarily(), torch.no_grad():
-            return func(*self._real_values(args), **dict(zip(kwargs, self._real_values(kwargs.values()), strict=True)))
+            if func._overloadpacket in _EMPTY:
+                # What is left unset would be 0 in fresh memory; positions and flags are often set part by part.
+                self._set_values(made[0], torch.zeros(made[0].shape, device=_CPU), _KNOWN)
+                return
+            if assumed is not None:
+                real = self._run_followed(func, args, kwargs, _is_choice(made[0]))
+                if real is not None:
+                    for fake, value in zip(made, _flat_tensors((real,)), strict=True):
+                        self._set_values(fake, value, assumed)
+                    return
+            elif torch.Tag.nondeterministic_seeded in func.tags:
+                self._lose_random_state(kwargs)
+            for fake in made:
+                if not fake.is_floating_point() and not fake.is_complex():
+                    value, assumption = self._assumptions.decision(func, args, kwargs, fake, self._value_or_number)
+                    self._set_values(fake, value, (assumed or _KNOWN) | assumption)
 
-    def _real_values(self, values: Iterable[Any]) -> list[Any]:
-        return [self._real_value(value) for value in values]
+    def _follow_mutation(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Change the values too that `func` changes, or forget them."""
+        if torch.Tag.inplace_view in func.tags:
+            return
+        # That all gradients are finite leaves the flag unchanged that says so.
+        changed = list(_flat_tensors(args[:1] if func is _UNSCALE else _written_arguments(func, args, kwargs)))
+        values = (*args, *kwargs.values())
+        if func._overloadpacket in _OVERWRITING and self._known(args[0]) is None and _fills_storage(args[0]):
+            values = values[1:]
+        assumed = self._inputs_assumed(values)
+        with unset_fake_temporarily(), torch.no_grad():
+            if assumed is not None and all(tensor.numel() <= _MAX_ELEMENTS for tensor in changed):
+                for tensor in changed:
+                    known = self._known(tensor)
+                    storage = known.storage if known else torch.UntypedStorage(tensor.untyped_storage().nbytes())
+                    self._values[tensor.untyped_storage()] = _StorageValues(storage, assumed)
+                if self._run_followed(func, args, kwargs, _is_choice(changed[0])) is not None:
+                    return
+            elif torch.Tag.nondeterministic_seeded in func.tags:
+                self._lose_random_state(kwargs)
+        for tensor in changed:
+            self._values.pop(tensor.untyped_storage(), None)
 
-    def _real_value(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return self._real_tensors[value]
+    def _run_followed(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_choice: bool) -> Any:
+        """Return the result of `func` on the values of its arguments, None if it is not known.
+
+        Random numbers are known if the program seeded their generator and each number since then was drawn here too.
+        Others count as unknown, except choices: any draw is a valid one.
+        """
+        is_random = torch.Tag.nondeterministic_seeded in func.tags
+        is_lost = is_random and self._is_random_state_lost(kwargs)
+        result = None
+        if not is_lost or is_choice:
+            try:
+                result = self._run_on_values(func, args, kwargs)
+            except Exception:  # noqa: BLE001  # the simulated card has operators that this build cannot run
+                return None
+        if is_lost:
+            self._lose_random_state(kwargs)
+        return result
+
+    def _is_random_state_lost(self, kwargs: dict[str, Any]) -> bool:
+        """Return whether numbers were drawn from the generator that were not followed, since it was seeded."""
+        generator = kwargs.get("generator") or torch.default_generator
+        lost = self._lost_states.get(generator)
+        is_on_card = kwargs.get("device") not in (None, _CPU)
+        return is_on_card or (lost is not None and torch.equal(generator.get_state(), lost))
+
+    def _lose_random_state(self, kwargs: dict[str, Any]) -> None:
+        """Remember that numbers were drawn that were not followed: later ones are unknown until the next seed."""
+        generator = kwargs.get("generator") or torch.default_generator
+        self._lost_states[generator] = generator.get_state()
+
+    def _inputs_assumed(self, values: Iterable[Any]) -> _Assumed | None:
+        """Return the assumptions from which the tensors among `values` follow; None if one is unknown."""
+        assumed = _KNOWN
+        for tensor in _flat_tensors(values):
+            known = self._known(tensor)
+            if known is None:
+                return None
+            assumed |= known.assumed
+        return assumed
+
+    def _known(self, tensor: torch.Tensor) -> _StorageValues | None:
+        """Return the values of a tensor's storage, None if they are unknown."""
+        if not isinstance(tensor, FakeTensor):
+            return _StorageValues(tensor.untyped_storage(), _KNOWN)
+        known: _StorageValues | None = self._values.get(tensor.untyped_storage())
+        return known
+
+    def _set_values(self, fake: torch.Tensor, real: torch.Tensor, assumed: _Assumed) -> None:
+        """Set the values of a fake tensor's storage; a real tensor of another shape has none."""
+        if fake.shape == real.shape:
+            storage = torch.UntypedStorage(fake.untyped_storage().nbytes())
+            _view(storage, fake).copy_(real)
+            self._values[fake.untyped_storage()] = _StorageValues(storage, assumed)
+
+    def _run_on_values(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of `func` on the values of its arguments."""
+        return func(*map(self._value, args), **{name: self._value(value) for name, value in kwargs.items()})
+
+    def _value(self, value: Any) -> Any:
+        """Return an argument with the values of its tensors, which count only by shape where they are unknown."""
+        if isinstance(value, FakeTensor):
+            known = self._known(value)
+            if known is None:
+                return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=_CPU)
+            return _view(known.storage, value)
         if isinstance(value, list | tuple):
-            return type(value)(self._real_value(item) for item in value)
-        return value
+            return type(value)(map(self._value, value))
+        # On the simulated card, a device may be one that this build of PyTorch does not have.
+        return _CPU if isinstance(value, torch.device) else value
+
+    def _value_or_number(self, value: Any, number: float) -> Any:
+        """Return an argument with the values of its tensors, and `number` for an unknown one."""
+        is_unknown = isinstance(value, FakeTensor) and self._known(value) is None
+        return torch.full((), number, device=_CPU) if is_unknown else self._value(value)
 
 
-def _is_small(result: Any) -> bool:
-    """Return whether the values of `result` are few enough to be tracked."""
-    if isinstance(result, tuple | list):
-        return bool(result) and all(map(_is_small, result))
-    if not isinstance(result, torch.Tensor):
+def _is_choice(tensor: torch.Tensor) -> bool:
+    """Return whether random numbers are drawn to choose: whole numbers, booleans, or a single number."""
+    return not tensor.is_floating_point() or tensor.numel() == 1
+
+
+def _is_worth_following(func: Any, inputs: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
+    """Return whether `func` made small tensors with values of their own."""
+    if any(tensor.numel() > _MAX_ELEMENTS or tensor.is_conj() for tensor in made):
         return False
-    return result.numel() <= (_MAX_FLOATS if result.is_floating_point() else _MAX_INTEGERS)
+    if func._overloadpacket in _EMPTY and made[0].is_floating_point():
+        return False
+    if any(tensor.untyped_storage() is made[0].untyped_storage() for tensor in inputs):
+        return False
+    return func._overloadpacket not in flop_registry or max(map(torch.numel, inputs)) <= _MAX_FACTOR_ELEMENTS
+
+
+def _view(storage: torch.UntypedStorage, fake: torch.Tensor) -> torch.Tensor:
+    """Return the real tensor that views `storage` as `fake` views its own."""
+    place = (int(fake.storage_offset()), fake.shape, fake.stride())
+    return torch.empty(0, dtype=fake.dtype, device=_CPU).set_(storage, *place)
+
+
+def _written_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
+    """Yield the arguments that `func` changes in place."""
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            yield args[place] if place < len(args) else kwargs.get(argument.name)
 
 
 def _flat_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:

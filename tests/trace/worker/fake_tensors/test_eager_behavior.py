@@ -121,3 +121,45 @@ def test_a_loss_keeps_what_it_was_computed_in(loss: Callable[..., torch.Tensor],
 
     real, traced = real_levels(work), traced_levels(work)
     assert max(traced) == pytest.approx(max(real), abs=64)
+
+
+def packed_sequences() -> None:
+    lengths = torch.tensor([30, 7, 50, 12, 7])
+    network, head = nn.LSTM(32, 64, batch_first=True), nn.Linear(64, 5)
+    packed = nn.utils.rnn.pack_padded_sequence(torch.randn(5, 50, 32), lengths, True, enforce_sorted=False)
+    padded, found = nn.utils.rnn.pad_packed_sequence(network(packed)[0], batch_first=True)
+    assert found.tolist() == lengths.tolist()
+    head(padded).sum().backward()
+
+
+def temporal_classification() -> None:
+    head = nn.Linear(32, 30)
+    scores = head(torch.randn(40, 6, 32)).log_softmax(-1)
+    targets, lengths = torch.arange(1, 61).view(6, 10) % 29 + 1, torch.tensor([3, 10, 7, 9, 4, 8])
+    functional.ctc_loss(scores, targets, torch.full((6,), 40), lengths).backward()
+
+
+def masked_language_model() -> None:
+    mask = torch.arange(256).view(4, 64) % 7 == 0
+    embedding, head = nn.Embedding(50, 32), nn.Linear(32, 50)
+    tokens = torch.arange(256).view(4, 64) % 50
+    functional.cross_entropy(head(embedding(tokens.masked_fill(mask, 3)[mask])), tokens[mask]).backward()
+
+
+def matched_anchors() -> None:
+    """A detector's targets: anchors are matched to boxes by their overlap, and some of the others are drawn."""
+    corners = torch.cartesian_prod(torch.arange(20), torch.arange(20)).repeat(1, 2) * 16.0
+    anchors = corners + torch.tensor([-24.0, -24.0, 24.0, 24.0])
+    boxes = torch.tensor([[10.0, 10, 100, 120], [50, 60, 200, 220]])
+    sizes = (torch.min(boxes[:, None, 2:], anchors[:, 2:]) - torch.max(boxes[:, None, :2], anchors[:, :2])).clamp(min=0)
+    overlap, matched = sizes.prod(-1).max(0)
+    positive, negative = torch.where(overlap > 1000)[0], torch.where(overlap <= 1000)[0]
+    chosen = torch.cat([positive, negative[torch.randperm(len(negative))[: len(positive)]]])
+    with torch.no_grad():
+        functional.smooth_l1_loss(torch.randn(400, 4)[positive], boxes[matched[positive]])
+        torch.randn(400, 256)[chosen].pow(2).sum()
+
+
+@pytest.mark.parametrize("work", [packed_sequences, temporal_classification, masked_language_model, matched_anchors])
+def test_known_lengths_and_masks_select_exactly(work: Callable[[], None]) -> None:
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)

@@ -1,15 +1,21 @@
 """Values of small tensors on a fake run, and what is assumed of those that nobody knows."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from ledger_kit import Books
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from watched import file_target
 
 from planner.errors import PlannerError
+from planner.trace.request import AssumedValue, TraceRequest, UnknownValues
+from planner.trace.worker.cuda.operators import CudaOperators
+from planner.trace.worker.fake_tensors.assumptions import MOST_ROUNDS
 from planner.trace.worker.fake_tensors.values import ShapeRules
+from planner.trace.worker.job import record_trace
 
 
 @pytest.fixture
@@ -46,16 +52,21 @@ def test_a_known_tensor_is_forgotten_once_something_unknown_is_written_to_it(boo
 @pytest.mark.parametrize(
     ("ask", "answer", "note"),
     [
-        (lambda x: bool((x > 0).any()), False, "boolean"),
+        (lambda x: bool((x > 0).any()), True, "select everything"),
+        (lambda x: bool(x.isnan().any()), False, ""),
+        (lambda x: bool(x.sum() < 1e-6), False, "condition"),
         (lambda x: float(x.sum()), 1.0, "number"),
-        (lambda x: int(x.argmax()), 1, "number"),
-        (lambda x: torch.equal(x, x + 1), False, "equal"),
+        (lambda x: int(x.argmax()), 0, "Choices"),
+        (lambda x: torch.equal(x, x + 1), False, "condition"),
         (lambda x: x[x > 0].shape, (6,), "select everything"),
         (lambda x: torch.masked_select(x, x > 0).shape, (6,), "select everything"),
         (lambda x: x.unique().shape, (6,), "all different"),
         (lambda x: torch.unique(x, dim=0, return_inverse=True, return_counts=True)[2].shape, (2,), "all different"),
-        (lambda x: torch.repeat_interleave(x.long().view(-1)).shape, (6,), "repeated"),
-        (lambda x: torch.bincount(x.long().view(-1), minlength=4).shape, (4,), "counted"),
+        (lambda x: torch.repeat_interleave(x.long().view(-1)).shape, (6,), "assumed to be 1"),
+        (lambda x: torch.bincount(x.long().view(-1), minlength=4).shape, (4,), "assumed to be 1"),
+        (lambda x: torch.nn.functional.one_hot(x.argmax(0)).shape, (3, 2), "spread evenly"),
+        (lambda x: x.topk(2).indices.tolist(), [[0, 1], [2, 0]], "spread evenly"),
+        (lambda x: x.sort(dim=0).indices.tolist(), [[0, 0, 0], [1, 1, 1]], "spread evenly"),
     ],
 )
 def test_what_is_unknown_is_assumed_and_told(
@@ -63,13 +74,85 @@ def test_what_is_unknown_is_assumed_and_told(
 ) -> None:
     assert ask(torch.empty(2, 3)) == answer
     assert note in " ".join(books.notes)
+    assert bool(books.notes) == bool(note)
 
 
 def test_a_mask_from_picking_one_of_n_selects_an_nth(books: Books) -> None:
     picked = torch.empty(64, 8).argmax(-1)
     chosen = torch.nn.functional.one_hot(picked, num_classes=8).permute(1, 0)
     assert chosen[3].nonzero().shape == (8, 1)
-    assert "0.125" in " ".join(books.notes)
+    assert "spread evenly" in " ".join(books.notes)
+
+
+def test_boxes_are_suppressed_as_by_a_mask() -> None:
+    for unknown_values, kept in (("typical", 10), ("fewest", 0)):
+        with Books(unknown_values=unknown_values).open() as books:
+            boxes = torch.empty(10, 4)
+            found = books.assumptions.assumed_result("torchvision.nms.default", (boxes, boxes[:, 0], 0.5), {})
+            assert found.shape == (kept,)
+            assert "select" in books.notes[0]
+
+
+def test_what_is_derived_from_an_assumed_mask_fits_the_mask(books: Books) -> None:
+    tensor = torch.empty(4, 3)
+    mask = tensor > 0
+    count = int(mask.sum())
+    gathered = torch.zeros(count)
+    gathered[:] = tensor[mask]
+    assert tensor[mask].split(mask.sum(1).tolist())[0].shape == (3,)
+
+
+def test_a_known_mask_selects_exactly_from_unknown_values(books: Books) -> None:
+    lengths = torch.tensor([2, 0, 3])
+    mask = torch.arange(4) < lengths[:, None]
+    assert torch.empty(3, 4, 8)[mask].shape == (5, 8)
+    assert torch.empty(3, 4).masked_select(mask).shape == (5,)
+    assert books.notes == []
+
+
+def test_random_numbers_are_known_after_a_seed_until_a_draw_is_not_followed(books: Books) -> None:
+    def draw() -> int:
+        return int((torch.rand(100) < 0.5).sum())
+
+    assert draw() == 100
+    torch.manual_seed(5)
+    followed = draw()
+    torch.empty(1 << 21).normal_()
+    assert draw() == 100
+    torch.manual_seed(5)
+    assert draw() == followed < 100
+
+
+def test_a_number_that_is_only_printed_is_no_assumption(books: Books) -> None:
+    with books.assumptions.read_as_numbers():
+        loss = torch.empty(3).sum().item()
+        assert f"{(loss + loss) / 2:.2f}" == "1.00"
+        assert books.notes == []
+        assert loss > 0.5
+        assert len(books.notes) == 1
+
+
+def test_a_loop_that_ends_by_its_data_ends(books: Books) -> None:
+    rounds = 0
+    while torch.empty(3).norm() > 1e-3:
+        rounds += 1
+    assert rounds == 10
+    while torch.empty(3, 3).sum() > 0:
+        rounds += 1
+    assert rounds <= 10 + MOST_ROUNDS + 1
+
+
+@pytest.mark.parametrize(
+    ("unknown_values", "given", "selected", "chosen"),
+    [("fewest", {}, 0, 0), ("most", {}, 40, 3), ("typical", {"mask": 0.25, "choice": 2}, 10, 2)],
+)
+def test_other_values_are_assumed_as_asked(
+    unknown_values: UnknownValues, given: dict[str, float], selected: int, chosen: int
+) -> None:
+    arguments = [AssumedValue(name=name, value=value) for name, value in given.items()]
+    with Books(unknown_values=unknown_values, given=arguments).open():
+        assert (torch.empty(10, 4) > 0).nonzero().shape[0] == selected
+        assert torch.empty(20, 4).argmax(-1)[-1] == chosen
 
 
 def test_operators_of_whose_results_nothing_can_be_assumed_say_so(books: Books) -> None:
@@ -145,3 +228,61 @@ def test_rules_tell_numbers_of_different_kinds_apart() -> None:
         whole = torch.empty(4, dtype=torch.int64)
     kinds = [rules.dispatch(mode, torch.ops.aten.add.Tensor, (), (whole, one), {}).dtype for one in (1, 1.0, True)]
     assert kinds == [torch.int64, torch.float32, torch.int64]
+
+
+FACTORIES: dict[str, Callable[..., torch.Tensor]] = {
+    "zeros": lambda **on: torch.zeros(3, **on),
+    "ones": lambda **on: torch.ones(3, **on),
+    "full": lambda **on: torch.full((3,), 2.0, **on),
+    "arange": lambda **on: torch.arange(3, **on),
+    "randint": lambda **on: torch.randint(4, (3,), **on),
+    "eye": lambda **on: torch.eye(3, **on),
+    "tensor": lambda **on: torch.tensor([3, 4], **on),
+    "as_tensor": lambda **on: torch.as_tensor([3, 4], **on),
+    "linspace": lambda **on: torch.linspace(0, 1, 5, **on),
+    "tril_indices": lambda **on: torch.tril_indices(3, 3, **on),
+    "randperm": lambda **on: torch.randperm(5, **on),
+    "scalar_tensor": lambda **on: torch.scalar_tensor(1, **on),
+    "rand": lambda **on: torch.rand(5, **on),
+    "zeros_like": lambda **on: torch.zeros_like(torch.empty(5), **on),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_a_small_tensor_can_be_made_on_the_card(books: Books, name: str) -> None:
+    make = FACTORIES[name]
+    with CudaOperators((8, 0), lambda difference: None):
+        named = make(device="cuda")
+        with torch.device("cuda"):
+            inside = make()
+        torch.set_default_device("cuda")
+        try:
+            default = make()
+        finally:
+            torch.set_default_device(None)
+    plain = make()
+    for tensor in (named, inside, default):
+        assert tensor.shape == plain.shape
+        if not name.startswith("rand"):
+            assert tensor.tolist() == plain.tolist()
+    assert books.notes == []
+
+
+def test_a_value_is_read_on_a_line_where_nothing_was_made(tmp_path: Path) -> None:
+    source = """
+def make():
+    return nn.Linear(4, 3), torch.randn(2, 4), step
+
+def step(module, inputs, optimizer):
+    loss = module(inputs).sum()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+    request = TraceRequest(target=file_target(tmp_path, source, "make", "reading.py"), task="training")
+    assert record_trace(request, lambda *_: None).allocations.bytes
+
+
+def test_an_unknown_number_selects_from_a_short_tuple(books: Books) -> None:
+    best = torch.empty(1).argmax().item()
+    assert ("only",)[best] == "only"
