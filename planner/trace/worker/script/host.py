@@ -140,12 +140,8 @@ class Moves:
 
         **Source**: `_device_constructors` in torch/utils/_device.py.
         """
-        functions: Any = _device_constructors()
-        return {
-            function.__name__: self._factory(function)
-            for function in functions
-            if function is not None and getattr(torch, function.__name__, None) is function
-        }
+        identities = set(map(id, _device_constructors()))
+        return {name: self._factory(value) for name, value in vars(torch).items() if id(value) in identities}
 
     def _factory(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def make(*args: Any, device: Any = None, **kwargs: Any) -> Any:
