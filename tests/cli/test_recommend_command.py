@@ -36,7 +36,10 @@ def test_the_whole_answer(said, golden):
     ("words", "says"),
     [
         ((), "For 8 hours per day, 5 days per week, over 5 years. Costs and the budget are per month."),
-        (("--tokens", "1e6"), "For a run of 1,000,000 tokens, over 5 years. Costs and the budget are per run."),
+        (
+            ("--tokens", "1e6"),
+            "For one run of 1,000,000 tokens; what is bought for it is sold after 5 years. Costs and the budget",
+        ),
     ],
 )
 def test_it_says_what_the_costs_are_for(said, words, says):
