@@ -86,7 +86,7 @@ def run_for_real(request: TraceRequest) -> None:
     run(build_run(request, watcher), request, watcher)
 
 
-def _profiler_events(work: Callable[[], None]) -> list[Any]:
+def profiler_events(work: Callable[[], None]) -> list[Any]:
     """Return the profiler's events of `work`, which include all allocations and frees of the CPU allocator."""
     from torch.profiler import ProfilerActivity, profile
 
@@ -95,7 +95,7 @@ def _profiler_events(work: Callable[[], None]) -> list[Any]:
     return list(profiler.profiler.kineto_results.events())
 
 
-def _memory_changes(events: Iterable[Any]) -> list[tuple[int, int]]:
+def memory_changes(events: Iterable[Any]) -> list[tuple[int, int]]:
     """Return time and bytes of each allocation (positive) and free (negative), in order of time."""
     found = [(event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"]
     return sorted(found, key=lambda change: change[0])
@@ -103,9 +103,9 @@ def _memory_changes(events: Iterable[Any]) -> list[tuple[int, int]]:
 
 def _measure_peak(request: TraceRequest) -> dict[str, Any]:
     started = time.perf_counter()
-    events = _profiler_events(lambda: run_for_real(request))
+    events = profiler_events(lambda: run_for_real(request))
     seconds = time.perf_counter() - started
-    return {"peak_bytes": max(accumulate(size for _, size in _memory_changes(events))), "seconds": seconds}
+    return {"peak_bytes": max(accumulate(size for _, size in memory_changes(events))), "seconds": seconds}
 
 
 def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
@@ -137,8 +137,8 @@ def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
             return f"{'x'.join(map(str, value.shape))}:{str(value.dtype)[6:]}"
         return "…" if isinstance(value, list | tuple) and len(value) > 4 else str(value)
 
-    events = _profiler_events(marked)
-    changes = _memory_changes(events)
+    events = profiler_events(marked)
+    changes = memory_changes(events)
     times = [moment for moment, _ in changes]
     spans = {e.name(): (e.start_ns(), e.end_ns()) for e in events if e.name().startswith("call ")}
     found = []

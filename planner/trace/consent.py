@@ -8,7 +8,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from planner.errors import TraceError
-from planner.trace.request import TraceRequest
+from planner.trace.request import Target, TraceRequest
 
 
 def content_digest(request: TraceRequest) -> str | None:
@@ -34,16 +34,23 @@ def user_files(request: TraceRequest) -> tuple[Path, ...]:
     The files need not exist; an import path without a source file is left out.
     """
     named_paths = [Path(os.path.abspath(place)) for place in _named_files(request)]
-    module_file = find_module_file(request.target.place) if request.target.kind == "import" else None
+    module_file = _file_of_package_target(request.target)
     return tuple(dict.fromkeys([*([module_file] if module_file else ()), *named_paths]))
 
 
 def with_absolute_paths(request: TraceRequest) -> TraceRequest:
     """Return the request with absolute file paths, so that it is valid in any working directory."""
     target = request.target
-    if target.kind == "file":
+    if target.has_file:
         target = target.evolve(place=os.path.abspath(target.place))
     return request.evolve(target=target, loss=_with_absolute_file(request.loss), step=_with_absolute_file(request.step))
+
+
+def _file_of_package_target(target: Target) -> Path | None:
+    """Return the source file of a package's module that is a target, None for other targets and without a file."""
+    if target.kind == "program":
+        return find_module_file(f"{target.place}.__main__") or find_module_file(target.place)
+    return find_module_file(target.place) if target.kind == "import" else None
 
 
 def find_module_file(name: str) -> Path | None:
@@ -73,13 +80,13 @@ def _file_contents(request: TraceRequest) -> Iterator[bytes]:
             yield file.read_bytes()
         except OSError as error:
             raise TraceError("load", f"{file}: {(error.strerror or str(error)).lower()}", "Check its path.") from error
-    if request.target.kind == "import" and find_module_file(request.target.place) is None:
+    if request.target.kind in ("import", "program") and _file_of_package_target(request.target) is None:
         yield request.target.title.encode()
 
 
 def _named_files(request: TraceRequest) -> Iterator[str]:
     """Yield the paths of the files that `request` names: target, loss and step."""
-    if request.target.kind == "file":
+    if request.target.has_file:
         yield request.target.place
     for place in (request.loss, request.step):
         if place is not None and ":" in place:

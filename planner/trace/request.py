@@ -90,24 +90,38 @@ class AssumedValue(Spec):
 
 
 class Target(Spec):
-    """Source from which the traced module is loaded.
+    """Source from which the traced module is loaded, or the script that is traced as it runs.
 
     `file`: `place` is a Python file and `name` a class or function in it. `import`: `place` is a package's module.
-    `config`: `place` names a Hugging Face model, and `config` is the text of its config.json.
+    `config`: `place` names a Hugging Face model, and `config` is the text of its config.json. `script`: `place` is a
+    Python file that is run as a whole; `program`: `place` is a package's module that is run, as by `python -m`. A
+    script has its own `command_arguments`, and the words of the `launcher` before it, such as `torchrun`.
     """
 
-    kind: Literal["file", "import", "config"]
+    kind: Literal["file", "import", "config", "script", "program"]
     place: str = Field(min_length=1)
     name: str = ""
     config: str | None = None
+    command_arguments: tuple[str, ...] = ()
+    launcher: tuple[str, ...] = ()
+
+    @property
+    def is_script(self) -> bool:
+        """Return whether the target is run as a whole, and decides itself what it builds and trains."""
+        return self.kind in ("script", "program")
+
+    @property
+    def has_file(self) -> bool:
+        """Return whether `place` is the path of a Python file."""
+        return self.kind in ("file", "script")
 
     @property
     def short_title(self) -> str:
         """Return the title without the folders of a file: `net.py:ConvNet`."""
-        if self.kind != "file":
+        if not self.has_file:
             return self.title
         file = re.split(r"[/\\]", self.place)[-1]
-        return f"{file}:{self.name}"
+        return f"{file}:{self.name}" if self.name else file
 
     @property
     def title(self) -> str:
@@ -196,10 +210,29 @@ class TraceRequest(Spec):
     device: Literal["cpu", "cuda"] = Field(default="cuda", description="device whose operators are emulated")
     compute_capability: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
 
+    @model_validator(mode="after")
+    def _check_script(self) -> Self:
+        if self.target.is_script:
+            changed = [name for name in self.model_fields_set if getattr(self, name) != _default(name)]
+            refused = sorted(set(changed) - _FIELDS_OF_SCRIPTS)
+            if refused:
+                raise ValueError(f"a script itself decides its {', '.join(refused)}")
+        return self
+
     @property
     def runs_user_code(self) -> bool:
         """Return whether tracing runs the user's code."""
         return self.target.kind != "config" or any(":" in place for place in (self.loss or "", self.step or ""))
+
+
+_FIELDS_OF_SCRIPTS: Final = frozenset(
+    ("target", "task", "steps", "device", "compute_capability", "assume", "unknown_values")
+)
+
+
+def _default(name: str) -> object:
+    """Return the default of a request's field; None if the field has none."""
+    return TraceRequest.model_fields[name].get_default()
 
 
 _TOKEN_DTYPES = ("int64", "int32")

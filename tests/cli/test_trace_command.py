@@ -160,8 +160,14 @@ FILES = {
         ("", "no target is given"),
         ("nobody/nothing", "no model is called 'nobody/nothing'"),
         ("missing.py:Net", "TARGET: there is no file missing.py"),
-        ("net.py", "TARGET: net.py needs the name"),
-        ("empty.py", "TARGET: empty.py needs the name"),
+        ("net.py:", "TARGET: net.py: needs the name"),
+        ("empty.py:", "TARGET: empty.py: needs the name"),
+        ("missing.py", "TARGET: there is no file missing.py"),
+        ("net.py --batch 4", "--batch: is decided by the script itself"),
+        ("net.py:Net -- --lr 0.1", "--: net.py:Net is no script and takes no arguments"),
+        ("-m package.train net.py", "-m: names a module besides TARGET"),
+        ("-- torchrun --nproc_per_node=8", "TARGET: 'torchrun --nproc_per_node=8' names no script"),
+        ("-- torchrun missing.py", "TARGET: there is no file missing.py"),
         ("list.json", "list.json: holds a JSON list"),
         ("damaged.json.gz", "damaged.json.gz: not valid JSON"),
         ("newer.json", "newer.json: made by a newer version"),
@@ -221,6 +227,45 @@ def test_a_module_of_ones_own_is_trained(said, net):
     reopened = json.loads(said("net.json", "--gpu", "RTX 4090", "--json"))
     weights = next(term["bytes"] for term in reopened["terms"] if term["name"] == "weights")
     assert weights == 4 * (512 * 512 + 512 + 512 * 10 + 10)
+
+
+TRAINING = """
+import argparse
+import torch
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--width", type=int, required=True)
+net = nn.Linear(parser.parse_args().width, 10)
+optimizer = torch.optim.Adam(net.parameters())
+while True:
+    loss = net(torch.ones(8, net.in_features)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    open("log.txt", "a").write(f"{loss.item()}")
+"""
+
+
+RUN = ("python", "-m", "whole")
+
+
+def test_a_script_is_traced_as_it_is_run(said, net):
+    (net.parent / "train.py").write_text(TRAINING)
+    printed = said("--device", "cpu", "--", "torchrun", "--nproc_per_node=4", "train.py", "--width", "512")
+    assert "train.py · 5,130 parameters, all trained" in printed
+    assert "Defaults used: --steps 2\n" in printed
+    assert "One of 4 ranks is traced" in printed
+    assert "Written to a scratch folder, which is gone after the trace: log.txt." in printed
+    assert not Path("log.txt").exists()
+    assert said("train.py", "--", code=2).startswith("error: the script ended with sys.exit(2)")
+
+
+@pytest.mark.parametrize("words", [("-m", "whole", "--device", "cpu", "--"), ("--device", "cpu", "--", *RUN)])
+def test_a_module_of_a_package_is_traced_as_it_is_run(said, net, words):
+    (net.parent / "whole").mkdir()
+    (net.parent / "whole" / "__main__.py").write_text(TRAINING)
+    assert "whole · 5,130 parameters" in said(*words, "--width", "512")
 
 
 def test_what_fails_in_the_module_comes_with_its_own_lines(said, net):

@@ -164,3 +164,18 @@ def test_wrong_values_name_their_option(request_of, words, field, reason):
     assert caught.value.field.split()[0] == field
     assert reason in caught.value.reason
     assert caught.value.hint
+
+
+def test_a_script_decides_most_itself(parsed):
+    script = Target(kind="script", place="train.py")
+    arguments = parsed("--device", "cpu", "--steps", "3")
+    request = request_from_arguments(arguments, script, "8.9")
+    assert (request.task, request.steps, request.device) == ("training", 3, "cpu")
+    assert default_option_texts_of_trace(parsed(), request_from_arguments(parsed(), script, None)) == (
+        "--steps 2",
+        "--device cuda",
+    )
+    for words in (("--batch", "4"), ("--input", "4x3"), ("--optimizer", "SGD"), ("--ranks", "2"), ("--lora", "8")):
+        with pytest.raises(SpecError, match="decided by the script itself") as caught:
+            request_from_arguments(parsed(*words), script, None)
+        assert caught.value.field == words[0]

@@ -40,6 +40,12 @@ def test_a_class_in_a_file(target, net):
     assert target("net.py:Net").title == "net.py:Net"
 
 
+def test_a_file_without_a_name_is_a_script(target, net):
+    found = target("net.py")
+    assert (found.kind, found.place, found.name, found.title) == ("script", "net.py", "", "net.py")
+    assert target(str(net)).short_title == "net.py"
+
+
 def test_a_drive_letter_is_no_separator(target, net, monkeypatch):
     (net.parent / "C:\\nets.py").write_text(NET)
     found = target("C:\\nets.py:Net")
@@ -70,10 +76,10 @@ def test_a_config_that_is_not_estimated_is_traced_all_the_same(target, tmp_path)
 @pytest.mark.parametrize(
     ("word", "message", "hint"),
     [
-        ("net.py", "net.py needs the name of a module or a function", "Use net.py:Net or net.py:make."),
-        ("net.py:", "net.py needs the name", "Use net.py:Net or net.py:make."),
-        ("empty.py", "empty.py needs the name", "no module class"),
-        ("broken.py", "is not Python", "Choose a Python file"),
+        ("net.py:", "net.py: needs the name of a module or a function", "Use net.py:Net or net.py:make."),
+        ("empty.py:", "empty.py: needs the name", "no module class"),
+        ("broken.py:", "is not Python", "Choose a Python file"),
+        ("missing.py", "there is no file missing.py", "Check the path"),
         ("missing.py:Net", "there is no file missing.py", "Check the path"),
         ("missing.json", "missing.json: cannot be read", "Check the path"),
         ("nobody/nothing", "no model is called 'nobody/nothing'", "gpu-planner models"),

@@ -113,3 +113,24 @@ def test_the_content_of_a_module_counts(folder):
     first = content_digest(of_import("own_net"))
     (folder / "own_net.py").write_text("x = 2")
     assert content_digest(of_import("own_net")) != first
+
+
+def test_a_script_is_a_file_of_the_person(folder):
+    Path("train.py").write_text("x = 1")
+    request = TraceRequest(target=Target(kind="script", place="train.py"))
+    assert user_files(request) == (folder / "train.py",)
+    assert with_absolute_paths(request).target.place == str(folder / "train.py")
+    assert len(content_digest(request)) == 64
+
+
+def test_a_program_is_the_module_that_runs(folder):
+    Path("whole").mkdir()
+    Path("whole/__init__.py").write_text("")
+    Path("whole/__main__.py").write_text("x = 1")
+    Path("whole/part.py").write_text("x = 2")
+    for place, file in (("whole", "__main__.py"), ("whole.part", "part.py")):
+        request = TraceRequest(target=Target(kind="program", place=place))
+        assert user_files(request) == (folder / "whole" / file,)
+    unknown = TraceRequest(target=Target(kind="program", place="no_such_package"))
+    assert user_files(unknown) == ()
+    assert len(content_digest(unknown)) == 64

@@ -1,3 +1,6 @@
+import pytest
+from pydantic import ValidationError
+
 from planner.trace.notation import parse_input
 from planner.trace.request import (
     Input,
@@ -55,3 +58,14 @@ def test_the_first_tensor_may_be_nested():
     nested = request_of().evolve(inputs=(Input(value=PlainInput(value=True)), Input(value=inner)))
     assert requested_batch_size(nested) == 6
     assert requested_batch_size(with_batch_size(nested, 3)) == 3
+
+
+def test_a_script_decides_all_but_its_steps_and_device():
+    script = Target(kind="script", place="runs/train.py", command_arguments=("--lr", "0.1"))
+    request = TraceRequest(target=script, task="training", steps=3, device="cpu", optimizer="AdamW")
+    assert request.runs_user_code
+    assert (script.title, script.short_title, script.is_script) == ("runs/train.py", "train.py", True)
+    with pytest.raises(ValidationError, match="a script itself decides its batch, optimizer"):
+        TraceRequest(target=script, optimizer="SGD", batch=4)
+    program = Target(kind="program", place="package.train")
+    assert (program.short_title, program.has_file) == ("package.train", False)

@@ -10,6 +10,7 @@ import planner
 from planner.trace.child.messages import CHANNEL_LOST, explain_exit, innermost_user_frame, user_traceback
 
 OURS = str(Path(planner.__file__).parent / "trace" / "worker" / "job.py")
+STAND_IN = str(Path(planner.__file__).parent / "trace" / "worker" / "script" / "files.py")
 TIMEOUT = f"""Timeout (0:00:02)!
 Thread 0x00007f9b93fff640 (most recent call first):
   File "{OURS}", line 60 in _end_with
@@ -75,6 +76,7 @@ def frames(*files):
         ((OURS, "/usr/torch.py", "/mine/net.py", OURS, "/usr/torch.py"), [3, 5]),
         ((OURS, "<frozen importlib>", "/usr/torch.py", "/usr/torch.py"), [3, 4]),
         ((OURS, "/mine/net.py", "/usr/torch.py", OURS), [2, 3, 4]),
+        ((OURS, "/mine/net.py", STAND_IN, STAND_IN), [2]),
         ((OURS,), [1]),
         ((OURS, "/mine/net.py", "/usr/torch/nn/linear.py", "/usr/torch/_ops.py", OURS, "/usr/torch/a.py"), [2, 3]),
         (("/mine/net.py", "/usr/torch/_dynamo/eval.py", "/mine/net.py", "C:\\torch\\_compile.py"), [1, 2, 3]),

@@ -41,8 +41,9 @@ from planner.trace.files import (
     load_recording,
     save_recording,
 )
+from planner.trace.launcher import launched_ranks, parse_command
 from planner.trace.recording import TraceRecording
-from planner.trace.request import Target
+from planner.trace.request import Target, TraceRequest
 from planner.trace.result import TraceResult
 from planner.trace.run import TraceLimits, trace
 
@@ -52,18 +53,18 @@ _PACKAGE_TARGET: Final = re.compile(rf"(?P<place>{_NAME}):(?P<name>{_NAME})")
 
 
 def parse_target(word: str, models: ModelCatalog) -> Target:
-    """Return the target that TARGET names: `net.py:Net`, `package.module:Net`, a `config.json` or a catalog model.
+    """Return the target that TARGET names: `net.py:Net`, `package.module:Net`, a script, a `config.json`, a model.
 
     Raises:
-        PlannerError: If TARGET is none of these, or cannot be read. For a Python file without a name, the hint lists
-            the candidates in the file, which are found without running the file.
+        PlannerError: If TARGET is none of these, or cannot be read.
     """
     # Split at the last colon: a drive letter is followed by one as well.
     place, _, name = word.rpartition(":")
     if place.endswith(_PYTHON):
         return _target_in_file(Path(place), name)
     if word.endswith(_PYTHON):
-        return _target_in_file(Path(word), "")
+        _check_is_file(Path(word))
+        return Target(kind="script", place=word)
     packaged = _PACKAGE_TARGET.fullmatch(word)
     if packaged is not None:
         return Target(kind="import", place=packaged["place"], name=packaged["name"])
@@ -72,13 +73,34 @@ def parse_target(word: str, models: ModelCatalog) -> Target:
 
 
 def _target_in_file(path: Path, name: str) -> Target:
-    if not path.is_file():
-        raise SpecError("TARGET", f"there is no file {path}", "Check the path.")
+    _check_is_file(path)
     if not name:
         candidates = [f"{path}:{candidate.name}" for candidate in find_trace_candidates(path)]
         hint = f"Use {' or '.join(candidates)}." if candidates else "The file defines no module class and no function."
-        raise SpecError("TARGET", f"{path} needs the name of a module or a function", hint)
+        raise SpecError("TARGET", f"{path}: needs the name of a module or a function", hint)
     return Target(kind="file", place=str(path), name=name)
+
+
+def _check_is_file(path: Path) -> None:
+    if not path.is_file():
+        raise SpecError("TARGET", f"there is no file {path}", "Check the path.")
+
+
+def _target_of_command(arguments: argparse.Namespace, command: list[str], models: ModelCatalog) -> Target:
+    """Return the target of TARGET or -m, with `command` as its arguments, or of the command line `command` alone."""
+    if arguments.target is None and arguments.module is None:
+        target = parse_command(command)
+        if target.kind == "script":
+            _check_is_file(Path(target.place))
+        return target
+    if arguments.module is not None:
+        if arguments.target is not None:
+            raise SpecError("-m", "names a module besides TARGET", "Give one of them; a script's arguments follow --.")
+        return Target(kind="program", place=arguments.module, command_arguments=tuple(command))
+    target = parse_target(arguments.target, models)
+    if command and not target.is_script:
+        raise SpecError("--", f"{target.title} is no script and takes no arguments", "Use --arg for a module's.")
+    return target.evolve(command_arguments=tuple(command)) if command else target
 
 
 DOES_NOT_FIT: Final = 1
@@ -95,6 +117,9 @@ TARGET is one of
   path/to/file.py:NAME    a module class, or a function that returns a module, (module, inputs), or
                           (modules, inputs, step) for a custom step
   package.module:NAME     the same in an installed package
+  path/to/train.py        a script, run unchanged until its second optimizer step; its arguments follow --
+  -m package.module       the same, as with python -m
+  -- COMMAND              a command line such as torchrun --nproc_per_node=8 train.py --lr 0.1
   a config.json, a folder with one, or a model of the catalog (see `gpu-planner models`)
   a recording             written by --save (.json or .json.gz), which is opened without running anything
 
@@ -105,6 +130,7 @@ examples:
   gpu-planner trace net.py:make --arg width=64 --task training --optimizer "SGD(momentum=0.9)" --autocast bf16
   gpu-planner trace openai-community/gpt2 --task training --batch 8 --seq 512 --save gpt2.json.gz
   gpu-planner trace gpt2.json.gz --gpu h100-sxm --allocator expandable_segments:True
+  gpu-planner trace train.py --gpu "RTX 4090" -- --batch-size 64
   gpu-planner trace ./my-model/config.json --dtype bf16 --seq 1024 --decode 16
   gpu-planner trace net.py:Net --input 8x128 --task training --ranks 8 --strategy fsdp --check --gpu "A100 80GB"
 
@@ -121,15 +147,17 @@ class _CheckedCards(NamedTuple):
 
 def run(argv: list[str]) -> int:
     """Run `gpu-planner trace` and return the exit code."""
-    arguments = _parser().parse_args(argv)
-    _check_arguments(arguments)
+    end = argv.index("--") if "--" in argv else len(argv)
+    command = argv[end + 1 :]
+    arguments = _parser().parse_args(argv[:end])
+    _check_arguments(arguments, command)
     catalog = user_catalog()
     gpu = resolve_gpu(catalog.hardware, arguments.gpu) if arguments.gpu is not None else None
     settings = _allocator_settings(arguments.allocator)
     top = arguments.top
     count = arguments.count
-    recording, defaults = _loaded_or_traced_recording(arguments, catalog, gpu)
-    cards = _CheckedCards(gpu, count or recording.request.parallel.ranks)
+    recording, defaults = _loaded_or_traced_recording(arguments, command, catalog, gpu)
+    cards = _CheckedCards(gpu, count or _ranks(recording.request))
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
     result = conclude(recording, gpu, usable, cards.number, settings=settings)
     _write_requested_files(arguments, recording, result)
@@ -143,7 +171,8 @@ def run(argv: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("gpu-planner trace", _DESCRIPTION, _EPILOG)
     target_group = parser.add_argument_group("target")
-    target_group.add_argument("target", metavar="TARGET", nargs="?", help="the module to trace; see below")
+    target_group.add_argument("target", metavar="TARGET", nargs="?", help="the module or script to trace; see below")
+    target_group.add_argument("-m", dest="module", metavar="MODULE", help="trace a package's module run as a script")
     hardware = parser.add_argument_group("hardware")
     hardware.add_argument("--gpu", metavar="GPU", help='a card, such as "RTX 4090" or h100-sxm')
     hardware.add_argument(
@@ -179,9 +208,14 @@ def _parser() -> Parser:
     return parser
 
 
-def _check_arguments(arguments: argparse.Namespace) -> None:
+def _ranks(request: TraceRequest) -> int:
+    """Return how many processes the traced run has, of which one was traced."""
+    return launched_ranks(request.target) if request.target.is_script else request.parallel.ranks
+
+
+def _check_arguments(arguments: argparse.Namespace, command: list[str]) -> None:
     """Check the arguments before the trace, which may take long."""
-    if arguments.target is None:
+    if arguments.target is None and arguments.module is None and not command:
         hint = 'Name a target: gpu-planner trace net.py:Net --input "x=8x3x224x224:float32".'
         raise PlannerError("no target is given", hint)
     if arguments.check and arguments.gpu is None:
@@ -216,16 +250,16 @@ def _allocator_settings(text: str | None) -> AllocatorSettings:
 
 
 def _loaded_or_traced_recording(
-    arguments: argparse.Namespace, catalog: Catalog, gpu: Gpu | None
+    arguments: argparse.Namespace, command: list[str], catalog: Catalog, gpu: Gpu | None
 ) -> tuple[TraceRecording, tuple[str, ...]]:
     """Return the recording, loaded or newly traced, and the defaults used for a new trace."""
-    path = Path(arguments.target)
-    if is_recording_file(path):
+    path = Path(arguments.target or "")
+    if arguments.target and is_recording_file(path):
         given = given_option_names(arguments)
         if given:
             raise SpecError(given[0], f"cannot change {path}, which is a recording", "Trace the target again.")
         return load_recording(path), ()
-    target = parse_target(arguments.target, catalog.models)
+    target = _target_of_command(arguments, command, catalog.models)
     request = request_from_arguments(
         arguments, target, gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None
     )

@@ -69,6 +69,8 @@ OPTIONS: Final = (
         "training",
     ),
 )
+_OPTIONS_OF_SCRIPTS: Final = ("--steps", "--device", "--assume")
+"""Options that apply to a script, which decides all else itself."""
 _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
     "lora": "--lora",
     "parallel": "--strategy",
@@ -142,7 +144,11 @@ def request_from_arguments(
         for flag in OPTIONS
         if (value := flag.given(arguments)) is not None
     }
-    _check_task(arguments)
+    if target.is_script:
+        _check_script_options(arguments)
+        fields.setdefault("task", "training")
+    else:
+        _check_task(arguments)
     fields |= _optimizer_fields(arguments.optimizer) if arguments.optimizer is not None else {}
     fields |= _parallel_fields(arguments)
     if arguments.lora is not None:
@@ -176,8 +182,21 @@ def default_option_texts_of_trace(arguments: argparse.Namespace, request: TraceR
     return tuple(f"{name} {value}" for name, value in values if value is not None)
 
 
+def _check_script_options(arguments: argparse.Namespace) -> None:
+    """Check that no option is given that a script decides itself.
+
+    Raises:
+        SpecError: If there is one; the error names it.
+    """
+    for name in given_option_names(arguments):
+        if name not in _OPTIONS_OF_SCRIPTS:
+            raise SpecError(name, "is decided by the script itself", "Leave it out; a script's arguments follow --.")
+
+
 def _has_effect(flag: CommandOption, request: TraceRequest) -> bool:
     """Return whether an option has an effect on `request`."""
+    if request.target.is_script:
+        return flag.name in _OPTIONS_OF_SCRIPTS
     if flag.task not in (None, request.task):
         return False
     if flag.name in ("--attention", "--decode"):

@@ -35,7 +35,7 @@ def request_phrase(request: TraceRequest) -> str:
 def _training_parts(request: TraceRequest) -> list[str]:
     """Return the optimizer, adapters, accumulation and checkpointing of a trace request as phrases."""
     parts = [f"custom step {request.step.rpartition(':')[2]}"] if request.step else []
-    if request.task == "training" and not request.step:
+    if request.task == "training" and not request.step and not request.target.is_script:
         parts.append(request.optimizer)
     if request.lora is not None:
         parts.append(f"LoRA of rank {request.lora.rank}")

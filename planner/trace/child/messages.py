@@ -21,6 +21,8 @@ FAULT: Final = re.compile(rb"Fatal Python error: |Windows fatal exception: |Time
 TRACEBACK_HEADING: Final = "Traceback (most recent call last):\n"
 
 _PLANNER_FOLDER: Final = os.path.join(os.path.dirname(planner.__file__), "")
+_STAND_INS: Final = os.path.join(_PLANNER_FOLDER, "trace", "worker", "script", "")
+"""Folder of what is called in place of functions such as `open` while a script runs."""
 _TORCH_PATH: Final = re.compile(r"[/\\]torch[/\\]")
 _FAKE_EXECUTION_PATH: Final = re.compile(
     r"[/\\]torch[/\\](_compile|_decomp|_dynamo|_meta_registrations|_ops|_prims|_prims_common|_refs|_subclasses)(\.py$|[/\\])"
@@ -37,6 +39,8 @@ def user_traceback(frames: Sequence[FrameSummary], files: Iterable[Path]) -> Sta
     its frames stay. The middle of a deep recursion is left out.
     """
     names = _path_spellings(files)
+    while frames and frames[-1].filename.startswith(_STAND_INS):
+        frames = frames[:-1]
     is_bug = bool(frames) and frames[-1].filename.startswith(_PLANNER_FOLDER)
     visible = (
         list(frames)

@@ -27,6 +27,9 @@ _SET_VARIABLES: Final[Mapping[str, str]] = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    # A script opens no windows, and sends nothing to a service that follows its runs.
+    "MPLBACKEND": "Agg",
+    "WANDB_MODE": "disabled",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "PYTHONBREAKPOINT": "0",

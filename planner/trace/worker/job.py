@@ -26,6 +26,8 @@ from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
+from planner.trace.worker.script.compilers import Compilation
+from planner.trace.worker.script.run import run_script
 
 ReportProgress = Callable[[str, int, int, int], None]
 _TESTED_VERSIONS: Final = ((2, 6), (2, 14))
@@ -41,6 +43,7 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
     started = time.perf_counter()
     notes: dict[str, None] = {}
     assumption_differences: list[TraceDifference] = []
+    compilation = Compilation()
     call_sites, flops = CallSites(), FlopCounter()
     operators, hidden_bytes = _emulated_device(request, assumption_differences.append)
     assumed: dict[str, None] = {}
@@ -57,30 +60,30 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         for context in (ledger, call_sites, operators, eager_behavior(), assumptions.read_as_numbers()):
             stack.enter_context(context)
         ledger.observe_use_counts()
-        built = build_run(request, watcher)
-        if distribute is not None:
-            _distribute_modules(built, distribute, watcher)
-        if request.parallel.strategy == "fsdp":
-            ledger.forget_freed()
-            watcher.add_note(
-                "Parameters are created off the card and loaded as shards: the load phase holds only the shards."
-            )
-        run(built, request, watcher)
+        if request.target.is_script:
+            modules = run_script(request, watcher, ledger, compilation)
+        else:
+            modules = _run_target(request, watcher, ledger, distribute)
         watcher.report_end()
         allocations = ledger.allocations()
+    parameters = {id(parameter): parameter for module in modules.values() for parameter in module.parameters()}
     recording = TraceRecording(
         request=request,
         environment=_trace_environment(),
-        modules=tuple(_module_infos(built.modules)),
-        parameters=sum(parameter.numel() for parameter in built.parameters()),
-        trainable_parameters=sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad),
+        modules=tuple(_module_infos(modules)),
+        parameters=sum(parameter.numel() for parameter in parameters.values()),
+        trainable_parameters=sum(parameter.numel() for parameter in parameters.values() if parameter.requires_grad),
         allocations=allocations,
         operators=ledger.operators.names(),
         module_paths=call_sites.modules.names(),
         lines=call_sites.lines.names(),
         shapes=ledger.shapes.names(),
         spans=ledger.spans(),
-        differences=(*assumption_differences, *_cpu_differences(request, ledger.operators.names())),
+        differences=(
+            *assumption_differences,
+            *compilation.differences(allocations),
+            *_cpu_differences(request, ledger.operators.names()),
+        ),
         notes=tuple(notes),
         flops=flops.total,
         convolution_flops=flops.convolutions,
@@ -95,6 +98,22 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
 
     difference = unknown_values_difference(recording, tuple(assumed), assumptions.conditions)
     return recording if difference is None else recording.evolve(differences=(*recording.differences, difference))
+
+
+def _run_target(
+    request: TraceRequest, watcher: RunObserver, ledger: AllocationLedger, distribute: DistributeModule | None
+) -> dict[str, nn.Module]:
+    """Build and run the modules of `request`, distributed over its ranks, and return them."""
+    built = build_run(request, watcher)
+    if distribute is not None:
+        _distribute_modules(built, distribute, watcher)
+    if request.parallel.strategy == "fsdp":
+        ledger.forget_freed()
+        watcher.add_note(
+            "Parameters are created off the card and loaded as shards: the load phase holds only the shards."
+        )
+    run(built, request, watcher)
+    return built.modules
 
 
 def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from planner.memory.result import PhaseName
@@ -58,12 +59,16 @@ class FlopCounter:
 _CATEGORY_NUMBERS: Final = {name: number for number, name in enumerate(CATEGORIES)}
 _DEVICE_QUERY: Final = torch.ops.prim.device.default
 _UNLABELED: Final = -1
+_UNCOUNTED: Final = -1
+_LIFT: Final = torch.ops.aten.lift_fresh.default
 _SAVING_PHASES: Final = ("forward", "loss")
 _GENERATION_PHASES: Final = ("prefill", "decode")
 
 _COLUMNS: Final = ("_bytes", "_made", "_freed", "_category", "_operator", "_module", "_line", "_shape", "_in_module")
 
 HiddenBytes = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], int]
+IsOnHost = Callable[[tuple[Any, ...], dict[str, Any]], bool]
+"""A function that returns whether an operator with these arguments makes its results in host memory."""
 
 
 class AllocationLedger(FakeTensorMode):
@@ -75,7 +80,11 @@ class AllocationLedger(FakeTensorMode):
     def __init__(self, values: KnownValues, places: CallSites, flops: FlopCounter, hidden_bytes: HiddenBytes) -> None:
         super().__init__(allow_non_fake_inputs=True)
         self.events = 0
+        self.uncounted_bytes = 0
+        """Bytes of storages that were not recorded, as they are in host memory beside a card."""
         self._is_paused = False
+        self._end: type[BaseException] | None = None
+        self.is_made_on_host: IsOnHost = lambda _args, _kwargs: False
         self._values = values
         self._places = places
         self._flops = flops
@@ -103,6 +112,8 @@ class AllocationLedger(FakeTensorMode):
             # Queried more often than all other operators together.
             return args[0].fake_device
         kwargs = kwargs or {}
+        if self._end is not None:
+            raise self._end
         if self._is_paused:
             return self.dispatch(func, types, args, kwargs)
         func = self._autograd.operator_with_real_tensors(func, args)
@@ -111,9 +122,9 @@ class AllocationLedger(FakeTensorMode):
             correct_storage_sizes(func, args, result)
         self._autograd.observe_result(func, result)
         self._flops.count_operator(func, args, kwargs, result)
-        self._record_result(result, func)
+        self.record_result(result, func, args, kwargs)
         hidden = self._hidden_bytes(func, args, kwargs, result) + mask_positions_bytes(func, args, result)
-        if hidden:
+        if hidden and not self.is_made_on_host(args, kwargs):
             entry = self._record_allocation(hidden, func, "inside the kernel")
             self._freed[entry] = self._next_event()
         return result
@@ -127,6 +138,16 @@ class AllocationLedger(FakeTensorMode):
         finally:
             self._is_paused = before
 
+    def end(self, signal: type[BaseException]) -> None:
+        """End the record: what is freed from now on is not recorded, and every operator raises `signal`."""
+        self._end = signal
+
+    @contextmanager
+    def real_tensors(self) -> Iterator[None]:
+        """Make real tensors within the context, and record them like others: for numbers that decide what is run."""
+        with unset_fake_temporarily(), _RecordedOperators(self):
+            yield
+
     def observe_use_counts(self) -> None:
         """Observe PyTorch's reference counts while this mode, and the modes entered after it, are active."""
         self._autograd.observe_use_counts()
@@ -138,8 +159,8 @@ class AllocationLedger(FakeTensorMode):
     def label(self, tensors: Iterable[torch.Tensor], category: Category, owner: int | None = None) -> None:
         """Set the category of the storages of `tensors`, and the number of the module that owns them."""
         for tensor in tensors:
-            entry = self._alive.get(_storage_key(tensor))
-            if entry is None:
+            entry = self._alive.get(_storage_key(tensor), _UNCOUNTED)
+            if entry == _UNCOUNTED:
                 continue
             self._category[entry] = _CATEGORY_NUMBERS[category]
             if owner is not None:
@@ -147,9 +168,13 @@ class AllocationLedger(FakeTensorMode):
 
     def set_owner(self, tensor: torch.Tensor, module: int) -> None:
         """Set the number of the module that owns the storage of `tensor`, wherever the tensor was created."""
-        entry = self._alive.get(_storage_key(tensor))
-        if entry is not None:
+        entry = self._alive.get(_storage_key(tensor), _UNCOUNTED)
+        if entry != _UNCOUNTED:
             self._module[entry] = module
+
+    def is_counted(self, tensor: torch.Tensor) -> bool:
+        """Return whether the storage of `tensor` is recorded: it was made by an operator, and not on the host."""
+        return self._alive.get(_storage_key(tensor), _UNCOUNTED) != _UNCOUNTED
 
     def forget_freed(self) -> None:
         """Remove allocations that have already been freed from the record."""
@@ -157,7 +182,9 @@ class AllocationLedger(FakeTensorMode):
 
     def forget_allocations(self, tensors: Iterable[torch.Tensor]) -> None:
         """Remove the allocations of `tensors` from the record."""
-        removed = {self._alive.pop(_storage_key(tensor), -1) for tensor in tensors} - {-1}
+        keys = {_storage_key(tensor) for tensor in tensors} & self._alive.keys()
+        removed = {self._alive[key] for key in keys} - {_UNCOUNTED}
+        self._alive.update(dict.fromkeys(keys, _UNCOUNTED))
         if removed:
             self._keep_only([entry for entry in range(len(self._bytes)) if entry not in removed])
 
@@ -166,13 +193,15 @@ class AllocationLedger(FakeTensorMode):
         for name in _COLUMNS:
             column = getattr(self, name)
             column[:] = array(column.typecode, [column[entry] for entry in kept_entries])
-        new_entries = {entry: new_entry for new_entry, entry in enumerate(kept_entries)}
+        new_entries = {entry: new_entry for new_entry, entry in enumerate(kept_entries)} | {_UNCOUNTED: _UNCOUNTED}
         self._alive = {key: new_entries[entry] for key, entry in self._alive.items()}
         self._emptied.clear()
 
     def record_resize(self, storage: torch.UntypedStorage) -> None:
         """Record that `storage` was resized in place, as sharding does with its buffers."""
         key = storage._cdata
+        if self._alive.get(key) == _UNCOUNTED:
+            return
         entry = self._alive.pop(key, None)
         if entry is not None:
             self._freed[entry] = self._next_event()
@@ -186,16 +215,21 @@ class AllocationLedger(FakeTensorMode):
                 self._category[-1] = self._category[before]
                 self._module[-1] = self._module[before]
 
-    def _record_result(self, result: Any, func: Any) -> None:
+    def record_result(self, result: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record an allocation for each new storage in an operator's result."""
         if isinstance(result, torch.Tensor):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
+                if self.is_made_on_host(args, kwargs) or (func.is_view and func is not _LIFT):
+                    # What is only viewed was not made by an operator: it is the memory of NumPy, or of a file.
+                    self.uncounted_bytes += storage.nbytes()
+                    self._watch_storage(storage, _UNCOUNTED)
+                    return
                 shape = f"{list(result.shape)} {str(result.dtype).removeprefix('torch.')}"
                 self._watch_storage(storage, self._record_allocation(storage.nbytes(), func, shape))
         elif isinstance(result, tuple | list):
             for value in result:
-                self._record_result(value, func)
+                self.record_result(value, func, args, kwargs)
 
     def _watch_storage(self, storage: torch.UntypedStorage, entry: int) -> None:
         """Record the free of `entry` when PyTorch releases `storage`."""
@@ -209,7 +243,7 @@ class AllocationLedger(FakeTensorMode):
         self._watched.pop(key, None)
         self._emptied.pop(key, None)
         entry = self._alive.pop(key, None)
-        if entry is not None:
+        if entry not in (None, _UNCOUNTED) and self._end is None:
             self._freed[entry] = self._next_event()
 
     def _record_allocation(self, size: int, func: Any, shape: str) -> int:
@@ -283,6 +317,19 @@ class AllocationLedger(FakeTensorMode):
                     if span.name in _GENERATION_PHASES or (in_module and span.name == "backward")
                     else temporary
                 )
+
+
+class _RecordedOperators(TorchDispatchMode):
+    """Dispatch mode that records the results of operators on real tensors in a ledger."""
+
+    def __init__(self, ledger: AllocationLedger) -> None:
+        super().__init__()
+        self._ledger = ledger
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self._ledger.record_result(result, func, args, kwargs or {})
+        return result
 
 
 def _storage_key(tensor: torch.Tensor) -> int:

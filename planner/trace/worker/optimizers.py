@@ -1,7 +1,7 @@
 """Optimizers of `torch.optim` by name, and observation of their steps."""
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal
 
@@ -58,13 +58,14 @@ def make_optimizer(
 def watch_optimizers(watcher: RunObserver, step: "CurrentStep") -> Iterator[None]:
     """Report every optimizer's steps and state tensors to `watcher`, whoever created the optimizer."""
 
-    def before_step(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
+    def before_step(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         watcher.begin_phase("step", step.number)
         # Gradients of shards come without a hook.
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     watcher.label((parameter.grad,), "gradients", parameter)
+        return _with_observed_closure(args, kwargs, lambda: watcher.begin_phase("step", step.number))
 
     def after_step(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
         for parameter, state in _state_tensors(optimizer):
@@ -77,6 +78,20 @@ def watch_optimizers(watcher: RunObserver, step: "CurrentStep") -> Iterator[None
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _with_observed_closure(args: tuple[Any, ...], kwargs: dict[str, Any], after: Callable[[], None]) -> Any:
+    """Return the arguments of an optimizer's step with `after` called when a closure, which has passes, returns."""
+    closure = kwargs.get("closure") or next(iter(args[1:]), None)
+    if not callable(closure):
+        return None
+
+    def observed() -> Any:
+        result = closure()
+        after()
+        return result
+
+    return (args[0], observed), {name: value for name, value in kwargs.items() if name != "closure"}
 
 
 class CurrentStep:

@@ -8,7 +8,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.present import format as fmt
 from planner.present.format import THIN
 from planner.present.plan.phrase import evaluation_view, hardware_phrase, plan_phrase, request_phrase
-from planner.trace.request import TraceLora, TraceParallel
+from planner.trace.request import Target, TraceLora, TraceParallel, TraceRequest
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 
@@ -46,6 +46,7 @@ def test_the_view_of_a_plan_without_a_card_names_fitting_cards(catalog):
         (training(step="gan.py:alternate", dtype="bf16"), "training, custom step alternate, bf16"),
         (training(optimizer="SGD", lora=TraceLora(rank=8)), "training, SGD, LoRA of rank 8"),
         (inference(decode_tokens=1), "inference, 1 output token"),
+        (TraceRequest(target=Target(kind="script", place="train.py"), task="training"), "training"),
         (inference(parallel=TraceParallel(ranks=8, strategy="fsdp")), "inference, FSDP on 8 ranks"),
     ],
 )

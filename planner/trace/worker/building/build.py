@@ -52,10 +52,6 @@ class BuiltRun:
             )
         return next(iter(self.modules.values()))
 
-    def parameters(self) -> list[nn.Parameter]:
-        """Return the parameters of all modules, shared parameters once."""
-        return list({id(p): p for module in self.modules.values() for p in module.parameters()}.values())
-
     @property
     def forward_call(self) -> inputs.ForwardCall:
         """Return the arguments with which `forward` is called."""

@@ -33,9 +33,7 @@ def fake_ranks(parallel: TraceParallel, ledger: AllocationLedger) -> Iterator[Di
     dist.init_process_group("fake", rank=0, world_size=parallel.ranks, store=FakeStore())
     mesh = init_device_mesh("cpu", (parallel.ranks,))
     try:
-        with ExitStack() as stack:
-            for context in (_recorded_resizes(ledger), _unrecorded_shape_inference(ledger), _without_replica_checks()):
-                stack.enter_context(context)
+        with one_of_ranks(ledger):
             yield (
                 _replicated_module
                 if parallel.strategy == "ddp"
@@ -43,6 +41,15 @@ def fake_ranks(parallel: TraceParallel, ledger: AllocationLedger) -> Iterator[Di
             )
     finally:
         dist.destroy_process_group()
+
+
+@contextmanager
+def one_of_ranks(ledger: AllocationLedger) -> Iterator[None]:
+    """Let one rank run replicated and sharded modules without the others, and record what they resize."""
+    with ExitStack() as stack:
+        for context in (_recorded_resizes(ledger), _unrecorded_shape_inference(ledger), _without_replica_checks()):
+            stack.enter_context(context)
+        yield
 
 
 @contextmanager
@@ -90,11 +97,11 @@ def _replicated_module(module: nn.Module) -> nn.Module:
     """Return `module` as one of several replicas that average their gradients."""
     replica = nn.parallel.DistributedDataParallel(module)
     # The fake ranks return no sum; an in-place all-reduce would leave its result in the bucket.
-    replica.register_comm_hook(None, _reduced_bucket_future)
+    replica.register_comm_hook(None, reduced_bucket_future)
     return replica
 
 
-def _reduced_bucket_future(_state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+def reduced_bucket_future(_state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Return a completed future with the bucket's own gradients, as if they had been averaged."""
     future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     future.set_result(bucket.buffer())

@@ -204,7 +204,8 @@ def test_parameters_are_frozen_by_pattern_or_module(tmp_path):
     for pattern in ("*weight", "layer.weight"):
         net = built(tmp_path, "pair", freeze=(pattern,)).module
         assert [p.requires_grad for p in net.parameters()] == [False, True]
-    assert not any(p.requires_grad for p in built(tmp_path, "pair", freeze=("layer",)).parameters())
+    frozen = built(tmp_path, "pair", freeze=("layer",)).modules.values()
+    assert not any(p.requires_grad for module in frozen for p in module.parameters())
     with pytest.raises(TraceError, match="no parameter matches 'decoder'") as error:
         built(tmp_path, "pair", freeze=("decoder",))
     assert "layer.weight" in error.value.hint

@@ -1,0 +1,174 @@
+"""Weights that a script loads by name: the network is built from its configuration, and keeps no such weights."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch.nn.modules.module import _IncompatibleKeys
+
+from planner.errors import PlannerError, TraceError
+from planner.trace.worker.cuda.dispatch import patched_attributes
+from planner.trace.worker.hugging_face.networks import hide_fake_tensors
+from planner.trace.worker.script.downloads import DOWNLOAD_HINT
+from planner.trace.worker.script.imports import changed_on_import
+
+_BUILDING_OPTIONS: Final = ("dtype", "attn_implementation")
+"""Arguments of `from_pretrained` that change the network; others are about where its files are."""
+
+_HUB_OPTIONS: Final = (
+    "cache_dir",
+    "force_download",
+    "proxies",
+    "token",
+    "local_files_only",
+    "revision",
+    "trust_remote_code",
+    "subfolder",
+    "_from_pipeline",
+    "_from_auto",
+    "_commit_hash",
+    "gguf_file",
+)
+"""Arguments about where a configuration is.
+
+**Source**: `PreTrainedConfig._get_config_dict` in transformers/configuration_utils.py.
+"""
+
+AddNote = Callable[[str], None]
+
+
+@contextmanager
+def weights_by_name(add_note: AddNote) -> Iterator[None]:
+    """Build networks by the names of their weights, with configurations of the catalog where the files are missing."""
+    original_load = nn.Module.load_state_dict
+
+    def load_state_dict(module: nn.Module, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(state_dict, WeightsByName):
+            add_note(f"Weights are not downloaded: {state_dict.url}.")
+            return _IncompatibleKeys([], [])
+        return original_load(module, state_dict, *args, **kwargs)
+
+    with ExitStack() as stack:
+        stack.enter_context(patched_attributes(nn.Module, load_state_dict=load_state_dict))
+        stack.enter_context(
+            patched_attributes(torch.hub, load_state_dict_from_url=lambda url, *_, **__: WeightsByName(url))
+        )
+        stack.enter_context(
+            changed_on_import(
+                {
+                    "transformers.utils.import_utils": lambda _module: hide_fake_tensors(),
+                    "transformers.configuration_utils": _catalog_configurations,
+                    "transformers.tokenization_utils_base": _complete_tokenizers,
+                    "transformers.modeling_utils": lambda module: _built_networks(module.PreTrainedModel, add_note),
+                    "timm.models._builder": lambda module: _without_timm_weights(module, add_note),
+                }
+            )
+        )
+        yield
+
+
+class WeightsByName(Mapping[str, torch.Tensor]):
+    """Weights at an address, which only `load_state_dict` accepts."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __getitem__(self, key: str) -> torch.Tensor:
+        raise self._refusal()
+
+    def __iter__(self) -> Iterator[str]:
+        raise self._refusal()
+
+    def __len__(self) -> int:
+        raise self._refusal()
+
+    def _refusal(self) -> TraceError:
+        return TraceError(
+            "load",
+            f"the script reads the weights of {self.url}",
+            "A trace downloads no weights, and can only leave them out where load_state_dict gets them as they are.",
+        )
+
+
+def _catalog_configurations(module: Any) -> AbstractContextManager[None]:
+    """Let transformers find the catalog's configurations under their names on the Hugging Face Hub."""
+    config_class = module.PreTrainedConfig if hasattr(module, "PreTrainedConfig") else module.PretrainedConfig
+    original = vars(config_class)["get_config_dict"].__func__
+
+    def get_config_dict(cls: Any, /, name: Any, **kwargs: Any) -> Any:
+        fields = None if Path(name).exists() else catalog_config(str(name))
+        if fields is None:
+            return original(cls, name, **kwargs)
+        return dict(fields), {option: value for option, value in kwargs.items() if option not in _HUB_OPTIONS}
+
+    return patched_attributes(config_class, get_config_dict=classmethod(get_config_dict))
+
+
+def catalog_config(name: str) -> Mapping[str, object] | None:
+    """Return the configuration of the catalog's model `name`, None if there is none."""
+    # Imported here because few scripts load a model by its name.
+    from planner.models.catalog import load_models
+    from planner.models.load import load_config
+    from planner.paths import catalog_dir
+
+    try:
+        return load_config(name, load_models(catalog_dir() / "models"))[1]
+    except PlannerError:
+        return None
+
+
+def _complete_tokenizers(module: Any) -> AbstractContextManager[None]:
+    """Refuse tokenizers whose files are missing: transformers makes some that know no words."""
+    tokenizer_class = module.PreTrainedTokenizerBase
+    original = vars(tokenizer_class)["from_pretrained"].__func__
+
+    def from_pretrained(cls: Any, /, name: Any, *args: Any, **kwargs: Any) -> Any:
+        tokenizer = original(cls, name, *args, **kwargs)
+        if len(tokenizer) <= len(tokenizer.all_special_tokens):
+            raise TraceError("load", f"the script wants to download the tokenizer of {name}", DOWNLOAD_HINT)
+        return tokenizer
+
+    return patched_attributes(tokenizer_class, from_pretrained=classmethod(from_pretrained))
+
+
+def _built_networks(network_class: Any, add_note: AddNote) -> AbstractContextManager[None]:
+    """Replace `from_pretrained` of a class of transformers: the network is built from the configuration."""
+
+    def from_pretrained(
+        cls: Any, /, pretrained_model_name_or_path: Any, *_args: Any, config: Any = None, **kwargs: Any
+    ) -> Any:
+        name = pretrained_model_name_or_path
+        if kwargs.get("quantization_config") is not None or kwargs.get("load_in_4bit") or kwargs.get("load_in_8bit"):
+            raise TraceError("load", f"{name} is loaded quantized", "A trace has no kernels for quantized weights.")
+        dtype = kwargs.pop("torch_dtype", None)
+        options = {option: kwargs.pop(option) for option in _BUILDING_OPTIONS if option in kwargs}
+        options["dtype"] = options.get("dtype", dtype)
+        device_map = kwargs.pop("device_map", None)
+        if config is None or isinstance(config, str | Path):
+            # What is no field of the configuration, such as the folder of the cache, does not change the network.
+            config, _ = cls.config_class.from_pretrained(config or name, return_unused_kwargs=True, **kwargs)
+        if options["dtype"] in (None, "auto"):
+            options["dtype"] = config.dtype if hasattr(config, "dtype") else config.torch_dtype
+        network = cls._from_config(config, **{option: value for option, value in options.items() if value is not None})
+        add_note(f"{name} is built as {type(network).__name__} from its configuration, without weights.")
+        network.name_or_path = str(name)
+        if device_map is not None and torch.cuda.is_available():
+            network.to("cuda")
+        return network.eval()
+
+    return patched_attributes(network_class, from_pretrained=classmethod(from_pretrained))
+
+
+def _without_timm_weights(module: Any, add_note: AddNote) -> AbstractContextManager[None]:
+    """Leave out the weights of timm's `create_model(pretrained=True)`.
+
+    **Source**: `load_pretrained` in timm/models/_builder.py, which downloads them and loads them into a built model.
+    """
+
+    def load_pretrained(model: nn.Module, *_args: Any, **_kwargs: Any) -> None:
+        add_note(f"Weights of timm's {type(model).__name__} are not downloaded.")
+
+    return patched_attributes(module, load_pretrained=load_pretrained)

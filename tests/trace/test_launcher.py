@@ -1,0 +1,71 @@
+"""Command lines that start a script."""
+
+import pytest
+
+from planner.errors import SpecError
+from planner.trace.launcher import launched_ranks, launcher_environment, launcher_notes, parse_command
+from planner.trace.request import Target
+
+
+def command(line: str) -> Target:
+    return parse_command(line.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "place", "arguments", "ranks"),
+    [
+        ("train.py", "script", "train.py", (), 1),
+        ("python train.py --lr 0.1", "script", "train.py", ("--lr", "0.1"), 1),
+        ("python3.11 -u runs/train.py other.py", "script", "runs/train.py", ("other.py",), 1),
+        ("python -m package.train --x", "program", "package.train", ("--x",), 1),
+        ("torchrun --nproc_per_node=8 train.py --x 1", "script", "train.py", ("--x", "1"), 8),
+        ("torchrun --nnodes 2 --nproc-per-node 4 train.py", "script", "train.py", (), 8),
+        ("torchrun --nnodes=1:4 --nproc_per_node=gpu train.py", "script", "train.py", (), 4),
+        ("torchrun --nproc_per_node 2 -m package.train", "program", "package.train", (), 2),
+        ("python -m torch.distributed.run --nproc_per_node=4 train.py", "script", "train.py", (), 4),
+        ("accelerate launch --config_file a.yaml --num_processes 2 train.py", "script", "train.py", (), 2),
+        ("accelerate launch --num_processes 2 --module package.train", "program", "package.train", (), 2),
+        ("deepspeed --num_gpus=4 train.py --deepspeed", "script", "train.py", ("--deepspeed",), 4),
+        ("CUDA_VISIBLE_DEVICES=0,1 python train.py", "script", "train.py", (), 1),
+    ],
+)
+def test_what_a_command_line_runs(line, kind, place, arguments, ranks):
+    target = command(line)
+    assert (target.kind, target.place, target.command_arguments) == (kind, place, arguments)
+    assert launched_ranks(target) == ranks
+
+
+@pytest.mark.parametrize(
+    "line", ["torchrun --nproc_per_node=8", "python", "python -m", "python -m torch.distributed.run"]
+)
+def test_a_command_line_without_a_script_says_so(line):
+    with pytest.raises(SpecError, match="names no script") as caught:
+        command(line)
+    assert "torchrun" in caught.value.hint
+
+
+def test_the_first_rank_has_its_environment():
+    variables = launcher_environment(command("torchrun --nproc_per_node=8 train.py"))
+    assert variables["WORLD_SIZE"] == "8"
+    assert variables["RANK"] == variables["LOCAL_RANK"] == "0"
+    assert launcher_environment(command("torchrun train.py"))["WORLD_SIZE"] == "1"
+    assert launcher_environment(command("python -m torch.distributed.launch train.py"))["WORLD_SIZE"] == "1"
+    assert launcher_environment(command("python train.py")) == {}
+
+
+def test_what_is_set_before_or_by_a_launcher_reaches_the_script():
+    assert launcher_environment(command("A=1 B=x=y python train.py")) == {"A": "1", "B": "x=y"}
+    launched = command("accelerate launch --mixed_precision bf16 --gradient_accumulation_steps=4 train.py")
+    assert launcher_environment(launched) == {
+        "ACCELERATE_MIXED_PRECISION": "bf16",
+        "ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "4",
+    }
+
+
+def test_what_has_no_effect_is_named():
+    assert launcher_notes(command("python -u train.py")) == []
+    assert launcher_notes(command("train.py")) == []
+    assert launcher_notes(command("A=1 torchrun --nproc_per_node=2 --standalone --rdzv-backend=c10d train.py")) == [
+        "One of 2 ranks is traced; the others are not started.",
+        "Options of torchrun without effect on the trace: --standalone --rdzv_backend=c10d.",
+    ]

@@ -1,0 +1,69 @@
+"""One rank of a launched script."""
+
+import os
+
+import pytest
+from scripted import LOOP, script, traced
+
+from planner.trace.facts import CATEGORIES
+
+REPLICATED = LOOP.replace(
+    "optimizer =",
+    """import os
+import torch.distributed as dist
+dist.init_process_group("nccl")
+assert (dist.get_rank(), dist.get_world_size()) == (0, int(os.environ["WORLD_SIZE"]))
+weights = sum(parameter.numel() for parameter in net.parameters())
+net = nn.parallel.DistributedDataParallel(net, device_ids=[int(os.environ["LOCAL_RANK"])])
+optimizer =""",
+)
+
+
+def communication_bytes(recording):
+    columns = recording.allocations
+    return sum(
+        size
+        for size, category, freed in zip(columns.bytes, columns.category, columns.freed, strict=True)
+        if CATEGORIES[category] == "communication" and freed < 0
+    )
+
+
+def test_one_of_several_ranks_has_the_buckets_of_its_gradients(tmp_path):
+    before = dict(os.environ)
+    recording = traced(script(tmp_path, REPLICATED, launcher=("torchrun", "--nproc_per_node=8")))
+    assert communication_bytes(recording) == 4 * recording.parameters
+    assert "One of 8 ranks is traced; the others are not started." in recording.notes
+    assert dict(os.environ) == before
+
+
+def test_processes_that_a_script_spawns_are_one(tmp_path):
+    source = """
+import torch, torch.distributed as dist, torch.multiprocessing as mp
+from torch import nn
+def worker(rank, size):
+    dist.init_process_group("gloo", init_method="tcp://127.0.0.1:23456", world_size=size, rank=rank)
+    net = nn.parallel.DistributedDataParallel(nn.Linear(8, 8))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    while True:
+        net(torch.ones(4, 8)).sum().backward()
+        optimizer.step()
+        dist.barrier()
+if __name__ == "__main__":
+    mp.spawn(worker, args=(4,), nprocs=4, join=True)
+"""
+    recording = traced(script(tmp_path, source))
+    assert "One of 4 processes is traced; the others are not started." in recording.notes
+    assert communication_bytes(recording) == 4 * 72
+
+
+def test_accelerate_reads_what_its_launcher_sets(tmp_path):
+    pytest.importorskip("accelerate")
+    source = LOOP.replace(
+        "for number",
+        "from accelerate import Accelerator\naccelerator = Accelerator()\n"
+        "assert accelerator.mixed_precision == 'bf16'\n"
+        "net, optimizer = accelerator.prepare(net, optimizer)\nfor number",
+    )
+    launcher = ("accelerate", "launch", "--mixed_precision", "bf16")
+    recording = traced(script(tmp_path, source, launcher=launcher))
+    assert any("bfloat16" in shape for shape in recording.shapes)
