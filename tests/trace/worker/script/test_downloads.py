@@ -1,11 +1,22 @@
 """Downloads of scripts: refused, with the name of what was wanted."""
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 from scripted import LOOP, script, traced
 
 from planner.errors import TraceError
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def collected_sockets() -> Iterator[None]:
+    """Collect what a script left open here, not in a later test."""
+    yield
+    gc.collect()
+
 
 WANTED = {
     "urllib": (
