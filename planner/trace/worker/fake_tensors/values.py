@@ -5,7 +5,9 @@ those that follow from constants and from the inputs are computed for real along
 decides by unknown values is assumed where the decision is made, and followed from there like what is known.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -17,6 +19,7 @@ from torch._subclasses.fake_tensor import (
     in_kernel_invocation_manager,
     unset_fake_temporarily,
 )
+from torch.nn import init
 from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
@@ -148,6 +151,7 @@ _UNSCALE: Final = _aten._amp_foreach_non_finite_check_and_unscale_.default
 _Assumed = frozenset[str]
 """Descriptions of the assumptions from which values follow; none if the values are known."""
 _KNOWN: Final[_Assumed] = frozenset()
+_INITIALIZATION: Final = init.__file__
 
 
 class _StorageValues(NamedTuple):
@@ -205,6 +209,8 @@ class KnownValues:
         assumed = self._inputs_assumed((*args, *kwargs.values()))
         if assumed is None:
             return self._assumptions.assumed_result(func, args, kwargs)
+        if assumed and func is _aten._local_scalar_dense.default and _is_in_initialization():
+            return False
         self._assumptions.tell(assumed)
         with unset_fake_temporarily(), torch.no_grad():
             real = self._run_on_values(func, args, kwargs)
@@ -433,3 +439,14 @@ def _flat_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield value
         elif isinstance(value, list | tuple):
             yield from _flat_tensors(value)
+
+
+def _is_in_initialization() -> bool:
+    """Return whether PyTorch initializes a parameter, drawing again what lies outside of its bounds until nothing does.
+
+    **Source**: `_no_grad_trunc_normal_` in torch/nn/init.py; with the usual bounds, nothing is drawn again.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != _INITIALIZATION:
+        frame = frame.f_back
+    return frame is not None

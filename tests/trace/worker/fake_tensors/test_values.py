@@ -286,3 +286,8 @@ def step(module, inputs, optimizer):
 def test_an_unknown_number_selects_from_a_short_tuple(books: Books) -> None:
     best = torch.empty(1).argmax().item()
     assert ("only",)[best] == "only"
+
+
+def test_initialization_within_bounds_ends_although_its_numbers_are_unknown(books: Books) -> None:
+    torch.nn.init.trunc_normal_(torch.empty(64, 64), std=0.02)
+    assert books.notes == []
