@@ -138,7 +138,8 @@ A custom module is traced in a separate process, which needs torch and takes a w
 
 >>> net = planner.Target(kind="file", place="net.py", name="net_and_input")  # a function that returns both
 >>> request = planner.TraceRequest(target=net)
->>> recording = planner.start_trace(request).result()  # doctest: +SKIP
+>>> limits = planner.TraceLimits(seconds=60)
+>>> recording = planner.start_trace(request, limits).result()  # doctest: +SKIP
 >>> planner.conclude(recording, card).total_bytes  # doctest: +SKIP
 >>> planner.facts_of(recording).reserved_bytes  # doctest: +SKIP
 >>> planner.save_recording("net.trace.json.gz", recording)  # doctest: +SKIP
@@ -185,7 +186,7 @@ if TYPE_CHECKING:
     from planner.trace.analysis.trace_result import conclude
     from planner.trace.files import load_recording, save_recording
     from planner.trace.request import Target, TraceRequest
-    from planner.trace.run import start_trace
+    from planner.trace.run import TraceLimits, start_trace
     from planner.workload.workload import Inference, Training
 
 __version__ = "0.1.0"
@@ -204,6 +205,7 @@ __all__ = [
     "Service",
     "SystemQuery",
     "Target",
+    "TraceLimits",
     "TraceRequest",
     "Training",
     "Wish",
@@ -264,6 +266,7 @@ _HOMES = {
     "Service": "planner.cost.job",
     "SystemQuery": "planner.hardware.system_fields",
     "Target": "planner.trace.request",
+    "TraceLimits": "planner.trace.run",
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
     "Wish": "planner.plan.recommend.option",
