@@ -118,7 +118,9 @@ def test_the_status_line_shows_adjustments_until_the_next_step(window: MainWindo
     workspace.end_gesture()
     told = window.findChild(StatusLine).findChild(ElidedLabel)
     workspace.answer("method", {"workload.method": "qlora"})
-    assert told.text() == "Also changed: compute precision to BF16 autocast."
+    assert told.text() == (
+        "Also changed: activation checkpointing to Full (every layer), compute precision to BF16 autocast."
+    )
     workspace.end_gesture()
     workspace.answer("batch", {"workload.micro_batch": 2})
     assert told.text() == ""

@@ -3,6 +3,7 @@ from pydantic import ValidationError
 
 from planner.trace.notation import parse_input
 from planner.trace.request import (
+    AssumedValue,
     Input,
     ListInput,
     PlainInput,
@@ -69,3 +70,14 @@ def test_a_script_decides_all_but_its_steps_and_device():
         TraceRequest(target=script, optimizer="SGD", batch=4)
     program = Target(kind="program", place="package.train")
     assert (program.short_title, program.has_file) == ("package.train", False)
+
+
+@pytest.mark.parametrize("name", ["mask", "net.py:42"])
+def test_a_value_is_assumed_of_a_kind_or_a_line(name):
+    assert AssumedValue(name=name, value=0.5).name == name
+
+
+@pytest.mark.parametrize("name", ["masks", "net.py", "net.py:x"])
+def test_any_other_name_of_an_assumed_value_is_refused(name):
+    with pytest.raises(ValidationError, match="neither a source line, such as net.py:42, nor one of"):
+        AssumedValue(name=name, value=0.5)
