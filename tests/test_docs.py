@@ -66,6 +66,24 @@ def Net(depth=18):
     blocks = [nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()) for _ in range(depth)]
     return nn.Sequential(nn.Conv2d(3, 16, 7, 4), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
 """
+SCRIPT = """
+import argparse
+import torch
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", type=int, default=32)
+parser.add_argument("--lr", type=float, default=1e-3)
+options = parser.parse_args()
+device = "cuda" if torch.cuda.is_available() else "cpu"
+net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 8)).to(device)
+optimizer = torch.optim.Adam(net.parameters(), lr=options.lr)
+for _ in range(1000):
+    loss = net(torch.randn(options.batch_size, 64, device=device)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 LOG = """\
 timestamp, index, name, utilization.gpu [%], memory.used [MiB], power.draw [W], temperature.gpu
 2026/01/03 15:36:53.500, 0, NVIDIA X, 90 %, 1024 MiB, 100.00 W, 50
@@ -80,6 +98,9 @@ def folder(tmp_path, monkeypatch):
     save_plan("lora.json", LORA)
     save_plan("plan.json", QLORA)
     (tmp_path / "net.py").write_text(NET, encoding="utf-8")
+    (tmp_path / "package").mkdir()
+    for name in ("train.py", "package/train.py"):
+        (tmp_path / name).write_text(SCRIPT, encoding="utf-8")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2", "n_positions": 4096, "n_layer": 2}', encoding="utf-8")
     (tmp_path / "nvidia-smi.csv").write_text(LOG, encoding="utf-8")
     samples = (sample(float(at), a={"energy_joules": 360.0 * at, "utilization_fraction": 1.0}) for at in range(5))
@@ -120,7 +141,7 @@ def test_each_live_command_runs_until_it_is_interrupted(line, folder, fake_nvml)
 @pytest.mark.oracle
 @pytest.mark.parametrize("line", TRACES)
 def test_each_trace_runs_and_prints(line, folder, capsys):
-    assert main(shlex.split(line)[1:]) == 0
+    assert main(shlex.split(line, comments=True)[1:]) == 0
     assert "Traced in" in capsys.readouterr().out
 
 
