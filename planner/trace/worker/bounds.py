@@ -16,28 +16,29 @@ _PARALLEL_TRACES: Final = 2
 _MAX_CONDITIONS: Final = 8
 """Most conditions that are turned around one at a time."""
 _MAX_TOLD: Final = 4
+_NO_BOUNDS: Final = "No trace with other values succeeded, so how far the peak may be off is not known."
 _SHORTEST_SECONDS: Final = 30.0
 _TIMES_AS_LONG: Final = 10
 """How many times as long as the first trace one with other values may take; a loop may not end with them."""
 
 
-def unknown_values_difference(
-    recording: TraceRecording, assumed: tuple[str, ...], conditions: Mapping[str, bool]
-) -> TraceDifference | None:
-    """Return the bounds of the peak of `recording`, in which `assumed` was assumed; None if no other value matters.
+def with_bounds(recording: TraceRecording, assumed: tuple[str, ...], conditions: Mapping[str, bool]) -> TraceRecording:
+    """Return `recording`, in which `assumed` was assumed, with the bounds of its peak unless no other value matters.
 
-    Values that end in an error do not occur in a run that works, so they bound nothing.
+    Values that end in an error do not occur in a run that works, so they bound nothing; a note says if all do.
     """
     requests = tuple(_other_requests(recording.request, conditions))
     limits = TraceLimits(seconds=max(_SHORTEST_SECONDS, _TIMES_AS_LONG * recording.seconds))
     with ThreadPoolExecutor(_PARALLEL_TRACES) as pool:
         levels = [found for found in pool.map(lambda request: _levels(request, limits), requests) if found]
+    told = " ".join(assumed[:_MAX_TOLD]) + (f" And {len(assumed) - _MAX_TOLD} more." if assumed[_MAX_TOLD:] else "")
+    if not levels:
+        return recording.evolve(notes=(*recording.notes, f"{told} {_NO_BOUNDS}"))
     counted = live_memory(recording.allocations).totals
     low, high = _peak_bounds([counted, *levels])
     if low == high:
-        return None
-    told = " ".join(assumed[:_MAX_TOLD]) + (f" And {len(assumed) - _MAX_TOLD} more." if assumed[_MAX_TOLD:] else "")
-    return TraceDifference(
+        return recording
+    difference = TraceDifference(
         name="values that depend on the data",
         explanation=f"{told} The bounds are the peaks with other values; set values with --assume",
         source=f"{len(levels)} more traces: most and fewest selected, numbers that fall slowly, each condition turned "
@@ -46,6 +47,7 @@ def unknown_values_difference(
         low_bytes=0,
         high_bytes=high - low,
     )
+    return recording.evolve(differences=(*recording.differences, difference))
 
 
 def _peak_bounds(levels: list[tuple[int, ...]]) -> tuple[int, int]:

@@ -94,10 +94,9 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
     if request.unknown_values != "bounded" or not assumed:
         return recording
     # Running a trace needs packages that a trace without unknown values need not load.
-    from planner.trace.worker.bounds import unknown_values_difference
+    from planner.trace.worker.bounds import with_bounds
 
-    difference = unknown_values_difference(recording, tuple(assumed), assumptions.conditions)
-    return recording if difference is None else recording.evolve(differences=(*recording.differences, difference))
+    return with_bounds(recording, tuple(assumed), assumptions.conditions)
 
 
 def _run_target(

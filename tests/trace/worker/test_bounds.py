@@ -11,6 +11,7 @@ from watched import file_target
 from planner.trace.analysis.live_memory import live_memory
 from planner.trace.recording import TraceRecording
 from planner.trace.request import AssumedValue, TraceRequest
+from planner.trace.run import trace
 from planner.trace.worker import bounds
 from planner.trace.worker.building.build import build_run
 from planner.trace.worker.job import record_trace
@@ -18,6 +19,7 @@ from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
 
 SOURCE = """
+from pathlib import Path
 from torch.nn import functional
 
 class Experts(nn.Module):
@@ -49,6 +51,19 @@ class Masking(nn.Module):
 
 def masking():
     return Masking(), torch.randn(512, 32)
+
+class Once(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(32, 64)
+    def forward(self, x):
+        mark = Path(__file__).with_name("ran")
+        mark.touch(exist_ok=False)
+        kept = (x.mean(-1) > 0).nonzero().squeeze(-1)
+        return self.inner(x.index_select(0, kept)).pow(2).sum()
+
+def once():
+    return Once(), torch.randn(64, 32)
 
 def solver():
     derivative = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 16))
@@ -149,6 +164,15 @@ def test_the_real_peak_lies_within_the_bounds(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize("name", ["logging", "deciding"])
 def test_an_assumption_that_changes_nothing_is_not_told(tmp_path: Path, name: str) -> None:
     assert recorded(request(tmp_path, name)).differences == ()
+
+
+@pytest.mark.oracle
+def test_it_is_said_if_no_trace_with_other_values_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "trace", trace)
+    recording = recorded(request(tmp_path, "once", steps=1))
+    assert BOUNDED not in [difference.name for difference in recording.differences]
+    assert "No trace with other values succeeded" in recording.notes[-1]
+    assert "A mask that depends on the data" in recording.notes[-1]
 
 
 def test_a_given_value_is_no_longer_assumed(tmp_path: Path) -> None:
