@@ -33,7 +33,7 @@ from planner.present.record_text import to_tsv
 _DOCTOR_SIZE: Final = QSize(820, 480)
 _CHECK_UP: Final = "monitor doctor"
 _SPEED_WIDTH = 480
-_SUMMARY_SIZE: Final = QSize(1040, 340)
+_SUMMARY_SIZE: Final = QSize(1200, 340)
 _HEADS = ("Quantity", "Measured", "Threshold", "Source")
 _VERDICT_SIZE: Final = QSize(820, 600)
 

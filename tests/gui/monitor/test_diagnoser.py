@@ -60,11 +60,17 @@ def test_the_list_of_what_to_do_next_is_of_the_card_that_is_shown():
     assert diagnoser.checklist(UUID)[0].title == "Profile first"
 
 
-def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbot, theme):
-    diagnoser, parent = Diagnoser(OneFeed(a_history(power_watts=330.0))), QWidget()
+def verdict_dialog(qtbot, theme, **readings):
+    """Return the dialog with the diagnosis of a card that had these readings."""
+    diagnoser, parent = Diagnoser(OneFeed(a_history(**readings))), QWidget()
     qtbot.addWidget(parent)
     dialog = VerdictDialog("card 0", diagnoser.diagnose()[UUID], diagnoser.checklist(UUID), theme, parent)
     qtbot.addWidget(dialog)
+    return dialog
+
+
+def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbot, theme):
+    dialog = verdict_dialog(qtbot, theme, power_watts=330.0)
     told = dialog.text.toPlainText()
     assert "1. Profile first: not measured here" in told
     copy = next(button for button in dialog.findChildren(QPushButton) if button.text() == "&Copy")
@@ -75,10 +81,7 @@ def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbo
 
 
 def test_a_card_that_is_too_hot_is_not_told_to_tune_its_run(qtbot, theme):
-    diagnoser, parent = Diagnoser(OneFeed(a_history(clock_reasons=0x20))), QWidget()
-    qtbot.addWidget(parent)
-    dialog = VerdictDialog("card 0", diagnoser.diagnose()[UUID], diagnoser.checklist(UUID), theme, parent)
-    qtbot.addWidget(dialog)
+    dialog = verdict_dialog(qtbot, theme, clock_reasons=0x20)
     told = dialog.text.toPlainText()
     assert "What to try, most likely first" in told
     assert "Profile first" not in told
