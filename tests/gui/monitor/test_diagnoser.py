@@ -3,7 +3,7 @@
 import pytest
 from diagnosis_kit import UUID, a_history
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton
 
 from planner.gui.monitor.controller import DEMO
 from planner.gui.monitor.diagnoser import Diagnoser
@@ -62,9 +62,8 @@ def test_the_list_of_what_to_do_next_is_of_the_card_that_is_shown():
 
 def verdict_dialog(qtbot, theme, **readings):
     """Return the dialog with the diagnosis of a card that had these readings."""
-    diagnoser, parent = Diagnoser(OneFeed(a_history(**readings))), QWidget()
-    qtbot.addWidget(parent)
-    dialog = VerdictDialog("card 0", diagnoser.diagnose()[UUID], diagnoser.checklist(UUID), theme, parent)
+    diagnoser = Diagnoser(OneFeed(a_history(**readings)))
+    dialog = VerdictDialog("card 0", diagnoser.diagnose()[UUID], diagnoser.checklist(UUID), theme, None)
     qtbot.addWidget(dialog)
     return dialog
 
