@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final, NamedTuple
 
-from planner.memory.logits import logits_bytes, logits_term, loss_bytes_per_logit, output_width, predicts_every_token
+from planner.memory.logits import logits_term, loss_bytes_per_logit, output_width, predicts_every_token
 from planner.memory.phases import DeferredTerm
 from planner.memory.precision import Precision
 from planner.memory.result import Symbol
@@ -83,7 +83,7 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
 
     def deferred_term(per_logit: int) -> DeferredTerm:
         """Return the logits term at `per_logit` bytes per logit, whose formula is written on demand."""
-        size_bytes = logits_bytes(architecture, head.outputs, per_logit)
+        size_bytes = head.outputs * head.width * per_logit
         write = partial(logits_term, architecture, head.outputs, per_logit, precision)
         return DeferredTerm("logits", size_bytes, size_bytes, size_bytes, write)
 
