@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.result import Term
-from planner.memory.terms import format_symbol, lower_bound_bytes, model_symbol, term, upper_bound_bytes
+from planner.memory.terms import deferred_measured_term, format_symbol, model_symbol, term
 from planner.memory.training.optimizer_steps import OptimizerTerms, optimizer_terms
 from planner.memory.training.saved import activations_term
 from planner.memory.training.setup import TrainingSetup
@@ -31,9 +31,7 @@ class _TrainingStep(NamedTuple):
     def activations(self, alive_bytes: int) -> DeferredTerm:
         """Return the memory term of `alive_bytes` of activations, with a formula written on demand."""
         write = partial(activations_term, self.setup.saved, alive_bytes, self.workload, self.selective_source)
-        return DeferredTerm(
-            "activations", alive_bytes, lower_bound_bytes(alive_bytes), upper_bound_bytes(alive_bytes), write
-        )
+        return deferred_measured_term("activations", alive_bytes, write)
 
     def gradient_terms(self, parameters: int) -> list[Term]:
         """Return the memory of `parameters` gradients as a term; empty if accumulated gradients include it."""
