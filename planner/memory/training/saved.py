@@ -88,9 +88,7 @@ class BackwardPoint(NamedTuple):
 
 def highest_point(points: Iterable[BackwardPoint], gradient_bytes: int) -> BackwardPoint:
     """Return the moment of `points` with the most memory, at `gradient_bytes` per gradient; an empty one for none."""
-    return max(
-        points, key=lambda point: point.bytes + point.gradients * gradient_bytes, default=BackwardPoint(0)
-    )
+    return max(points, key=lambda point: point.bytes + point.gradients * gradient_bytes, default=BackwardPoint(0))
 
 
 class SavedActivations(NamedTuple):
