@@ -19,8 +19,8 @@ from planner.performance.measured import scale_to_measured
 from planner.performance.reach import reachable_bandwidth
 from planner.performance.result import Basis, TimeResult
 from planner.performance.setting import TimeSetting
+from planner.performance.software import engine_of
 from planner.performance.software.engine import Engine
-from planner.performance.software.lookup import engine_of
 from planner.workload.layout import resolve_parallel
 from planner.workload.workload import Inference
 

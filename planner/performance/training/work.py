@@ -12,7 +12,7 @@ from planner.memory.training.autograd.network import trained_stacks
 from planner.memory.weights import parameter_counts, weight_bytes
 from planner.models.architecture import Architecture
 from planner.performance.flops import ForwardWork, forward_work
-from planner.performance.software.lookup import training_pace
+from planner.performance.software import training_pace
 from planner.workload.choices import Loss
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
