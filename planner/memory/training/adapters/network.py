@@ -22,7 +22,6 @@ from planner.memory.training.autograd.backward import (
     feed_forward_parameters,
     last_projection_parameters,
 )
-from planner.memory.training.autograd.layer import stack_token_count
 from planner.memory.training.autograd.network import first_checkpoint_bytes, is_norm, shared_score_bytes, trained_stacks
 from planner.memory.training.checkpointing import Checkpoints, saved_outputs, without_core_attention
 from planner.memory.training.saved import (
@@ -164,7 +163,7 @@ def saved_by_tuned_network(
     stacks: list[SavedActivations] = []
     tokens = 0
     for stack in trained_stacks(architecture):
-        source, tokens = tokens, stack_token_count(stack, length)
+        source, tokens = tokens, stack.token_count(length)
         own = settings._replace(formats=_stack_formats(stack, settings.formats))
         begins = not any(before.first for before in stacks)
         edges = _saved_outside_layers(

@@ -7,7 +7,7 @@ from planner.memory.kernels import MASK, AttentionKind, mask_bytes, needs_explic
 from planner.memory.logits import predicts_every_token
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.backward import backward_points
-from planner.memory.training.autograd.layer import INDEX, norm_bytes, saved_by_layer, stack_token_count
+from planner.memory.training.autograd.layer import INDEX, norm_bytes, saved_by_layer
 from planner.memory.training.saved import (
     BackwardPoint,
     SavedActivations,
@@ -34,7 +34,7 @@ def saved_by_network(
     stacks: list[SavedActivations] = []
     tokens = 0
     for stack in trained_stacks(architecture):
-        source, tokens = tokens, stack_token_count(stack, length)
+        source, tokens = tokens, stack.token_count(length)
         stacks.append(
             _saved_by_stack(architecture, stack, sequences, tokens, source, precision, attention, checkpointed)
         )
