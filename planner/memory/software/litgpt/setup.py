@@ -17,13 +17,12 @@ from planner.memory.software.litgpt.ledger import (
 )
 from planner.memory.software.litgpt.parts import AdaptedParts, adapted_parts, check_supported, litgpt_adapters
 from planner.memory.terms import (
+    deferred_measured_term,
     format_symbol,
     library_symbol,
-    lower_bound_bytes,
     measured_term,
     model_symbol,
     term,
-    upper_bound_bytes,
     workload_symbol,
 )
 from planner.memory.training.losses import LossMemory
@@ -161,7 +160,7 @@ def _deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...])
         """Return the logits term with its formula written out."""
         return measured_term("logits", size_bytes, formula, symbols, _SOURCE)
 
-    return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write_term)
+    return deferred_measured_term("logits", size_bytes, write_term)
 
 
 _HALF: Final = 2

@@ -18,14 +18,7 @@ from planner.memory.precision import training_precision
 from planner.memory.result import Term, TermName, TermPart
 from planner.memory.software.megatron.layers import saved_by_megatron
 from planner.memory.software.pytorch import TrainingMemory
-from planner.memory.terms import (
-    library_symbol,
-    lower_bound_bytes,
-    measured_term,
-    model_symbol,
-    upper_bound_bytes,
-    workload_symbol,
-)
+from planner.memory.terms import deferred_measured_term, library_symbol, measured_term, model_symbol, workload_symbol
 from planner.memory.training.checkpointing import CORE_ATTENTION, Checkpoints
 from planner.memory.training.full import whole_setup
 from planner.memory.training.fused import FusedKernels
@@ -187,14 +180,8 @@ def _loss_memory(architecture: Architecture, workload: Training, element_bytes: 
 
     def deferred_logits(per_logit: int) -> DeferredTerm:
         """Return the logits term at `per_logit` bytes per logit, whose formula is written on demand."""
-        count = outputs * width * per_logit
-        return DeferredTerm(
-            "logits",
-            count,
-            lower_bound_bytes(count),
-            upper_bound_bytes(count),
-            partial(_written_logits_term, outputs, width, per_logit),
-        )
+        write = partial(_written_logits_term, outputs, width, per_logit)
+        return deferred_measured_term("logits", outputs * width * per_logit, write)
 
     both = deferred_logits(element_bytes + _FP32)
     return LossMemory(both, both, deferred_logits(element_bytes), deferred_logits(0), _LOSS)
