@@ -34,6 +34,7 @@ class TraceController(QObject):
         self.dialog: TraceDialog | None = None
         self.consent: QMessageBox | None = None
         workspace.navigator.trace_requested.connect(self.open_dialog)
+        workspace.navigator.script_trace_requested.connect(self.open_for_script)
         workspace.navigator.trace_again_requested.connect(tracer.trace_again)
         workspace.navigator.trace_cancel_requested.connect(tracer.cancel)
         workspace.navigator.estimate_check_requested.connect(self.check_estimate)
@@ -55,6 +56,13 @@ class TraceController(QObject):
             self.dialog.open_file(subject)
         self.dialog.open()
         self.opened.emit()
+
+    @Slot()
+    def open_for_script(self) -> None:
+        """Open the trace dialog for a script."""
+        self.open_dialog()
+        if self.dialog is not None:
+            self.dialog.target.choose_script()
 
     @Slot(object)
     def _trace(self, request: TraceRequest) -> None:
@@ -110,7 +118,8 @@ class TraceController(QObject):
 def _consent_question_text(request: TraceRequest) -> str:
     files = user_files(request)
     names = "\n".join(map(str, files)) or request.target.title
-    return f"To trace the module, this code has to run on this computer:\n\n{names}"
+    subject = "script" if request.target.is_script else "module"
+    return f"To trace the {subject}, this code has to run on this computer:\n\n{names}"
 
 
 def _consent_terms_text() -> str:
