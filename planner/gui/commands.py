@@ -241,10 +241,10 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("plan.trace", "Trace a mo&dule…", "Plan/3", lambda w: w.navigator.trace(), "Ctrl+Shift+T", "trace"),
     UnboundAction(
         "plan.trace-script",
-        "&Trace a script…",
+        "Tr&ace a script…",
         "Plan/3",
         lambda w: w.navigator.trace_script(),
-        "Ctrl+Alt+T",
+        "Ctrl+Shift+Y",
         "trace",
         words="train.py torchrun accelerate Trainer Lightning",
     ),

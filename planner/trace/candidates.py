@@ -65,7 +65,11 @@ def runs_as_script(path: Path) -> bool:
 def _is_run(statement: ast.stmt) -> bool:
     """Return whether a statement of a file does more than to define something."""
     is_call = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-    return is_call or isinstance(statement, _BLOCK) or (isinstance(statement, ast.If) and _MAIN in ast.dump(statement.test))
+    return (
+        is_call
+        or isinstance(statement, _BLOCK)
+        or (isinstance(statement, ast.If) and _MAIN in ast.dump(statement.test))
+    )
 
 
 def _parse_file(path: Path) -> ast.Module:

@@ -69,7 +69,9 @@ def split_words(text: str) -> tuple[str, ...]:
     try:
         return tuple(lexer)
     except ValueError as error:
-        raise SpecError("command", "a quotation mark is not closed", "Close it, or quote the whole argument.") from error
+        raise SpecError(
+            "command", "a quotation mark is not closed", "Close it, or quote the whole argument."
+        ) from error
 
 
 def join_words(words: Sequence[str]) -> str:

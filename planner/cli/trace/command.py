@@ -43,7 +43,7 @@ from planner.trace.files import (
 )
 from planner.trace.launcher import parse_command, traced_ranks
 from planner.trace.recording import TraceRecording
-from planner.trace.request import Target, TraceRequest
+from planner.trace.request import Target
 from planner.trace.result import TraceResult
 from planner.trace.run import TraceLimits, trace
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from planner.hardware.gpu import Gpu
 from planner.trace.launcher import command_words, join_words
 from planner.trace.notation import assumed_values_text
 from planner.trace.request import Target, TraceRequest
 
 
-def shell_command(request: TraceRequest, card: str | None) -> str:
+def shell_command(request: TraceRequest, card: Gpu | None) -> str:
     """Return the command that traces the script of `request` for `card` in its working folder."""
     target = _from_its_folder(request.target)
     words = ("gpu-planner", "trace", *_options(request, card), *_target_words(target))
@@ -21,10 +22,10 @@ def command_text(target: Target) -> str:
     return join_words(command_words(_from_its_folder(target)))
 
 
-def _options(request: TraceRequest, card: str | None) -> Iterator[str]:
+def _options(request: TraceRequest, card: Gpu | None) -> Iterator[str]:
     """Yield the options of the trace that differ from their defaults, and the card."""
     if card is not None:
-        yield from ("--gpu", card)
+        yield from ("--gpu", card.id)
     if request.device != "cuda":
         yield from ("--device", request.device)
     if request.steps != TraceRequest.model_fields["steps"].default:

@@ -5,6 +5,7 @@ from typing import Final
 
 from pydantic import ValidationError
 from PySide6.QtCore import QSize, Signal, Slot
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
 
 from planner.errors import PlannerError, SpecError
@@ -22,6 +23,7 @@ from planner.gui.widgets.layout import STRETCH, in_column, scrolled
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operator_fields
 from planner.present.format import capitalized, plural
+from planner.present.trace.command import shell_command
 from planner.trace.candidates import TraceCandidate
 from planner.trace.notation import arguments_text, assumed_values_text, parse_arguments, parse_assumed_values
 from planner.trace.request import Target, TraceLora, TraceRequest
@@ -161,6 +163,7 @@ class TraceDialog(InReadingOrder, QDialog):
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
         self._go = push_button("Trac&e", role="primary")
+        self._copy = push_button("Copy as co&mmand", "Copy the command that traces the script in a shell.")
         self._go.setToolTip("Run the module without a GPU, and count its memory")
         self._lay_out(missing)
         self.resize(_SIZE)
@@ -237,6 +240,13 @@ class TraceDialog(InReadingOrder, QDialog):
             self._workspace.settings.add_recently_traced(Path(request.target.place))
         self.wanted.emit(request)
 
+    @Slot()
+    def _copy_command(self) -> None:
+        try:
+            QGuiApplication.clipboard().setText(shell_command(self.request(), self._workspace.evaluation.gpu))
+        except PlannerError as error:
+            self._show_error(error)
+
     def finish(self) -> None:
         """Close the dialog, whose trace starts."""
         super().accept()
@@ -278,6 +288,7 @@ class TraceDialog(InReadingOrder, QDialog):
         self.more.show_fields(for_script=is_script)
         self._update_advanced_summary()
         self._about.setText(self._missing or (_ABOUT_SCRIPT if is_script else _ABOUT_MODULE))
+        self._copy.setVisible(is_script)
         self.setWindowTitle("Trace a script" if is_script else "Trace a module")
 
     @Slot()
@@ -286,6 +297,7 @@ class TraceDialog(InReadingOrder, QDialog):
 
     def _connect(self) -> None:
         self.target.changed.connect(self._update_inputs)
+        self._copy.clicked.connect(self._copy_command)
         self.source.edited.connect(self._show_input_source)
         self.more.edited.connect(self._update_advanced_summary)
         for edited in (self.inputs.edited, self.run.edited, self.more.edited, self.source.edited):
@@ -321,6 +333,7 @@ class TraceDialog(InReadingOrder, QDialog):
         self._go.setEnabled(missing is None)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         buttons.addButton(self._go, QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(self._copy, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
         for widget in (self._problem, self._about, buttons):

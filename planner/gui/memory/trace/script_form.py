@@ -48,7 +48,7 @@ class ScriptForm(QWidget):
         form.add(
             "&Launched by",
             self.launcher,
-            hint="What stands before the script: torchrun --nproc_per_node=8, or accelerate launch. One rank is traced.",
+            hint="What stands before the script: torchrun --nproc_per_node=8, or accelerate launch.",
         )
         form.add("Working &folder", self.folder, hint="Folder that the script is run in.")
         in_column(form, owner=self)
@@ -80,7 +80,9 @@ class ScriptForm(QWidget):
             if self.script.problem:
                 raise SpecError("script", self.script.problem)
             target = Target(kind="script", place=str(self._file), folder=folder or str(self._file.parent))
-        return target.evolve(command_arguments=split_words(self.arguments.text), launcher=split_words(self.launcher.text))
+        return target.evolve(
+            command_arguments=split_words(self.arguments.text), launcher=split_words(self.launcher.text)
+        )
 
     def set_target(self, target: Target) -> None:
         """Show the script `target`."""
@@ -92,7 +94,7 @@ class ScriptForm(QWidget):
         self.check_file()
 
     def open_file(self, path: Path) -> None:
-        """Choose the script at `path`, with the arguments, launcher and folder that it was traced with last, if it was."""
+        """Choose the script at `path`, with the arguments, launcher and folder of its last trace, if there is one."""
         known = (target for target in self._workspace.settings.current.traced_scripts if target.place == str(path))
         self.set_target(next(known, Target(kind="script", place=str(path), folder=str(path.parent))))
         self.changed.emit()
@@ -144,8 +146,8 @@ class ScriptForm(QWidget):
     def _is_plain(self) -> bool:
         """Return whether the script is a file or a module, and no command line."""
         text = self.script.text
-        return self._file.is_file() or len(text.split()) == (2 if self._is_module else 1) and (
-            self._is_module or text.endswith(".py")
+        return self._file.is_file() or (
+            len(text.split()) == (2 if self._is_module else 1) and (self._is_module or text.endswith(".py"))
         )
 
     @Slot()
@@ -175,7 +177,9 @@ class ScriptForm(QWidget):
     def _choose_file(self) -> None:
         name, _ = QFileDialog.getOpenFileName(self, "Choose a script", str(self._file.parent), _PYTHON)
         if name:
-            self.open_file(Path(name))
+            self.script.set_value(name)
+            self.check_file()
+            self.changed.emit()
 
     @Slot()
     def _choose_folder(self) -> None:

@@ -275,7 +275,7 @@ class TargetForm(QWidget):
         """Choose to trace a script: the one that was traced last, if no other is shown."""
         self.type.set_value("script")
         self._on_type_chosen()
-        self.script.setFocus()
+        self.script.script.setFocus()
 
     def open_file(self, path: Path) -> None:
         """Select the file at `path`: as a script, or else as the file of a module."""
