@@ -38,14 +38,10 @@ _PACKAGE_NAMES: Final = {
 }
 
 
-def explain_failure(
-    error: BaseException, stage: str, files: Iterable[Path], *, is_script: bool = False
-) -> TraceFailure:
-    """Return the failure for `error`, raised in `stage`; `files` are the user's files, of which a script only runs."""
+def explain_failure(error: BaseException, stage: str, files: Iterable[Path]) -> TraceFailure:
+    """Return the failure for `error`, raised in `stage`; `files` are the user's files."""
     files = tuple(files)
     report = TracebackException.from_exception(error, compact=True)
-    if stage == "build" and is_script:
-        stage = "load"
     if stage == "build" and _was_raised_on_import(error, report.stack, files):
         stage = "import"
     if not isinstance(error, PlannerError):

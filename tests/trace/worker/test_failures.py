@@ -119,8 +119,3 @@ def test_errors_of_gpu_planner_are_passed_on(error, stage, reason):
     assert (failure.stage, failure.reason, failure.hint) == (stage, reason, error.hint)
     assert failure.traceback == ""
     assert "test_failures.py" in explain_failure(raised(error), "build", HERE).traceback
-
-
-def test_the_code_of_a_script_is_not_an_import():
-    failure = explain_failure(raised(ValueError("too wide")), "build", HERE, is_script=True)
-    assert (failure.stage, failure.reason) == ("load", "ValueError: too wide")

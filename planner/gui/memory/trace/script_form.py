@@ -137,9 +137,8 @@ class ScriptForm(QWidget):
         if not self.script.text or self._is_plain:
             return
         target = parse_command(split_words(self.script.text))
-        arguments = target.command_arguments or split_words(self.arguments.text)
         self.script.set_value("")  # a text that is being typed would stay
-        self.set_target(target.evolve(command_arguments=arguments, folder=self.folder.text))
+        self.set_target(target.evolve(folder=self.folder.text))
         self.changed.emit()
 
     @property
