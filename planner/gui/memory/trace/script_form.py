@@ -157,7 +157,9 @@ class ScriptForm(QWidget):
             self.script.show_problem(error.explanation)
 
     def _add_buttons(self, theme: Theme) -> None:
-        choose_file, choose_folder = QPushButton("Bro&wse…"), QPushButton("Br&owse…")
+        # Return starts the trace from any field.
+        choose_file = QPushButton("Bro&wse…", autoDefault=False)
+        choose_folder = QPushButton("Br&owse…", autoDefault=False)
         choose_file.clicked.connect(self._choose_file)
         choose_folder.clicked.connect(self._choose_folder)
         self.script.add_beside(RecentButton(theme, "Recently traced scripts", self._recent_entries))
