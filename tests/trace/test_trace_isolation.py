@@ -188,7 +188,7 @@ def test_printed_output_appears_only_in_the_error(error_of, capfd):
     assert len(error.printed) <= 1 << 16
     assert error.printed.endswith('{"result": {}}\nthe last word')
     assert error.details.endswith("the last word")
-    assert error.details.index("the module printed:") > error.details.index("ValueError")
+    assert error.details.index("it printed:") > error.details.index("ValueError")
     assert capfd.readouterr() == ("", "")
 
 

@@ -1,5 +1,6 @@
 """Explanation of exceptions from the user's code, with the user's part of the traceback."""
 
+import os
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -83,6 +84,8 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
             if top in _PACKAGE_NAMES:
                 return f"{top} is not installed", f"Install it: {package_command(_PACKAGE_NAMES[top])}"
             return f"{top} is not installed", f"Install the package that has it, for {sys.executable}."
+        case FileNotFoundError(filename=str(file)):
+            return f"there is no file {file}", f"Relative paths start in the working folder, {os.getcwd()}."
         case MemoryError():
             return _MEMORY_EXCEEDED, _MEMORY_HINT
         case RecursionError():

@@ -28,7 +28,7 @@ from planner.trace.worker.script.steps import EndOfScript, ScriptModules, Script
 from planner.trace.worker.script.weights import weights_by_name
 
 _MAIN: Final = "__main__"
-_ARGUMENTS_HINT: Final = "Check its arguments, which follow -- after the options of the trace."
+_ARGUMENTS_HINT: Final = "Check its arguments; in a shell, they follow -- after the options of the trace."
 
 
 def run_script(
