@@ -86,7 +86,8 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
             return f"{top} is not installed", f"Install the package that has it, for {sys.executable}."
         case FileNotFoundError(filename=str(file)):
             return f"there is no file {file}", f"Relative paths start in the working folder, {os.getcwd()}."
-        case MemoryError():
+        # The RuntimeError is PyTorch's when the system refuses memory for a real tensor.
+        case MemoryError() | RuntimeError() if isinstance(error, MemoryError) or "can't allocate memory" in text:
             return _MEMORY_EXCEEDED, _MEMORY_HINT
         case RecursionError():
             return f"the module recurses infinitely: {text}", ""
@@ -96,9 +97,6 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
             return "the module's code raised KeyboardInterrupt", ""
         case EOFError() if "reading a line" in text:
             return "the module's code asked for input", _NO_INPUT_HINT
-        # PyTorch's message when the system refuses memory for a real tensor.
-        case RuntimeError() if "can't allocate memory" in text:
-            return _MEMORY_EXCEEDED, _MEMORY_HINT
     return text, next((hint for part, hint in _KNOWN_ERROR_HINTS if part in text), "")
 
 

@@ -169,9 +169,15 @@ def test_a_dropped_file_is_a_script_or_a_module_by_what_it_holds(dialog, form, t
     dialog.open_file(tmp_path / "net.py")
     assert not dialog.target.is_script
     assert dialog.target.candidate is not None
+    dialog.target.type.choose("script")
+    assert form.script.text == str(tmp_path / "net.py")
+    assert "choose the type “a module”" in form.script.note
     dialog.open_file(train)
     assert dialog.target.is_script
     assert form.script.text == str(train)
+    assert form.script.note == ""
+    dialog.target.type.choose("module")
+    assert dialog.target.file.text == str(train)
 
 
 def test_scripts_are_remembered_with_their_arguments(dialog, form, train, qtbot, holder, workspace, theme, tmp_path):
@@ -181,7 +187,7 @@ def test_scripts_are_remembered_with_their_arguments(dialog, form, train, qtbot,
     again.open()
     again.target.choose_script()
     assert again.request().target == asked.target
-    assert [text for text, _ in again.target.script._recent_entries()] == ["torchrun train.py --lr 0.1"]
+    assert [text for text, _ in again.target.script._recent_entries()] == [f"torchrun train.py --lr 0.1 – {tmp_path}"]
     again.open_file(train)
     assert again.request().target == asked.target
     workspace.settings.flush()

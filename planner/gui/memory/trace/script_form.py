@@ -97,7 +97,6 @@ class ScriptForm(QWidget):
         """Choose the script at `path`, with the arguments, launcher and folder of its last trace, if there is one."""
         known = (target for target in self._workspace.settings.current.traced_scripts if target.place == str(path))
         self.set_target(next(known, Target(kind="script", place=str(path), folder=str(path.parent))))
-        self.changed.emit()
 
     def show_recent(self) -> None:
         """Show the script that was traced last, if there is one."""
@@ -168,7 +167,7 @@ class ScriptForm(QWidget):
 
     def _recent_entries(self) -> list[tuple[str, partial[None]]]:
         recent = self._workspace.settings.current.traced_scripts
-        return [(command_text(target), partial(self._choose_recent, target)) for target in recent]
+        return [(_recent_title(target), partial(self._choose_recent, target)) for target in recent]
 
     def _choose_recent(self, target: Target) -> None:
         self.set_target(target)
@@ -189,3 +188,8 @@ class ScriptForm(QWidget):
             self.folder.set_value(name)
             self.check_file()
             self.changed.emit()
+
+
+def _recent_title(target: Target) -> str:
+    """Return the command of a script with its working folder."""
+    return f"{command_text(target)} – {target.folder}" if target.folder else command_text(target)

@@ -174,6 +174,7 @@ class TargetForm(QWidget):
         super().__init__()
         self._workspace = workspace
         self._config: Target | None = None
+        self._opened: Path | None = None
         self._candidates: dict[str, TraceCandidate] = {}
         self._theme = theme
         self.type = RadioField(theme, _TYPES)
@@ -279,14 +280,10 @@ class TargetForm(QWidget):
 
     def open_file(self, path: Path) -> None:
         """Select the file at `path`: as a script, or else as the file of a module."""
-        is_script = _runs_as_script(path)
-        self.type.set_value("script" if is_script else "module")
-        if is_script:
-            self.script.open_file(path)
-            self._show_inputs_of_kind()
-            self.changed.emit()
-        else:
-            self._open_module_file(path)
+        self.type.set_value("script" if _runs_as_script(path) else "module")
+        self._opened = path
+        self._fill_script()
+        self._open_module_file(path)
 
     def _open_module_file(self, path: Path) -> None:
         self.kind.set_value("file")
@@ -341,11 +338,19 @@ class TargetForm(QWidget):
 
     @Slot()
     def _on_type_chosen(self) -> None:
-        """Show the form for a module or a script; a file that was chosen for the other one stays chosen."""
-        if self.is_script and not self.script.script.text:
-            self.script.show_recent()
+        self._fill_script()
         self._show_inputs_of_kind()
         self.changed.emit()
+
+    def _fill_script(self) -> None:
+        """Show the file that was opened as a script, too, or the script that was traced last."""
+        if not self.is_script:
+            return
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            self.script.open_file(opened)
+        elif not self.script.script.text:
+            self.script.show_recent()
 
     @Slot()
     def _on_file_typed(self) -> None:
