@@ -103,6 +103,10 @@ def test_a_command_line_is_traced_with_return_where_it_was_pasted(dialog, form, 
 
 def test_a_package_is_traced_as_python_runs_it(dialog, form, qtbot, tmp_path):
     enter(qtbot, form.script, "python -m package.train --x")
+    qtbot.keyClick(dialog, Qt.Key.Key_Return)
+    assert "there is no module package.train" in dialog.problem.lower()
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "train.py").write_text("")
     enter(qtbot, form.folder, str(tmp_path))
     assert form.script.text == "-m package.train"
     assert asked_by(qtbot, dialog).target == Target(

@@ -17,11 +17,13 @@ from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.present.trace.command import command_text
 from planner.trace.candidates import runs_as_script
+from planner.trace.consent import user_files
 from planner.trace.launcher import join_words, parse_command, split_words
-from planner.trace.request import Target
+from planner.trace.request import Target, TraceRequest
 
 _PYTHON: Final = "Python files (*.py);;All files (*)"
 _READ_DELAY_MS: Final = 200
+_OWN_FOLDER: Final = "the script's folder"
 _MODULE_OPTION: Final = "-m "
 _IS_LIBRARY: Final = "The file defines modules and trains none: for one of them, choose the type “a module”."
 
@@ -37,7 +39,7 @@ class ScriptForm(QWidget):
         self.script = TextField(placeholder="e.g. train.py, or torchrun --nproc_per_node=8 train.py --lr 0.1")
         self.arguments = TextField(split_words, "none")
         self.launcher = TextField(split_words, "python")
-        self.folder = TextField(placeholder="the script's folder")
+        self.folder = TextField(placeholder=_OWN_FOLDER)
         form = new_form(theme)
         form.add(
             "Scr&ipt",
@@ -75,6 +77,9 @@ class ScriptForm(QWidget):
             raise SpecError("folder", f"there is no folder {folder}", "Check the path.")
         if self._is_module:
             target = Target(kind="program", place=self.script.text.removeprefix(_MODULE_OPTION).strip(), folder=folder)
+            if not user_files(TraceRequest(target=target)):
+                hint = "Give the working folder that its package is in."
+                raise SpecError("script", f"there is no module {target.place}", hint)
         else:
             self.check_file()
             if self.script.problem:
@@ -115,6 +120,7 @@ class ScriptForm(QWidget):
                 problem = f"It {error.reason}. {error.hint}"
             if not self._file.is_file():
                 problem = f"There is no file {self._file}. Choose it, or the working folder that it is in."
+        self.folder.set_placeholder(os.getcwd() if self._is_module else _OWN_FOLDER)
         self.script.show_problem(problem)
         self.script.show_note(note)
 
