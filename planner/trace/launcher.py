@@ -46,7 +46,7 @@ _RANK_VARIABLES: Final = {
 
 **Source**: `_start_workers` in torch/distributed/elastic/agent/server/local_elastic_agent.py.
 """
-_HINT: Final = "Write the command as it is run: -- torchrun --nproc_per_node=8 train.py --lr 0.1"
+_HINT: Final = "Write the command that runs a .py file or a module: torchrun --nproc_per_node=8 train.py --lr 0.1."
 _CONTINUED_LINE: Final = re.compile(r"\\\s*\n")
 _QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*"|\\.""", re.DOTALL)
 _SHELL_OPERATOR: Final = re.compile(r"[|&;<>]+")
@@ -54,6 +54,8 @@ _SHELL_OPERATOR: Final = re.compile(r"[|&;<>]+")
 
 def split_words(text: str) -> tuple[str, ...]:
     """Return the words of a command line as a shell splits them; a backslash continues it on the next line.
+
+    A word that starts with `~` is a path in the home folder.
 
     Raises:
         SpecError: If a quotation mark is not closed, or the text has more than one command.
@@ -67,7 +69,7 @@ def split_words(text: str) -> tuple[str, ...]:
     # Backslashes separate the folders of a path on Windows.
     lexer.escape = "" if os.name == "nt" else lexer.escape
     try:
-        return tuple(lexer)
+        return tuple(map(os.path.expanduser, lexer))
     except ValueError as error:
         raise SpecError(
             "command", "a quotation mark is not closed", "Close it, or quote the whole argument."

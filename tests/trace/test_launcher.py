@@ -1,5 +1,6 @@
 """Command lines that start a script."""
 
+import os
 import re
 
 import pytest
@@ -91,6 +92,7 @@ def test_what_has_no_effect_is_named():
         ),
         ("python 'my train.py' --note \"a; b | c\"", ["python", "my train.py", "--note", "a; b | c"]),
         ("train.py --tag a#1", ["train.py", "--tag", "a#1"]),
+        ("train.py ~/data --out=~", ["train.py", os.path.expanduser("~/data"), "--out=~"]),
         ("", []),
     ],
 )

@@ -145,6 +145,16 @@ def test_what_is_wrong_with_a_script_is_said_and_the_keyboard_led_there(dialog, 
     assert form.script.findChild(QLineEdit).hasFocus()
 
 
+def test_arguments_that_cannot_be_divided_are_said(dialog, form, train, qtbot):
+    enter(qtbot, form.script, str(train))
+    enter(qtbot, form.arguments, "--name 'two words")
+    assert "not closed" in form.arguments.problem
+    form.script.findChild(QLineEdit).setFocus()
+    qtbot.keyClick(dialog, Qt.Key.Key_Return)
+    assert "not closed" in dialog.problem
+    assert form.arguments.findChild(QLineEdit).hasFocus()
+
+
 def test_a_working_folder_that_is_not_there_is_said(dialog, form, train, qtbot):
     enter(qtbot, form.script, str(train))
     enter(qtbot, form.folder, str(train.parent / "none"))

@@ -254,7 +254,9 @@ class TraceDialog(InReadingOrder, QDialog):
     def _show_error(self, error: PlannerError) -> None:
         places: dict[str, QWidget] = {"file": self.target.file, "name": self.target.name, "place": self.target.place}
         if self.target.is_script:
-            places |= {"script": self.target.script.script, "folder": self.target.script.folder}
+            form = self.target.script
+            places |= {"script": form.script, "TARGET": form.script, "folder": form.folder}
+            places |= {"arguments": form.arguments, "launcher": form.launcher}
         field = error.field if isinstance(error, SpecError) else ""
         self._problem.setText(error.explanation if isinstance(error, SpecError) else f"{error.message}. {error.hint}")
         self._problem.show()

@@ -86,7 +86,7 @@ class ScriptForm(QWidget):
                 raise SpecError("script", self.script.problem)
             target = Target(kind="script", place=str(self._file), folder=folder or str(self._file.parent))
         return target.evolve(
-            command_arguments=split_words(self.arguments.text), launcher=split_words(self.launcher.text)
+            command_arguments=_words_of(self.arguments, "arguments"), launcher=_words_of(self.launcher, "launcher")
         )
 
     def set_target(self, target: Target) -> None:
@@ -141,7 +141,7 @@ class ScriptForm(QWidget):
         """
         if not self.script.text or self._is_plain:
             return
-        target = parse_command(split_words(self.script.text))
+        target = parse_command(_words_of(self.script, "script"))
         self.script.set_value("")  # a text that is being typed would stay
         self.set_target(target.evolve(folder=self.folder.text))
         self.changed.emit()
@@ -194,6 +194,14 @@ class ScriptForm(QWidget):
             self.folder.set_value(name)
             self.check_file()
             self.changed.emit()
+
+
+def _words_of(field: TextField, name: str) -> tuple[str, ...]:
+    """Return the words in `field`; the `SpecError` for a text that cannot be divided has the name of the field."""
+    try:
+        return split_words(field.text)
+    except SpecError as error:
+        raise SpecError(name, error.reason, error.hint) from error
 
 
 def _recent_title(target: Target) -> str:
