@@ -189,6 +189,7 @@ def test_a_dropped_file_is_a_script_or_a_module_by_what_it_holds(dialog, form, t
     dialog.open_file(train)
     assert dialog.target.is_script
     assert form.script.text == str(train)
+    assert form.script.findChild(QLineEdit).hasFocus()
     assert form.script.note == ""
     dialog.target.type.choose("module")
     assert dialog.target.file.text == str(train)
@@ -272,6 +273,7 @@ def test_a_script_is_traced_edited_and_its_error_told(tab, qtbot, train):
     tab.trace_controller.edit()
     dialog = tab.trace_controller.dialog
     assert dialog.request() == tab.workspace.evaluation.traced.request
+    assert dialog.target.script.script.findChild(QLineEdit).hasFocus()
     enter(qtbot, dialog.target.script.arguments, "fast")
     qtbot.keyClick(dialog, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: tab.tracer.failure is not None, timeout=60_000)

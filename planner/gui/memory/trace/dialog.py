@@ -194,6 +194,8 @@ class TraceDialog(InReadingOrder, QDialog):
         if request is None:
             self.target.file.setFocus()
             self._update_inputs()
+        elif known.target.is_script:
+            self.target.script.script.setFocus()
         self._show_input_source()
         self._problem.hide()
 

@@ -284,6 +284,8 @@ class TargetForm(QWidget):
         self._opened = path
         self._fill_script()
         self._open_module_file(path)
+        if self.is_script:
+            self.script.script.setFocus()
 
     def _open_module_file(self, path: Path) -> None:
         self.kind.set_value("file")
