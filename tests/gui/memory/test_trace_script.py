@@ -273,7 +273,7 @@ def test_a_script_is_traced_edited_and_its_error_told(tab, qtbot, train):
     tab.trace_controller.edit()
     dialog = tab.trace_controller.dialog
     assert dialog.request() == tab.workspace.evaluation.traced.request
-    assert dialog.target.script.script.findChild(QLineEdit).hasFocus()
+    qtbot.waitUntil(dialog.target.script.script.findChild(QLineEdit).hasFocus)
     enter(qtbot, dialog.target.script.arguments, "fast")
     qtbot.keyClick(dialog, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: tab.tracer.failure is not None, timeout=60_000)
