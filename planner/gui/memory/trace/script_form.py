@@ -23,6 +23,7 @@ from planner.trace.request import Target, TraceRequest
 
 _PYTHON: Final = "Python files (*.py);;All files (*)"
 _READ_DELAY_MS: Final = 200
+_SUFFIX: Final = ".py"
 _OWN_FOLDER: Final = "the script's folder"
 _MODULE_OPTION: Final = "-m "
 _IS_LIBRARY: Final = "The file defines modules and trains none: for one of them, choose the type “a module”."
@@ -72,7 +73,7 @@ class ScriptForm(QWidget):
         self._take_apart()
         if not self.script.text:
             raise SpecError("script", "choose a Python file, or paste the command that starts it")
-        folder = os.path.expanduser(self.folder.text)
+        folder = str(Path(self.folder.text).expanduser().absolute()) if self.folder.text else ""
         if folder and not os.path.isdir(folder):
             raise SpecError("folder", f"there is no folder {folder}", "Check the path.")
         if self._is_module:
@@ -113,7 +114,7 @@ class ScriptForm(QWidget):
         """Show whether the script's file is there, and is Python."""
         self._reading.stop()
         problem = note = ""
-        if self.script.text.endswith(".py"):
+        if self.script.text.endswith(_SUFFIX):
             try:
                 note = "" if runs_as_script(self._file) else _IS_LIBRARY
             except ModelFileError as error:
@@ -149,10 +150,9 @@ class ScriptForm(QWidget):
     @property
     def _is_plain(self) -> bool:
         """Return whether the script is a file or a module, and no command line."""
-        text = self.script.text
-        return self._file.is_file() or (
-            len(text.split()) == (2 if self._is_module else 1) and (self._is_module or text.endswith(".py"))
-        )
+        words = self.script.text.split()
+        is_module = self._is_module and len(words) == 2
+        return is_module or self._file.is_file() or (len(words) == 1 and words[0].endswith(_SUFFIX))
 
     @Slot()
     def _on_script_entered(self) -> None:

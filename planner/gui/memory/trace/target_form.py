@@ -258,6 +258,7 @@ class TargetForm(QWidget):
     def set_target(self, target: Target, arguments: tuple[Argument, ...]) -> None:
         """Show a target; the plan's own model, built from its configuration, cannot be changed here."""
         self._config = target if target.kind == "config" else None
+        self._opened = None
         self._model.setText(target.place if self._config else "")
         self.type.set_value("script" if target.is_script else "module")
         self.kind.set_value("file" if target.is_script else target.kind)
