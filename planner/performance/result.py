@@ -74,6 +74,8 @@ class TimeResult(Spec):
     low_tokens_per_second: float | None = None
     high_tokens_per_second: float | None = None
     samples_per_second: float | None = Field(default=None, description="sequences, images or requests per second")
+    requests_at_once: int | None = Field(default=None, description="requests that a replica processes together")
+    prompt_tokens: int | None = Field(default=None, description="tokens of the prompt of each request")
     first_token_seconds: float | None = None
     low_first_token_seconds: float | None = None
     high_first_token_seconds: float | None = None
