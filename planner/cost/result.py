@@ -7,10 +7,9 @@ from planner.base import Spec
 from planner.cost.figure import Certainty, Figure
 from planner.cost.owning.accounting import OwnedMonth
 from planner.cost.renting.offer import Currency
-from planner.cost.terms import RentMode
+from planner.cost.terms import RentMode, Side
 
 SymbolValue = float | int | str
-Side = Literal["rent", "buy"]
 WorkUnitName = Literal["run", "million tokens", "1,000 requests", "GPU-hour"]
 
 
@@ -252,6 +251,8 @@ class Decision(Spec):
     """Number of draws of the uncertain inputs."""
     owned: bool = False
     """Whether the cards are owned already; "buy" then means to use them."""
+    chosen: Side | None = None
+    """Side that the plan chooses; None if it leaves this to the decision."""
     rent_figures: SideFigures
     """Costs of renting by month, at the start and per unit of work."""
     own_figures: SideFigures
@@ -296,6 +297,11 @@ class Decision(Spec):
     """Day of the oldest price used; None if none has a date."""
     undated: tuple[str, ...] = ()
     """Names of the cost terms whose prices have no date."""
+
+    @property
+    def side_in_use(self) -> Side:
+        """Return the chosen side, else the cheaper one; if the decision is too close to call, renting."""
+        return self.chosen or ("buy" if self.verdict == "buy" else "rent")
 
 
 class Machines(Spec):

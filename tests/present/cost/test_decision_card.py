@@ -8,6 +8,7 @@ from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import ModelChoice
+from planner.present.cost.decision import decision_headline
 from planner.present.cost.decision_card import DecisionView, decision_view, difference_text
 from planner.present.format import THIN, money
 
@@ -139,6 +140,25 @@ def test_a_close_call_says_which_side_costs_more(seen):
     assert difference_text(buys) == ": renting costs $20,033 more over 5 years"
     assert difference_text(rents) == ": buying costs $20,033 more over 5 years"
     assert difference_text(rents.evolve(owned=True)) == ": using your own costs $20,033 more over 5 years"
+
+
+def test_what_was_chosen_leads_and_is_compared(seen):
+    view, cost = seen(cost=CostTerms(chosen="buy"))
+    answer = cost.estimate.result.answer
+    assert answer.decision == "rent"
+    assert view.headline == "Buy, as you chose"
+    assert view.subject == (
+        f"Buy 1 × GeForce RTX 4090, which costs {money(answer.saves_usd)} more over 5 years than renting"
+    )
+    assert view.confidence.startswith("Renting is cheaper in ")
+    assert decision_headline(cost.estimate.result, "RTX 4090").startswith("Buy, as you chose: renting is cheaper in ")
+    view, _ = seen(cost=CostTerms(chosen="rent"))
+    assert view.headline == "Rent, as you chose"
+    assert ", on demand, which saves " in view.subject
+    view, cost = seen(cost=CostTerms(job=Run(amount=10), chosen="buy"))
+    assert view.headline.startswith(money(cost.estimate.result.answer.own_figures.unit_usd))
+    owned, _ = seen(cost=CostTerms(buy=BuyTerms(owned=True), chosen="buy"))
+    assert owned.headline == "Use your own, as you chose"
 
 
 def test_a_commitment_that_saves_is_offered_once(seen):
