@@ -274,9 +274,9 @@ def _usable_bytes(row: GpuRow) -> int | None:
 
 
 def sold_memory_text(gpu: Gpu) -> str:
-    """Return a card's memory size as marketed: `94 GB, meaning GiB`, as makers write GB for 2³⁰ bytes of memory."""
+    """Return a card's memory size as marketed: `94 GB (GiB)`, as makers write GB for 2³⁰ bytes of memory."""
     is_binary = gpu.memory_label.startswith(f"{(gpu.memory_bytes or 0) / GIB:g} GB")
-    return f"{gpu.memory_label}, meaning GiB" if is_binary else gpu.memory_label
+    return f"{gpu.memory_label} (GiB)" if is_binary else gpu.memory_label
 
 
 def _usable_text(row: GpuRow) -> str:

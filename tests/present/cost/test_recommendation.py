@@ -171,7 +171,7 @@ def test_one_option_is_all_three(catalog):
 def test_what_is_not_known_is_left_out(catalog):
     bare = option(tokens_per_second=None, samples_per_second=40.0, bound=None, power_watts=None, mode=None, sharing="")
     (view,) = award_views(found(bare), catalog.hardware)
-    assert (view.row.how, view.row.cards) == ("owned", "2 × L40S")
+    assert (view.row.how, view.row.cards) == ("your own", "2 × L40S")
     assert plain("; ".join(view.facts)) == "40.0 samples/s; Fits, 8.00 GiB free; Price of 10 November 2026"
 
 
