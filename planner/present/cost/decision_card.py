@@ -62,6 +62,8 @@ class DecisionView(NamedTuple):
     """Whether there is no decision because of the plan's card, or for want of one."""
     renting_cheaper_fraction: float | None = None
     confidence: str = ""
+    awaits_range: bool = False
+    """Whether a simulation adds the range of what the cheaper side saves; it needs costs over time."""
     buying_title: str = "Buying"
     rows: tuple[SideRow, ...] = ()
     origins: tuple[str, str] = ("", "")
@@ -130,9 +132,10 @@ def _decided_view(
         commitment = None  # it changes the decision, which a chip says
     return DecisionView(
         headline=_single_run_title(estimate, answer) if is_single_run else verdict_title(answer),
-        subject=f"{_subject(result, answer, card)}{'' if is_single_run else difference_text(answer)}",
+        subject=f"{_subject(result, answer, card)}{_chosen_text(answer) if is_single_run else difference_text(answer)}",
         renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
         confidence=fmt.capitalized(cheaper_share_phrase(answer)),
+        awaits_range=not is_single_run,
         buying_title=buying_title(answer),
         rows=rows if is_single_run else (*rows[:_MONTHLY], totals, *rows[_MONTHLY:]),
         origins=_origins(estimate),
@@ -178,6 +181,11 @@ def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:
     """Return the cost and the duration of a run that is done once, on the chosen or the cheaper side."""
     side = answer.rent_figures if (answer.chosen or answer.decision) == "rent" else answer.own_figures
     return f"{fmt.money(side.unit_usd)} · {hours_text(estimate.demand.busy_hours)}"
+
+
+def _chosen_text(answer: Decision) -> str:
+    """Return that a side was chosen, where the headline has no room for it: `, as you chose`."""
+    return "" if answer.chosen is None else ", as you chose"
 
 
 def _subject(result: CostResult, answer: Decision, card: str) -> str:

@@ -38,6 +38,7 @@ def test_a_decision_says_what_is_rented_and_what_it_saves(seen):
     )
     assert view.price_dates.startswith("Rental price: ")
     assert all(view.origins)
+    assert view.awaits_range
     assert not view.is_blocked
 
 
@@ -54,6 +55,7 @@ def test_a_single_run_is_headed_by_its_cost_and_duration(seen):
     view, cost = seen(cost=CostTerms(job=Run(amount=10)))
     assert view.headline == f"{money(cost.estimate.result.answer.rent_figures.unit_usd)} · 10.0{THIN}h"
     assert "saves" not in view.subject
+    assert not view.awaits_range
     assert not any(row.title.startswith("Over ") for row in view.rows)
 
 
@@ -157,6 +159,7 @@ def test_what_was_chosen_leads_and_is_compared(seen):
     assert ", on demand, which saves " in view.subject
     view, cost = seen(cost=CostTerms(job=Run(amount=10), chosen="buy"))
     assert view.headline.startswith(money(cost.estimate.result.answer.own_figures.unit_usd))
+    assert view.subject == "Buy 1 × GeForce RTX 4090, as you chose"
     owned, _ = seen(cost=CostTerms(buy=BuyTerms(owned=True), chosen="buy"))
     assert owned.headline == "Use your own, as you chose"
 

@@ -175,6 +175,15 @@ def test_what_is_not_known_is_left_out(catalog):
     assert plain("; ".join(view.facts)) == "40.0 samples/s; Fits, 8.00 GiB free; Price of 10 November 2026"
 
 
+def test_only_what_is_paid_for_lacks_a_date(catalog):
+    bought = option(mode=None, having="own", purchase_usd=9_000.0, upfront_usd=12_000.0, price_date=None)
+    (view,) = award_views(found(bought), catalog.hardware)
+    assert view.row.how == "owned"
+    assert view.warnings == ("The price has no date",)
+    (view,) = award_views(found(bought.evolve(purchase_usd=None, upfront_usd=None)), catalog.hardware)
+    assert view.warnings == ()
+
+
 def test_a_month_has_a_speed_in_place_of_a_time(catalog):
     month = option(period="month", output_token_seconds=0.05)
     (view,) = award_views(found(month, period="month"), catalog.hardware)
