@@ -4,7 +4,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, Final
 
 import torch
@@ -59,6 +59,8 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
             distribute = stack.enter_context(fake_ranks(request.parallel, ledger))
         for context in (ledger, call_sites, operators, eager_behavior(), assumptions.read_as_numbers()):
             stack.enter_context(context)
+        if request.device == "cuda":
+            stack.enter_context(_pretended_card(request, ledger, watcher))
         ledger.observe_use_counts()
         if request.target.is_script:
             modules = run_script(request, watcher, ledger, compilation)
@@ -133,10 +135,30 @@ def _emulated_device(
         return nullcontext(), hidden_bytes
     from planner.trace.worker.cuda.operators import CudaOperators
 
-    major, _, minor = (request.compute_capability or "").partition(".")
-    capability = (int(major), int(minor)) if major else None
-    operators = CudaOperators(capability, note)
+    operators = CudaOperators(_capability(request), note)
     return operators, operators.hidden_bytes
+
+
+@contextmanager
+def _pretended_card(request: TraceRequest, ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
+    """Let `torch.cuda` answer as on the assumed card, and tensors say that they are there."""
+    from planner.trace.worker.cuda.card_memory import CardMemory
+    from planner.trace.worker.cuda.device import tensors_on_cards
+    from planner.trace.worker.cuda.driver import CardDriver
+    from planner.trace.worker.cuda.operators import ASSUMED_CAPABILITY
+
+    capability = _capability(request) or ASSUMED_CAPABILITY
+    driver = CardDriver(capability, request.card, CardMemory(ledger), watcher)
+    # The fake ranks of a sharded module have CPU tensors, by which they choose how they communicate.
+    is_sharded = request.parallel.strategy != "none"
+    with driver.pretended(), nullcontext() if is_sharded else tensors_on_cards(ledger):
+        yield
+
+
+def _capability(request: TraceRequest) -> tuple[int, int] | None:
+    """Return the compute capability that was asked for."""
+    major, _, minor = (request.compute_capability or "").partition(".")
+    return (int(major), int(minor)) if major else None
 
 
 def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[TraceDifference]:

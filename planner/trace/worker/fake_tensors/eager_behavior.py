@@ -25,6 +25,7 @@ def eager_behavior() -> Iterator[None]:
     replacements = (
         (functional, "linear", _linear_without_mode),
         (torch.utils, "swap_tensors", _set_data),
+        (nn.Module, "to_empty", _to_empty),
         (torch._VF, "_pad_packed_sequence", _pad_packed_sequence),
         (FakeTensor, "__deepcopy__", _deep_copy),
     )
@@ -58,6 +59,22 @@ def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
     referenced, as the fake tensors' own bookkeeping does.
     """
     old.data = new.data
+
+
+def _to_empty(module: nn.Module, *, device: Any, recurse: bool = True) -> nn.Module:
+    """Make empty parameters and buffers on `device`, as for a module that was built on the meta device.
+
+    **Source**: `Module._apply` makes new parameters where the old ones are of another kind; fake ones it swaps.
+    """
+    for part in module.modules() if recurse else (module,):
+        for name, parameter in part._parameters.items():
+            if parameter is not None:
+                empty = torch.empty_like(parameter, device=device)
+                part._parameters[name] = nn.Parameter(empty, parameter.requires_grad)
+        for name, buffer in part._buffers.items():
+            if buffer is not None:
+                part._buffers[name] = torch.empty_like(buffer, device=device)
+    return module
 
 
 def _pad_packed_sequence(
