@@ -19,14 +19,15 @@ from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun, build_run
 from planner.trace.worker.building.distribution import DistributeModule, fake_ranks
 from planner.trace.worker.call_sites import CallSites
+from planner.trace.worker.compilers import Compilation
 from planner.trace.worker.cpu.kernels import cpu_differences, hidden_bytes
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
+from planner.trace.worker.fake_tensors.custom_operators import custom_operators
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
-from planner.trace.worker.script.compilers import Compilation
 from planner.trace.worker.script.run import run_script
 
 ReportProgress = Callable[[str, int, int, int], None]
@@ -51,19 +52,23 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
     assumptions = Assumptions(
         assumed.setdefault, call_sites.user_and_library_line, request.unknown_values, request.assume
     )
-    ledger = AllocationLedger(KnownValues(assumptions), call_sites, flops, hidden_bytes)
+    values = KnownValues(assumptions)
+    ledger = AllocationLedger(values, call_sites, flops, hidden_bytes)
     watcher = Bookkeeper(ledger, call_sites, flops, progress, request, notes)
     with ExitStack() as stack:
         distribute = None
         if request.parallel.strategy != "none":
             distribute = stack.enter_context(fake_ranks(request.parallel, ledger))
-        for context in (ledger, call_sites, operators, eager_behavior(), assumptions.read_as_numbers()):
+        for context in (
+            *(ledger, call_sites, operators, eager_behavior(), compilation.as_written(), custom_operators(ledger)),
+            *(assumptions.read_as_numbers(), values.read_as_arrays()),
+        ):
             stack.enter_context(context)
         if request.device == "cuda":
             stack.enter_context(_pretended_card(request, ledger, watcher))
         ledger.observe_use_counts()
         if request.target.is_script:
-            modules = run_script(request, watcher, ledger, compilation)
+            modules = run_script(request, watcher, ledger)
         else:
             modules = _run_target(request, watcher, ledger, distribute)
         watcher.report_end()

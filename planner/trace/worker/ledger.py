@@ -3,10 +3,11 @@
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Protocol
 
 import torch
+from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -144,10 +145,17 @@ class AllocationLedger(FakeTensorMode):
             self._free(self._record_allocation(hidden, func, "inside the kernel", card))
         return result
 
-    @contextmanager
-    def unrecorded(self) -> Iterator[None]:
+    def unrecorded(self) -> AbstractContextManager[None]:
         """Record nothing within the context: work that a real run would not do, or does within one operator."""
-        before, self._is_paused = self._is_paused, True
+        return self._paused(True)
+
+    def recorded(self) -> AbstractContextManager[None]:
+        """Record within an operator again: it runs others, as a real run does."""
+        return self._paused(False)
+
+    @contextmanager
+    def _paused(self, is_paused: bool) -> Iterator[None]:
+        before, self._is_paused = self._is_paused, is_paused
         try:
             yield
         finally:
@@ -378,9 +386,11 @@ class _RecordedOperators(TorchDispatchMode):
 
 def _storage_key(tensor: torch.Tensor) -> int:
     """Return the address that identifies a tensor's storage."""
-    # A sharded tensor has no storage; its shard has.
-    shard: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
-    key: int = shard.untyped_storage()._cdata
+    # A sharded or jagged tensor has no storage, nor one that torch.func wraps; what is inside has.
+    while is_functorch_wrapped_tensor(tensor):
+        tensor = get_unwrapped(tensor)
+    inner: torch.Tensor = getattr(tensor, "_local_tensor", None) if tensor.layout is torch.strided else tensor._values
+    key: int = (tensor if inner is None else inner).untyped_storage()._cdata
     return key
 
 

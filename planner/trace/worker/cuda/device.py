@@ -56,7 +56,7 @@ def simulated_card() -> Iterator[None]:
     replaced: tuple[tuple[Any, dict[str, Any]], ...] = (
         (nn.Module, {"cuda": _return_unchanged, "to": _module_to}),
         (Tensor, {"cuda": _return_unchanged, "to": _tensor_to, "pin_memory": _return_unchanged, "is_cuda": True}),
-        (Tensor, {"record_stream": lambda *_: None}),
+        (Tensor, {"record_stream": lambda *_: None, "_make_wrapper_subclass": staticmethod(_make_wrapper)}),
         (FakeTensorMode, {"dispatch": _cpu_dispatch(FakeTensorMode.dispatch)}),
         (optimizer, _foreach_overrides(optimizer)),
         (_foreach_utils, _foreach_overrides(_foreach_utils)),
@@ -74,6 +74,13 @@ def _cpu_dispatch(dispatch: Callable[..., Any]) -> Callable[..., Any]:
         return dispatch(mode, func, types, args, _with_cpu_device(kwargs) if kwargs else kwargs)
 
     return dispatch_on_the_cpu
+
+
+def _make_wrapper(*args: Any, **kwargs: Any) -> Tensor:
+    """Make a tensor that wraps others, on the CPU: autograd would look for a card."""
+    args = tuple(_CPU if _is_cuda(value) else value for value in args)
+    wrapper: Tensor = _MAKE_WRAPPER(*args, **_with_cpu_device(kwargs))
+    return wrapper
 
 
 def _foreach_overrides(module: Any) -> dict[str, Any]:
@@ -133,6 +140,7 @@ _FAKE_CODE: Final = (
     ),
 )
 _FAKE_DEVICE: Final[Any] = vars(FakeTensor)["device"].fget
+_MAKE_WRAPPER: Final[Any] = Tensor._make_wrapper_subclass
 _TENSOR_TYPE: Final[Any] = Tensor.type
 _MODULE_TO: Final[Any] = nn.Module.to
 _TENSOR_TO: Final[Any] = Tensor.to

@@ -1,5 +1,6 @@
 """Eager-mode behavior that fake tensors lack: in-place results, true storage sizes, in-place gradient sums."""
 
+import itertools
 import math
 import sys
 import weakref
@@ -13,6 +14,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.nn import functional
+from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
 
@@ -28,6 +30,10 @@ def eager_behavior() -> Iterator[None]:
         (nn.Module, "to_empty", _to_empty),
         (torch._VF, "_pad_packed_sequence", _pad_packed_sequence),
         (FakeTensor, "__deepcopy__", _deep_copy),
+        (FakeTensor, "__reduce_ex__", _reduce),
+        (FakeTensor, "get_nested_int", _nested_int),
+        (torch.Tensor, "share_memory_", lambda tensor: tensor),
+        (torch.Tensor, "is_shared", lambda _tensor: True),
     )
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
@@ -45,7 +51,8 @@ def _linear_without_mode(
 
     **Source**: `linear` in aten/src/ATen/native/Linear.cpp, which adds it to a copy if a tensor is a subclass.
     """
-    if bias is None or input.dim() < 3 or input.is_contiguous():
+    # What torch.fx traces symbolically is no tensor.
+    if bias is None or not isinstance(input, torch.Tensor) or input.dim() < 3 or input.is_contiguous():
         return _linear(input, weight, bias)
     result = _linear(input, weight)
     # Autocast would have converted the bias to the same type.
@@ -114,6 +121,41 @@ def _deep_copy(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
         result.grad = _deep_copy(tensor.grad, memo)
     memo[id(tensor)] = result
     return result
+
+
+def _reduce(tensor: torch.Tensor, _protocol: int) -> tuple[Any, ...]:
+    """Return how pickle makes a tensor again, which has its shape."""
+    form = tuple(tensor.shape), tensor.stride(), tensor.dtype
+    return _tensor_again, (*form, tensor.requires_grad, isinstance(tensor, nn.Parameter), tensor.device)
+
+
+def _tensor_again(
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: torch.dtype,
+    requires_grad: bool,
+    is_parameter: bool,
+    device: torch.device,
+) -> torch.Tensor:
+    """Return a new tensor in place of one that was pickled."""
+    made = torch.empty_strided(shape, stride, dtype=dtype, device=device)
+    return nn.Parameter(made, requires_grad) if is_parameter else made.requires_grad_(requires_grad)
+
+
+_nested_numbers: Final = WeakIdKeyDictionary()
+"""Numbers of the lengths of jagged tensors, by the tensors of their offsets."""
+_nested_count: Final = itertools.count(1 << 20)
+
+
+def _nested_int(tensor: torch.Tensor, *, coeff: int = 1) -> torch.SymInt:
+    """Return the symbol for the lengths of a jagged tensor, which needs no environment of other symbols.
+
+    **Source**: `get_tensor_symint` in torch/nested/_internal/nested_tensor.py.
+    """
+    if tensor not in _nested_numbers:
+        _nested_numbers[tensor] = next(_nested_count)
+    symbol: torch.SymInt = torch._C._get_nested_int(_nested_numbers[tensor], coeff)
+    return symbol
 
 
 _aten: Final = torch.ops.aten

@@ -14,6 +14,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 from torch.backends import cudnn
+from torch.jit import _builtins
 from torch.utils._device import _device_constructors
 
 from planner.trace.worker.cuda.dispatch import patched_attributes
@@ -135,6 +136,7 @@ class Moves:
                 made = original(*args, **kwargs)
             return self.copied(made, device)
 
+        make.__wrapped__ = original  # type: ignore[attr-defined]  # by which TorchScript finds it
         return make
 
     def beside(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,6 +156,11 @@ def _device_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return first if isinstance(first, str | int | torch.device) else kwargs.get("device")
 
 
+def _find_original(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the function by which TorchScript finds its operator for a function of `torch` that is replaced."""
+    return lambda function: find(getattr(function, "__wrapped__", function))
+
+
 def _card_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the device among the arguments of `cuda`, the current card if there is none."""
     device = args[0] if args else kwargs.get("device")
@@ -171,6 +178,7 @@ def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[No
         # Without cuDNN here, a recurrent layer cannot lay its weights out in one buffer, which is as large as they are.
         stack.enter_context(patched_attributes(cudnn, is_acceptable=lambda _tensor: False))
         stack.enter_context(patched_attributes(torch, **moves.factories()))
+        stack.enter_context(patched_attributes(_builtins, _find_builtin=_find_original(_builtins._find_builtin)))
         stack.enter_context(
             patched_attributes(Tensor, new=moves.beside(Tensor.new), new_tensor=moves.beside(Tensor.new_tensor))
         )

@@ -18,7 +18,6 @@ from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.script.checkpoints import checkpoints_without_data
-from planner.trace.worker.script.compilers import Compilation
 from planner.trace.worker.script.downloads import refused_downloads
 from planner.trace.worker.script.files import scratch_files
 from planner.trace.worker.script.host import host_and_card
@@ -31,12 +30,8 @@ _MAIN: Final = "__main__"
 _ARGUMENTS_HINT: Final = "Check its arguments, which follow -- after the options of the trace."
 
 
-def run_script(
-    request: TraceRequest, watcher: RunObserver, ledger: AllocationLedger, compilation: Compilation
-) -> dict[str, nn.Module]:
+def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLedger) -> dict[str, nn.Module]:
     """Run the script of `request` until it has taken `request.steps` optimizer steps, and return its modules by name.
-
-    `compilation` notes whether the script compiles its code.
 
     Raises:
         TraceError: If the script ends with an error of its own, or makes no tensor.
@@ -61,7 +56,6 @@ def run_script(
             inline_loaders(ledger, watcher.add_note),
             weights_by_name(watcher.add_note),
             watched_steps(steps, modules, watcher),
-            compilation.as_written(),
             refused_downloads(),
         ):
             stack.enter_context(context)
