@@ -2,25 +2,31 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from torch import nn
 from torch._C import DispatchKey
-from torch._higher_order_ops import flex_attention, while_loop
-from torch._higher_order_ops.flex_attention import flex_attention_backward
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from planner.trace.analysis.live_memory import alive_at, live_memory
 from planner.trace.facts import CATEGORIES, TraceDifference
 from planner.trace.recording import Allocations
 from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.ledger import AllocationLedger
+from planner.trace.worker.refusals import EXTENSION, UntraceableError
+from planner.trace.worker.script.imports import changed_on_import
 
 _TORCH_FOLDER: Final = str(Path(torch.__file__).parent)
-_FLEX_OPERATORS: Final = (flex_attention, flex_attention_backward)
+_flex_module: Final[Any] = import_module("torch._higher_order_ops.flex_attention")
+_loop_module: Final[Any] = import_module("torch._higher_order_ops.while_loop")
+_FUSED_KERNELS: Final = {
+    _flex_module.flex_attention: getattr(_flex_module, "flex_attention_fake_impl", None),
+    _flex_module.flex_attention_backward: getattr(_flex_module, "flex_attention_backward_fake_tensor_mode", None),
+}
+"""What the fused kernels of flexible attention make, where this version of PyTorch says so in this way."""
 _FUSED: Final = ("activations", "temporaries")
 """Categories of tensors that fused kernels may not store."""
 
@@ -47,13 +53,16 @@ class Compilation:
         with ExitStack() as stack:
             stack.enter_context(patched_attributes(torch, compile=compile_nothing, cond=_run_condition))
             stack.enter_context(patched_attributes(nn.Module, compile=compile_module))
-            stack.enter_context(patched_attributes(while_loop, while_loop=_run_loop))
-            for operator in _FLEX_OPERATORS:
-                operator.python_key_table[AllocationLedger] = self._flex_kernel(operator)
+            stack.enter_context(patched_attributes(torch.compiler, cudagraph_mark_step_begin=lambda: None))
+            stack.enter_context(patched_attributes(_loop_module, while_loop=_run_loop))
+            stack.enter_context(patched_attributes(torch._higher_order_ops, while_loop=_run_loop))
+            stack.enter_context(changed_on_import({"torch.utils.cpp_extension": _refused_extensions}))
+            for operator, fused in _FUSED_KERNELS.items():
+                operator.python_key_table[AllocationLedger] = self._flex_kernel(operator, fused)
                 stack.callback(operator.python_key_table.pop, AllocationLedger)
             yield
 
-    def _flex_kernel(self, operator: Any) -> Callable[..., Any]:
+    def _flex_kernel(self, operator: Any, fused: Callable[..., Any] | None) -> Callable[..., Any]:
         """Return what runs flexible attention: one fused kernel if it is compiled, else each of its operators.
 
         **Source**: torch/_higher_order_ops/flex_attention.py, `flex_attention_fake_impl` and `sdpa_dense`.
@@ -61,8 +70,8 @@ class Compilation:
 
         def run(ledger: AllocationLedger, *args: Any, **kwargs: Any) -> Any:
             with ledger:
-                if self.is_wanted:
-                    return operator.python_key_table[FakeTensorMode](ledger, *args, **kwargs)
+                if self.is_wanted and fused is not None:
+                    return fused(*args, **kwargs)
                 return operator.py_kernels[DispatchKey.CompositeExplicitAutograd](*args, **kwargs)
 
         return run
@@ -98,3 +107,12 @@ def _run_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> Any:
     while cond_fn(*carried_inputs):
         carried_inputs = body_fn(*carried_inputs)
     return carried_inputs
+
+
+def _refused_extensions(module: Any) -> AbstractContextManager[None]:
+    """Refuse to compile C++ and CUDA code, which would be kept outside of the scratch folder."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise UntraceableError(*EXTENSION)
+
+    return patched_attributes(module, load=refuse, load_inline=refuse)

@@ -136,7 +136,7 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
 
 def _error_text(error: BaseException) -> str:
     """Return the type and message of `error` on one line."""
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).replace("'FakeTensor' object", "'Tensor' object")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

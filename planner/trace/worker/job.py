@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import nn
@@ -29,6 +29,9 @@ from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenByt
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
 from planner.trace.worker.script.run import run_script
+
+if TYPE_CHECKING:
+    from planner.trace.worker.cuda.driver import CardDriver
 
 ReportProgress = Callable[[str, int, int, int], None]
 _TESTED_VERSIONS: Final = ((2, 6), (2, 14))
@@ -64,8 +67,9 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
             *(assumptions.read_as_numbers(), values.read_as_arrays()),
         ):
             stack.enter_context(context)
+        driver = None
         if request.device == "cuda":
-            stack.enter_context(_pretended_card(request, ledger, watcher))
+            driver = stack.enter_context(_pretended_card(request, ledger, watcher))
         ledger.observe_use_counts()
         if request.target.is_script:
             modules = run_script(request, watcher, ledger)
@@ -89,6 +93,7 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         differences=(
             *assumption_differences,
             *compilation.differences(allocations),
+            *([] if driver is None else driver.differences(allocations)),
             *_cpu_differences(request, ledger.operators.names()),
         ),
         notes=tuple(notes),
@@ -145,7 +150,9 @@ def _emulated_device(
 
 
 @contextmanager
-def _pretended_card(request: TraceRequest, ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
+def _pretended_card(
+    request: TraceRequest, ledger: AllocationLedger, watcher: RunObserver
+) -> Iterator["CardDriver"]:
     """Let `torch.cuda` answer as on the assumed card, and tensors say that they are there."""
     from planner.trace.worker.cuda.card_memory import CardMemory
     from planner.trace.worker.cuda.device import tensors_on_cards
@@ -157,7 +164,7 @@ def _pretended_card(request: TraceRequest, ledger: AllocationLedger, watcher: Ru
     # The fake ranks of a sharded module have CPU tensors, by which they choose how they communicate.
     is_sharded = request.parallel.strategy != "none"
     with driver.pretended(), nullcontext() if is_sharded else tensors_on_cards(ledger):
-        yield
+        yield driver
 
 
 def _capability(request: TraceRequest) -> tuple[int, int] | None:

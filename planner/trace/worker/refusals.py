@@ -57,6 +57,10 @@ _OPERATOR: Final = Refusal(
 _NOT_ON_CARD: Final = Refusal(
     "this asks the card's driver for something that no driver answers here", "Leave the call out of what is traced."
 )
+_MOVED_TO_META: Final = Refusal(
+    "a module is moved to the meta device after it was built, or from it",
+    "Build it there, within torch.device('meta'), and make its tensors with to_empty.",
+)
 _ANY: Final = Refusal("this line cannot run without data", _LEAVE_OUT)
 
 BY_LAYOUT: Final = {
@@ -71,8 +75,9 @@ BY_LAYOUT: Final = {
 
 _BY_TEXT: Final = (
     (r"Sparse\w*TensorImpl|[Ss]parse \w*[Tt]ensor|_cslt_|compressed tensor", _SPARSE),
-    (r"[Nn]ested ?[Tt]ensor|_nested_", _JAGGED),
     (r"[Qq]uantized", _QUANTIZED),
+    (r"[Nn]ested ?[Tt]ensor|_nested_", _JAGGED),
+    (r"Couldn't swap", _MOVED_TO_META),
     (r"set the storage of a tensor on device .?\"meta", _SCRIPTED),
     (r"HigherOrderOperator (\w+)", Refusal("{} runs functions that only a compiler follows", _LEAVE_OUT)),
     (
@@ -81,13 +86,12 @@ _BY_TEXT: Final = (
     ),
     (r"UnsupportedOperatorException: (\S+)", _OPERATOR),
     (r"Could not run '(\S+)' with arguments from", _OPERATOR),
-    (r"torch\._C' has no attribute|dummy base class|compiled with CUDA|support for cuda|ATen_cuda", _NOT_ON_CARD),
+    (r"torch\._C' has no attribute|No module named 'torch\._C|dummy base class|compiled with CUDA|support for cuda|ATen_cuda", _NOT_ON_CARD),
     (r"No CUDA GPUs are available|Found no NVIDIA driver", _NOT_ON_CARD),
     (r"data pointer|data_ptr|_share_fd_|Not available for 'meta'|OpaqueTensorImpl", _NO_DATA),
 )
 """Refusals by a pattern of the error's class and text."""
-_EXTENSION_FILE: Final = "torch/utils/cpp_extension.py"
-_EXTENSION: Final = Refusal(
+EXTENSION: Final = Refusal(
     "C++ or CUDA code is compiled, which a trace does not do",
     "Install the extension before, and give its operators a rule with torch.library.register_fake, or leave it out.",
 )
@@ -105,18 +109,26 @@ _INSIDE: Final = re.compile(
 """Words that only PyTorch's insides use."""
 
 
+_BY_HAND: Final = ("raise ", "assert ")
+"""Beginnings of lines that raise their own errors."""
+_LIST_OF_BACKENDS: Final = "This could be because"
+
+
 def refusal_of(error: BaseException, frames: Iterable[FrameSummary]) -> Refusal | None:
     """Return what could not be traced when `error` was raised at `frames`, None if a real run would raise it too."""
     if isinstance(error, UntraceableError):
         return Refusal(error.message, error.hint)
-    text = f"{type(error).__name__}: {error}"
+    frames = list(frames)
+    if isinstance(error, AttributeError) and "'FakeTensor' object" in str(error):
+        return None
+    if frames and "/torch/" not in frames[-1].filename and (frames[-1].line or "").startswith(_BY_HAND):
+        return None
+    text = f"{type(error).__name__}: {error}".partition(_LIST_OF_BACKENDS)[0]
     for pattern, refusal in _BY_TEXT:
         found = re.search(pattern, text)
         if found is not None:
             return refusal.naming(found.group(1)) if found.re.groups else refusal
-    files = [frame.filename.replace("\\", "/") for frame in frames]
-    if any(file.endswith(_EXTENSION_FILE) for file in files):
-        return _EXTENSION
     if _INSIDE.search(text) is None:
         return None if error.__cause__ is None else refusal_of(error.__cause__, ())
+    files = [frame.filename.replace("\\", "/") for frame in frames]
     return next((refusal for pattern, refusal in _BY_FILE if any(map(pattern.search, files))), _ANY)

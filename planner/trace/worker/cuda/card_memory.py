@@ -63,6 +63,11 @@ class CardMemory:
             self._ledger.observer = self
         return self._cards.setdefault(card, _OneCard())
 
+    @property
+    def events(self) -> int:
+        """Return the number of allocations and frees so far."""
+        return self._ledger.events
+
     def empty_cache(self) -> None:
         """Give back what is reserved and free."""
         self._card(0)

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any, Final, Self
 
@@ -19,6 +20,8 @@ from torch.backends import cudnn
 from torch.cuda import graphs, nvtx, streams
 
 from planner.errors import PlannerError
+from planner.trace.facts import TraceDifference
+from planner.trace.recording import Allocations
 from planner.trace.request import TracedCard
 from planner.trace.worker.cuda.card_memory import CardMemory
 from planner.trace.worker.cuda.dispatch import patched_attributes
@@ -246,6 +249,8 @@ class CardDriver:
         self._watcher = watcher
         self._current = CurrentCard()
         self._limit = 1.0
+        self._captures: list[tuple[int, int]] = []
+        """Event numbers at which captures of CUDA graphs began and ended."""
 
     @contextmanager
     def pretended(self) -> Iterator[None]:
@@ -281,6 +286,20 @@ class CardDriver:
             for owner, values in replaced:
                 stack.enter_context(patched_attributes(owner, **values))
             yield
+
+    def differences(self, allocations: Allocations) -> list[TraceDifference]:
+        """Return how much more memory CUDA graphs may keep than what they captured has at the end."""
+        if not self._captures:
+            return []
+        return [
+            TraceDifference(
+                name="memory pools of CUDA graphs",
+                explanation="a graph keeps all memory that its operators used when they were captured for itself, as "
+                "long as it lives; only what is still in use is counted",
+                source="aten/src/ATen/cuda/CUDAGraph.cpp, capture_begin",
+                high_bytes=sum(_pool_bytes(allocations, begin, end) for begin, end in self._captures),
+            )
+        ]
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
         """Return the functions of `torch._C`.
@@ -411,23 +430,25 @@ class CardDriver:
 
     def _graph_class(self) -> type:
         """Return the class of CUDA graphs, whose operators are run as they are captured, and not again."""
-        watcher = self._watcher
+        driver = self
 
         class CUDAGraph(_Context):
             """A CUDA graph, which was run when it was captured."""
 
             def capture_begin(self, *_: object, **__: object) -> None:
                 """Let the operators that follow run as always."""
-                watcher.add_note(
-                    "CUDA graphs are captured operator by operator, and run once. The memory pool that a graph keeps "
-                    "for itself is not counted."
-                )
+                driver._watcher.add_note("What is captured as a CUDA graph is run once, operator by operator.")
+                driver._captures.append((driver._memory.events, driver._memory.events))
+
+            def capture_end(self) -> None:
+                """Note that the capture is over."""
+                driver._captures[-1] = driver._captures[-1][0], driver._memory.events
 
             def pool(self) -> tuple[int, int]:
                 """Return the name of its memory pool."""
                 return self.id
 
-            capture_end = instantiate = replay = reset = enable_debug_mode = debug_dump = _nothing
+            instantiate = replay = reset = enable_debug_mode = debug_dump = _nothing
 
         return CUDAGraph
 
@@ -439,6 +460,16 @@ _RUNTIME: Final = dict.fromkeys(
     ),
     _returning(0),
 )
+
+
+def _pool_bytes(allocations: Allocations, begin: int, end: int) -> int:
+    """Return the most bytes that what was made between two events had at once until the second."""
+    changes = []
+    for size, made, freed in zip(allocations.bytes, allocations.made, allocations.freed, strict=True):
+        if begin <= made < end:
+            changes.append((made, size))
+            changes += [(freed, -size)] if made < freed < end else []
+    return max(accumulate(size for _, size in sorted(changes)), default=0)
 
 
 def _set_default_tensor_type(kind: Any) -> None:

@@ -207,7 +207,7 @@ class KnownValues:
 
     @contextmanager
     def read_as_arrays(self) -> Iterator[None]:
-        """Let `Tensor.numpy` return arrays of what is known, or assumed."""
+        """Let `Tensor.numpy` return arrays of what is known, or assumed; and lengths be the longest in encoders."""
         read = torch.Tensor.numpy
 
         def numpy(tensor: torch.Tensor, *, force: bool = False) -> Any:
@@ -222,7 +222,15 @@ class KnownValues:
             with unset_fake_temporarily(), torch.no_grad():
                 return self._value(tensor).resolve_conj().numpy()
 
-        with patched_attributes(torch.Tensor, numpy=numpy):
+        def is_left_aligned(_tensor: object, _mask: object) -> bool:
+            self._assumptions.tell_length()
+            return False
+
+        # Left-aligned masks let an encoder leave out what is padded, as one nested tensor of the lengths.
+        with (
+            patched_attributes(torch.Tensor, numpy=numpy),
+            patched_attributes(torch, _nested_tensor_from_mask_left_aligned=is_left_aligned),
+        ):
             yield
 
     def _result_by_value(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ operator of the simulated card's own kernels, or of autograd, without tensors is
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -192,3 +193,23 @@ def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[No
                 )
             )
         yield
+
+
+def keep_fullest_card(ledger: AllocationLedger, watcher: RunObserver) -> None:
+    """Keep the record of the card that holds the most at once, if a script used several; each has its own memory."""
+    if len(ledger.cards()) < 2:
+        return
+    live, most = Counter[int](), Counter[int]()
+    sizes: dict[int, tuple[int, int]] = {}
+    for entry, size, card in ledger.changes():
+        if card is None:
+            freed, where = sizes.pop(entry)
+            live[where] -= freed
+        else:
+            sizes[entry] = size, card
+            live[card] += size
+            most[card] = max(most[card], live[card])
+    fullest = max(most, key=lambda card: most[card])
+    held = ", ".join(f"cuda:{card} {most[card] / (1 << 30):.2f} GiB" for card in sorted(most))
+    watcher.add_note(f"The script uses {len(most)} cards ({held}); the result is that of cuda:{fullest}, the fullest.")
+    ledger.keep_card(fullest)
