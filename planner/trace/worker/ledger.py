@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 import torch
 from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
-from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
@@ -61,6 +61,8 @@ _CATEGORY_NUMBERS: Final = {name: number for number, name in enumerate(CATEGORIE
 _DEVICE_QUERY: Final = torch.ops.prim.device.default
 _UNLABELED: Final = -1
 _UNCOUNTED: Final = -1
+_COMPOSED: Final = frozenset((torch.ops.aten.linear.default, torch.ops.aten.matmul.default))
+"""Operators that reach a dispatch mode whole where autograd is not asked, as within jagged tensors."""
 _LIFT: Final = torch.ops.aten.lift_fresh.default
 _SAVING_PHASES: Final = ("forward", "loss")
 _GENERATION_PHASES: Final = ("prefill", "decode")
@@ -131,6 +133,9 @@ class AllocationLedger(FakeTensorMode):
         kwargs = kwargs or {}
         if self._end is not None:
             raise self._end
+        if func in _COMPOSED and all(kind is FakeTensor for kind in types):
+            with self:
+                return func.decompose(*args, **kwargs)
         if self._is_paused:
             return self.dispatch(func, types, args, kwargs)
         func = self._autograd.operator_with_real_tensors(func, args)

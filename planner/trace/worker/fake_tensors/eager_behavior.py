@@ -17,6 +17,7 @@ from torch.nn import functional
 from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
+from planner.trace.worker.cuda.dispatch import patched_attributes
 
 _linear = functional.linear
 
@@ -30,6 +31,7 @@ def eager_behavior() -> Iterator[None]:
         (nn.Module, "to_empty", _to_empty),
         (torch._VF, "_pad_packed_sequence", _pad_packed_sequence),
         (FakeTensor, "__deepcopy__", _deep_copy),
+        (FakeTensor, "__copy__", _shallow_copy),
         (FakeTensor, "__reduce_ex__", _reduce),
         (FakeTensor, "get_nested_int", _nested_int),
         (torch.Tensor, "share_memory_", lambda tensor: tensor),
@@ -37,8 +39,7 @@ def eager_behavior() -> Iterator[None]:
     )
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
-            stack.callback(setattr, holder, name, getattr(holder, name))
-            setattr(holder, name, replacement)
+            stack.enter_context(patched_attributes(holder, **{name: replacement}))
         yield
 
 
@@ -121,6 +122,12 @@ def _deep_copy(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
         result.grad = _deep_copy(tensor.grad, memo)
     memo[id(tensor)] = result
     return result
+
+
+def _shallow_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """Return another tensor of the same storage, for `copy.copy`."""
+    alias = tensor.detach()
+    return nn.Parameter(alias, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else alias
 
 
 def _reduce(tensor: torch.Tensor, _protocol: int) -> tuple[Any, ...]:
