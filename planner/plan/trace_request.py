@@ -168,7 +168,7 @@ def operator_fields(gpu: Gpu | None) -> dict[str, object]:
     if gpu is None or gpu.vendor != "NVIDIA":
         return {"device": "cuda", "compute_capability": None, "card": None}
     card = TracedCard(
-        name=gpu.name,
+        name=gpu.name if gpu.name.startswith("NVIDIA") else f"NVIDIA {gpu.name}",
         memory_bytes=gpu.usable_memory_bytes or gpu.device_memory_bytes,
         multiprocessors=_multiprocessors(gpu),
     )

@@ -113,11 +113,7 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
             return f"{Path(file).name}, line {line}: {message}", ""
         case ModuleNotFoundError(name=str(name)) if name and not _is_installed(name):
             top = name.partition(".")[0]
-            if top in _KERNEL_PACKAGES:
-                return f"{top} is not installed", _KERNEL_HINT
-            if top in _PACKAGE_NAMES:
-                return f"{top} is not installed", f"Install it: {package_command(_PACKAGE_NAMES[top])}"
-            return f"{top} is not installed", f"Install the package that has it, for {sys.executable}."
+            return f"{top} is not installed", _package_hint(top)
         case MemoryError():
             return _MEMORY_EXCEEDED, _MEMORY_HINT
         case RecursionError():
@@ -132,6 +128,15 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
         case RuntimeError() if "can't allocate memory" in text:
             return _MEMORY_EXCEEDED, _MEMORY_HINT
     return text, next((hint for part, hint in _KNOWN_ERROR_HINTS if part in text), "")
+
+
+def _package_hint(name: str) -> str:
+    """Return what to do where the package `name` is missing."""
+    if name in _KERNEL_PACKAGES:
+        return _KERNEL_HINT
+    if name in _PACKAGE_NAMES:
+        return f"Install it: {package_command(_PACKAGE_NAMES[name])}"
+    return f"Install the package that has it, for {sys.executable}."
 
 
 def _error_text(error: BaseException) -> str:

@@ -150,9 +150,7 @@ def _emulated_device(
 
 
 @contextmanager
-def _pretended_card(
-    request: TraceRequest, ledger: AllocationLedger, watcher: RunObserver
-) -> Iterator["CardDriver"]:
+def _pretended_card(request: TraceRequest, ledger: AllocationLedger, watcher: RunObserver) -> Iterator["CardDriver"]:
     """Let `torch.cuda` answer as on the assumed card, and tensors say that they are there."""
     from planner.trace.worker.cuda.card_memory import CardMemory
     from planner.trace.worker.cuda.device import tensors_on_cards

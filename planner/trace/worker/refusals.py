@@ -52,7 +52,7 @@ _NO_DATA: Final = Refusal(
 )
 _OPERATOR: Final = Refusal(
     "the operator {} cannot run without data",
-    "Say what it returns, with torch.library.register_fake if it is your own, or leave this line out of what is traced.",
+    "Say what it returns, by torch.library.register_fake if it is your own, or leave this line out of what is traced.",
 )
 _NOT_ON_CARD: Final = Refusal(
     "this asks the card's driver for something that no driver answers here", "Leave the call out of what is traced."
@@ -67,9 +67,7 @@ BY_LAYOUT: Final = {
     **dict.fromkeys(("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"), _SPARSE),
     "jagged": _JAGGED,
     "quantized": _QUANTIZED,
-    "_mkldnn": Refusal(
-        "a tensor in the format of oneDNN cannot be traced", "Leave to_mkldnn() out of what is traced."
-    ),
+    "_mkldnn": Refusal("a tensor in the format of oneDNN cannot be traced", "Leave to_mkldnn() out of what is traced."),
 }
 """Refusals of tensors that are not stored element by element."""
 
@@ -86,7 +84,10 @@ _BY_TEXT: Final = (
     ),
     (r"UnsupportedOperatorException: (?:aten\.)?(\S+?)(?:\.default)?$", _OPERATOR),
     (r"Could not run '(?:aten::)?(\S+)' with arguments from", _OPERATOR),
-    (r"torch\._C' has no attribute|No module named 'torch\._C|dummy base class|compiled with CUDA|support for cuda|ATen_cuda", _NOT_ON_CARD),
+    (
+        r"torch\._C' has no attribute|No module named 'torch\._C|dummy base class|compiled with CUDA|support for cuda|ATen_cuda",
+        _NOT_ON_CARD,
+    ),
     (r"No CUDA GPUs are available|Found no NVIDIA driver", _NOT_ON_CARD),
     (r"data pointer|data_ptr|_share_fd_|Not available for 'meta'|OpaqueTensorImpl", _NO_DATA),
 )

@@ -280,6 +280,8 @@ class CardDriver:
             (cuda_switches, {"cufft_plan_cache": SimpleNamespace(size=0, max_size=4096, clear=_nothing)}),
             (nn.DataParallel, self._data_parallel_on_one_card()),
             (cudnn, {"version": _returning(_CUDNN_VERSION), "is_available": _returning(True)}),
+            # Without cuDNN here, a recurrent layer cannot lay its weights out in one buffer, as large as they are.
+            (cudnn, {"is_acceptable": _returning(False)}),
         )
         with ExitStack() as stack:
             stack.enter_context(_restored_defaults())
@@ -376,25 +378,29 @@ class CardDriver:
 
         runtime = SimpleNamespace(cudaMemGetInfo=self._memory_info, **_RUNTIME)
         unmeasured = ("utilization", "memory_usage", "temperature", "power_draw", "clock_rate")
-        return dict.fromkeys(("init", "_lazy_init", "check_error"), _nothing) | dict.fromkeys(unmeasured, _returning(0)) | {
-            "list_gpu_processes": _returning(""),
-            "is_available": _returning(True),
-            "is_initialized": _returning(True),
-            "_is_in_bad_fork": _returning(False),
-            "_lazy_call": lambda callable_, **_: callable_(),
-            "device_count": visible_cards,
-            "get_device_properties": properties_of,
-            "get_device_name": _returning(properties.name),
-            "get_device_capability": _returning(self._capability),
-            "is_bf16_supported": _returning(major >= 8),
-            "is_tf32_supported": _returning(major >= 8),
-            "mem_get_info": self._memory_info,
-            "cudart": lambda: runtime,
-            "_exchange_device": self._current.select,
-            "_maybe_exchange_device": self._current.select,
-            "is_current_stream_capturing": _returning(False),
-            "graph_pool_handle": _returning((0, 1)),
-        }
+        return (
+            dict.fromkeys(("init", "_lazy_init", "check_error"), _nothing)
+            | dict.fromkeys(unmeasured, _returning(0))
+            | {
+                "list_gpu_processes": _returning(""),
+                "is_available": _returning(True),
+                "is_initialized": _returning(True),
+                "_is_in_bad_fork": _returning(False),
+                "_lazy_call": lambda callable_, **_: callable_(),
+                "device_count": visible_cards,
+                "get_device_properties": properties_of,
+                "get_device_name": _returning(properties.name),
+                "get_device_capability": _returning(self._capability),
+                "is_bf16_supported": _returning(major >= 8),
+                "is_tf32_supported": _returning(major >= 8),
+                "mem_get_info": self._memory_info,
+                "cudart": lambda: runtime,
+                "_exchange_device": self._current.select,
+                "_maybe_exchange_device": self._current.select,
+                "is_current_stream_capturing": _returning(False),
+                "graph_pool_handle": _returning((0, 1)),
+            }
+        )
 
     def _tell_memory(self) -> None:
         if not self._is_known:

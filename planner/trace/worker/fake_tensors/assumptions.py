@@ -149,7 +149,9 @@ class Assumptions:
             # Operators of libraries that need not be installed are found by their names.
             assume = self._assumed_results.get(func) or self._assumed_results[str(func)]
         except KeyError:
-            reason = f"the result of {func._overloadpacket.__name__} depends on tensor values, which a trace does not have"
+            reason = (
+                f"the result of {func._overloadpacket.__name__} depends on tensor values, which a trace does not have"
+            )
             raise UntraceableError(reason, "Trace a part of the network that does not depend on them.") from None
         return assume(*args, **kwargs)
 

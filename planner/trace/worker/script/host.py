@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
-from torch.backends import cudnn
 from torch.jit import _builtins
 from torch.utils._device import _device_constructors
 
@@ -176,8 +175,6 @@ def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[No
     counts_all, ledger.card_of_result = ledger.card_of_result, placement.card_of_result
     with ExitStack() as stack:
         stack.callback(setattr, ledger, "card_of_result", counts_all)
-        # Without cuDNN here, a recurrent layer cannot lay its weights out in one buffer, which is as large as they are.
-        stack.enter_context(patched_attributes(cudnn, is_acceptable=lambda _tensor: False))
         stack.enter_context(patched_attributes(torch, **moves.factories()))
         stack.enter_context(patched_attributes(_builtins, _find_builtin=_find_original(_builtins._find_builtin)))
         stack.enter_context(
