@@ -394,7 +394,7 @@ def _storage_key(tensor: torch.Tensor) -> int:
     # A sharded or jagged tensor has no storage, nor one that torch.func wraps; what is inside has.
     while is_functorch_wrapped_tensor(tensor):
         tensor = get_unwrapped(tensor)
-    inner: torch.Tensor = getattr(tensor, "_local_tensor", None) if tensor.layout is torch.strided else tensor._values
+    inner: Any = getattr(tensor, "_local_tensor", None) if tensor.layout is torch.strided else tensor._values
     key: int = (tensor if inner is None else inner).untyped_storage()._cdata
     return key
 

@@ -96,11 +96,11 @@ class _Stream:
         stream.device_index = known.get("device_index", card_index(device, torch.cuda.current_device()) or 0)
         stream.device_type = _CUDA_TYPE_NUMBER
         stream.device = torch.device("cuda", stream.device_index)
-        stream.before = list[_Stream]()
+        stream.before = list[Any]()
         return stream
 
     def __init__(self, *_: object, **__: object) -> None:
-        self.before: list[_Stream]
+        self.before: list[Any]
         self.priority: int
         self.stream_id: int
         self.cuda_stream: int
@@ -125,7 +125,7 @@ class _Stream:
         return self
 
     def __exit__(self, *_: object) -> None:
-        torch.cuda.set_stream(self.before.pop())  # type: ignore[arg-type]  # it stands for one
+        torch.cuda.set_stream(self.before.pop())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Stream) and self._key == other._key
@@ -195,7 +195,7 @@ class _Generator(torch._C.Generator, metaclass=_GeneratorClass):
     """A generator of random numbers that says which device it was made for; it runs on the CPU."""
 
     def __new__(cls, device: Any = "cpu") -> Self:
-        made = super().__new__(cls, "cpu")
+        made = super().__new__(cls, "cpu")  # type: ignore[call-arg]  # the stubs have only __init__
         index = card_index(device, 0)
         made.named_device = torch.device(device) if index is None else torch.device("cuda", index)
         return made
