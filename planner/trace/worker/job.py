@@ -21,12 +21,14 @@ from planner.trace.worker.building.distribution import DistributeModule, fake_ra
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.compilers import Compilation
 from planner.trace.worker.cpu.kernels import cpu_differences, hidden_bytes
+from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.custom_operators import custom_operators
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
 from planner.trace.worker.observer import RunObserver
+from planner.trace.worker.refusals import SAVING, UntraceableError
 from planner.trace.worker.running import run
 from planner.trace.worker.script.run import run_script
 
@@ -123,8 +125,14 @@ def _run_target(
         watcher.add_note(
             "Parameters are created off the card and loaded as shards: the load phase holds only the shards."
         )
-    run(built, request, watcher)
+    with patched_attributes(torch, save=_refuse_saving):
+        run(built, request, watcher)
     return built.modules
+
+
+def _refuse_saving(*_: object, **__: object) -> None:
+    """Refuse to overwrite a person's files with tensors that have no data."""
+    raise UntraceableError(*SAVING)
 
 
 def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:

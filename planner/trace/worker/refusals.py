@@ -54,6 +54,10 @@ _OPERATOR: Final = Refusal(
     "the operator {} cannot run without data",
     "Say what it returns, by torch.library.register_fake if it is your own, or leave this line out of what is traced.",
 )
+SAVING: Final = Refusal(
+    "tensors are saved, which have no data in a trace",
+    "Leave saving out of the module, or trace the script that saves: its files go to a scratch folder.",
+)
 _NOT_ON_CARD: Final = Refusal(
     "this asks the card's driver for something that no driver answers here", "Leave the call out of what is traced."
 )
@@ -84,10 +88,8 @@ _BY_TEXT: Final = (
     ),
     (r"UnsupportedOperatorException: (?:aten\.)?(\S+?)(?:\.default)?$", _OPERATOR),
     (r"Could not run '(?:aten::)?(\S+)' with arguments from", _OPERATOR),
-    (
-        r"torch\._C' has no attribute|No module named 'torch\._C|dummy base class|compiled with CUDA|support for cuda|ATen_cuda",
-        _NOT_ON_CARD,
-    ),
+    (r"torch\._C' has no attribute|No module named 'torch\._C|dummy base class", _NOT_ON_CARD),
+    (r"compiled with CUDA|support for cuda|ATen_cuda", _NOT_ON_CARD),
     (r"No CUDA GPUs are available|Found no NVIDIA driver", _NOT_ON_CARD),
     (r"data pointer|data_ptr|_share_fd_|Not available for 'meta'|OpaqueTensorImpl", _NO_DATA),
 )

@@ -294,6 +294,16 @@ def test_a_persons_own_error_keeps_its_text(tmp_path):
         assert reason in failure.reason
 
 
+def test_saving_is_for_scripts(tmp_path):
+    program = f"torch.save(net, {str(tmp_path / 'net.pt')!r})"
+    failure = failure_of(as_module(tmp_path, program))
+    assert "train.py, line 10: tensors are saved" in failure.reason
+    assert "scratch folder" in failure.hint
+    assert not (tmp_path / "net.pt").exists()
+    assert traced(as_script(tmp_path, program)).spans
+    assert not (tmp_path / "net.pt").exists()
+
+
 def test_unknown_values_of_arrays_are_assumed(tmp_path):
     recording = traced(as_script(tmp_path, "y = net(x).detach().numpy()\nassert y.mean() == 1"))
     assert recording.allocations.bytes
