@@ -297,7 +297,7 @@ def test_a_persons_own_error_keeps_its_text(tmp_path):
 def test_saving_is_for_scripts(tmp_path):
     program = f"torch.save(net, {str(tmp_path / 'net.pt')!r})"
     failure = failure_of(as_module(tmp_path, program))
-    assert "train.py, line 10: tensors are saved" in failure.reason
+    assert "train.py, line 13: tensors are saved" in failure.reason
     assert "scratch folder" in failure.hint
     assert not (tmp_path / "net.pt").exists()
     assert traced(as_script(tmp_path, program)).spans
