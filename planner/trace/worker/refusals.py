@@ -1,4 +1,4 @@
-"""What cannot be traced, in words: which errors of PyTorch come from tensors without data, and what to do instead.
+"""Refusals in words: the errors of PyTorch that come from tensors without data, and what to do instead.
 
 A real run would not raise these errors, and their texts speak of PyTorch's insides; errors of the person's own code
 keep theirs.
@@ -17,7 +17,7 @@ class UntraceableError(PlannerError):
 
 
 class Refusal(NamedTuple):
-    """What cannot be traced, and what to do instead; `{}` is what the error names."""
+    """A sentence on what cannot be traced, and what to do instead; `{}` is what the error names."""
 
     what: str
     instead: str

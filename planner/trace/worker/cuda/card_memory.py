@@ -1,4 +1,4 @@
-"""What PyTorch's allocator on the simulated cards says of their memory at any moment of a trace."""
+"""Memory of the simulated cards at any moment of a trace, as PyTorch's allocator on them would report it."""
 
 from typing import Any, Final
 

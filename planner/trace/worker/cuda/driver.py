@@ -1,4 +1,4 @@
-"""What PyTorch's own layer over CUDA answers on the simulated card, so that the Python code of `torch.cuda` runs as is.
+"""PyTorch's own layer over CUDA as on the simulated card, so that the Python code of `torch.cuda` runs as it is.
 
 A build without CUDA lacks that layer: functions of `torch._C` whose names begin with `_cuda`, and the classes of
 streams, events and graphs. What is not pretended here is refused by name (`failures.py`).
