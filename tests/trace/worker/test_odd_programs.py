@@ -1,6 +1,7 @@
 """Compilers and odd tensors: each program is traced, as it really runs where that can be told, or refused in words."""
 
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -265,7 +266,7 @@ def failure_of(request: TraceRequest) -> TraceFailure:
     """Return how the failure of a trace is explained."""
     with pytest.raises(Exception, match=r".") as caught:
         traced(request)
-    return explain_failure(caught.value, "forward", [request.target.place], is_script=request.target.is_script)
+    return explain_failure(caught.value, "forward", [Path(request.target.place)])
 
 
 @pytest.mark.filterwarnings("ignore")
