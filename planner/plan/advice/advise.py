@@ -12,20 +12,18 @@ from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.plan.advice.change import COSTS, RISKS, Cost, PlanChange, Risk
 from planner.plan.advice.change_sequences import plan_sequences, sharing_changes
-from planner.plan.advice.inference_changes import INFERENCE_CHANGES, TEXT_GENERATION_ONLY
+from planner.plan.advice.faster_program import faster_program
+from planner.plan.advice.inference_changes import INFERENCE_CHANGES
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, find_changes
 from planner.plan.advice.software.lookup import PROGRAM_CHANGES
 from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, cards_of, evaluate, find_fits, fits_by_gpu, with_settled_sharing
+from planner.plan.evaluate import architecture_of, cards_of, find_fits, fits_by_gpu, with_settled_sharing
 from planner.plan.plan import Plan
 from planner.plan.sharing import tensor_domain
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
-from planner.workload.software.transformers import TRANSFORMERS
-from planner.workload.software.vllm import VLLM
-from planner.workload.workload import Workload
 
 _SDPA: Final = PlanChange(
     name="SDPA attention",
@@ -378,40 +376,3 @@ def _is_simpler(advice: Advice, other: Advice) -> bool:
         and RISKS.index(advice.risk) <= RISKS.index(other.risk)
         and advice.kept >= _SIMILAR_WORK * other.kept
     )
-
-
-_VLLM: Final = PlanChange(
-    name=VLLM.title,
-    lever="program",
-    sentence="Serve the model with vLLM, whose cards compute each layer together instead of one after another.",
-    source="vLLM, Parallelism and Scaling; both rates are the estimates of these plans",
-    settings={"profile": VLLM.name},
-    applies={**TEXT_GENERATION_ONLY, "profile": (TRANSFORMERS.name,)},
-    costs=f"{VLLM.title} reserves most of the memory for its KV cache",
-    needs="vllm",
-    keeps="the model",
-)
-_WORTHWHILE: Final = 1.2
-"""Factor on the tokens per second below which another program is not worth the change."""
-
-
-def faster_program(search: ChangeSearch, workload: Workload) -> Iterator[ChangedPlan]:
-    """Yield the change of the program if the plan still fits and generates more tokens per second; else nothing.
-
-    `workload` is the plan's, with its defaults filled in.
-    """
-    several = search.start.plan.count > 1 or getattr(workload, "batch", 1) > 1
-    if not several or not _VLLM.applies_to(workload, None):
-        return
-    changed = search.evaluate(search.start, _VLLM)
-    if changed is None or changed.fit.verdict != "fits":
-        return
-    before, after = (_tokens_per_second(search, each) for each in (search.start, changed))
-    if before and after and after > _WORTHWHILE * before:
-        name = f"Run in {_VLLM.name}: {after:,.0f} instead of {before:,.0f} tokens/s"
-        yield changed._replace(changes=(_VLLM._replace(name=name, slower_by_about=before / after),))
-
-
-def _tokens_per_second(search: ChangeSearch, changed: ChangedPlan) -> float | None:
-    time = evaluate(changed.plan, search.catalog).time
-    return None if time is None else time.tokens_per_second

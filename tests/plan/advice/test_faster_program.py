@@ -1,0 +1,58 @@
+"""The program that answers faster on several cards or for several users."""
+
+import re
+
+import pytest
+
+from planner.plan.advice import faster_program as module
+from planner.plan.advice.advise import advise
+from planner.plan.advice.faster_program import faster_program
+from planner.plan.advice.search import ChangeSearch
+from planner.plan.evaluate import architecture_of, evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.defaults import with_defaults
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+EIGHT = Plan(
+    model=ModelChoice(id="meta-llama/Llama-3.1-70B"), gpu="h100-sxm5-80gb", count=8, workload=Inference(profile="hf")
+)
+SMALL = EIGHT.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), count=1)
+
+
+def found(plan, catalog):
+    search = ChangeSearch.for_plan(plan, catalog, architecture_of(plan, catalog), lambda: False)
+    workload = with_defaults(plan.workload, search.architecture, plan.count)
+    return [changed.changes[0].name for changed in faster_program(search, workload)]
+
+
+def test_cards_that_would_compute_together_are_named_first_with_both_rates(catalog):
+    first = advise(EIGHT, catalog)[0]
+    rates = [evaluate(plan, catalog).time.tokens_per_second for plan in (first.plan, EIGHT)]
+    numbers = re.fullmatch(r"Run in vLLM: ([\d,]+) instead of ([\d,]+) tokens/s", first.name).groups()
+    assert [float(number.replace(",", "")) for number in numbers] == pytest.approx(rates, rel=0.05)
+    assert first.slower_by_about == pytest.approx(rates[1] / rates[0])
+    assert first.plan == EIGHT.evolve(workload=Inference(profile="vllm"))
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        SMALL,
+        SMALL.evolve(workload=Training()),
+        EIGHT.evolve(workload=Inference(profile="vllm")),
+        EIGHT.evolve(gpu=None),
+        EIGHT.evolve(gpu="tesla-t4"),
+        SMALL.evolve(model=ModelChoice(id="openai-community/gpt2"), gpu="tesla-t4", workload=Inference(batch=2)),
+    ],
+    ids=["one user", "training", "already", "no card", "does not fit", "not on this card"],
+)
+def test_other_plans_get_no_other_program(catalog, plan):
+    assert found(plan, catalog) == []
+
+
+def test_a_few_users_are_enough_but_a_small_gain_is_not(catalog, monkeypatch):
+    plan = SMALL.evolve(workload=Inference(profile="hf", batch=2))
+    assert len(found(plan, catalog)) == 1
+    monkeypatch.setattr(module, "_WORTHWHILE", 100)
+    assert found(plan, catalog) == []
