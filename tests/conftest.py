@@ -4,8 +4,9 @@ import gc
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
 
 import hypothesis
@@ -37,7 +38,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
-_GOLDEN = Path(__file__).parent / "golden"
+_TESTS = Path(__file__).parent
+_GOLDEN = _TESTS / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,6 +51,23 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     few = len(config.args) <= 3 and all(".py" in argument for argument in config.args)
     # One more than there are cores: every fifth second a worker waits, for a timer or a process that it started.
     return 0 if few else (psutil.cpu_count() or 1) + 1
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each worker begin with other folders: in a fresh checkout the first one to collect a file compiles it."""
+    worker = getattr(config, "workerinput", None)
+    if worker is None or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    files = Counter(file.relative_to(_TESTS).parts[0] for file in sorted(_TESTS.rglob("test_*.py")))
+    share = files.total() * int(worker["workerid"].removeprefix("gw")) / worker["workercount"]
+    begin = sum(read <= share for read in accumulate(files.values()))
+    config.args = [str(_TESTS / place) for place in (*list(files)[begin:], *list(files)[:begin])]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of all workers into one order."""
+    items.sort(key=lambda item: item.path.parts)
 
 
 def pytest_collection_finish() -> None:
