@@ -32,11 +32,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes, and how long it takes to make one, says how busy the machine is. The rest is as usual,
-# which is the same examples each time where `CI` is set.
-hypothesis.settings.register_profile(
-    "untimed", hypothesis.settings(), deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("untimed")
+# which is the same examples each time where `CI` is set. `--hypothesis-profile thorough` tries more of them.
+for _name, _examples in (("quick", 40), ("thorough", 300)):
+    hypothesis.settings.register_profile(
+        _name,
+        hypothesis.settings(),
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        max_examples=_examples,
+    )
+hypothesis.settings.load_profile("quick")
 
 _TESTS = Path(__file__).parent
 _GOLDEN = _TESTS / "golden"
