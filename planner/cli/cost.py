@@ -46,9 +46,10 @@ The verdict names a side if it is cheaper in at least 65 % of the draws of a Mon
 else it is too close to call. A plan that does not fit, or whose speed is unknown, gets no verdict.
 
 --json prints one object: plan, time, cost (rent, own, break_even, curve, answer, blocked, machines, notes), demand,
-offers and hybrid; for a service also batched_service, with --own also faster_rental, with --tornado tornado and simulation, with --carbon carbon_by_region,
-with --versus other, an object with the same fields. cost.answer has the verdict, its confidence, rent_figures,
-own_figures and flips. The name of every numeric field ends in its unit; unknown values are null.
+offers and hybrid; for a service also batched_service, with --own also faster_rental, with --tornado tornado and
+simulation, with --carbon carbon_by_region, with --versus other, an object with the same fields. cost.answer has the
+verdict, its confidence, rent_figures, own_figures and flips. The name of every numeric field ends in its unit; unknown
+values are null.
 
 exit codes: 0 done, 2 wrong input"""
 _OFFERS: Final = 8

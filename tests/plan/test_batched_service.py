@@ -51,7 +51,7 @@ def test_fewer_cards_serve_the_same_requests(catalog):
         {"cost": CostTerms(job=DailyHours(hours_per_day=8))},
         {"cost": CostTerms(job=Service(requests_per_day=10))},
         {"timing": TimeSetting(measured=MeasuredSpeed(value=500, unit="tokens/s"))},
-        {"gpu": "geforce-4060-ti-x", "workload": Inference(weights="Q4_K_M", profile="llama.cpp")},
+        {"gpu": "rtx-4060-ti-16-gb", "workload": Inference(weights="Q4_K_M", profile="llama.cpp")},
     ],
 )
 def test_nothing_is_found_where_nothing_is_saved_or_known(changes, catalog):
@@ -59,6 +59,6 @@ def test_nothing_is_found_where_nothing_is_saved_or_known(changes, catalog):
 
 
 def test_a_program_that_cannot_hold_the_model_is_not_named(catalog):
-    plan = PLAN.evolve(gpu="geforce-4060-ti-x", workload=Inference(context_length=512, prompt_length=256))
+    plan = PLAN.evolve(gpu="rtx-4060-ti-16-gb", workload=Inference(context_length=512, prompt_length=256))
     assert evaluate(plan.evolve(workload=Inference(profile="vllm")), catalog).memory.verdict != "fits"
     assert found(plan, catalog) is None

@@ -279,11 +279,9 @@ def faster_rental_sentence(found: FasterRental, card: str) -> str:
 def batched_service_sentence(found: BatchedService, card: str, profile: str) -> str:
     """Return what the service needs in a program that batches requests; `profile` is the plan's own program."""
     rent = "" if found.rent_usd_per_month is None else f", {fmt.money(found.rent_usd_per_month)} per month if rented"
-    return (
-        f"{SOFTWARE[profile].title} answers {fmt.plural(found.present_at_once, 'request')} at a time; "
-        f"{SOFTWARE[found.profile].title} answers {found.at_once:,} and needs {fmt.count_of(found.cards, card)} instead "
-        f"of {found.present_cards:,}{rent}."
-    )
+    cards = f"{fmt.count_of(found.cards, card)} instead of {found.present_cards:,}"
+    now = f"{SOFTWARE[profile].title} answers {fmt.plural(found.present_at_once, 'request')} at a time"
+    return f"{now}; {SOFTWARE[found.profile].title} answers {found.at_once:,} and needs {cards}{rent}."
 
 
 def _electricity_text(figures: SideFigures) -> str:
