@@ -128,7 +128,7 @@ def _nearest_not_fitting(candidates: Iterable[ChangedPlan]) -> list[ChangedPlan]
 
 
 def _cheap_not_fitting(singles: Iterable[ChangedPlan], except_for: list[ChangedPlan]) -> list[ChangedPlan]:
-    """Return the single changes that do not fit yet, cost no work and risk nothing; with them fewer cards are enough."""
+    """Return the changes that do not fit yet, but cost no work and risk nothing: with them fewer cards are enough."""
     return [
         changed
         for changed in singles
