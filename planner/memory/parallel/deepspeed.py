@@ -23,9 +23,7 @@ from planner.workload.formats import product_format
 from planner.workload.parallel import Parallel
 
 SOURCE: Final = "DeepSpeed 0.19 runtime/zero: stage_1_and_2.py, stage3.py, config.py"
-_IN_FP32: Final = (
-    "times; fp32 accumulators of bf16 gradients: runtime/bf16_optimizer.py `fp32_groups_gradients_flat`"
-)
+_IN_FP32: Final = "times; fp32 accumulators of bf16 gradients: runtime/bf16_optimizer.py `fp32_groups_gradients_flat`"
 REDUCE_BUCKET: Final = 500_000_000
 """Size in elements of the bucket that collects gradients in the backward pass (`reduce_bucket_size`)."""
 PREFETCH: Final = 50_000_000
