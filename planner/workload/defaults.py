@@ -53,7 +53,9 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     if workload.image_size is not None and not architecture.kind.startswith("vision"):
         raise SpecError("image_size", f"{architecture.model_type} does not accept images", "Remove image_size.")
     context = _input_length(workload.context_length, architecture, DEFAULT_CONTEXT)
-    prompt = _input_length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
+    prompt = architecture.fixed_encoder_length or _input_length(
+        workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT)
+    )
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
     own_fields = [getattr(workload, name) for name in EXCLUSIVE_FIELDS]
     profile = workload.profile or default_profile(workload.engine.explicit_names(), own_fields, weights, architecture)
