@@ -152,6 +152,9 @@ def pipeline_defaults(workload: Training | Inference, architecture: Architecture
         )
     _check_formats(workload, architecture)
     denoiser, decoder = find_networks(architecture.components)
+    if workload.attention == "eager" and isinstance(denoiser, DiffusionTransformer):
+        reason = "eager attention is estimated for U-Nets only; diffusion transformers run fused kernels"
+        raise SpecError("attention", reason, "Choose sdpa or flash.")
     default = denoiser.sample_size * decoder.scale
     size = workload.image_size or (default, default)
     unit = decoder.scale * (denoiser.patch if isinstance(denoiser, DiffusionTransformer) else 1)

@@ -80,6 +80,7 @@ def test_settings_that_pipelines_lack_are_refused():
         (Training(), "cannot be estimated by a formula"),
         (Inference(profile="vllm"), "cannot run diffusion pipelines"),
         (Inference(image_size=1001), "not multiples of 16"),
+        (Inference(attention="eager"), "estimated for U-Nets only"),
         (Inference(weights="Q4_K_M"), "mix weight formats, which is not supported"),
         (Inference(engine={"n_ubatch": 256}), "n_ubatch is a setting of"),
         (Inference(weights="stored"), "files were not read"),
