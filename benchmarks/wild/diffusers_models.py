@@ -63,7 +63,7 @@ def sequence_unet() -> Named:
         sample_size=1024,
         in_channels=2,
         out_channels=2,
-        extra_in_channels=16,
+        extra_in_channels=64,
         block_out_channels=(32, 32, 64),
     )
     return module, {"sample": torch.randn(2, 2, 1024), "timestep": torch.tensor([10, 20])}

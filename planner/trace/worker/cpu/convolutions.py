@@ -285,7 +285,8 @@ def _weight_moments_bytes(conv: Convolution) -> list[int]:
         ]
     first = conv.groups == 1 and conv.source_channels < vector_units().block
     of_padded_volumes = conv.is_of_volumes and any(conv.padding) and prod(conv.kernel) > 1
-    if conv.kernel[-1] > _WIDEST_KERNEL or (first and conv.source_channels > 3 and of_padded_volumes):
+    unfolds_first = first and conv.source_channels > 3 and of_padded_volumes
+    if unfolds_first or conv.kernel[-1] > _WIDEST_KERNEL or _is_deeper_than_volume(conv):
         return [conv.weight_bytes + _unfolding_scratch_bytes(conv), 2 * conv.weight_bytes]
     copies_source = not first or conv.source_channels > 3
     multiple = 8 if first and copies_source else vector_units().block
@@ -300,6 +301,14 @@ _WIDEST_KERNEL: Final = 14
 
 **Source**: `init_conf` in oneDNN's src/cpu/x64/jit_avx512_common_conv_kernel.cpp.
 """
+
+
+def _is_deeper_than_volume(conv: Convolution) -> bool:
+    """Return whether a volume with the padding before it is not deeper than the filter, whose gradient then unfolds.
+
+    **Source**: `boundaries_ok` in oneDNN's src/cpu/x64/jit_avx512_common_conv_kernel.cpp.
+    """
+    return conv.is_of_volumes and 0 < conv.padding[0] <= conv.kernel[0] - conv.source_size[0]
 
 
 def _unfolding_scratch_bytes(conv: Convolution) -> int:

@@ -24,6 +24,7 @@ from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
+from planner.trace.worker.fake_tensors.rules import REPLACED_RULES
 
 _PLAIN_TYPES: Final = frozenset((int, float, bool, str, type(None), torch.dtype, torch.layout, torch.memory_format))
 _CPU: Final = torch.device("cpu")
@@ -183,10 +184,10 @@ class KnownValues:
 
     def run(self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the fake result of `func` in `mode`; where it depends on values, from known or assumed values."""
-        replacement = self._assumptions.replacement(func)
-        if replacement is not None:
+        rule = REPLACED_RULES.get(func)
+        if rule is not None:
             with mode:
-                return replacement(*args, **kwargs)
+                return rule(*args, **kwargs)
         try:
             result = self._rules.dispatch(mode, func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):

@@ -123,6 +123,7 @@ OTHER_KINDS = {
     "volumes, strided": of_any_kind((2, 16, 8, 16, 16), (32, 16, 3, 3, 3), 2, 1),
     "volumes, transposed": of_any_kind((2, 32, 4, 8, 8), (32, 16, 2, 2, 2), 2, 0, True),
     "volumes, transposed to few channels": of_any_kind((2, 64, 6, 6, 6), (64, 8, 3, 3, 3), 1, 1, True),
+    "volumes less deep than the filter": of_any_kind((1, 16, 2, 4, 4), (16, 16, 5, 5, 5), 1, 2),
     "sounds": of_any_kind((4, 16, 256), (32, 16, 3), 1, 1),
     "sounds, transposed": of_any_kind((4, 64, 256), (64, 32, 8), 4, 2, True),
     "images of few channels": of_any_kind((2, 5, 12, 12), (24, 5, 3, 3), 1, 1),
