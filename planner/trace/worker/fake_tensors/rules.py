@@ -107,13 +107,31 @@ def _empty_in_format(tensor: Tensor) -> Tensor:
     return torch.empty(tensor.shape, dtype=tensor.dtype, memory_format=suggest_memory_format(tensor))
 
 
-def _hardswish_backward(gradient: Tensor, _tensor: Tensor) -> Tensor:
-    """Return the gradient with the strides of the incoming one.
+def _like_gradient(gradient: Tensor, *_: Any) -> Tensor:
+    """Return the gradient of an activation, with the strides of the incoming one.
 
-    **Source**: `hardswish_backward` in aten/src/ATen/native/Activation.cpp, whose first operand it is, while the rule
-    for fake tensors begins with the input.
+    **Source**: `hardswish_backward` and its like in aten/src/ATen/native/Activation.cpp, whose first operand it is,
+    while the rules for fake tensors begin with the input.
     """
     return torch.empty_like(gradient)
+
+
+def _loss_gradient(_gradient: Tensor, tensor: Tensor, *_: Any) -> Tensor:
+    """Return the contiguous gradient of an elementwise loss.
+
+    **Source**: `mse_loss_backward` and its like in aten/src/ATen/native/Loss.cpp, while the rules for fake tensors keep
+    the strides of the input.
+    """
+    return torch.empty(tensor.shape, dtype=tensor.dtype)
+
+
+def _log_softmax_backward(_gradient: Tensor, output: Tensor, _dimension: int, dtype: torch.dtype) -> Tensor:
+    """Return the contiguous gradient of a log-softmax.
+
+    **Source**: `TORCH_META_FUNC(log_softmax_backward_data)` in aten/src/ATen/native/SoftMax.cpp, while the rule for fake
+    tensors keeps the strides of the incoming gradient.
+    """
+    return torch.empty(output.shape, dtype=dtype)
 
 
 REPLACED_RULES: Final[dict[Any, Callable[..., Any]]] = {
@@ -121,7 +139,14 @@ REPLACED_RULES: Final[dict[Any, Callable[..., Any]]] = {
     _aten.native_batch_norm.default: _batch_norm,
     _aten.native_batch_norm_backward.default: _batch_norm_backward,
     _aten.native_group_norm_backward.default: _group_norm_backward,
-    _aten.hardswish_backward.default: _hardswish_backward,
+    _aten._log_softmax_backward_data.default: _log_softmax_backward,
+    _aten.hardswish_backward.default: _like_gradient,
+    _aten.hardsigmoid_backward.default: _like_gradient,
+    _aten.hardtanh_backward.default: _like_gradient,
+    _aten.softplus_backward.default: _like_gradient,
+    _aten.mse_loss_backward.default: _loss_gradient,
+    _aten.smooth_l1_loss_backward.default: _loss_gradient,
+    _aten.huber_loss_backward.default: _loss_gradient,
     **({_aten._grouped_mm.default: _grouped_mm} if hasattr(_aten, "_grouped_mm") else {}),
 }
 """Functions that return the results of an operator, given its arguments, in place of the rule for fake tensors."""

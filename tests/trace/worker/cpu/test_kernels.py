@@ -108,11 +108,17 @@ def test_what_a_transposed_convolution_holds(channels: int) -> None:
 
 
 def of_any_kind(
-    shape: tuple[int, ...], weight: tuple[int, ...], stride: int, padding: int, transposed: bool = False
+    shape: tuple[int, ...],
+    weight: tuple[int, ...],
+    stride: int,
+    padding: int,
+    transposed: bool = False,
+    dilation: int = 1,
 ) -> tuple[Any, ...]:
     """Return the arguments of a convolution of sounds, images or volumes."""
     axes = len(shape) - 2
-    sizes = ([stride] * axes, [padding] * axes, [1] * axes, transposed, [0] * axes, 1)
+    groups = 1 if transposed else shape[1] // weight[1]
+    sizes = ([stride] * axes, [padding] * axes, [dilation] * axes, transposed, [0] * axes, groups)
     return (torch.randn(shape), torch.randn(weight), None, *sizes)
 
 
@@ -128,6 +134,11 @@ OTHER_KINDS = {
     "sounds, transposed": of_any_kind((4, 64, 256), (64, 32, 8), 4, 2, True),
     "images of few channels": of_any_kind((2, 5, 12, 12), (24, 5, 3, 3), 1, 1),
     "images, transposed to one channel": of_any_kind((2, 16, 28, 28), (16, 1, 3, 3), 2, 0, True),
+    "images, dilated beyond": of_any_kind((2, 32, 12, 12), (32, 32, 3, 3), 1, 6, dilation=6),
+    "images, dilated beyond in groups": of_any_kind((2, 32, 12, 12), (32, 16, 3, 3), 1, 6, dilation=6),
+    "images, dilated and strided": of_any_kind((2, 32, 16, 16), (32, 32, 3, 3), 2, 2, dilation=2),
+    "images with wide padding": of_any_kind((2, 32, 16, 16), (32, 32, 3, 3), 1, 2),
+    "volumes, dilated": of_any_kind((2, 16, 8, 8, 8), (16, 16, 3, 3, 3), 1, 2, dilation=2),
     "images, of uneven width": of_any_kind((2, 32, 15, 15), (32, 32, 3, 3), 2, 1),
 }
 UNFOLDED = {
