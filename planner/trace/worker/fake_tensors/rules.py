@@ -128,8 +128,8 @@ def _loss_gradient(_gradient: Tensor, tensor: Tensor, *_: Any) -> Tensor:
 def _log_softmax_backward(_gradient: Tensor, output: Tensor, _dimension: int, dtype: torch.dtype) -> Tensor:
     """Return the contiguous gradient of a log-softmax.
 
-    **Source**: `TORCH_META_FUNC(log_softmax_backward_data)` in aten/src/ATen/native/SoftMax.cpp, while the rule for fake
-    tensors keeps the strides of the incoming gradient.
+    **Source**: `TORCH_META_FUNC(_log_softmax_backward_data)` in aten/src/ATen/native/SoftMax.cpp, while the rule for
+    fake tensors keeps the strides of the incoming gradient.
     """
     return torch.empty(output.shape, dtype=dtype)
 

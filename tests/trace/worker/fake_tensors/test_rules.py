@@ -30,13 +30,22 @@ def group_norm(tensor: torch.Tensor) -> torch.Tensor:
     return functional.group_norm(tensor, 4, torch.ones(8), torch.zeros(8))
 
 
-FUNCTIONS = (
-    batch_norm,
-    known_batch_norm,
-    group_norm,
-    functional.hardswish,
-    lambda tensor: functional.layer_norm(tensor, tensor.shape[1:]),
-)
+def layer_norm(tensor: torch.Tensor) -> torch.Tensor:
+    return functional.layer_norm(tensor, tensor.shape[1:])
+
+
+def log_softmax(tensor: torch.Tensor) -> torch.Tensor:
+    return functional.log_softmax(tensor, 1)
+
+
+def loss(kind: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda tensor: kind(tensor, torch.zeros(tensor.shape), reduction="none")
+
+
+LOSSES = (functional.mse_loss, functional.smooth_l1_loss, functional.huber_loss)
+ACTIVATIONS = (functional.hardswish, functional.hardsigmoid, functional.hardtanh, functional.softplus)
+NORMS = (batch_norm, known_batch_norm, group_norm, layer_norm)
+FUNCTIONS = (*NORMS, *ACTIVATIONS, log_softmax, *map(loss, LOSSES))
 
 
 def strides(function: Callable[[torch.Tensor], torch.Tensor], layout: str, gradient_layout: str) -> list[Any]:
