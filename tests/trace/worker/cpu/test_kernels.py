@@ -283,6 +283,57 @@ def test_what_other_operators_hold(name: str) -> None:
     agree(func, *args, within=2048)
 
 
+def of_a_part(*shape: int) -> torch.Tensor:
+    """Return a tensor that is not contiguous, as the gradient of one of two concatenated tensors."""
+    return torch.randn(shape[0], 2 * shape[1], *shape[2:])[:, shape[1] :]
+
+
+def copying() -> dict[str, tuple[Any, ...]]:
+    images, volumes, sounds = torch.randn(2, 8, 32, 32), torch.randn(2, 8, 16, 16, 16), torch.randn(2, 8, 32)
+    image, volume, halves = of_a_part(2, 8, 16, 16), of_a_part(2, 8, 8, 8, 8), ([2, 2], [2, 2], [0, 0])
+    _, places = aten.adaptive_max_pool2d(images, [16, 16])
+    cubes = ([2] * 3, [2] * 3, [0] * 3)
+    return {
+        "pooling, backward": (aten.avg_pool2d_backward.default, image, images, *halves, False, True, None),
+        "largest, backward": (aten.max_pool2d_with_indices_backward.default, image, images, *halves, [1, 1], False,
+                              aten.max_pool2d_with_indices(images, [2, 2])[1]),
+        "largest of adaptive, backward": (aten.adaptive_max_pool2d_backward.default, image, images, places),
+        "adaptive, backward": (aten._adaptive_avg_pool2d_backward.default, image, images),
+        "largest of adaptive": (aten.adaptive_max_pool2d.default, image, [4, 4]),
+        "largest of volumes": (aten.max_pool3d_with_indices.default, volume, [2] * 3),
+        "largest of volumes, backward": (aten.max_pool3d_with_indices_backward.default, volume, volumes, *cubes,
+                                         [1] * 3, False, aten.max_pool3d_with_indices(volumes, [2] * 3)[1]),
+        "pooled volumes": (aten.avg_pool3d.default, volume, [2] * 3),
+        "pooled volumes, backward": (aten.avg_pool3d_backward.default, volume, volumes, *cubes, False, True, None),
+        "adaptive of volumes, backward": (aten._adaptive_avg_pool3d_backward.default, volume, volumes),
+        "nearest, backward": (aten.upsample_nearest2d_backward.default, image, [16, 16], [2, 8, 8, 8]),
+        "bilinear, backward": (aten.upsample_bilinear2d_backward.default, image, [16, 16], [2, 8, 8, 8], False),
+        "bicubic, backward": (aten.upsample_bicubic2d_backward.default, image, [16, 16], [2, 8, 8, 8], False),
+        "nearest volume, backward": (aten.upsample_nearest3d_backward.default, volume, [8] * 3, [2, 8, 4, 4, 4]),
+        "trilinear, backward": (aten.upsample_trilinear3d_backward.default, volume, [8] * 3, [2, 8, 4, 4, 4], False),
+        "nearest sound, backward": (aten.upsample_nearest1d_backward.default, of_a_part(2, 8, 512), [512], [2, 8, 64]),
+        "linear, backward": (aten.upsample_linear1d_backward.default, of_a_part(2, 8, 512), [512], [2, 8, 64], False),
+        "reflection, backward": (aten.reflection_pad2d_backward.default, of_a_part(2, 8, 34, 34), images, [1] * 4),
+        "replication, backward": (aten.replication_pad2d_backward.default, of_a_part(2, 8, 34, 34), images, [1] * 4),
+        "reflected sound, backward": (aten.reflection_pad1d_backward.default, of_a_part(2, 8, 34), sounds, [1, 1]),
+        "grid, backward": (aten.grid_sampler_2d_backward.default, image, images, torch.rand(2, 16, 16, 2), 0, 0, False,
+                           [True, True]),
+        "embedding, backward": (aten.embedding_dense_backward.default, of_a_part(4, 16, 32),
+                                torch.arange(64).reshape(4, 16), 64, -1, False),
+        "classes of pixels": (aten.nll_loss2d_forward.default, image, torch.zeros(2, 16, 16, dtype=torch.int64), None,
+                              1, -100),
+        "shuffled pixels": (aten.pixel_shuffle.default, image, 2),
+        "unshuffled pixels": (aten.pixel_unshuffle.default, image, 2),
+        "one pixel enlarged": (aten.upsample_bilinear2d.default, torch.randn(2, 8, 1, 1), [32, 32], False),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", copying())
+def test_operators_copy_what_is_not_contiguous(name: str) -> None:
+    func, *args = copying()[name]
+    agree(func, *args, within=512)
+
+
 def test_what_attention_holds_backward() -> None:
     output, sums = aten._scaled_dot_product_flash_attention_for_cpu(QUERY, KEY, KEY, 0.0, True)
     func = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
