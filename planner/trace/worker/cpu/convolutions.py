@@ -1,6 +1,6 @@
 """Temporary memory of convolutions on the CPU: oneDNN's copies of operands in its own layouts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from math import isqrt, prod
 from typing import Any, Final, NamedTuple
@@ -133,14 +133,22 @@ def make_convolution(
         source_size=tuple(source.shape[2:]),
         target_size=tuple(target.shape[2:]),
         kernel=tuple(weight.shape[2:]),
-        stride=tuple(stride),
-        padding=tuple(padding),
-        dilation=tuple(dilation),
+        stride=_by_axis(stride, weight),
+        padding=_by_axis(padding, weight),
+        dilation=_by_axis(dilation, weight),
         groups=groups,
         transposed=transposed,
         itemsize=input_tensor.element_size(),
         channels_last=channels_last,
     )
+
+
+def _by_axis(values: Sequence[int], weight: torch.Tensor) -> tuple[int, ...]:
+    """Return a value for each axis of the filter: one value is that of all axes.
+
+    **Source**: `expand_param_if_needed` in aten/src/ATen/native/ConvUtils.h; padding by name gives one value.
+    """
+    return tuple(values) if len(values) > 1 else (values[0],) * (weight.dim() - 2)
 
 
 def uses_onednn(input_tensor: torch.Tensor, weight: torch.Tensor, settings: tuple[Any, ...], threads: int) -> bool:

@@ -164,8 +164,11 @@ def test_what_convolutions_of_sounds_and_volumes_hold(name: str) -> None:
 
 
 @blocked
-def test_what_the_gradient_of_patches_holds() -> None:
+@pytest.mark.parametrize("padding", [[0, 0], [0]])
+def test_what_the_gradient_of_patches_holds(padding: list[int]) -> None:
+    """Padding by name is one value for all axes."""
     given, weight, _, *sizes = of_any_kind((2, 3, 64, 64), (32, 3, 16, 16), 16, 0)
+    sizes[1] = padding
     gradient = torch.randn_like(aten.convolution(given, weight, None, *sizes))
     agree(aten.convolution_backward.default, gradient, given, weight, [0], *sizes, [False, True, False])
 
