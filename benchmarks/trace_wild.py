@@ -217,7 +217,7 @@ def main() -> int:
     header, rows = manual_table(outcomes)
     print(", ".join(f"{name}: {count}" for name, count in zip(header[1:], rows[-1][1:], strict=True)))
     if arguments.table:
-        refused = [f"`{one.name}` ({one.refusal})" for one in outcomes if one.refusal]
+        refused = [one.name for one in outcomes if one.refusal]
         write_table("accuracy", "wild", header, rows, note=f"Refused: {', '.join(refused)}." if refused else "")
     return int(arguments.check and _misses_aim(outcomes))
 
