@@ -4,8 +4,9 @@ import gc
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
 
 import hypothesis
@@ -31,13 +32,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes, and how long it takes to make one, says how busy the machine is. The rest is as usual,
-# which is the same examples each time where `CI` is set.
-hypothesis.settings.register_profile(
-    "untimed", hypothesis.settings(), deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("untimed")
+# which is the same examples each time where `CI` is set. `--hypothesis-profile thorough` tries more of them.
+for _name, _examples in (("quick", 40), ("thorough", 300)):
+    hypothesis.settings.register_profile(
+        _name,
+        hypothesis.settings(),
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        max_examples=_examples,
+    )
+hypothesis.settings.load_profile("quick")
 
-_GOLDEN = Path(__file__).parent / "golden"
+_TESTS = Path(__file__).parent
+_GOLDEN = _TESTS / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,6 +56,23 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     few = len(config.args) <= 3 and all(".py" in argument for argument in config.args)
     # One more than there are cores: every fifth second a worker waits, for a timer or a process that it started.
     return 0 if few else (psutil.cpu_count() or 1) + 1
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each worker begin with other folders: in a fresh checkout the first one to collect a file compiles it."""
+    worker = getattr(config, "workerinput", None)
+    if worker is None or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    files = Counter(file.relative_to(_TESTS).parts[0] for file in sorted(_TESTS.rglob("test_*.py")))
+    share = files.total() * int(worker["workerid"].removeprefix("gw")) / worker["workercount"]
+    begin = sum(read <= share for read in accumulate(files.values()))
+    config.args = [str(_TESTS / place) for place in (*list(files)[begin:], *list(files)[:begin])]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of all workers into one order."""
+    items.sort(key=lambda item: item.path.parts)
 
 
 def pytest_collection_finish() -> None:

@@ -97,10 +97,14 @@ def window(
 
 
 @pytest.fixture(autouse=True)
-def collected_on_this_thread() -> Iterator[None]:
+def collected_on_this_thread() -> None:
     """Let no other thread destroy the widgets of an earlier test, as `Collector` sees to in the application."""
     gc.disable()
-    yield
+
+
+def pytest_runtest_logfinish() -> None:
+    """Collect what a test made when it no longer holds it: what is looked at too early stays for many tests."""
+    gc.collect(0)
     gc.enable()
 
 

@@ -54,13 +54,11 @@ def outcome_of(config: dict[str, Any]) -> Architecture | ModelFileError:
         return error
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(CONFIGS), st.dictionaries(st.sampled_from(NAMES), VALUES, min_size=1, max_size=4))
 def test_a_mutated_configuration_is_read_or_refused(config: dict[str, Any], changes: dict[str, Any]) -> None:
     read_or_refuse({**config, **changes})
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(CONFIGS), st.data())
 def test_a_configuration_without_some_fields_is_read_or_refused(config: dict[str, Any], data: st.DataObject) -> None:
     kept = data.draw(st.sets(st.sampled_from(sorted(config))))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_files import (
     TINY,
@@ -243,7 +243,6 @@ ENTRIES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
 @given(
     st.dictionaries(st.sampled_from(sorted(TENSORS)) | st.text(max_size=8), ENTRIES | JSON, max_size=4),
     st.integers(0, 64),
@@ -253,7 +252,6 @@ def test_any_header_is_read_or_refused(header, data):
         refuse_or_read(read, safetensors_bytes(header, data), Path("held"))
 
 
-@settings(max_examples=100)
 @given(JSON | st.fixed_dictionaries({"weight_map": st.dictionaries(st.text(max_size=5), st.text() | JSON)}))
 def test_any_index_is_read_or_refused(index):
     refuse_or_read(read_index_file, json.dumps(index).encode(), Path("held"))
@@ -270,7 +268,6 @@ VALUES = (
 METADATA, GGUF_TENSORS = tiny_gguf()
 
 
-@settings(max_examples=150)
 @given(
     st.dictionaries(st.sampled_from(sorted(METADATA)) | st.text(max_size=6), VALUES, max_size=4),
     st.dictionaries(

@@ -103,7 +103,8 @@ def test_the_trace_has_the_memory_that_the_plan_estimates(catalog, how):
     from planner.trace.worker.job import record_trace
 
     workload = Training(micro_batch=2, sequence_length=256, **how)
-    traced = facts_of(record_trace(request_of(catalog, workload), lambda *_: None)).allocated_bytes
+    asked = request_of(catalog, workload).evolve(unknown_values="typical")  # bounds would take more traces
+    traced = facts_of(record_trace(asked, lambda *_: None)).allocated_bytes
     architecture = catalog.models.model(GPT2.id)
     predicted = fullest_timeline(architecture, with_defaults(workload, architecture, 1)).peak().total
     assert predicted == pytest.approx(traced, rel=0.03)
@@ -160,6 +161,15 @@ def test_only_nvidia_cards_set_a_compute_capability(catalog):
     assert operator_fields(catalog.hardware.gpu("rtx-4090"))["compute_capability"] == "8.9"
     amd = next(gpu for gpu in catalog.hardware.gpus if gpu.vendor == "AMD" and gpu.compute_capability)
     assert operator_fields(amd)["compute_capability"] is None
+
+
+@pytest.mark.parametrize(("name", "multiprocessors"), [("rtx-4090", 128), ("a100-sxm4-80gb", 108)])
+def test_code_sees_the_figures_of_the_plans_card(catalog, name, multiprocessors):
+    gpu = catalog.hardware.gpu(name)
+    card = operator_fields(gpu)["card"]
+    assert (card.name, card.multiprocessors) == (f"NVIDIA {gpu.name}", multiprocessors)
+    assert 0.9 * gpu.memory_bytes < card.memory_bytes <= gpu.memory_bytes
+    assert operator_fields(gpu.evolve(shader_cores=None))["card"].multiprocessors is None
 
 
 def test_a_trace_is_for_another_card_if_that_has_another_compute_capability(catalog):

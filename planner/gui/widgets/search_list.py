@@ -62,14 +62,14 @@ def match_rank(query: str, text: str) -> tuple[int, int] | None:
     """
     words, text_words = _words_of(query), _words_of(text)
     sought, joined = "".join(words), "".join(text_words)
-    starts = accumulate(map(len, text_words), initial=0)
+    if not all(word in joined for word in words):
+        return None
     if joined.startswith(sought):
         return 0, len(text)
+    starts = accumulate(map(len, text_words), initial=0)
     if any(joined.startswith(sought, start) for start in starts):
         return 1, len(text)
-    if sought in joined:
-        return 2, len(text)
-    return (3, len(text)) if all(word in joined for word in words) else None
+    return (2, len(text)) if sought in joined else (3, len(text))
 
 
 def _words_of(text: str) -> list[str]:
@@ -86,9 +86,13 @@ def search_choices(choices: Sequence[Choice], query: str) -> tuple[Choice, ...]:
 
 
 def _best_rank(query: str, choice: Choice) -> tuple[int, int] | None:
-    texts = (choice.title, choice.words, f"{choice.title} {choice.words}") if choice.words else (choice.title,)
-    ranks = [match_rank(query, text) for text in texts]
-    return min((rank for rank in ranks if rank is not None), default=None)
+    if not choice.words:
+        return match_rank(query, choice.title)
+    together = match_rank(query, f"{choice.title} {choice.words}")
+    if together is None:  # as then each of the two
+        return None
+    ranks = (match_rank(query, choice.title), match_rank(query, choice.words), together)
+    return min(rank for rank in ranks if rank is not None)
 
 
 class SearchList(QWidget):

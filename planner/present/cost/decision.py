@@ -6,9 +6,11 @@ from typing import Final, Literal, NamedTuple
 
 from planner.cost.result import CostResult, Decision, Flip, Machines, RentalMode, SideFigures
 from planner.cost.terms import RentMode, Side
+from planner.plan.batched_service import BatchedService
 from planner.plan.faster_rental import FasterRental
 from planner.present import format as fmt
 from planner.present.cost.summary import cost_terms, dates_sentence, years_phrase
+from planner.workload.software.registry import SOFTWARE
 
 TITLES: Final[dict[Literal["rent", "buy", "too-close"], str]] = {
     "rent": "Rent",
@@ -93,9 +95,13 @@ def confidence_phrase(answer: Decision) -> str:
     return f"{_share_text(answer)} sure" if is_advice else cheaper_share_phrase(answer)
 
 
-def cheaper_share_phrase(answer: Decision) -> str:
-    """Return in how many draws a side is cheaper: `renting is cheaper in 82 % of cases`."""
-    return f"{way_phrase(answer, answer.more_often_cheaper)} is cheaper in {_share_text(answer)} of cases"
+def cheaper_share_phrase(answer: Decision, rented: RentMode | None = None) -> str:
+    """Return in how many draws a side is cheaper: `buying is cheaper than renting on demand in 82 % of cases`.
+
+    `rented` names the way of renting, if it is to be said.
+    """
+    than = f" than renting {_MODES[rented]}" if rented is not None and answer.more_often_cheaper == "buy" else ""
+    return f"{way_phrase(answer, answer.more_often_cheaper)} is cheaper{than} in {_share_text(answer)} of cases"
 
 
 def _share_text(answer: Decision) -> str:
@@ -268,6 +274,14 @@ def faster_rental_sentence(found: FasterRental, card: str) -> str:
         return f"{told}, less than your electricity."
     extra = fmt.money(found.usd - found.own_usd)
     return f"{told}: {extra} more than your electricity, {hours_text(saved)} sooner."
+
+
+def batched_service_sentence(found: BatchedService, card: str, profile: str) -> str:
+    """Return what the service needs in a program that batches requests; `profile` is the plan's own program."""
+    rent = "" if found.rent_usd_per_month is None else f", {fmt.money(found.rent_usd_per_month)} per month if rented"
+    cards = f"{fmt.count_of(found.cards, card)} instead of {found.present_cards:,}"
+    now = f"{SOFTWARE[profile].title} answers {fmt.plural(found.present_at_once, 'request')} at a time"
+    return f"{now}; {SOFTWARE[found.profile].title} answers {found.at_once:,} and needs {cards}{rent}."
 
 
 def _electricity_text(figures: SideFigures) -> str:

@@ -134,7 +134,7 @@ def _decided_view(
         headline=_single_run_title(estimate, answer) if is_single_run else verdict_title(answer),
         subject=f"{_subject(result, answer, card)}{_chosen_text(answer) if is_single_run else difference_text(answer)}",
         renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
-        confidence=fmt.capitalized(cheaper_share_phrase(answer)),
+        confidence=fmt.capitalized(cheaper_share_phrase(answer, rent.mode)),
         awaits_range=not is_single_run,
         buying_title=buying_title(answer),
         rows=rows if is_single_run else (*rows[:_MONTHLY], totals, *rows[_MONTHLY:]),
@@ -209,7 +209,7 @@ def difference_text(answer: Decision) -> str:
     if answer.verdict != "too-close" or answer.chosen:
         return f", which saves {saved} over {years}"
     dearer = "renting" if answer.decision == "buy" else "using your own" if answer.owned else "buying"
-    return f": {dearer} costs {saved} more over {years}"
+    return f": with these figures, {dearer} costs {saved} more over {years}"
 
 
 def _origins(estimate: CostEstimate) -> tuple[str, str]:
@@ -233,7 +233,7 @@ def _break_even_text(result: CostResult) -> str:
     crossing = result.break_even
     if crossing is None or not crossing.years:
         return ""
-    return f"Break-even after {years_phrase(crossing.years)}, with the resale value at that time deducted"
+    return f"Break-even after {years_phrase(crossing.years)}, if the hardware is sold then"
 
 
 def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...], *, is_owned: bool) -> DecisionView:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from diagnosis_kit import FACTS, OTHER, UUID, a_device, a_history, a_process, stretch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.monitor.diagnosis.card_window import (
@@ -105,7 +105,6 @@ def windows(draw):
     return CardWindow(a_device(facts=facts), read.get, processes, draw(st.sampled_from([None, 8])))
 
 
-@settings(max_examples=150)
 @given(windows())
 def test_any_readings_lead_to_one_verdict_that_its_evidence_supports(window):
     verdict = diagnose_window(window, 60.0)

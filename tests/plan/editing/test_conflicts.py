@@ -1,7 +1,7 @@
 """One answer after another: what an answer makes impossible moves along, and the answer itself holds."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
@@ -225,7 +225,6 @@ ANSWERS = st.one_of(
 )
 
 
-@settings(max_examples=150)
 @given(before=workloads(), answers=st.lists(ANSWERS, min_size=1, max_size=5))
 def test_any_valid_edit_is_kept_in_a_plan_that_can_be_evaluated(catalog, before, answers):
     plan = plan_of(before, count=4)

@@ -1,7 +1,7 @@
 """An estimate beside a log: rows, their reasons, and what a correction may be made of."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from log_texts import RUN, TRAIN, VLLM, llama_cpp
 
@@ -88,7 +88,6 @@ def test_every_term_of_an_estimate_belongs_to_at_most_one_row():
     st.sampled_from(["pytorch", "vllm", "llama.cpp", None]),
     st.one_of(st.none(), st.integers(1, 10**7)),
 )
-@settings(max_examples=80)
 def test_any_reading_can_be_compared(measured, plan, engine, tokens):
     catalog = KNOWN
     reading = LogReading(

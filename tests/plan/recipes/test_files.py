@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import RecipeError
@@ -222,13 +222,11 @@ def is_named(recipe_of):
     return bool(recipe_summary(recipe, "file.x")) and told
 
 
-@settings(max_examples=200)
 @given(st.binary(max_size=200), st.booleans())
 def test_any_bytes_give_a_recipe_or_a_named_error(data, is_json):
     assert is_named(lambda: read_recipe(parse_recipe(data, "file.x", is_json=is_json), "file.x"))
 
 
-@settings(max_examples=200)
 @given(st.text(alphabet="base_model: x\n-[]{}&*!|>'\"#%?,0", max_size=60))
 def test_any_yaml_gives_a_recipe_or_a_named_error(text):
     assert is_named(
@@ -236,7 +234,6 @@ def test_any_yaml_gives_a_recipe_or_a_named_error(text):
     )
 
 
-@settings(max_examples=300)
 @given(st.dictionaries(st.sampled_from(KEYS), CONFIGS, max_size=10))
 def test_any_values_give_a_recipe_or_a_named_error(config):
     assert is_named(lambda: read_recipe(parse_recipe(json.dumps(config).encode(), "file.x", is_json=True), "file.x"))

@@ -139,9 +139,9 @@ def test_a_close_call_says_which_side_costs_more(seen):
     _, cost = seen(cost=CostTerms(job=job, buy=BuyTerms(card_price_usd=500)))
     answer = cost.estimate.result.answer.evolve(verdict="too-close", saves_usd=20_033.0)
     buys, rents = answer.evolve(decision="buy"), answer.evolve(decision="rent")
-    assert difference_text(buys) == ": renting costs $20,033 more over 5 years"
-    assert difference_text(rents) == ": buying costs $20,033 more over 5 years"
-    assert difference_text(rents.evolve(owned=True)) == ": using your own costs $20,033 more over 5 years"
+    assert difference_text(buys) == ": with these figures, renting costs $20,033 more over 5 years"
+    assert difference_text(rents) == ": with these figures, buying costs $20,033 more over 5 years"
+    assert difference_text(rents.evolve(owned=True)) == ": with these figures, using your own costs $20,033 more over 5 years"
 
 
 def test_what_was_chosen_leads_and_is_compared(seen):

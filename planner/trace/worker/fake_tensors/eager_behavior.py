@@ -1,5 +1,6 @@
 """Eager-mode behavior that fake tensors lack: in-place results, true storage sizes, in-place gradient sums."""
 
+import itertools
 import math
 import sys
 import weakref
@@ -13,8 +14,10 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.nn import functional
+from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
+from planner.trace.worker.cuda.dispatch import patched_attributes
 
 _linear = functional.linear
 
@@ -25,13 +28,18 @@ def eager_behavior() -> Iterator[None]:
     replacements = (
         (functional, "linear", _linear_without_mode),
         (torch.utils, "swap_tensors", _set_data),
+        (nn.Module, "to_empty", _to_empty),
         (torch._VF, "_pad_packed_sequence", _pad_packed_sequence),
         (FakeTensor, "__deepcopy__", _deep_copy),
+        (FakeTensor, "__copy__", _shallow_copy),
+        (FakeTensor, "__reduce_ex__", _reduce),
+        (FakeTensor, "get_nested_int", _nested_int),
+        (torch.Tensor, "share_memory_", lambda tensor: tensor),
+        (torch.Tensor, "is_shared", lambda _tensor: True),
     )
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
-            stack.callback(setattr, holder, name, getattr(holder, name))
-            setattr(holder, name, replacement)
+            stack.enter_context(patched_attributes(holder, **{name: replacement}))
         yield
 
 
@@ -44,7 +52,8 @@ def _linear_without_mode(
 
     **Source**: `linear` in aten/src/ATen/native/Linear.cpp, which adds it to a copy if a tensor is a subclass.
     """
-    if bias is None or input.dim() < 3 or input.is_contiguous():
+    # What torch.fx traces symbolically is no tensor.
+    if bias is None or not isinstance(input, torch.Tensor) or input.dim() < 3 or input.is_contiguous():
         return _linear(input, weight, bias)
     result = _linear(input, weight)
     # Autocast would have converted the bias to the same type.
@@ -58,6 +67,22 @@ def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
     referenced, as the fake tensors' own bookkeeping does.
     """
     old.data = new.data
+
+
+def _to_empty(module: nn.Module, *, device: Any, recurse: bool = True) -> nn.Module:
+    """Make empty parameters and buffers on `device`, as for a module that was built on the meta device.
+
+    **Source**: `Module._apply` makes new parameters where the old ones are of another kind; fake ones it swaps.
+    """
+    for part in module.modules() if recurse else (module,):
+        for name, parameter in part._parameters.items():
+            if parameter is not None:
+                empty = torch.empty_like(parameter, device=device)
+                part._parameters[name] = nn.Parameter(empty, parameter.requires_grad)
+        for name, buffer in part._buffers.items():
+            if buffer is not None:
+                part._buffers[name] = torch.empty_like(buffer, device=device)
+    return module
 
 
 def _pad_packed_sequence(
@@ -97,6 +122,47 @@ def _deep_copy(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
         result.grad = _deep_copy(tensor.grad, memo)
     memo[id(tensor)] = result
     return result
+
+
+def _shallow_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """Return another tensor of the same storage, for `copy.copy`."""
+    alias = tensor.detach()
+    return nn.Parameter(alias, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else alias
+
+
+def _reduce(tensor: torch.Tensor, _protocol: int) -> tuple[Any, ...]:
+    """Return how pickle makes a tensor again, which has its shape."""
+    form = tuple(tensor.shape), tensor.stride(), tensor.dtype
+    return _tensor_again, (*form, tensor.requires_grad, isinstance(tensor, nn.Parameter), tensor.device)
+
+
+def _tensor_again(
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: torch.dtype,
+    requires_grad: bool,
+    is_parameter: bool,
+    device: torch.device,
+) -> torch.Tensor:
+    """Return a new tensor in place of one that was pickled."""
+    made = torch.empty_strided(shape, stride, dtype=dtype, device=device)
+    return nn.Parameter(made, requires_grad) if is_parameter else made.requires_grad_(requires_grad)
+
+
+_nested_numbers: Final = WeakIdKeyDictionary()
+"""Numbers of the lengths of jagged tensors, by the tensors of their offsets."""
+_nested_count: Final = itertools.count(1 << 20)
+
+
+def _nested_int(tensor: torch.Tensor, *, coeff: int = 1) -> torch.SymInt:
+    """Return the symbol for the lengths of a jagged tensor, which needs no environment of other symbols.
+
+    **Source**: `get_tensor_symint` in torch/nested/_internal/nested_tensor.py.
+    """
+    if tensor not in _nested_numbers:
+        _nested_numbers[tensor] = next(_nested_count)
+    symbol: torch.SymInt = torch._C._get_nested_int(_nested_numbers[tensor], coeff)
+    return symbol
 
 
 _aten: Final = torch.ops.aten
