@@ -7,8 +7,7 @@ from throughput_rows import Excluded, Row, Speeds, gpu_of
 
 from planner.hardware.gpu import Gpu
 from planner.models.diffusion import find_networks
-from planner.performance.inference.denoising import decoder_counts, denoiser_counts
-from planner.performance.inference.images import batch_counts
+from planner.performance.inference.images import batch_counts, decoder_counts, denoiser_counts
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
 from planner.performance.traced import SPREAD, TracedStep, step_time

@@ -12,11 +12,11 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.models.catalog import resolve_model
 from planner.performance.efficiency import family_of
+from planner.performance.inference.estimate import Figure, request_spread_factor
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel, cached_bytes, decoding_step_time, prompt_time
-from planner.performance.inference.spread import Figure, request_spread_factor
-from planner.performance.inference.throughput import SaturatedThroughput, saturated_throughput, sequences_that_fit
+from planner.performance.inference.service import SaturatedThroughput, saturated_throughput, sequences_that_fit
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting

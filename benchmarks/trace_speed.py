@@ -6,45 +6,55 @@ Prints, each the median of several fresh processes: the tracing of two training 
 autocast, AdamW; a step that needs 117 GiB) with the memory of the tracing process, and the tracing of two steps of
 GPT-2 small (8 × 512 tokens, fp32) beside the same two steps really run on the CPU in the same process. Seconds are of
 the processor, on one thread, after PyTorch and the model's class have been loaded by tracing a small network of the
-same kind.
+same kind. At last the whole of `gpu-planner trace` for two training steps of ResNet-50, in turns with `import torch`;
+the package's byte code is written before, as installers leave it.
 """
 
 import argparse
+import compileall
 import json
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from statistics import median
 from typing import Any
+
+from speed import alternating
 
 ONE_RUN = """
 import json, resource, sys, time
 import torch
 from planner.trace.request import TraceRequest
 from planner.trace.analysis.summary import facts_of
-from planner.trace.worker.building.build import build
-from planner.trace.worker.job import record
+from planner.trace.worker.building.build import build_run
+from planner.trace.worker.job import record_trace
 from planner.trace.worker.running import run
 from planner.trace.worker.observer import RunObserver
 
 asked = json.loads(sys.argv[1])
 request = TraceRequest.model_validate(asked["request"])
 small = request.evolve(target=request.target.evolve(config=json.dumps(asked["small"])), sequence_length=16)
-record(small, lambda *_: None)
+record_trace(small, lambda *_: None)
 begin = time.process_time()
-recording = record(request, lambda *_: None)
+recording = record_trace(request, lambda *_: None)
 found = {"traced": time.process_time() - begin, "peak": facts_of(recording).allocated_bytes}
 found["resident"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 if asked["really"]:
     torch.set_num_threads(1)
     begin = time.process_time()
-    run(build(request, RunObserver()), request, RunObserver())
+    run(build_run(request, RunObserver()), request, RunObserver())
     found["real"] = time.process_time() - begin
 print(json.dumps(found))
 """
 LLAMA_7B = {"model_type": "llama"}
 GPT2_SMALL = {"model_type": "gpt2", "bos_token_id": 0, "eos_token_id": 0}
 GIB = 2**30
+_HERE = Path(__file__).resolve().parent
+RESNET_50 = f"{_HERE / 'nets' / 'convolutional.py'}:resnet50"
+IMPORT_TORCH = "import torch"
+TRACE = f"from planner.cli.main import main; main(['trace', {RESNET_50!r}, '--task', 'training'])"
 
 
 def main() -> None:
@@ -64,6 +74,19 @@ def main() -> None:
     print(f"  tracing                {traced:8.2f} s")
     print(f"  running for real       {real:8.2f} s")
     print(f"  times faster           {real / traced:8.1f}       aim ≥ 30")
+    print_command(runs)
+
+
+def print_command(runs: int) -> None:
+    """Print the time of one command that traces ResNet-50, beside that of importing PyTorch, in fresh processes."""
+    compileall.compile_dir(_HERE.parent / "planner", quiet=1)
+    with tempfile.TemporaryDirectory() as home:
+        os.environ |= {"GPU_PLANNER_HOME": home, "OMP_NUM_THREADS": "1"}
+        command, imported = alternating(TRACE, IMPORT_TORCH, runs)
+    print("ResNet-50, two steps, from the shell")
+    print(f"  gpu-planner trace      {command:8.2f} s")
+    print(f"  import torch           {imported:8.2f} s")
+    print(f"  times as long          {command / imported:8.2f}       aim ≤ 4")
 
 
 def measured(config: dict[str, Any], smaller: dict[str, int], *, really: bool = False, **how: str) -> dict[str, float]:

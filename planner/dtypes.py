@@ -199,6 +199,7 @@ GGUF_FILE_TYPES: Final = {
     "Q3_K_M": "Q3_K",
     "Q3_K_S": "Q3_K",
     "Q2_K": "Q2_K",
+    "MXFP4_MOE": "MXFP4",
 }
 """File types of llama.cpp, each with the block type of most of its tensors."""
 

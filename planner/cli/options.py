@@ -24,7 +24,7 @@ from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of,
 from planner.workload.parallel import DEGREES, without_degrees
 from planner.workload.rules import LENGTH_RULES, field_reader
 from planner.workload.software.registry import setting_names
-from planner.workload.software.settings import EngineSettings
+from planner.workload.software.software import EngineSettings
 from planner.workload.workload import Inference, Workload
 
 _FIELDS_OF_BOTH_TASKS: Final = ("parallel", "gpus", "other_processes_bytes")

@@ -128,6 +128,8 @@ def _tensor_block_type(architecture: Architecture, tensor: Tensor, file_type: st
         return "F32"
     if base in _UNQUANTISED:
         return base
+    if file_type == "MXFP4_MOE":  # only the experts are in MXFP4
+        base = base if tensor.role == "expert" else "Q8_0"
     return _type_that_divides_rows(
         _mixture_block_type(architecture, category, file_type, base, place, layers, tensor.shape[-1]), tensor
     )

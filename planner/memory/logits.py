@@ -48,14 +48,6 @@ def loss_bytes_per_logit(architecture: Architecture, precision: Precision) -> tu
     return (8, 16) if in_fp32 else (2 * size + 4, 2 * size + 8)
 
 
-def logits_bytes(architecture: Architecture, outputs: int, per_logit: int) -> int:
-    """Return the bytes of logits for `outputs` tokens at `per_logit` bytes per logit, all copies included.
-
-    **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
-    """
-    return outputs * output_width(architecture) * per_logit
-
-
 def logits_term(architecture: Architecture, outputs: int, per_logit: int, precision: Precision) -> Term:
     """Return the memory of the logits of `outputs` tokens, including all copies that the loss holds.
 
@@ -66,7 +58,7 @@ def logits_term(architecture: Architecture, outputs: int, per_logit: int, precis
     width = output_width(architecture)
     return term(
         "logits",
-        logits_bytes(architecture, outputs, per_logit),
+        outputs * width * per_logit,
         "T × V × k",
         (
             workload_symbol("T", outputs, "tokens for which logits are computed"),

@@ -49,6 +49,15 @@ class Snapshot:
                     self.activations = size
         self.total, self.low, self.high, self.largest = total, low, high, largest
 
+    def beside(self, term: Term | DeferredTerm) -> "Snapshot":
+        """Return this moment with `term`, which is neither logits nor activations, alive as well."""
+        more: Snapshot = object.__new__(Snapshot)
+        more.name, more.terms, more.explanation = self.name, [*self.terms, term], self.explanation
+        more.activations, more.largest = self.activations, self.largest
+        more.total = self.total + term.bytes
+        more.low, more.high = self.low + term.low_bytes, self.high + term.high_bytes
+        return more
+
     def written(self) -> tuple[Term, ...]:
         """Return the terms of this moment with their formulas written out."""
         return tuple(term.write() if isinstance(term, DeferredTerm) else term for term in self.terms)

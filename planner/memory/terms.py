@@ -1,7 +1,9 @@
 """Constructors of memory terms and their formula symbols: bytes, formula, source, bounds and certainty."""
 
+from collections.abc import Callable
 from typing import Final
 
+from planner.memory.phases import DeferredTerm
 from planner.memory.result import Symbol, Term, TermCertainty, TermName, TermPart
 
 _CHECKED_BELOW: Final = 0.01
@@ -86,6 +88,11 @@ def measured_term(
         high_bytes=upper_bound_bytes(size_bytes),
         parts=parts,
     )
+
+
+def deferred_measured_term(name: TermName, size_bytes: int, write: Callable[[], Term]) -> DeferredTerm:
+    """Return the memory term that `write` makes with `measured_term`, written on demand."""
+    return DeferredTerm(name, size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write)
 
 
 def lower_bound_bytes(size_bytes: int) -> int:

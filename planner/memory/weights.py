@@ -175,7 +175,8 @@ def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int
     roles = architecture.quantized_roles if scheme_name == architecture.quantization else MATRIX_ROLES
     language_only = scheme.family == "integer" and architecture.kind == "vision-language"
     placed = architecture.main.tensors_with_counts() if language_only else placed_tensors(architecture)
-    chosen = [(tensor, count) for tensor, count in placed if tensor.role in roles]
+    # Schemes quantize matrices: the biases of gpt-oss's experts stay in bf16.
+    chosen = [(tensor, count) for tensor, count in placed if tensor.role in roles and len(tensor.shape) > 1]
     stored = sum(scheme.tensor_bytes(tensor.shape) * count for tensor, count in chosen)
     return sum(tensor.size * count for tensor, count in chosen), stored
 

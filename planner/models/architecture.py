@@ -127,6 +127,11 @@ class Architecture(Spec):
         return self.stacks[-1].positions if self.stacks else None
 
     @property
+    def fixed_encoder_length(self) -> int | None:
+        """Return the number of positions that the encoder of an encoder-decoder always reads (Whisper); else None."""
+        return self.stacks[0].positions if self.kind == "encoder-decoder" else None
+
+    @property
     def has_variable_length(self) -> bool:
         """Return whether the input has a variable length, as for text."""
         return bool(self.stacks) and self.fixed_length is None

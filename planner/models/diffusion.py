@@ -33,6 +33,7 @@ class UNet(Spec):
     kind: Literal["unet"] = "unet"
     channels: tuple[int, ...] = Field(min_length=1, description="channels of each level, from the largest feature maps")
     depths: tuple[int, ...] = Field(description="number of transformer blocks after each convolution block, by level")
+    heads: tuple[int, ...] = Field(description="number of attention heads, by level")
     mid_depth: int = Field(ge=0, description="number of transformer blocks in the middle block")
     layers: int = Field(ge=1, description="convolution blocks per down-path level; up-path levels have one more")
     latent_channels: int = Field(ge=1)

@@ -293,6 +293,10 @@ class Stack(Spec):
         cuts = (tensor.shape[-1] for tensor in self.before if tensor.role == "conv" and len(tensor.shape) > 3)
         return next(cuts, None)
 
+    def token_count(self, tokens: int) -> int:
+        """Return the tokens per sequence in the stack: its fixed number of positions, or `tokens`."""
+        return self.positions or tokens
+
     def tensors_with_counts(self) -> Iterator[tuple[Tensor, int]]:
         """Yield each distinct tensor of the stack with the number of times that it occurs."""
         yield from ((tensor, tensor.copies) for tensor in (*self.before, *self.after))

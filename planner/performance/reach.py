@@ -1,11 +1,11 @@
 """Achievable shares of a card's memory bandwidth and dense rates, by kind of memory, family and number format."""
 
+from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
-from planner.performance.power import share_within_power_limit
 
 MemoryClass = Literal["GDDR", "HBM", "unified"]
 Width = Literal["16", "8", "4", "float4"]
@@ -107,3 +107,16 @@ def _halves_16_bit_rate(gpu: Gpu) -> bool:
     """Return whether `gpu` runs at half its 16-bit rate when accumulating in fp32, as GeForce cards do."""
     wide, narrow = gpu.rate("fp16"), gpu.rate("int8")
     return wide is not None and narrow is not None and narrow.ops_per_s > _HALVED_RATE_RATIO * wide.ops_per_s
+
+
+_SUSTAINED_SHARES: Final[Mapping[str, float]] = {"tesla-t4": 24 / 65}
+"""Share of the 16-bit dense rate that large matrix products sustain within the power limit, by catalog id.
+
+**Source**: forums.developer.nvidia.com/t/about-gpu-peak-performance/264462: a T4 multiplies matrices of 4,096 rows at
+24 TFLOP/s, its clock lowered to stay within 70 W.
+"""
+
+
+def share_within_power_limit(gpu: Gpu, share: float) -> float:
+    """Return `share` of the 16-bit rate, capped at what the card sustains within its power limit."""
+    return min(share, _SUSTAINED_SHARES.get(gpu.id, share))

@@ -7,8 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
-from planner.performance.power import share_within_power_limit
-from planner.performance.reach import OLDER_HOSTS, product_ceiling
+from planner.performance.reach import OLDER_HOSTS, product_ceiling, share_within_power_limit
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
 Kind = Literal["convolutions", "attention", "diffusion"]

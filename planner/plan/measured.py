@@ -15,7 +15,7 @@ from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
 from planner.plan.solve import SolvableField, SolveResult, largest_that_fits, on_cards
 from planner.workload.parallel import Parallel
-from planner.workload.software.processes import MEMORY_RESERVING_PROGRAMS
+from planner.workload.software.registry import MEMORY_RESERVING_PROGRAMS
 
 # The driver reserves some memory, and so does ECC: it reports 94 % of a T4's and of an L40S's, and never more than all.
 _MIN_REPORTED: Final = 0.9

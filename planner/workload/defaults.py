@@ -4,18 +4,20 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from planner.dtypes import AS_STORED
+from planner.dtypes import AS_STORED, GGUF_FILE_TYPES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
+from planner.models.diffusion import DiffusionTransformer, find_networks
 from planner.models.images import embeds_images, image_tokens
 from planner.workload.formats import autocasts, product_format
 from planner.workload.layout import resolve_parallel
 from planner.workload.optimizers import OPTIMIZERS
+from planner.workload.parallel import Parallel
 from planner.workload.rules import WEIGHT_FILE_RULES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, serving_support, settings_for, training_support
-from planner.workload.training import Lora
+from planner.workload.training import Lora, Training
 from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, native_format_name
-from planner.workload.workload import Inference, Training
+from planner.workload.workload import Inference
 
 DEFAULT_SEQUENCE: Final = 2_048
 DEFAULT_CONTEXT: Final = 4_096
@@ -38,8 +40,6 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     """
     parallel = resolve_parallel(workload, architecture, count)
     if architecture.kind == "diffusion":
-        from planner.workload.pipelines import pipeline_defaults  # most plans are about text
-
         return pipeline_defaults(workload, architecture, parallel)
     if isinstance(workload, Training):
         return workload.evolve(
@@ -53,7 +53,9 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     if workload.image_size is not None and not architecture.kind.startswith("vision"):
         raise SpecError("image_size", f"{architecture.model_type} does not accept images", "Remove image_size.")
     context = _input_length(workload.context_length, architecture, DEFAULT_CONTEXT)
-    prompt = _input_length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
+    prompt = architecture.fixed_encoder_length or _input_length(
+        workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT)
+    )
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
     own_fields = [getattr(workload, name) for name in EXCLUSIVE_FIELDS]
     profile = workload.profile or default_profile(workload.engine.explicit_names(), own_fields, weights, architecture)
@@ -127,3 +129,62 @@ def default_weight_format(workload: Training) -> str:
     if workload.compute == "tf32":
         return "fp32"
     return "fp32" if autocasts(workload.compute) and not workload.adapts else product_format(workload.compute)
+
+
+_TRACED: Final = (
+    "Trace the denoiser with your own step function: “Trace a module…” in the window's Plan menu, or "
+    "`gpu-planner trace my_step.py:NAME --task training` in a shell."
+)
+
+
+def pipeline_defaults(workload: Training | Inference, architecture: Architecture, parallel: Parallel) -> Inference:
+    """Return `workload` with its unset fields filled in: image size, guidance, and weights in the compute precision.
+
+    Raises:
+        SpecError: If the pipeline is to be trained, split across cards or run by an engine for text, or cannot generate
+            images of this size.
+    """
+    if isinstance(workload, Training):
+        raise SpecError("task", "training a diffusion pipeline cannot be estimated by a formula", _TRACED)
+    if "diffusion" not in serving_support(workload.profile).networks:
+        raise SpecError(
+            "profile", f"{workload.profile} cannot run diffusion pipelines", f"Choose {DEFAULT}: the diffusers library."
+        )
+    _check_formats(workload, architecture)
+    denoiser, decoder = find_networks(architecture.components)
+    default = denoiser.sample_size * decoder.scale
+    size = workload.image_size or (default, default)
+    unit = decoder.scale * (denoiser.patch if isinstance(denoiser, DiffusionTransformer) else 1)
+    if any(side % unit for side in size):
+        raise SpecError("image_size", f"{size[0]:,} × {size[1]:,} pixels are not multiples of {unit:,}")
+    guided = not (isinstance(denoiser, DiffusionTransformer) and denoiser.guidance_embedded)
+    settings = workload.diffusion
+    try:
+        return workload.evolve(
+            profile=workload.profile or DEFAULT,
+            weights=workload.weights or workload.compute,
+            image_size=size,
+            diffusion=settings.evolve(
+                guidance=guided if settings.guidance is None else settings.guidance,
+                text_weights=settings.text_weights or workload.compute,
+            ),
+            parallel=parallel,
+        )
+    except ValidationError as error:
+        raise SpecError.from_validation(error) from error
+
+
+def _check_formats(workload: Inference, architecture: Architecture) -> None:
+    for name, value in (("weights", workload.weights), ("diffusion.text_weights", workload.diffusion.text_weights)):
+        if value in GGUF_FILE_TYPES:
+            raise SpecError(
+                name,
+                "GGUF files of diffusion models mix weight formats, which is not supported",
+                "Choose nf4, int8 or fp8.",
+            )
+        if value == AS_STORED and not all(component.stored for component in architecture.components):
+            raise SpecError(
+                name,
+                "the weight formats in the files are unknown, because the pipeline's files were not read",
+                "Choose the pipeline's folder, or hf:owner/name.",
+            )

@@ -17,7 +17,7 @@ from planner.workload.choices import Task
 from planner.workload.presentation import YES_OR_NO, ChoiceTitles, FieldContext, Group, Presentation
 from planner.workload.rules import FieldValue
 from planner.workload.software.registry import SERVERS, serving_support
-from planner.workload.software.settings import EngineSettings
+from planner.workload.software.software import EngineSettings
 from planner.workload.weight_files import EXCLUSIVE_FIELDS
 from planner.workload.workload import Inference, Training
 

@@ -27,7 +27,7 @@ from planner.workload.software.registry import (
     setting_owner,
     training_support,
 )
-from planner.workload.software.settings import EngineSettings
+from planner.workload.software.software import EngineSettings
 from planner.workload.weight_files import DEFAULT_GGUF, EXCLUSIVE_FIELDS, default_profile, incompatibility
 
 FieldValue = Any

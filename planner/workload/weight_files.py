@@ -1,6 +1,6 @@
 """Compatibility of inference programs with weight files, and the programs' names for weight formats."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
@@ -13,6 +13,7 @@ EXCLUSIVE_FIELDS: Final = tuple(name for one in SERVERS for name in serving_supp
 """Workload fields that only one inference program uses."""
 
 _GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
+_GGUF_NAMES_OF_EXPERTS: Final = {**_GGUF_NAMES, "mxfp4": "MXFP4_MOE"}
 _PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
 
 
@@ -36,7 +37,7 @@ def incompatibility(profile: str, weights: str | None, architecture: Architectur
         return ()
     containers, stored = serving_support(profile).containers, _stored_format(weights, architecture)
     is_gguf = _is_gguf(stored, architecture)
-    if "safetensors" not in containers and not is_gguf and stored not in _GGUF_NAMES:
+    if "safetensors" not in containers and not is_gguf and stored not in _gguf_names(architecture):
         title = "the formats of these files" if stored == AS_STORED else SCHEMES[stored].title
         hint = f"Choose a GGUF format: {', '.join(GGUF_FILE_TYPES)}."
         return f"{SOFTWARE[profile].title} runs GGUF files, not {title}", hint
@@ -47,13 +48,18 @@ def incompatibility(profile: str, weights: str | None, architecture: Architectur
 
 
 def native_format_name(profile: str, weights: str, architecture: Architecture) -> str:
-    """Return the name that `profile` uses for the format `weights`; GGUF has its own names for plain formats."""
+    """Return the name that `profile` uses for the format `weights`; GGUF has its own names for some formats."""
     containers = serving_support(profile).containers
     if "safetensors" not in containers and not _is_gguf(weights, architecture):
-        return _GGUF_NAMES[weights]
+        return _gguf_names(architecture)[weights]
     if "gguf" not in containers and _is_gguf(weights, architecture):
         return _PLAIN_NAMES[weights]
     return weights
+
+
+def _gguf_names(architecture: Architecture) -> Mapping[str, str]:
+    """Return the GGUF names of plain formats, and of MXFP4 for a network with experts, which alone are stored in it."""
+    return _GGUF_NAMES if architecture.active_parameters == architecture.parameters else _GGUF_NAMES_OF_EXPERTS
 
 
 def _stored_format(weights: str | None, architecture: Architecture) -> str:

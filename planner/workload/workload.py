@@ -26,7 +26,7 @@ from planner.workload.software.registry import (
     serving_support,
     settings_for,
 )
-from planner.workload.software.settings import EngineSettings
+from planner.workload.software.software import EngineSettings
 from planner.workload.training import Training
 
 __all__ = ["Inference", "Parallel", "Training", "Workload"]

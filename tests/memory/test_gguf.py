@@ -71,6 +71,15 @@ def test_whole_files_have_the_bits_that_llama_cpp_prints(file_type, bits):
     assert 8 * file_bytes(model, file_type) / model.parameters == pytest.approx(bits, abs=0.006)
 
 
+def test_experts_are_in_mxfp4_and_the_other_matrices_in_8_bits():
+    # gpt-oss-20b: experts in 4.25 bits; tables and attention in 8.5; biases, routers, sinks and norms in fp32.
+    model = bundled().models.model("openai/gpt-oss-20b")
+    experts = 24 * 32 * (5760 * 2880 + 2880 * 2880)
+    tables, attention = 2 * 201_088 * 2880, 24 * (2 * 4096 * 2880 + 2 * 512 * 2880)
+    rest = model.parameters - experts - tables - attention
+    assert file_bytes(model, "MXFP4_MOE") == experts * 17 // 32 + (tables + attention) * 34 // 32 + 4 * rest
+
+
 def test_a_tied_embedding_is_the_output_too():
     tied = llama(tie_word_embeddings=True)
     assert tensor_bytes(tied, "Q4_0")["embedding"] == TABLE * 105 // 128  # Q6_K, as the head would be

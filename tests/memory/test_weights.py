@@ -52,6 +52,15 @@ def test_awq_holds_a_scale_and_a_zero_for_each_group():
     assert weight_bytes(llama(), "awq4-128") == PROJECTIONS // 2 + PROJECTIONS // 128 * 5 // 2 + 4 * TABLE + 2 * NORMS
 
 
+def test_the_biases_of_experts_stay_in_bf16():
+    # gpt-oss-20b: 24 layers with 32 experts of 5760 × 2880 and 2880 × 2880 in 4.25 bits, all else in bf16: the bytes
+    # that the index of its checkpoint states.
+    model = bundled().models.model("openai/gpt-oss-20b")
+    experts = 24 * 32 * (5760 * 2880 + 2880 * 2880)
+    expected = experts * 17 // 32 + 2 * (model.parameters - experts)
+    assert weight_bytes(model, "mxfp4") == expected == 13_761_264_768
+
+
 def test_a_checkpoint_in_a_scheme_of_its_own_is_as_stored():
     stored = llama().evolve(quantization="mxfp4")
     assert weight_bytes(stored, "mxfp4") == PROJECTIONS * 17 // 32 + 4 * TABLE + 2 * NORMS

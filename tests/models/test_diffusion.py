@@ -5,7 +5,16 @@ import pytest
 from planner.models.diffusion import Component, ImageDecoder, UNet, find_networks
 from planner.models.layers import Tensor
 
-UNET = UNet(channels=(2, 4), depths=(1, 0), mid_depth=1, layers=1, latent_channels=4, text_width=8, sample_size=64)
+UNET = UNet(
+    channels=(2, 4),
+    depths=(1, 0),
+    heads=(1, 2),
+    mid_depth=1,
+    layers=1,
+    latent_channels=4,
+    text_width=8,
+    sample_size=64,
+)
 DECODER = ImageDecoder(channels=(2, 4, 4), layers=1, latent_channels=4, sample_size=512)
 TENSORS = (Tensor(name="a", shape=(2, 3), role="linear"), Tensor(name="b", shape=(5,), role="bias"))
 

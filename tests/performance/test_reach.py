@@ -5,7 +5,7 @@ from small_models import bundled
 
 from planner.dtypes import AS_STORED
 from planner.performance.inference.machine import memory_class, reachable_bandwidth
-from planner.performance.reach import kernel_width, product_ceiling
+from planner.performance.reach import kernel_width, product_ceiling, share_within_power_limit
 
 
 def gpu(name):
@@ -42,3 +42,13 @@ def test_units_at_half_their_rate_are_kept_busy_more_easily():
     assert product_ceiling(gpu("rtx-6000-ada"), "fp16") == 0.66
     assert product_ceiling(gpu("rtx-4090"), "fp8") == 0.46
     assert product_ceiling(gpu("apple-m3-max"), "fp16") == 0.75
+
+
+def test_a_t4_sustains_24_of_its_65_teraflops() -> None:
+    t4 = bundled().hardware.gpu("tesla-t4")
+    assert share_within_power_limit(t4, 0.6) == pytest.approx(24 / 65)
+    assert share_within_power_limit(t4, 0.2) == 0.2
+
+
+def test_other_cards_keep_their_share() -> None:
+    assert share_within_power_limit(bundled().hardware.gpu("rtx-4090"), 0.6) == 0.6

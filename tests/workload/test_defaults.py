@@ -5,8 +5,11 @@ from small_models import llama, other, small_llama
 
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
+from planner.models.catalog import load_models
+from planner.paths import catalog_dir
 from planner.workload.defaults import with_defaults
-from planner.workload.workload import Inference, Parallel, Training
+from planner.workload.training import Training
+from planner.workload.workload import Inference, Parallel
 
 VIT = {
     "hidden_size": 64,
@@ -64,3 +67,30 @@ def test_every_card_is_a_replica():
 def test_replicas_without_cards_are_refused():
     with pytest.raises(SpecError, match="data parallelism of 8 needs as many cards, not 2"):
         with_defaults(Training(parallel=Parallel(data=8)), small_llama(), count=2)
+
+
+CATALOG = load_models(catalog_dir() / "models")
+
+
+FLUX = CATALOG.model("black-forest-labs/FLUX.1-dev")
+
+
+def test_settings_that_pipelines_lack_are_refused():
+    for workload, reason in (
+        (Training(), "cannot be estimated by a formula"),
+        (Inference(profile="vllm"), "cannot run diffusion pipelines"),
+        (Inference(image_size=1001), "not multiples of 16"),
+        (Inference(weights="Q4_K_M"), "mix weight formats, which is not supported"),
+        (Inference(engine={"n_ubatch": 256}), "n_ubatch is a setting of"),
+        (Inference(weights="stored"), "files were not read"),
+        (Inference(diffusion={"text_weights": "stored"}), "files were not read"),
+    ):
+        with pytest.raises(SpecError, match=reason):
+            with_defaults(workload, FLUX, 1)
+
+
+def test_unset_fields_are_filled_in_for_the_pipeline() -> None:
+    filled = with_defaults(Inference(compute="fp16"), FLUX, 1)
+    assert isinstance(filled, Inference)
+    assert (filled.image_size, filled.weights, filled.diffusion.text_weights) == ((1024, 1024), "fp16", "fp16")
+    assert filled.diffusion.guidance is False

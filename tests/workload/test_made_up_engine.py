@@ -25,8 +25,7 @@ from planner.present.plan.settings import adjustments_sentence
 from planner.workload.fields import all_fields, fields_of
 from planner.workload.presentation import Presentation
 from planner.workload.software import registry
-from planner.workload.software.settings import EngineSettings
-from planner.workload.software.software import ServingSupport, Software
+from planner.workload.software.software import EngineSettings, ServingSupport, Software
 from planner.workload.workload import Inference
 
 MODEL = "meta-llama/Llama-3.1-8B"

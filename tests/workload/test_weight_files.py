@@ -30,3 +30,10 @@ def test_plain_formats_have_other_names_in_gguf_files(llama):
     assert native_format_name("llama.cpp", "bf16", llama) == "BF16"
     assert native_format_name("hf", "F16", llama) == "fp16"
     assert native_format_name("vllm", "Q4_K_M", llama) == "Q4_K_M"
+
+
+def test_llama_cpp_keeps_mxfp4_for_experts_only(llama):
+    experts = load_catalog().models.model("openai/gpt-oss-20b")
+    assert incompatibility("llama.cpp", None, experts) == ()
+    assert native_format_name("llama.cpp", "mxfp4", experts) == "MXFP4_MOE"
+    assert "runs GGUF files" in incompatibility("llama.cpp", "mxfp4", llama)[0]

@@ -14,6 +14,14 @@ _ATTENTION_WIDTHS: Final = 8
 scaled projection."""
 
 
+_EAGER_WIDTHS: Final = 6
+"""Live elements per token while the scores of eager attention exist, in units of the layer width: the transformer's
+input, its projection, the norm, queries, keys and values."""
+_FP32: Final = 4
+_MATRICES: Final = 2
+"""Matrices of all pairs of pixels alive at once in eager attention: the scores and their softmax."""
+
+
 def resnet_elements(input_channels: int, output_channels: int, copies: int) -> int:
     """Return the peak live elements per pixel in a residual convolution block, without the block's input.
 
@@ -39,11 +47,14 @@ def _layout_copy_elements(input_channels: int, output_channels: int, copies: int
 
 
 @lru_cache(maxsize=256)
-def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
+def unet_elements(unet: UNet, height: int, width: int, copies: int, *, eager: bool = False) -> int:
     """Return the peak number of live elements per latent image in one pass through the U-Net.
 
     **Formula**: the skip connections, plus the input of the current block of levels, the concatenated
-    input of the running module, and its workspace.
+    input of the running module, and its workspace. With `eager` attention the scores of all pairs of pixels and their
+    softmax, 2 · heads · n for each of n pixels, beside the queries, keys and values.
+
+    **Source**: diffusers 0.40 models/attention_processor.py, `AttnProcessor`, `Attention.get_attention_scores`.
     """
     kept = [unet.channels[0] * _level_pixels(height, width, 0)]
     held = most = 0
@@ -51,6 +62,9 @@ def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
     for step in unet.steps():
         pixels = _level_pixels(height, width, step.level)
         alive = sum(kept) + held
+        if eager and step.depth:
+            scores = _MATRICES * unet.heads[step.level] * pixels
+            most = max(most, alive + pixels * (step.out * _EAGER_WIDTHS + scores))
         if step.kind == "mid":
             most = max(most, alive + pixels * _middle_module_elements(step, copies))
             held, rising = step.out * pixels, True
@@ -92,17 +106,19 @@ def _middle_module_elements(step: UNetModule, copies: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int) -> int:
+def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int, eager_element_bytes: int = 0) -> int:
     """Return the peak number of live elements while the image decoder decodes one latent image.
 
     **Formula**: the largest of all blocks, typically at the full size: the block's input, the input of the module that
-    runs, and its workspace.
+    runs, and its workspace. The attention in the middle has one head; if it is eager, with elements of
+    `eager_element_bytes` bytes, the scores of all pairs and their softmax are in fp32.
 
-    **Assumes** that attention in the middle runs without a matrix of all pairs, as PyTorch's fused kernels do.
+    **Source**: diffusers 0.40 models/unets/unet_2d_blocks.py `UNetMidBlock2D` (`upcast_softmax`).
     """
     into = decoder.channels[-1]
     pixels = height * width
-    most = pixels * into * (1 + _ATTENTION_WIDTHS)
+    scores = _MATRICES * pixels * _FP32 // eager_element_bytes if eager_element_bytes else 0
+    most = pixels * (into * (1 + _ATTENTION_WIDTHS) + scores)
     for level, out in enumerate(reversed(decoder.channels)):
         first = resnet_elements(into, out, copies)
         further = out + resnet_elements(out, out, copies)
@@ -112,9 +128,6 @@ def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int
             pixels *= 4
         into = out
     return most
-
-
-_FP32: Final = 4
 
 
 def transformer_elements(network: DiffusionTransformer, image_tokens: int, text_tokens: int, element_bytes: int) -> int:

@@ -46,6 +46,7 @@ class DiffusionRun(NamedTuple):
     width: int
     text: int
     size: int
+    eager: bool
 
     @property
     def pixels(self) -> int:
@@ -122,6 +123,7 @@ def _diffusion_run(architecture: Architecture, workload: Inference) -> Diffusion
         width=width // decoder.scale,
         text=_text_tokens(architecture, denoiser, workload),
         size=ELEMENT_BYTES[workload.compute],
+        eager=workload.attention == "eager",
     )
 
 
@@ -176,7 +178,8 @@ def _denoising_term(network: Denoiser, run: DiffusionRun) -> Term:
 
 def _unet_term(network: UNet, run: DiffusionRun, passes: Symbol) -> Term:
     low, likely, high = (
-        run.passes * unet_elements(network, run.height, run.width, copies) * run.size for copies in range(3)
+        run.passes * unet_elements(network, run.height, run.width, copies, eager=run.eager) * run.size
+        for copies in range(3)
     )
     symbols = (
         passes,
@@ -214,7 +217,8 @@ def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, element_bytes: int,
     height, width = (min(run.height, side), min(run.width, side)) if tiled else (run.height, run.width)
     images = 1 if settings.vae_slicing else run.images
     low, likely, high = (
-        images * decoder_elements(decoder, height, width, copies) * element_bytes for copies in range(3)
+        images * decoder_elements(decoder, height, width, copies, element_bytes if run.eager else 0) * element_bytes
+        for copies in range(3)
     )
     symbols = (
         workload_symbol("B", images, "number of images decoded at once"),

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from functools import partial
-from math import ceil
 from typing import NamedTuple
 
 from planner.dtypes import KV_FORMATS
@@ -10,6 +9,7 @@ from planner.memory.phases import DeferredTerm
 from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.terms import format_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, StateMixer
+from planner.units import ceil_div
 
 _SOURCE = "transformers 5.23 cache_utils: DynamicLayer and DynamicSlidingWindowLayer"
 _STATE_BYTES = 4
@@ -26,7 +26,7 @@ class _EqualCacheLayers(NamedTuple):
 
     def bytes(self, batch: int, bits: Fraction) -> int:
         """Return the size in bytes of these layers' KV caches for `batch` sequences at `bits` per element."""
-        return ceil(batch * self.layers * self.tokens * self.elements * bits / 8)
+        return ceil_div(batch * self.layers * self.tokens * self.elements * bits.numerator, 8 * bits.denominator)
 
 
 def kv_cache_term(

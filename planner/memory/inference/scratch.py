@@ -14,7 +14,6 @@ from planner.memory.kernels import (
     softmax_bytes,
 )
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.layer import stack_token_count
 from planner.models.architecture import (
     Activation,
     Architecture,
@@ -59,7 +58,7 @@ def scratch_bytes(
         if stack.name in ("vision", "audio") and architecture.kind == "vision-language":
             continue
         is_decoder_of_pair = architecture.kind == "encoder-decoder" and stack is architecture.main
-        tokens = 1 if is_decoder_of_pair else stack_token_count(stack, prompt)
+        tokens = 1 if is_decoder_of_pair else stack.token_count(prompt)
         widest = max(_layer_scratch_bytes(group.layer, stack, tokens, precision, attention) for group in stack.groups)
         masks = mask_bytes(stack, batch, tokens, precision, attention) + _causal_mask_bytes(
             stack, tokens, precision, attention

@@ -1,15 +1,24 @@
 """The phases of text generation with their memory: load, prefill of the prompt, decoding up to the full context."""
 
+from functools import partial
 from typing import NamedTuple
 
 from planner.memory.inference.kv_cache import deferred_kv_cache_term, state_term
-from planner.memory.inference.scratch import largest_decode_copy, scratch_bytes, tower_scratch_bytes
+from planner.memory.inference.scratch import DecodeCopy, largest_decode_copy, scratch_bytes, tower_scratch_bytes
 from planner.memory.kernels import AttentionKind
 from planner.memory.logits import output_width, predicts_every_token
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
-from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
+from planner.memory.terms import (
+    deferred_measured_term,
+    format_symbol,
+    library_symbol,
+    measured_term,
+    model_symbol,
+    term,
+    workload_symbol,
+)
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.models.images import embeds_images, image_elements, image_patches, image_tokens
@@ -134,6 +143,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     prefilled = deferred_kv_cache_term(architecture, batch, own_prompt, prompt, workload.kv_cache, prefilling=True)
     cached = deferred_kv_cache_term(architecture, batch, context, prompt, workload.kv_cache)
     scratch = _scratch_term(architecture, batch, prompt, precision, workload.attention)
+    width = output_width(architecture)
     whole = batch * own_prompt if predicts_every_token(architecture) else batch
     every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
     pixels = pixels_term(architecture, workload, precision)
@@ -158,7 +168,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
                 prefilled,
                 pixels,
                 encoded,
-                _logits_term(architecture, whole if every else batch, precision, every),
+                _logits_term(width, whole if every else batch, precision),
             ),
             "the output head computes the logits of the whole prompt"
             if every
@@ -166,7 +176,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
         ),
     ]
     if cached is not None:
-        step = _logits_term(architecture, batch, precision, for_all_tokens=False)
+        step = _logits_term(width, batch, precision)
         copies = _decode_copies_term(architecture, batch, context, precision, workload.attention)
         grown = _alive_terms(fixed, cached, copies, step)
         snapshots += [
@@ -184,24 +194,29 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
 
 def _alive_terms(always_alive: list[Term], *optional_terms: Term | DeferredTerm | None) -> list[Term | DeferredTerm]:
     """Return the terms `always_alive`, and those of `optional_terms` that are not None."""
-    return [*always_alive, *(item for item in optional_terms if item is not None and item.bytes)]
+    return [*always_alive, *[item for item in optional_terms if item is not None and item.bytes]]
 
 
 def _decode_copies_term(
     architecture: Architecture, batch: int, context: int, precision: Precision, attention: AttentionKind
-) -> Term:
+) -> DeferredTerm:
     """Return the memory of the tensors copied in a decoding step by the layer that copies most."""
     size = precision.compute_bytes
     copied = largest_decode_copy(architecture, context, precision, attention)
+    needed = batch * copied.total * size
+    return deferred_measured_term("temporaries", needed, partial(_write_decode_copies, needed, batch, copied, size))
+
+
+def _write_decode_copies(needed: int, batch: int, copied: DecodeCopy, element_bytes: int) -> Term:
     return measured_term(
         "temporaries",
-        batch * copied.total * size,
+        needed,
         "B × n × k × w",
         (
             workload_symbol("B", batch, "sequences"),
             workload_symbol("n", copied.tokens, "tokens cached by the layer that copies most"),
             model_symbol("k", copied.elements, "copied elements per token: appended keys, repeated or expanded heads"),
-            format_symbol("w", size, "bytes per element"),
+            format_symbol("w", element_bytes, "bytes per element"),
         ),
         "transformers 5.23 cache_utils.DynamicLayer.update: torch.cat makes a new tensor for each token",
     )
@@ -209,8 +224,12 @@ def _decode_copies_term(
 
 def _scratch_term(
     architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
-) -> Term:
+) -> DeferredTerm:
     needed = scratch_bytes(architecture, batch, prompt, precision, attention)
+    return deferred_measured_term("activations", needed, partial(_write_scratch, needed, batch, prompt))
+
+
+def _write_scratch(needed: int, batch: int, prompt: int) -> Term:
     return measured_term(
         "activations",
         needed,
@@ -224,12 +243,17 @@ def _scratch_term(
     )
 
 
-def _logits_term(architecture: Architecture, outputs: int, precision: Precision, for_all_tokens: bool) -> Term:
-    width = output_width(architecture)
+def _logits_term(width: int, outputs: int, precision: Precision) -> DeferredTerm:
+    """Return the memory of `width` logits for each of `outputs` tokens, with their fp32 copy."""
     per_logit = precision.compute_bytes + (4 if precision.compute_bytes < 4 else 0)
+    needed = outputs * width * per_logit
+    return DeferredTerm("logits", needed, needed, needed, partial(_write_logits, needed, outputs, width, per_logit))
+
+
+def _write_logits(needed: int, outputs: int, width: int, per_logit: int) -> Term:
     return term(
         "logits",
-        outputs * width * per_logit,
+        needed,
         "T × V × k",
         (
             workload_symbol("T", outputs, "tokens for which logits are computed"),

@@ -12,6 +12,7 @@ from planner.memory.parallel.shares import (
     PersistentBuffers,
     ShardedCounts,
     communication_term,
+    partial_term,
     sharded_term,
 )
 from planner.memory.phases import PhaseSnapshots, Snapshot
@@ -22,6 +23,7 @@ from planner.workload.formats import product_format
 from planner.workload.parallel import Parallel
 
 SOURCE: Final = "DeepSpeed 0.19 runtime/zero: stage_1_and_2.py, stage3.py, config.py"
+_IN_FP32: Final = "times; fp32 accumulators of bf16 gradients: runtime/bf16_optimizer.py `fp32_groups_gradients_flat`"
 REDUCE_BUCKET: Final = 500_000_000
 """Size in elements of the bucket that collects gradients in the backward pass (`reduce_bucket_size`)."""
 PREFETCH: Final = 50_000_000
@@ -45,7 +47,8 @@ class ZeroMemory(NamedTuple):
 
     `weights` and `gradients` are those of the 16-bit (or fp32) network, `states` the optimizer's states and `master`
     the fp32 parameters, None where the network itself is in fp32; `size` is the bytes of a parameter as computed,
-    `small` the parameters in tensors that are too small to be sharded.
+    `small` the parameters in tensors that are too small to be sharded. `in_bf16` means that parameters in bf16 have
+    fp32 copies, for which stage 0 has an optimizer that shares its states between the cards as stage 1 does.
     """
 
     stage: int
@@ -53,6 +56,7 @@ class ZeroMemory(NamedTuple):
     counts: ShardedCounts
     size: int
     small: int
+    in_bf16: bool
     weights: AnyTerm
     gradients: AnyTerm | None
     states: AnyTerm | None
@@ -61,10 +65,17 @@ class ZeroMemory(NamedTuple):
     offload: str
     persistent_buffers: PersistentBuffers
 
+    @property
+    def shares_states(self) -> bool:
+        """Return whether the cards share the optimizer's states and the fp32 parameters."""
+        return self.stage > 0 or self.in_bf16
+
     def card_share(self, whole: AnyTerm | None) -> list[AnyTerm]:
-        """Return one card's share of the term `whole` as a list, empty for None."""
+        """Return what one card holds of the term `whole` as a list, empty for None."""
         if whole is None:
             return []
+        if not self.shares_states:
+            return [whole]
         return [sharded_term(whole, self.counts.share, self.counts.total, self.cards, SOURCE)]
 
     def host_bytes(self) -> int | None:
@@ -84,7 +95,8 @@ class ZeroMemory(NamedTuple):
 def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: ZeroMemory, accumulates: bool) -> tuple[Snapshot, ...]:
     """Return the snapshots of a training step under `zero`, derived from the snapshots of an unsharded step.
 
-    **Formula** with AdamW in 16 bits: stage 1 keeps 2P + 2P of gradients + 12P/N, stage 2 2P + 14P/N, stage 3 16P/N;
+    **Formula** with AdamW in 16 bits: stage 0 keeps 2P + 4P of gradients + 12P/N in bf16, and
+    2P + 2P + 12P in fp16; stage 1 2P + 2P + 12P/N, stage 2 2P + 14P/N, stage 3 16P/N;
     all hold 4P/N more of gradients in fp32 while the optimizer steps (stage 3: of at most 10⁹ parameters). In addition
     a bucket of 5 · 10⁸ elements, in stages 1 and 2 in the backward pass only. In stage 3 up to 10⁹ elements stay
     gathered, tensors of at most 10⁵ always, and 5 · 10⁷ are gathered ahead.
@@ -126,16 +138,19 @@ def _zero_snapshot(
 
 
 def _gradient_terms(snapshot: Snapshot, zero: ZeroMemory, complete: bool) -> list[AnyTerm]:
-    """Return the gradients alive in `snapshot`: unsharded in stage 1, one card's share from stage 2 on.
+    """Return the gradients alive in `snapshot`: unsharded up to stage 1, one card's share from stage 2 on.
 
+    Stage 0 in bf16 accumulates them in fp32, in a buffer that exists from the start, and casts each when it is made.
     Stage 3 allocates the buffer of its share at the start. From stage 2 on gradients are offloaded with the optimizer.
     """
     if zero.gradients is None or (zero.offload != "none" and zero.stage > 1):
         return []
+    if zero.stage == 0 and zero.in_bf16:
+        return [partial_term(zero.gradients, 4, zero.size, _IN_FP32)]
     if zero.stage == 3 or complete:
-        return [zero.gradients] if zero.stage == 1 else zero.card_share(zero.gradients)
+        return [zero.gradients] if zero.stage < 2 else zero.card_share(zero.gradients)
     made = [item for item in snapshot.terms if item.name == "gradients"]
-    return made if zero.stage == 1 else [share for item in made for share in zero.card_share(item)]
+    return made if zero.stage < 2 else [share for item in made for share in zero.card_share(item)]
 
 
 def _communication_term(zero: ZeroMemory, phase: str) -> AnyTerm:
@@ -146,11 +161,14 @@ def _communication_term(zero: ZeroMemory, phase: str) -> AnyTerm:
 def _bucket_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
     """Return name and bytes of ZeRO's buffers in `phase`: gradient bucket, fp32 gradients, gathered parameters."""
     parts: list[Buffer] = []
+    if zero.stage == 0 and zero.in_bf16:
+        return parts  # the flat gradients are reduced in place
     if phase == "backward" or zero.stage == 3:
-        bucket = REDUCE_BUCKET * zero.size
-        parts.append(("bucket of gradients to reduce", bucket))
+        elements = REDUCE_BUCKET if zero.stage else min(REDUCE_BUCKET, zero.counts.total)
+        parts.append(("bucket of gradients to reduce", elements * zero.size))
     if phase == "step" and zero.offload == "none" and zero.master is not None:
-        own = min(zero.counts.share, SUB_GROUP) if zero.stage == 3 else zero.counts.share
+        share = zero.counts.share if zero.shares_states else zero.counts.total
+        own = min(share, SUB_GROUP) if zero.stage == 3 else share
         parts.append(("fp32 gradients for the optimizer", 4 * own))
     if zero.stage == 3:
         parts += _unsharded_parameter_buffers(zero, phase)
@@ -181,26 +199,30 @@ class DeepSpeedZero(ShardingStrategy):
 
     def stage_name(self, zero: int) -> str:
         """Return the name of the ZeRO stage, such as ZeRO-2."""
-        return f"ZeRO-{zero}"
+        return f"ZeRO-{zero}" if zero else "DeepSpeed without ZeRO"
 
-    def stored_memory_summary(self, _parallel: Parallel) -> str:
+    def stored_memory_summary(self, parallel: Parallel) -> str:
         """Return a text on the parameters, gradients, states and buckets that ZeRO keeps on each card."""
+        if not parallel.zero:
+            return "parameters and gradients; in bf16 the gradients are in fp32, and the states shared as in stage 1"
         return "16-bit parameters and gradients, fp32 parameters and states, and buckets of 5 · 10⁸ elements"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
         """Return the memory snapshots of one card in the training step `step`."""
         workload, unsharded_timeline = step.workload, step.unsharded_timeline
         last = {item.name: item for item in unsharded_timeline.snapshots[-1].terms}
+        master = step.master(last["weights"])
         zero = ZeroMemory(
             stage=workload.parallel.zero,
             cards=step.cards,
             counts=step.counts,
             size=ELEMENT_BYTES[product_format(workload.compute)],
             small=_small_tensor_parameters(step.architecture),
+            in_bf16=master is not None and product_format(workload.compute) == "bf16",
             weights=last["weights"],
             gradients=last.get("gradients"),
             states=step.persistent_term("optimizer_states"),
-            master=step.master(last["weights"]),
+            master=master,
             adapters=step.persistent_term("adapters"),
             offload=workload.parallel.offload,
             persistent_buffers=step.persistent_buffers,

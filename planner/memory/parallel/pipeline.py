@@ -5,9 +5,11 @@ A stage is an `Architecture` itself, so that every formula for one card holds fo
 
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from planner.memory.parallel.shares import AnyTerm, with_more_bytes
 from planner.memory.parallel.tensor import parameters_by_place
+from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.models.architecture import Architecture, LayerGroup, StoredTensors, Tensor
 from planner.units import ceil_div
 from planner.workload.parallel import Parallel
@@ -155,3 +157,40 @@ def without_empty_stages(counts: list[int]) -> tuple[int, ...]:
         counts[counts.index(max(counts))] -= 1
         counts[counts.index(0)] += 1
     return tuple(counts)
+
+
+class ExtraMicroBatches(NamedTuple):
+    """Micro-batches in flight beyond the first, and the bytes of their activations."""
+
+    micro_batches: float = 0.0
+    bytes: int = 0
+
+
+NO_EXTRA: Final = ExtraMicroBatches()
+
+
+def extra_micro_batches(timeline: PhaseSnapshots, in_flight: int, layer_groups: int) -> ExtraMicroBatches:
+    """Return the micro-batches in flight beyond the one in `timeline`; `in_flight` counts `layer_groups`."""
+    activation_bytes = max(timeline.dynamic * (in_flight - layer_groups) // layer_groups, 0)
+    return ExtraMicroBatches(in_flight / layer_groups - 1, activation_bytes) if activation_bytes else NO_EXTRA
+
+
+def with_extra_micro_batches(timeline: PhaseSnapshots, extra: ExtraMicroBatches) -> PhaseSnapshots:
+    """Return `timeline` with the activations of `extra` micro-batches in each forward and backward pass."""
+    if not extra.bytes:
+        return timeline
+    batches = "micro-batch" if extra.micro_batches == 1 else "micro-batches"
+    cause = f"activations of {extra.micro_batches:g} more {batches} in flight"
+    return timeline._replace(
+        snapshots=tuple([_with_activations(snapshot, extra.bytes, cause) for snapshot in timeline.snapshots])
+    )
+
+
+def _with_activations(snapshot: Snapshot, added_bytes: int, cause: str) -> Snapshot:
+    """Return `snapshot` with `added_bytes` more activations, explained by `cause`."""
+    if snapshot.activations is None:
+        return snapshot
+    terms: list[AnyTerm] = [*snapshot.terms]
+    place = [item.name for item in terms].index("activations")
+    terms[place] = with_more_bytes(terms[place], added_bytes, cause)
+    return Snapshot(snapshot.name, terms, snapshot.explanation)

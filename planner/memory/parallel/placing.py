@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.parallel.micro_batches import NO_EXTRA, ExtraMicroBatches, with_extra_micro_batches
+from planner.memory.parallel.pipeline import NO_EXTRA, ExtraMicroBatches, with_extra_micro_batches
 from planner.memory.phases import PeakNeed, PhaseSnapshots
 from planner.memory.software import sharding_strategy_of
 from planner.memory.software.base import SoftwareMemory
@@ -61,18 +61,20 @@ def place_workload(
     from planner.memory.parallel.ranks import rank_timelines  # most commands are about one card
 
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
-    pipeline_cards = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
-    counts = layers_by_free_memory(architecture, workload, program, cards, pipeline_cards, size)
+    if len(cards) == 1:
+        card_class, together = card_class_of(program, cards[0].gpu), cards[0]._replace(number=size)
+        for rank, timeline, extra in rank_timelines(architecture, workload, program, card_class):
+            yield LoadedCards(together, timeline, rank.stage.place, rank.stage.layers, extra)
+        return
+    pipeline_cards = [own._replace(number=1) for own in cards for _ in range(own.number)]
+    counts = layers_by_free_memory(architecture, workload, program, pipeline_cards, size)
     by_class = {
         card_class: rank_timelines(architecture, workload, program, card_class, counts)
         for card_class in {card_class_of(program, own.gpu) for own in cards}
     }
     stages = {own.gpu: by_class[card_class_of(program, own.gpu)] for own in cards}
-    together = [cards[0]._replace(number=size)]
     for stage in range(workload.parallel.pipeline):
-        for own in (
-            _merge_adjacent_groups(pipeline_cards[stage * size : (stage + 1) * size]) if pipeline_cards else together
-        ):
+        for own in _merge_adjacent_groups(pipeline_cards[stage * size : (stage + 1) * size]):
             rank, timeline, extra = stages[own.gpu][stage]
             yield LoadedCards(own, timeline, stage, rank.stage.layers, extra)
 
@@ -92,16 +94,14 @@ def layers_by_free_memory(
     architecture: Architecture,
     workload: Training | Inference,
     program: SoftwareMemory[Any],
-    cards: tuple[CardGroup, ...],
     pipeline_cards: list[CardGroup],
     cards_per_stage: int,
 ) -> tuple[int, ...]:
-    """Return the number of layers of each stage, set by the free memory of unequal cards; empty for equal cards.
+    """Return the number of layers of each stage, set by the free memory of unequal cards; empty if it is not known.
 
     The smallest card of a stage decides.
     """
-    known = all(own.usable is not None for own in cards)
-    if workload.parallel.pipeline == 1 or not pipeline_cards or not known:
+    if workload.parallel.pipeline == 1 or not all(own.usable is not None for own in pipeline_cards):
         return ()
     from planner.memory.parallel.ranks import layers_of_stages  # most commands are about one card
 

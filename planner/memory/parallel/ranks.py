@@ -9,8 +9,14 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.parallel.micro_batches import ExtraMicroBatches, extra_micro_batches, with_extra_micro_batches
-from planner.memory.parallel.pipeline import Stage, micro_batches_in_flight, stages_of
+from planner.memory.parallel.pipeline import (
+    ExtraMicroBatches,
+    Stage,
+    extra_micro_batches,
+    micro_batches_in_flight,
+    stages_of,
+    with_extra_micro_batches,
+)
 from planner.memory.parallel.sharding import REPLICAS, per_card_workload, sharded_timeline
 from planner.memory.parallel.shares import PersistentBuffers, communication_term
 from planner.memory.parallel.tensor import tensor_share
@@ -160,7 +166,7 @@ def _with_communication(
         return timeline if with_loss else _without_loss(timeline)
     held = communication_term((), "", persistent_buffers)
     snapshots = [
-        snapshot if snapshot.name == "load" else Snapshot(snapshot.name, [*snapshot.terms, held], snapshot.explanation)
+        snapshot if snapshot.name == "load" else snapshot.beside(held)
         for snapshot in timeline.snapshots
         if with_loss or snapshot.name != "loss"
     ]

@@ -14,7 +14,7 @@ from planner.memory.support import pytorch_reasons
 from planner.models.architecture import Architecture
 from planner.units import MIB
 from planner.workload.parallel import Parallel
-from planner.workload.software.settings import EngineSettings
+from planner.workload.software.software import EngineSettings
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 

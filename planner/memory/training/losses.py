@@ -3,18 +3,11 @@
 from functools import partial
 from typing import Final, NamedTuple
 
-from planner.memory.logits import logits_bytes, logits_term, loss_bytes_per_logit, output_width, predicts_every_token
+from planner.memory.logits import logits_term, loss_bytes_per_logit, output_width, predicts_every_token
 from planner.memory.phases import DeferredTerm
 from planner.memory.precision import Precision
 from planner.memory.result import Symbol
-from planner.memory.terms import (
-    library_symbol,
-    lower_bound_bytes,
-    measured_term,
-    model_symbol,
-    upper_bound_bytes,
-    workload_symbol,
-)
+from planner.memory.terms import deferred_measured_term, library_symbol, measured_term, model_symbol, workload_symbol
 from planner.models.architecture import Architecture
 from planner.units import ceil_div
 from planner.workload.training import Training
@@ -83,7 +76,7 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
 
     def deferred_term(per_logit: int) -> DeferredTerm:
         """Return the logits term at `per_logit` bytes per logit, whose formula is written on demand."""
-        size_bytes = logits_bytes(architecture, head.outputs, per_logit)
+        size_bytes = head.outputs * head.width * per_logit
         write = partial(logits_term, architecture, head.outputs, per_logit, precision)
         return DeferredTerm("logits", size_bytes, size_bytes, size_bytes, write)
 
@@ -134,4 +127,4 @@ def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> L
 def deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> DeferredTerm:
     """Return a term of `size_bytes` of logits, whose formula is written on demand."""
     write = partial(measured_term, "logits", size_bytes, formula, symbols, source)
-    return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write)
+    return deferred_measured_term("logits", size_bytes, write)

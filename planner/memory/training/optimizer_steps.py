@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.memory.result import Term
 from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term
@@ -12,6 +12,7 @@ from planner.memory.training.optimizer_states import (
     galore_rank,
     is_inner_matrix,
     longest_block_side,
+    optimizer_term,
     parameter_count,
     soap_sides,
 )
@@ -24,7 +25,26 @@ _NORM_BLOCK: Final = 512
 """Bytes of the smallest block in PyTorch's allocator, which a single number takes."""
 
 
+class OptimizerTerms(NamedTuple):
+    """Memory of an optimizer: its states, its step's temporaries, both None if there are none, and clipping's."""
+
+    states: Term | None
+    step: Term | None
+    clipping: Term
+
+
 @lru_cache(maxsize=256)
+def optimizer_terms(
+    trained: Trained, optimizer: Optimizer, step: OptimizerStep, parameter_bytes: int
+) -> OptimizerTerms:
+    """Return the memory of an optimizer of `trained` tensors, cached since it does not depend on the batch."""
+    return OptimizerTerms(
+        optimizer_term(trained, optimizer, parameter_bytes),
+        step_term(trained, optimizer, step, parameter_bytes),
+        clipping_term(trained),
+    )
+
+
 def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, parameter_bytes: int) -> Term | None:
     """Return the peak temporary memory of the optimizer's step, None if the step needs none.
 
@@ -163,7 +183,6 @@ _TERM_BUILDERS: Final[dict[WorkspaceKind, Callable[[Trained, StepWorkspace, int]
 """Functions that build the memory term for each kind of workspace."""
 
 
-@lru_cache(maxsize=256)
 def clipping_term(trained: Trained) -> Term:
     """Return the memory of gradient norms for clipping: one number per tensor, and one for the total norm.
 

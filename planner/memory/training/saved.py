@@ -1,6 +1,6 @@
 """Sizes of the activations saved for the backward pass, and the memory term for them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import add, attrgetter
 from typing import Final, NamedTuple
 
@@ -86,25 +86,13 @@ class BackwardPoint(NamedTuple):
     uncast: int = 0
 
 
-class SavedByStack(NamedTuple):
-    """Activations saved by one stack, the bytes of its largest layer, and moments of its backward pass.
-
-    `first` is saved before the layers and with their input, `behind` after the layers. `recomputed` is how much more a
-    layer holds once it has been recomputed, `layers` lists how many layers save what per token.
-    """
-
-    kept: SavedBytes
-    first: int
-    behind: int
-    largest: int
-    points: tuple[BackwardPoint, ...]
-    layers: tuple[tuple[int, SavedPerToken], ...]
-    depth: int
-    recomputed: int = 0
+def highest_point(points: Iterable[BackwardPoint], gradient_bytes: int) -> BackwardPoint:
+    """Return the moment of `points` with the most memory, at `gradient_bytes` per gradient; an empty one for none."""
+    return max(points, key=lambda point: point.bytes + point.gradients * gradient_bytes, default=BackwardPoint(0))
 
 
 class SavedActivations(NamedTuple):
-    """Activations saved by a whole network, by kind, with the bytes of its largest layer.
+    """Activations saved by a network or by one of its stacks, by kind, with the bytes of the largest layer.
 
     `point` is the peak of the backward pass through a layer. `first` is saved before
     the layers and with their input, `behind` after them and is freed before the last of them. `layers` lists
@@ -145,16 +133,17 @@ class SavedActivations(NamedTuple):
         return self.kept.checkpoints // max(self.depth, 1) if self.kept.checkpoints else self.one_layer
 
 
-def saved_by_stacks(stacks: Sequence[SavedByStack], gradient_bytes: int) -> SavedActivations:
+def saved_by_stacks(stacks: Sequence[SavedActivations], gradient_bytes: int) -> SavedActivations:
     """Return the activations of all `stacks` together; a gradient has `gradient_bytes` per parameter.
 
     The largest layer of all decides; what is saved after the last stack is freed first.
     """
-    points = [point for stack in stacks for point in stack.points] or [BackwardPoint(0)]
+    if len(stacks) == 1:
+        return stacks[0]
     return SavedActivations(
         kept=sum_of_saved_bytes([stack.kept for stack in stacks]),
-        one_layer=max([stack.largest for stack in stacks]),
-        point=max(points, key=lambda point: point.bytes + point.gradients * gradient_bytes),
+        one_layer=max([stack.one_layer for stack in stacks]),
+        point=highest_point([stack.point for stack in stacks], gradient_bytes),
         first=next((stack.first for stack in stacks if stack.first), 0),
         behind=stacks[-1].behind,
         layers=tuple([layer for stack in stacks for layer in stack.layers]),

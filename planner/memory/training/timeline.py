@@ -5,10 +5,8 @@ from typing import Final, NamedTuple
 
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.result import Term
-from planner.memory.terms import format_symbol, lower_bound_bytes, model_symbol, term, upper_bound_bytes
-from planner.memory.training.losses import LossMemory
-from planner.memory.training.optimizer_states import optimizer_term
-from planner.memory.training.optimizer_steps import clipping_term, step_term
+from planner.memory.terms import deferred_measured_term, format_symbol, model_symbol, term
+from planner.memory.training.optimizer_steps import OptimizerTerms, optimizer_terms
 from planner.memory.training.saved import activations_term
 from planner.memory.training.setup import TrainingSetup
 from planner.workload.training import Training
@@ -18,28 +16,22 @@ _FORWARD_AND_BACKWARD: Final = 2
 
 
 class _TrainingStep(NamedTuple):
-    """One optimizer step: workload, memory inputs, and the terms alive throughout.
+    """One optimizer step: workload, memory inputs, the optimizer's terms, and the terms alive throughout.
 
     `accumulates` means that gradients of earlier micro-batches are alive throughout, in `persistent`.
     """
 
     workload: Training
     setup: TrainingSetup
+    optimizer: OptimizerTerms
     persistent: list[Term]
     accumulates: bool
     selective_source: str
 
-    @property
-    def losses(self) -> LossMemory:
-        """Return the memory of output head and loss."""
-        return self.setup.losses
-
     def activations(self, alive_bytes: int) -> DeferredTerm:
         """Return the memory term of `alive_bytes` of activations, with a formula written on demand."""
         write = partial(activations_term, self.setup.saved, alive_bytes, self.workload, self.selective_source)
-        return DeferredTerm(
-            "activations", alive_bytes, lower_bound_bytes(alive_bytes), upper_bound_bytes(alive_bytes), write
-        )
+        return deferred_measured_term("activations", alive_bytes, write)
 
     def gradient_terms(self, parameters: int) -> list[Term]:
         """Return the memory of `parameters` gradients as a term; empty if accumulated gradients include it."""
@@ -55,19 +47,27 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
     derivative); backward (first the head, last the first layer with all gradients); step.
     """
     all_gradients = gradients_term(setup.gradients.all, setup.gradient_bytes)
-    states = optimizer_term(setup.trained, workload.optimizer, setup.state_bytes)
+    optimizer = optimizer_terms(
+        setup.trained, workload.optimizer, workload.optimizer_step or "fused", setup.state_bytes
+    )
     accumulates = workload.gradient_accumulation > 1
-    persistent = [*setup.kept, *([states] if states else []), *([all_gradients] if accumulates else [])]
-    step = _TrainingStep(workload, setup, persistent, accumulates, selective_source)
+    persistent = list(setup.kept)
+    if optimizer.states:
+        persistent.append(optimizer.states)
+    if accumulates:
+        persistent.append(all_gradients)
+    step = _TrainingStep(workload, setup, optimizer, persistent, accumulates, selective_source)
+    saved_bytes = setup.saved.total
+    every_activation = step.activations(saved_bytes)
     snapshots = (
         Snapshot("load", list(setup.loaded), "the parameters are on the card"),
-        *_forward_and_loss_snapshots(step),
-        *_backward_snapshots(step),
+        *_forward_and_loss_snapshots(step, every_activation),
+        *_backward_snapshots(step, every_activation),
         *_optimizer_step_snapshots(step, all_gradients),
     )
     return PhaseSnapshots(
         snapshots,
-        dynamic=setup.saved.total,
+        dynamic=saved_bytes,
         threads=_FORWARD_AND_BACKWARD,
         layer_bytes=setup.saved.freed_with_a_layer,
         behind_bytes=setup.saved.behind,
@@ -75,10 +75,10 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
     )
 
 
-def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
+def _forward_and_loss_snapshots(step: _TrainingStep, every_activation: DeferredTerm) -> list[Snapshot]:
     """Return the memory snapshots at the end of the forward pass and at the loss, with all activations saved."""
-    setup, losses = step.setup, step.losses
-    kept: list[Term | DeferredTerm] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
+    setup, losses = step.setup, step.setup.losses
+    kept: list[Term | DeferredTerm] = [*step.persistent, every_activation, *setup.left]
     gradients = step.gradient_terms(losses.head_gradient) if losses.head_gradient else []
     snapshots = [
         Snapshot(
@@ -97,9 +97,9 @@ def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
     return [Snapshot("forward", [*kept, *setup.casts.last, *setup.scratch_forward], explanation), *snapshots]
 
 
-def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
+def _backward_snapshots(step: _TrainingStep, every_activation: DeferredTerm) -> list[Snapshot]:
     """Return the memory snapshots of the backward pass from head to embedding, as gradients replace activations."""
-    setup, saved, losses = step.setup, step.setup.saved, step.losses
+    setup, saved, losses = step.setup, step.setup.saved, step.setup.losses
     gradients = setup.gradients
     snapshots = [
         Snapshot(
@@ -107,7 +107,7 @@ def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
             [
                 *step.persistent,
                 *step.gradient_terms(gradients.head),
-                step.activations(saved.total),
+                every_activation,
                 *setup.casts.loss,
                 *setup.scratch_head,
                 losses.head,
@@ -161,17 +161,16 @@ def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
 
 def _optimizer_step_snapshots(step: _TrainingStep, all_gradients: Term) -> list[Snapshot]:
     """Return the memory snapshots of gradient clipping, if enabled, and of the optimizer's update."""
-    workload, setup = step.workload, step.setup
-    alive: list[Term] = [*step.persistent, *([] if step.accumulates else [all_gradients])]
-    beside = step_term(setup.trained, workload.optimizer, workload.optimizer_step or "fused", setup.state_bytes)
+    alive = step.persistent if step.accumulates else [*step.persistent, all_gradients]
+    beside = step.optimizer.step
     stepped = Snapshot(
         "step",
         [*alive, *([beside] if beside else [])],
         "the optimizer updates the parameters: gradients and optimizer states are alive",
     )
-    if not workload.gradient_clipping:
+    if not step.workload.gradient_clipping:
         return [stepped]
-    clipped = [*alive, clipping_term(setup.trained)]
+    clipped = [*alive, step.optimizer.clipping]
     return [Snapshot("step", clipped, "the gradients are clipped: the norm of each gradient is computed"), stepped]
 
 

@@ -5,8 +5,14 @@ from typing import Final
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
-from planner.performance.power import share_within_power_limit
-from planner.performance.reach import MeasuredShare, MemoryClass, Width, dense_ops_per_s, memory_class
+from planner.performance.reach import (
+    MeasuredShare,
+    MemoryClass,
+    Width,
+    dense_ops_per_s,
+    memory_class,
+    share_within_power_limit,
+)
 from planner.performance.software.engine import Engine
 
 _XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"

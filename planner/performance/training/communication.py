@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.performance.links import NETWORK_SHARE, Links
 from planner.performance.result import TimeTermName
-from planner.performance.software.lookup import training_pace
+from planner.performance.software import training_pace
 from planner.workload.training import Training
 
 OverlapTarget = Literal["passes", "last pass", "attention", "products", "nothing"]

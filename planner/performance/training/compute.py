@@ -17,7 +17,7 @@ from planner.performance.efficiency import (
     memory_share,
 )
 from planner.performance.flops import MatrixProduct
-from planner.performance.power import share_within_power_limit
+from planner.performance.reach import share_within_power_limit
 from planner.performance.training.work import MicroBatch
 from planner.workload.choices import Checkpointing, Compute
 

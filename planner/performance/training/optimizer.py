@@ -7,7 +7,7 @@ from planner.memory.software import sharding_strategy_of
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.optimizer_states import optimizer_term, parameter_count
 from planner.models.architecture import Architecture
-from planner.performance.software.lookup import training_pace
+from planner.performance.software import training_pace
 from planner.workload.defaults import default_weight_format
 from planner.workload.training import Training
 

@@ -7,12 +7,12 @@ from planner.dtypes import SCHEMES
 from planner.memory.kernels import needs_explicit_mask
 from planner.memory.precision import Precision, training_precision
 from planner.memory.training.adapters.trained import tuning_of
-from planner.memory.training.autograd.layer import saved_by_layer, stack_token_count
+from planner.memory.training.autograd.layer import saved_by_layer
 from planner.memory.training.autograd.network import trained_stacks
 from planner.memory.weights import parameter_counts, weight_bytes
 from planner.models.architecture import Architecture
 from planner.performance.flops import ForwardWork, forward_work
-from planner.performance.software.lookup import training_pace
+from planner.performance.software import training_pace
 from planner.workload.choices import Loss
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
@@ -84,7 +84,7 @@ def _saved_bytes(architecture: Architecture, own: Training, precision: Precision
     pace, found = training_pace(own), 0.0
     source = 0
     for stack in trained_stacks(architecture):
-        tokens = stack_token_count(stack, length)
+        tokens = stack.token_count(length)
         for group in stack.groups:
             masked = needs_explicit_mask(group.layer, tokens, own.attention)
             ledger = pace.moved_activations(saved_by_layer(group.layer, stack.hidden, precision, own.attention, masked))

@@ -5,8 +5,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from planner.workload.presentation import Presentation
-from planner.workload.software.settings import EngineSettings
-from planner.workload.software.software import ServingSupport, Software
+from planner.workload.software.software import EngineSettings, ServingSupport, Software
 
 
 class LlamaCppSettings(EngineSettings):

@@ -10,8 +10,7 @@ from planner.workload.software.liger import LIGER
 from planner.workload.software.litgpt import LITGPT
 from planner.workload.software.llama_cpp import LLAMA_CPP
 from planner.workload.software.megatron import MEGATRON
-from planner.workload.software.settings import EngineSettings
-from planner.workload.software.software import ServingSupport, Software, TrainingSupport
+from planner.workload.software.software import EngineSettings, ServingSupport, Software, TrainingSupport
 from planner.workload.software.torchtune import TORCHTUNE
 from planner.workload.software.transformers import TRANSFORMERS
 from planner.workload.software.unsloth import UNSLOTH
@@ -110,3 +109,8 @@ ServerName = Annotated[str, AfterValidator(_known_server)]
 """Name of an inference program."""
 FlatSettings = Annotated[EngineSettings, BeforeValidator(_parse_settings), WrapSerializer(_flatten_settings)]
 """Settings of any inference program, which are a flat object in files."""
+
+
+# vLLM names its processes VLLM::EngineCore, SGLang sglang::scheduler.
+MEMORY_RESERVING_PROGRAMS: Final = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
+"""Titles of programs that reserve a fixed share of a card's memory at start, by a part of their command line."""

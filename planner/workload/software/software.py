@@ -3,10 +3,22 @@
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, get_args
 
+from planner.base import Spec
 from planner.dtypes import KV_FORMATS
 from planner.models.architecture import ModelKind
 from planner.workload.choices import Attention, Checkpointing, Compute, Loss, Offload, Task
-from planner.workload.software.settings import EngineSettings
+
+
+class EngineSettings(Spec):
+    """Settings of an inference program, by the program's own names; this base class has none.
+
+    An unset field has the program's default.
+    """
+
+    def explicit_names(self) -> tuple[str, ...]:
+        """Return the names of the settings that are explicitly set."""
+        return tuple(name for name in type(self).model_fields if getattr(self, name) is not None)
+
 
 Container = Literal["safetensors", "gguf"]
 _OF_TEXT: Final[tuple[ModelKind, ...]] = ("decoder", "encoder", "encoder-decoder", "vision-language")

@@ -5,8 +5,7 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import Field, field_validator
 
 from planner.workload.presentation import Presentation
-from planner.workload.software.settings import EngineSettings
-from planner.workload.software.software import ServingSupport, Software
+from planner.workload.software.software import EngineSettings, ServingSupport, Software
 
 VllmVersion = Literal["0.33", "0.19", "0.11"]
 

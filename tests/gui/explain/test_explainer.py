@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLineEdit, QMenu, QToolTip, QWidget
 
 from planner.glossary import glossary, term_named
-from planner.gui.explain.card import TermCard
+from planner.gui.explain.explainer import TermCard
 from planner.gui.manual import Manual
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField

@@ -2,9 +2,8 @@
 
 import pytest
 
-from planner.gui.monitor.card_lines import CardLines, fitted_columns
+from planner.gui.monitor.card_lines import CardLines, fitted_columns, sparklines
 from planner.gui.monitor.plots.specs import AxisRange
-from planner.gui.monitor.sparkline import sparklines
 from planner.monitor.history import History
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading

@@ -48,6 +48,23 @@ def test_a_unet_holds_what_was_traced(model, batch, side, traced):
 
 
 @pytest.mark.parametrize(
+    ("model", "batch", "side", "traced"),
+    [(SD15, 2, 64, 2_262_840_000), (SD15, 1, 48, 372_185_536), (SDXL, 2, 128, 3_030_407_872)],
+)
+def test_eager_attention_holds_the_matrices_that_were_traced(model, batch, side, traced):
+    """The U-Net with `AttnProcessor` of diffusers 0.42.1, in fp32."""
+    unet = networks(model)[0]
+    assert batch * unet_elements(unet, side, side, 0, eager=True) * 4 == pytest.approx(traced, rel=CLOSE)
+
+
+def test_an_eager_decoder_holds_scores_and_softmax_of_one_head_in_fp32():
+    decoder = networks(SD15)[1]
+    assert decoder_elements(decoder, 64, 64, 0, BF16) == decoder_elements(decoder, 64, 64, 0)  # its end needs more
+    pixels = 128 * 128
+    assert decoder_elements(decoder, 128, 128, 0, BF16) == pixels * (9 * decoder.channels[-1] + 2 * pixels * 4 // BF16)
+
+
+@pytest.mark.parametrize(
     ("model", "batch", "image", "text", "single", "traced"),
     [
         (FLUX, 1, 4096, 512, True, 486_067_260),

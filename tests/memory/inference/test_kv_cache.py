@@ -7,6 +7,7 @@ from small_models import LLAMA, bundled, llama, other, small_llama
 from planner.memory.estimate import estimate_memory
 from planner.memory.inference.kv_cache import kv_cache_term, state_term
 from planner.models.architecture import StateMixer
+from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 
 T5 = {"d_model": 64, "d_ff": 128, "d_kv": 16, "num_heads": 4, "num_layers": 2, "vocab_size": 100}
@@ -71,6 +72,17 @@ def test_layers_of_two_kinds_are_written_apart():
 def test_a_decoder_keeps_the_encoders_length_for_cross_attention():
     t5 = other("t5", T5)
     assert cache(t5, tokens=10, encoder_tokens=300) == 2 * (4 * 16) * 2 * 2 * (10 + 300)
+
+
+def test_whisper_reads_the_1500_frames_of_30_seconds_whatever_the_prompt():
+    # Small: 12 layers with 12 heads of 64, keys and values in bf16; 448 tokens of text at most.
+    model = bundled().models.model("openai/whisper-small")
+    frames, token = 12 * 1500 * 2 * 768 * 2, 12 * 2 * 768 * 2
+    for asked in (None, 448):
+        workload = with_defaults(Inference(prompt_length=asked, context_length=448), model, 1)
+        assert workload.prompt_length == 1500
+        assert cache(model, 448, encoder_tokens=workload.prompt_length) == frames + 448 * token
+        assert next(one.bytes for one in estimate_memory(model, workload).terms if one.name == "kv_cache") >= frames
 
 
 def test_shared_caches_are_kept_once():

@@ -9,6 +9,30 @@ from planner.workload.parallel import Parallel
 from planner.workload.workload import Training
 
 
+def test_without_zero_bf16_accumulates_in_fp32_and_shares_the_states():
+    model = llama()
+    found = run(model, parallel={"zero": 0}, profile="deepspeed")
+    assert (found["weights"], found["gradients"]) == (2 * model.parameters, 4 * model.parameters)
+    assert found["master_weights"] + found["optimizer_states"] == pytest.approx(12 * model.parameters / CARDS, rel=1e-4)
+    assert found["communication"] == 688 * 10**6
+
+
+@pytest.mark.parametrize(("compute", "each"), [("amp-fp16", (2, 2, 12, 4)), ("fp32", (4, 4, 8, 0))])
+def test_without_zero_other_formats_keep_everything_on_each_card(compute, each):
+    model = llama()
+    found = run(model, parallel={"zero": 0}, profile="deepspeed", compute=compute)
+    states = found.get("master_weights", 0) + found["optimizer_states"]
+    sent = found["communication"] - 688 * 10**6
+    assert (found["weights"], found["gradients"], states, sent) == tuple(size * model.parameters for size in each)
+
+
+@pytest.mark.parametrize("compute", ["amp-bf16", "amp-fp16", "fp32"])
+def test_no_stage_up_to_2_needs_more_than_the_one_before(compute):
+    runs = [Training(profile="deepspeed", compute=compute, parallel=Parallel(zero=stage)) for stage in (0, 1, 2)]
+    found = [estimate_memory(llama(), one, count=CARDS).total_bytes for one in runs]
+    assert found == sorted(found, reverse=True)
+
+
 def test_zero_1_shares_the_states():
     model = llama()
     found = run(model, parallel={"zero": 1}, profile="deepspeed")

@@ -3,9 +3,11 @@
 import pytest
 from small_models import GPT2, bundled, llama, other, small_llama
 
+from planner.memory.estimate import estimate_memory
 from planner.memory.parallel.pipeline import micro_batches_in_flight, stages_of
 from planner.models.architecture import StoredTensors
 from planner.workload.parallel import Parallel
+from planner.workload.workload import Training
 
 
 def test_the_first_stage_has_the_embedding_and_the_last_the_head():
@@ -116,3 +118,26 @@ def test_interleaved_stages_hold_more(groups):
 
 def test_few_micro_batches_fill_no_interleaved_stage():
     assert micro_batches_in_flight(Parallel(pipeline=4, interleave=2), 0, 1) == 2
+
+
+def test_the_first_stage_holds_the_most_micro_batches():
+    often = Training(sequence_length=2048, gradient_accumulation=8, parallel=Parallel(pipeline=4))
+    result = estimate_memory(llama(), often, count=4)
+    kept = [row.total_bytes for row in result.per_gpu]
+    assert kept[0] > kept[1] > kept[2]
+    once = estimate_memory(llama(), often.evolve(gradient_accumulation=1), count=4)
+    assert once.per_gpu[0].total_bytes < kept[0]
+
+
+def test_interleaved_stages_hold_more_activations():
+    plain, turns = (
+        estimate_memory(
+            llama(),
+            Training(
+                sequence_length=2048, gradient_accumulation=8, parallel=Parallel(pipeline=4, interleave=interleave)
+            ),
+            count=4,
+        )
+        for interleave in (1, 4)
+    )
+    assert turns.per_gpu[0].total_bytes > plain.per_gpu[0].total_bytes

@@ -1,10 +1,11 @@
 """The time of a request as it is told: figures, intervals, parts, bound and notes."""
 
 import pytest
+from known_engines import ENGINES
 from small_models import bundled
 from timed_requests import CHAT, LLAMA_8B, gpu, timed
 
-from planner.performance.inference.estimate import inference_time
+from planner.performance.inference.estimate import inference_time, is_decoding_measured, request_spread_factor
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
@@ -174,3 +175,13 @@ def test_encoders_scale_with_what_was_measured_without_figures_of_tokens():
     found = timed("a100-sxm4-80gb", model="google-bert/bert-large-uncased", prompt_length=384, setting=own)
     assert found.samples_per_second == pytest.approx(10.0)
     assert found.first_token_seconds is None
+
+
+def test_cards_of_families_that_were_not_measured_spread_wider():
+    assert is_decoding_measured(ENGINES["llama.cpp"], "Ada")
+    assert not is_decoding_measured(ENGINES["vllm"], "Radeon")
+    assert (
+        request_spread_factor("decode", ENGINES["llama.cpp"], "Ada")
+        < request_spread_factor("prefill", ENGINES["llama.cpp"], "Ada")
+        < request_spread_factor("decode", ENGINES["vllm"], "TPU")
+    )

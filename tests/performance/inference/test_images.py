@@ -3,7 +3,9 @@
 import pytest
 from small_models import bundled
 
+from planner.models.diffusion import find_networks
 from planner.performance.estimate import estimate_time
+from planner.performance.inference.images import decoder_counts, denoiser_counts, pipeline_counts
 from planner.performance.setting import TimeSetting
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
@@ -43,3 +45,29 @@ def test_a_card_without_a_rate_makes_no_image():
     architecture, workload, _ = image()
     bare = gpu("a100-pcie-80gb").evolve(rates=())
     assert estimate_time(architecture, workload, ((bare, 1),)).unsupported
+
+
+@pytest.mark.parametrize(
+    ("model", "side", "text", "denoiser_tflop", "decoder_tflop"),
+    [
+        (SD_15, 64, 77, 0.80, 2.5),
+        ("stabilityai/stable-diffusion-xl-base-1.0", 128, 77, 6.8, 10.5),
+        ("stabilityai/stable-diffusion-3-medium-diffusers", 128, 333, 8.9, 10.5),
+        ("PixArt-alpha/PixArt-Sigma-XL-2-1024-MS", 128, 300, 6.6, 10.5),
+        ("black-forest-labs/FLUX.1-dev", 128, 512, 74.4, 10.5),
+    ],
+)
+def test_operations_of_denoisers_and_decoders(model, side, text, denoiser_tflop, decoder_tflop):
+    denoiser, decoder = find_networks(bundled().models.model(model).components)
+    assert denoiser_counts(denoiser, side, side, text).flops == pytest.approx(denoiser_tflop * 1e12, rel=0.02)
+    assert decoder_counts(decoder, side, side).flops == pytest.approx(decoder_tflop * 1e12, rel=0.02)
+
+
+def test_an_image_is_its_steps_twice_with_guidance():
+    architecture, guided, _ = image()
+    plain = image(diffusion={"guidance": False})[1]
+    denoiser, decoder = find_networks(architecture.components)
+    one, last = denoiser_counts(denoiser, 64, 64, 77).flops, decoder_counts(decoder, 64, 64).flops
+    encoders = 2 * 77 * sum(part.parameters for part in architecture.components if part.part == "text")
+    assert pipeline_counts(architecture, guided).flops == pytest.approx(60 * one + last + encoders)
+    assert pipeline_counts(architecture, plain).flops == pytest.approx(30 * one + last + encoders)

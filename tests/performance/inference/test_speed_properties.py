@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 from known_engines import ENGINES
 from small_models import bundled
 
+from planner.cost.demand import wait_seconds
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
-from planner.performance.inference.throughput import saturated_throughput
-from planner.performance.inference.waiting import wait_seconds
+from planner.performance.inference.service import saturated_throughput
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting

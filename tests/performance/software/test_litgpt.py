@@ -1,7 +1,6 @@
 """Training speed of LitGPT."""
 
-from planner.performance.software import litgpt
-from planner.performance.software.lookup import training_pace
+from planner.performance.software import litgpt, training_pace
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 

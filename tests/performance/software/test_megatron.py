@@ -1,7 +1,7 @@
 """Training speed of Megatron-LM."""
 
 from planner.memory.training.saved import SavedPerToken
-from planner.performance.software.lookup import training_pace
+from planner.performance.software import training_pace
 from planner.workload.training import Training
 
 PACE = training_pace(Training(profile="megatron"))

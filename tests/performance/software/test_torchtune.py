@@ -1,6 +1,6 @@
 """Training speed of torchtune."""
 
-from planner.performance.software.lookup import training_pace
+from planner.performance.software import training_pace
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 

@@ -5,7 +5,7 @@ from timed_requests import served
 
 from planner.performance.inference.request import decoding_step_time
 from planner.performance.setting import TimeSetting
-from planner.performance.software.lookup import engine_of, training_pace
+from planner.performance.software import engine_of, training_pace
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 from planner.workload.workload import Inference

@@ -6,7 +6,7 @@ import pytest
 from expert_jobs import JOBS, ExpertJob
 
 from planner.plan.evaluate import evaluate
-from planner.plan.recommend.availability import ownership_obstacle
+from planner.plan.recommend.acquisition import ownership_obstacle
 from planner.plan.recommend.option import HardwareOption, Recommendation
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.variants import apply_option

@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.software.registry import (
+    MEMORY_RESERVING_PROGRAMS,
     SERVERS,
     SOFTWARE,
     TRAINERS,
@@ -15,7 +16,7 @@ from planner.workload.software.registry import (
     settings_for,
     training_support,
 )
-from planner.workload.software.settings import EngineSettings
+from planner.workload.software.software import EngineSettings
 from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference
 
@@ -45,3 +46,17 @@ def test_empty_settings_become_those_of_the_program():
 def test_settings_of_two_programs_are_rejected():
     with pytest.raises(ValidationError, match=r"is a setting of .* but .* is a setting of"):
         Inference.model_validate({"engine": {"n_ubatch": 256, "max_num_seqs": 4}})
+
+
+@pytest.mark.parametrize(
+    ("command", "title"),
+    [
+        ("VLLM::EngineCore", "vLLM"),
+        ("sglang::scheduler", "SGLang"),
+        ("trtllm-serve model", "TensorRT-LLM"),
+        ("python train.py", None),
+    ],
+)
+def test_programs_are_recognized_by_a_part_of_the_command_line(command: str, title: str | None) -> None:
+    found = [name for part, name in MEMORY_RESERVING_PROGRAMS.items() if part in command.lower()]
+    assert found == ([] if title is None else [title])

@@ -1,6 +1,12 @@
 """Titles and log formats of programs."""
 
-from planner.workload.software.software import Software
+from planner.workload.software.software import EngineSettings, Software
+from planner.workload.software.vllm import VllmSettings
+
+
+def test_only_set_fields_are_explicit() -> None:
+    assert EngineSettings().explicit_names() == ()
+    assert VllmSettings(max_num_seqs=8, enforce_eager=False).explicit_names() == ("max_num_seqs", "enforce_eager")
 
 
 def test_titles_and_log_format_fall_back_on_title_and_name() -> None:

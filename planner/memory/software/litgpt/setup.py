@@ -17,13 +17,12 @@ from planner.memory.software.litgpt.ledger import (
 )
 from planner.memory.software.litgpt.parts import AdaptedParts, adapted_parts, check_supported, litgpt_adapters
 from planner.memory.terms import (
+    deferred_measured_term,
     format_symbol,
     library_symbol,
-    lower_bound_bytes,
     measured_term,
     model_symbol,
     term,
-    upper_bound_bytes,
     workload_symbol,
 )
 from planner.memory.training.losses import LossMemory
@@ -108,7 +107,7 @@ _WHOLE_BACKWARD: Final = "the derivative of the loss is complete for all logits 
 class StepOutputs(NamedTuple):
     """Logits of a training step: tokens, sequences, vocabulary width, and bytes per logit as computed.
 
-    `whole` means that the head computes all logits at once.
+    `whole` means that the head computes all logits at once, `softcapped` that they pass through tanh (Gemma 2).
     """
 
     tokens: int
@@ -116,6 +115,7 @@ class StepOutputs(NamedTuple):
     width: int
     size: int
     whole: bool = False
+    softcapped: bool = False
 
     @property
     def chunks(self) -> int:
@@ -133,24 +133,27 @@ def litgpt_loss_memory(outputs: StepOutputs) -> LossMemory:
 
     **Formula**: when they are made T · V · (4 + w + 4), the fp32 ones of the step before among them; in the loss
     T · V · (4 + 4) and two fp32 derivatives of one part, and T · V · 4 more where the last position of several whole
-    sequences is cut off by a copy; at the head T · V · (4 + w); then T · V · 4.
+    sequences is cut off by a copy; at the head T · V · (4 + w); then T · V · 4. Softcapped logits keep the output of
+    tanh, k bytes more until the head's backward pass (litgpt/model.py `do_softcapping`).
     """
     every = outputs.tokens * outputs.width
     part, size = outputs.chunk_tokens, outputs.size
     copied = _FP32 if outputs.whole and outputs.sequences > 1 else 0
     # What is in fp32 already is not converted.
     converted = size if size < _FP32 else 0
+    capped = size if outputs.softcapped else 0
     symbols = (
         workload_symbol("T", outputs.tokens, "tokens"),
         model_symbol("V", outputs.width, "logits per token: the vocabulary size"),
         library_symbol("w", converted, "bytes per logit before the cast to fp32"),
         library_symbol("C", part, "tokens per chunk"),
         library_symbol("s", copied, "bytes per logit in the copy without the last position"),
+        library_symbol("k", capped, "bytes per logit that tanh keeps for its derivative"),
     )
-    made = _deferred_logits(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
-    loss = every * (2 * _FP32 + copied) + part * outputs.width * 2 * _FP32
-    derived = _deferred_logits(loss, "T × V × (8 + s) + C × V × 8", symbols)
-    head = _deferred_logits(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
+    made = _deferred_logits(every * (2 * _FP32 + converted + capped), "T × V × (4 + w + 4 + k)", symbols)
+    loss = every * (2 * _FP32 + copied + capped) + part * outputs.width * 2 * _FP32
+    derived = _deferred_logits(loss, "T × V × (8 + s + k) + C × V × 8", symbols)
+    head = _deferred_logits(every * (_FP32 + (converted or _FP32) + capped), "T × V × (4 + w + k)", symbols)
     return LossMemory(made, derived, head, _deferred_logits(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
 
 
@@ -161,7 +164,7 @@ def _deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...])
         """Return the logits term with its formula written out."""
         return measured_term("logits", size_bytes, formula, symbols, _SOURCE)
 
-    return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write_term)
+    return deferred_measured_term("logits", size_bytes, write_term)
 
 
 _HALF: Final = 2
@@ -238,8 +241,15 @@ def _adapter_bytes(workload: Training) -> int:
 
 def _step_outputs(step: _LitGptStep) -> StepOutputs:
     """Return the sizes of the logits in one training step."""
-    width, whole = output_width(step.architecture), step.settings.parts is None
-    return StepOutputs(step.tokens, step.sequences, width, step.settings.computed, whole)
+    architecture, whole = step.architecture, step.settings.parts is None
+    return StepOutputs(
+        step.tokens,
+        step.sequences,
+        output_width(architecture),
+        step.settings.computed,
+        whole,
+        architecture.softcapped_logits,
+    )
 
 
 def _all_parameters(architecture: Architecture) -> Trained:

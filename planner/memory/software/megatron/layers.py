@@ -18,7 +18,6 @@ from planner.memory.training.autograd.layer import (
     dropout_bytes,
     saved_by_cross_attention,
     saved_by_mixer,
-    stack_token_count,
 )
 from planner.memory.training.autograd.network import is_norm, trained_stacks
 from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, SavedPerToken, sum_of_saved_bytes
@@ -88,7 +87,7 @@ def _equal_layers(
     """Return groups of equal layers in all stacks, each with the activation bytes that one of its layers saves."""
     layer_groups, source = [], 0
     for stack in trained_stacks(architecture):
-        tokens = stack_token_count(stack, length)
+        tokens = stack.token_count(length)
         for group in stack.groups:
             ledger = saved_by_megatron_layer(group.layer, stack.hidden, precision, attention)
             layer_groups.append(_EqualLayers(group.count, group.layer, stack.hidden, tokens, source, ledger))
@@ -101,7 +100,7 @@ def _edge_bytes(architecture: Architecture, sequences: int, length: int, precisi
     shards = architecture.main.groups[0].layer.stream_shards
     norms = masks = 0
     for stack in trained_stacks(architecture):
-        tokens = sequences * stack_token_count(stack, length)
+        tokens = sequences * stack.token_count(length)
         behind = sum([1 for tensor in stack.after if is_norm(tensor, stack.hidden)])
         each = (
             _norm_saved_bytes(stack.groups[0].layer.norm, stack.hidden, precision)

@@ -22,15 +22,14 @@ from planner.memory.training.autograd.backward import (
     feed_forward_parameters,
     last_projection_parameters,
 )
-from planner.memory.training.autograd.layer import stack_token_count
 from planner.memory.training.autograd.network import first_checkpoint_bytes, is_norm, shared_score_bytes, trained_stacks
 from planner.memory.training.checkpointing import Checkpoints, saved_outputs, without_core_attention
 from planner.memory.training.saved import (
     BackwardPoint,
     SavedActivations,
-    SavedByStack,
     SavedBytes,
     SavedPerToken,
+    highest_point,
     saved_by_stacks,
 )
 from planner.models.architecture import Architecture, Attention, LatentAttention, Mlp, Moe, Stack
@@ -161,10 +160,10 @@ def saved_by_tuned_network(
     checkpoints: Checkpoints,
 ) -> SavedActivations:
     """Return the activations saved by a forward pass of a network whose trained tensors are those in `tuning`."""
-    stacks: list[SavedByStack] = []
+    stacks: list[SavedActivations] = []
     tokens = 0
     for stack in trained_stacks(architecture):
-        source, tokens = tokens, stack_token_count(stack, length)
+        source, tokens = tokens, stack.token_count(length)
         own = settings._replace(formats=_stack_formats(stack, settings.formats))
         begins = not any(before.first for before in stacks)
         edges = _saved_outside_layers(
@@ -198,7 +197,7 @@ def _saved_outside_layers(
     checkpoints: Checkpoints,
     *,
     nothing_saved_before: bool,
-) -> SavedByStack:
+) -> SavedActivations:
     """Return the activations of `stack` saved outside its layers, or once for all its layers.
 
     `nothing_saved_before` means that nothing before the stack is saved.
@@ -221,18 +220,18 @@ def _saved_outside_layers(
         first += mask_bytes(stack, sequences, tokens, formats.precision, settings.attention, groups=1)
         if nothing_saved_before and not starts:
             kept += SavedBytes(checkpoints=every * _kept_embedding_copies(stack) * stack.hidden * formats.stream)
-    return SavedByStack(kept, first, behind, largest=0, points=(), layers=(), depth=0)
+    return SavedActivations(kept, one_layer=0, point=BackwardPoint(0), first=first, behind=behind, layers=(), depth=0)
 
 
 def _saved_with_layers(
-    edges: SavedByStack,
+    edges: SavedActivations,
     tuned: list[TunedLayers],
     settings: LayerSettings,
     sequences: int,
     tokens: int,
     encoder_tokens: int,
     checkpoints: Checkpoints,
-) -> SavedByStack:
+) -> SavedActivations:
     """Return the activations in `edges`, plus those of all layers that a gradient passes through."""
     kept, largest, recomputed = edges.kept, 0, 0
     points: list[BackwardPoint] = []
@@ -264,8 +263,8 @@ def _saved_with_layers(
         layers.append((tuned_layers.number, layer))
     return edges._replace(
         kept=kept,
-        largest=largest,
-        points=tuple(points),
+        one_layer=largest,
+        point=highest_point(points, settings.formats.parameter),
         layers=tuple(layers),
         depth=sum([tuned_layers.number for tuned_layers in tuned]),
         recomputed=recomputed,

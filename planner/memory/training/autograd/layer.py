@@ -22,7 +22,6 @@ from planner.models.architecture import (
     Mlp,
     Moe,
     Norm,
-    Stack,
     StateMixer,
 )
 
@@ -145,11 +144,6 @@ def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
     itself is scaled and r < 4; step-by-step LayerNorm 4h more, since the centred input is computed twice.
     """
     return _grouped_norm_bytes(norm, width, precision.residual_bytes)
-
-
-def stack_token_count(stack: Stack, tokens: int) -> int:
-    """Return the tokens per sequence in `stack`: its fixed number of positions, or `tokens`."""
-    return stack.positions or tokens
 
 
 def _mixer_reader_count(layer: Layer) -> int:

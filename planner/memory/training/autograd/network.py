@@ -7,13 +7,13 @@ from planner.memory.kernels import MASK, AttentionKind, mask_bytes, needs_explic
 from planner.memory.logits import predicts_every_token
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.backward import backward_points
-from planner.memory.training.autograd.layer import INDEX, norm_bytes, saved_by_layer, stack_token_count
+from planner.memory.training.autograd.layer import INDEX, norm_bytes, saved_by_layer
 from planner.memory.training.saved import (
     BackwardPoint,
     SavedActivations,
-    SavedByStack,
     SavedBytes,
     SavedPerToken,
+    highest_point,
     saved_by_stacks,
 )
 from planner.models.architecture import Architecture, Attention, Stack, Tensor
@@ -31,10 +31,10 @@ def saved_by_network(
 
     With checkpointing each layer saves its input only, and one layer at a time is recomputed in the backward pass.
     """
-    stacks: list[SavedByStack] = []
+    stacks: list[SavedActivations] = []
     tokens = 0
     for stack in trained_stacks(architecture):
-        source, tokens = tokens, stack_token_count(stack, length)
+        source, tokens = tokens, stack.token_count(length)
         stacks.append(
             _saved_by_stack(architecture, stack, sequences, tokens, source, precision, attention, checkpointed)
         )
@@ -64,10 +64,11 @@ def _saved_by_stack(
     precision: Precision,
     attention: AttentionKind,
     checkpointed: bool,
-) -> SavedByStack:
+) -> SavedActivations:
     """Return the activations saved by one stack for `tokens` per sequence, after `encoder_tokens` of an encoder."""
     total_tokens, shards = sequences * tokens, stack.groups[0].layer.stream_shards
-    before, behind = (total_tokens * kept // shards for kept in _bytes_outside_layers(stack, architecture, precision))
+    before_each, behind_each = _bytes_outside_layers(stack, architecture, precision)
+    before, behind = total_tokens * before_each // shards, total_tokens * behind_each // shards
     kept = SavedBytes(
         norms=before + behind,
         scores=shared_score_bytes(stack, sequences, tokens, encoder_tokens, precision, attention, checkpointed),
@@ -92,7 +93,8 @@ def _saved_by_stack(
             kept += each * group.count
             layers.append((group.count, layer))
     recomputed = largest if checkpointed else 0
-    return SavedByStack(kept, first, behind, largest, tuple(points), tuple(layers), stack.layer_count, recomputed)
+    point = highest_point(points, precision.parameter_bytes)
+    return SavedActivations(kept, largest, point, first, behind, tuple(layers), stack.layer_count, recomputed)
 
 
 def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:

@@ -28,7 +28,8 @@ PRE_NORMS: Final = ("input_layernorm", "post_attention_layernorm")
 class DecoderFrame(NamedTuple):
     """Norms, embeddings and head around a decoder's blocks; the defaults are Llama's.
 
-    `other_norms` is the number of norms over the hidden width without tensors or with tensors in a block.
+    `other_norms` is the number of norms over the hidden width without tensors or with tensors in a block; `softcapped`
+    is whether the configuration class caps the logits by default.
     """
 
     norm: Norm = RMS
@@ -37,6 +38,7 @@ class DecoderFrame(NamedTuple):
     parallel: FlagSource = False
     post_norms: bool = False
     tied: bool = False
+    softcapped: bool = False
     embedding: str = "model.embed_tokens"
     positions: str | None = None
     final_norm: str | None = "model.norm"
@@ -114,7 +116,8 @@ def decoder_network(
         # A tied head shares the weight but not a bias.
         head=tuple(tensor for tensor in untied if tensor.role == "bias") if tied else untied,
         tied_head=tied,
-        softcapped_logits=fields.has("final_logit_softcapping"),
+        softcapped_logits=fields.has("final_logit_softcapping")
+        or (frame.softcapped and not fields.is_stated("final_logit_softcapping")),
     )
 
 

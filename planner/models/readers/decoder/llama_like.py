@@ -152,7 +152,7 @@ READERS: Final[Mapping[str, Reader]] = {
         frame=DecoderFrame(tied=True, norm=FP32_RMS), attention=BIASED, mlp=GELU_GLU, kv_heads=16, head_dim=256
     ).read,
     "gemma2": DecoderFamily(
-        frame=DecoderFrame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
+        frame=DecoderFrame(tied=True, softcapped=True, norm=FP32_RMS, norms=GEMMA_NORMS),
         attention=BIASED._replace(pattern=alternating_window_pattern(2, 4096), sdpa=False, softcap=True),
         mlp=GELU_GLU,
         kv_heads=4,

@@ -12,6 +12,7 @@ _DOWN: Final = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
 _LATENT: Final = 4
 _TEXT: Final = 1280
 _FACTORS: Final = 4
+_HEADS: Final = 8
 _MOST_BLOCKS: Final = 64
 _MOST_LEVELS: Final = 16
 """Bounds for untrusted files, well above every published network."""
@@ -43,6 +44,13 @@ def _unet_from_fields(fields: ConfigFields) -> UNet:
     return UNet(
         channels=channels,
         depths=tuple(depth if _DOWN[kind] else 0 for kind, depth in zip(kinds, each, strict=True)),
+        # The class takes `attention_head_dim` for the number of heads unless `num_attention_heads` is given, too.
+        heads=_level_values(
+            fields,
+            "num_attention_heads" if fields.has("num_attention_heads") else "attention_head_dim",
+            len(channels),
+            _HEADS,
+        ),
         mid_depth=each[-1],
         layers=layers[0],
         latent_channels=fields.integer("in_channels", default=_LATENT),

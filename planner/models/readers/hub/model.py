@@ -20,7 +20,7 @@ from planner.models.readers.checkpoint.safetensors import (
 )
 from planner.models.readers.checkpoint.stored import with_stored_sizes
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
-from planner.models.readers.diffusers.files import MODEL_INDEX, WEIGHT_NAMES, read_pipeline_files
+from planner.models.readers.diffusers.pipeline import MODEL_INDEX, WEIGHT_NAMES, read_pipeline_files
 from planner.models.readers.gguf.header import read_gguf
 from planner.models.readers.gguf.model import architecture_of_gguf
 from planner.models.readers.hub.repository import HubError, HubSession, RemoteFile, Repository, ShouldStop

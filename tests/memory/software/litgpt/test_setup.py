@@ -33,6 +33,13 @@ def test_logits_are_fp32_and_the_step_before_still_names_its_own():
     assert litgpt_loss_memory(StepOutputs(1024, 2, 1000, 4)).forward.bytes == 8 * every
 
 
+def test_softcapped_logits_keep_the_output_of_tanh():
+    every = 1024 * 1000
+    plain, capped = (litgpt_loss_memory(StepOutputs(1024, 2, 1000, 2, softcapped=one)) for one in (False, True))
+    kept = [getattr(capped, name).bytes - getattr(plain, name).bytes for name in ("forward", "loss", "head", "layers")]
+    assert kept == [2 * every, 2 * every, 2 * every, 0]
+
+
 def test_nothing_is_tied_and_the_head_is_quantized():
     tied, apart = small_llama(tie_word_embeddings=True), small_llama()
     assert litgpt_weights(tied, "bf16", 2).bytes == litgpt_weights(apart, "bf16", 2).bytes

@@ -13,6 +13,19 @@ def test_norms_have_the_kind_and_kernels_of_their_family() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model_type", "stated", "softcapped"),
+    [
+        ("gemma2", {}, True),
+        ("gemma2", {"final_logit_softcapping": None}, False),
+        ("gemma3_text", {}, False),
+        ("gemma3_text", {"final_logit_softcapping": 30.0}, True),
+    ],
+)
+def test_logits_are_capped_as_stated_or_as_the_class_does_by_default(model_type, stated, softcapped) -> None:
+    assert tiny(model_type, **stated).softcapped_logits == softcapped
+
+
+@pytest.mark.parametrize(
     ("model_type", "count", "parallel"),
     [
         ("llama", 2, False),

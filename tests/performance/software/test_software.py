@@ -1,8 +1,7 @@
 """Programs of a workload are found by its profile."""
 
 from planner.performance.setting import TimeSetting
-from planner.performance.software import llama_cpp, megatron, transformers
-from planner.performance.software.lookup import engine_of, training_pace
+from planner.performance.software import engine_of, llama_cpp, megatron, training_pace, transformers
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 

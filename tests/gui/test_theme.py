@@ -5,8 +5,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QStyle, QToolButton
 from pytestqt.qtbot import QtBot
 
-from planner.gui.standard_icons import ICONS
-from planner.gui.theme import Theme
+from planner.gui.theme import ICONS, Theme
 from planner.paths import resources_dir
 
 
