@@ -101,7 +101,8 @@ def memory_changes(events: Iterable[Any]) -> list[tuple[int, int]]:
     return sorted(found, key=lambda change: change[0])
 
 
-def _measure_peak(request: TraceRequest) -> dict[str, Any]:
+def measure_peak(request: TraceRequest) -> dict[str, Any]:
+    """Run `request` for real in this process, and return its peak memory and time."""
     started = time.perf_counter()
     events = profiler_events(lambda: run_for_real(request))
     seconds = time.perf_counter() - started
@@ -160,7 +161,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.child:
         request = TraceRequest.model_validate_json(sys.stdin.read())
-        measure = _measure_peak if arguments.child == "peak" else _measure_operators
+        measure = measure_peak if arguments.child == "peak" else _measure_operators
         print(f"\n{json.dumps(measure(request))}")
         return
     from nets.catalogue import CASES

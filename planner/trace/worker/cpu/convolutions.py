@@ -1,6 +1,6 @@
 """Temporary memory of convolutions on the CPU: oneDNN's copies of operands in its own layouts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from math import isqrt, prod
 from typing import Any, Final, NamedTuple
@@ -82,6 +82,17 @@ class Convolution(NamedTuple):
         return any(step > 1 for step in self.stride)
 
     @property
+    def reach(self) -> tuple[int, ...]:
+        """Return the distance between the first and the last pixel of the filter, by axis."""
+        return tuple((width - 1) * step for width, step in zip(self.kernel, self.dilation, strict=True))
+
+    @property
+    def padding_after(self) -> tuple[int, ...]:
+        """Return how many pixels after the last one the filter reaches, by axis; negative if some are left over."""
+        axes = zip(self.target_size, self.source_size, self.reach, self.stride, self.padding, strict=True)
+        return tuple((target - 1) * step + reach + 1 - source - before for target, source, reach, step, before in axes)
+
+    @property
     def source_bytes(self) -> int:
         """Return the size of the convolution's source tensor in bytes."""
         return self.batch * self.source_channels * self.source_pixels * self.itemsize
@@ -122,14 +133,22 @@ def make_convolution(
         source_size=tuple(source.shape[2:]),
         target_size=tuple(target.shape[2:]),
         kernel=tuple(weight.shape[2:]),
-        stride=tuple(stride),
-        padding=tuple(padding),
-        dilation=tuple(dilation),
+        stride=_by_axis(stride, weight),
+        padding=_by_axis(padding, weight),
+        dilation=_by_axis(dilation, weight),
         groups=groups,
         transposed=transposed,
         itemsize=input_tensor.element_size(),
         channels_last=channels_last,
     )
+
+
+def _by_axis(values: Sequence[int], weight: torch.Tensor) -> tuple[int, ...]:
+    """Return a value for each axis of the filter: one value is that of all axes.
+
+    **Source**: `expand_param_if_needed` in aten/src/ATen/native/ConvUtils.h; padding by name gives one value.
+    """
+    return tuple(values) if len(values) > 1 else (values[0],) * (weight.dim() - 2)
 
 
 def uses_onednn(input_tensor: torch.Tensor, weight: torch.Tensor, settings: tuple[Any, ...], threads: int) -> bool:
@@ -285,7 +304,8 @@ def _weight_moments_bytes(conv: Convolution) -> list[int]:
         ]
     first = conv.groups == 1 and conv.source_channels < vector_units().block
     of_padded_volumes = conv.is_of_volumes and any(conv.padding) and prod(conv.kernel) > 1
-    if conv.kernel[-1] > _WIDEST_KERNEL or (first and conv.source_channels > 3 and of_padded_volumes):
+    unfolds_first = first and conv.source_channels > 3 and of_padded_volumes
+    if unfolds_first or (not conv.is_depthwise and _is_unfolded_for_weights(conv)):
         return [conv.weight_bytes + _unfolding_scratch_bytes(conv), 2 * conv.weight_bytes]
     copies_source = not first or conv.source_channels > 3
     multiple = 8 if first and copies_source else vector_units().block
@@ -296,21 +316,36 @@ def _weight_moments_bytes(conv: Convolution) -> list[int]:
 
 
 _WIDEST_KERNEL: Final = 14
-"""Widest filter whose gradient oneDNN computes without unfolding.
+_WIDEST_PADDING: Final = 28
 
-**Source**: `init_conf` in oneDNN's src/cpu/x64/jit_avx512_common_conv_kernel.cpp.
-"""
+
+def _is_unfolded_for_weights(conv: Convolution) -> bool:
+    """Return whether the weight's gradient unfolds the input, as oneDNN's kernel takes no filter that reaches so far.
+
+    **Source**: `init_conf` of the weights in oneDNN's src/cpu/x64/jit_avx512_common_conv_kernel.cpp.
+    """
+    extents = [reach + 1 for reach in conv.reach]
+    paddings = [max(before, after) for before, after in zip(conv.padding, conv.padding_after, strict=True)]
+    if conv.kernel[-1] > _WIDEST_KERNEL or paddings[-1] >= extents[-1] or paddings[-1] > _WIDEST_PADDING:
+        return True
+    if len(conv.kernel) == 1:
+        return False
+    if conv.dilation[-2] > 1 and (conv.stride[-2] > 1 or extents[-2] > conv.source_size[-2]):
+        return True
+    is_deep = 0 < conv.padding[0] <= conv.kernel[0] - conv.source_size[0]
+    return conv.is_of_volumes and (is_deep or conv.dilation[0] > 1 or paddings[0] >= extents[0])
 
 
 def _unfolding_scratch_bytes(conv: Convolution) -> int:
-    """Return the size in bytes of the buffers in which each thread unfolds one image, or one slice of a volume.
+    """Return the size in bytes of the buffers in which each thread unfolds a group's image, or a slice of its volume.
 
     Beside it oneDNN reserves room for the weight's gradient, four times what it needs: its bytes as numbers of four.
 
     **Source**: `init_conf` in oneDNN's src/cpu/gemm_convolution_utils.cpp; measured with one and two threads.
     """
     slices = conv.target_size[0] if conv.is_of_volumes else 1
-    return vector_units().threads * (_unfolded_image_bytes(conv) // slices + 4 * conv.weight_bytes) + 256
+    unfolded_bytes = _unfolded_image_bytes(conv) // conv.groups // slices
+    return vector_units().threads * (unfolded_bytes + 4 * conv.weight_bytes) + 256
 
 
 def _channels_last_weight_moments_bytes(conv: Convolution) -> list[int]:
@@ -371,10 +406,8 @@ def _strided_gradient_scratch_bytes(conv: Convolution) -> int:
     **Source**: `init_conf` and `init_scratchpad` in oneDNN's src/cpu/x64/jit_brgemm_conv_bwd_utils.cpp.
     """
     padded_size = []
-    axes = zip(conv.target_size, conv.source_size, conv.kernel, conv.stride, conv.padding, conv.dilation, strict=True)
-    for target, source, width, step, before, dilation in axes:
-        reach = (width - 1) * dilation
-        after = (target - 1) * step + reach + 1 - source - before
+    axes = zip(conv.target_size, conv.reach, conv.stride, conv.padding, conv.padding_after, strict=True)
+    for target, reach, step, before, after in axes:
         padded_size.append(target + max(0, reach - before) // step + max(0, reach - after) // step)
     elements = round_up(prod(padded_size) * conv.target_channels, _PAGE)
     step, width = conv.stride[-1], conv.source_size[-1]

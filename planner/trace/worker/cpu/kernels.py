@@ -165,12 +165,23 @@ def _softmax_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -
     return contiguous_copies_bytes(args[:2])
 
 
-def _pooling_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a contiguous copy of the input, unless the input is channels last.
+def _contiguous_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a contiguous copy of the first operand: the input, or the incoming gradient.
 
-    **Source**: `max_pool2d_kernel_impl` in aten/src/ATen/native/cpu/MaxPoolKernel.cpp, and its like.
+    **Source**: `avg_pool3d_out_cpu` in aten/src/ATen/native/AveragePool3d.cpp, `nll_loss2d_forward_out_frame` in
+    NLLLoss2d.cpp, `embedding_dense_backward_cpu` in Embedding.cpp there, and their like.
     """
-    return 0 if args[0].is_contiguous(memory_format=torch.channels_last) else contiguous_copies_bytes(args[:1])
+    return contiguous_copies_bytes(args[:1])
+
+
+def _formatted_copy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a contiguous copy of the first operand, unless that is channels last.
+
+    **Source**: `max_pool2d_kernel_impl` and its backward in aten/src/ATen/native/cpu/MaxPoolKernel.cpp,
+    `upsample_bilinear2d_backward_kernel_impl` in UpSampleMoreKernel.cpp there, and their like.
+    """
+    formats = (torch.channels_last, torch.channels_last_3d)
+    return 0 if any(args[0].is_contiguous(memory_format=one) for one in formats) else contiguous_copies_bytes(args[:1])
 
 
 def _group_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -310,7 +321,10 @@ def _upsample_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch
     **Source**: `_use_vectorized_kernel_cond_2d` in aten/src/ATen/native/cpu/UpSampleKernel.cpp.
     """
     input_tensor = args[0]
-    if input_tensor.is_contiguous(memory_format=torch.channels_last) or result.shape[-2] + result.shape[-1] > 128:
+    if input_tensor.is_contiguous(memory_format=torch.channels_last):
+        # Images of one pixel are both; their result is contiguous.
+        return 0 if result.is_contiguous(memory_format=torch.channels_last) else size_bytes(result)
+    if result.shape[-2] + result.shape[-1] > 128:
         return 0
     return size_bytes(input_tensor) + size_bytes(result)
 
@@ -441,9 +455,9 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten._softmax_backward_data.default: _softmax_bytes,
     _aten._log_softmax.default: _softmax_bytes,
     _aten._log_softmax_backward_data.default: _softmax_bytes,
-    _aten.max_pool2d_with_indices.default: _pooling_bytes,
-    _aten.avg_pool2d.default: _pooling_bytes,
-    _aten._adaptive_avg_pool2d.default: _pooling_bytes,
+    _aten.max_pool2d_with_indices.default: _formatted_copy_bytes,
+    _aten.avg_pool2d.default: _formatted_copy_bytes,
+    _aten._adaptive_avg_pool2d.default: _formatted_copy_bytes,
     _aten.native_layer_norm_backward.default: _layer_norm_backward_bytes,
     _aten.native_group_norm_backward.default: _group_norm_backward_bytes,
     _aten._safe_softmax.default: _safe_softmax_bytes,
@@ -488,6 +502,41 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten._scaled_dot_product_flash_attention_for_cpu.default: attention_bytes,
     _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: attention_backward_bytes,
     _aten.where.self: _chosen_operands_bytes,
+    **dict.fromkeys(
+        (
+            _aten.max_pool2d_with_indices_backward.default,
+            _aten.max_pool3d_with_indices.default,
+            _aten.max_pool3d_with_indices_backward.default,
+            _aten.adaptive_max_pool2d.default,
+            _aten.adaptive_max_pool2d_backward.default,
+            _aten.avg_pool2d_backward.default,
+            _aten._adaptive_avg_pool2d_backward.default,
+            _aten.upsample_nearest2d_backward.default,
+            _aten.upsample_nearest3d_backward.default,
+            _aten.upsample_bilinear2d_backward.default,
+            _aten.upsample_trilinear3d_backward.default,
+            _aten.reflection_pad2d_backward.default,
+            _aten.replication_pad2d_backward.default,
+            _aten.pixel_shuffle.default,
+            _aten.pixel_unshuffle.default,
+        ),
+        _formatted_copy_bytes,
+    ),
+    **dict.fromkeys(
+        (
+            _aten.avg_pool3d.default,
+            _aten.avg_pool3d_backward.default,
+            _aten._adaptive_avg_pool3d_backward.default,
+            _aten.upsample_nearest1d_backward.default,
+            _aten.upsample_linear1d_backward.default,
+            _aten.upsample_bicubic2d_backward.default,
+            _aten.reflection_pad1d_backward.default,
+            _aten.grid_sampler_2d_backward.default,
+            _aten.embedding_dense_backward.default,
+            _aten.nll_loss2d_forward.default,
+        ),
+        _contiguous_copy_bytes,
+    ),
     # The mask is used without a copy.
     _aten.masked_fill.Scalar: _no_bytes,
     _aten.masked_fill_.Scalar: _no_bytes,

@@ -71,11 +71,6 @@ class Assumptions:
             _aten.bincount.default: self._assume_bincount,
             "torchvision.nms.default": self._assume_boxes_kept,
         }
-        self._replacements: dict[Any, Callable[..., Any]] = {
-            _aten.native_layer_norm_backward.default: _layer_norm_backward
-        }
-        if hasattr(_aten, "_grouped_mm"):
-            self._replacements[_aten._grouped_mm.default] = _grouped_mm
 
     def tell(self, texts: Iterable[str]) -> None:
         """Tell assumptions on which something is decided."""
@@ -105,10 +100,6 @@ class Assumptions:
             yield
         finally:
             tensor_class.item = read
-
-    def replacement(self, func: Any) -> Callable[..., Any] | None:
-        """Return a replacement for `func` if PyTorch's rules for fake tensors differ from its kernels."""
-        return self._replacements.get(func)
 
     def decision(
         self,
@@ -386,43 +377,3 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne", "bool", "int", "round", "trunc
     setattr(AssumedNumber, f"__{_name}__", _deciding(f"__{_name}__"))
 for _name in ("add", "sub", "mul", "truediv", "pow", "radd", "rsub", "rmul", "rtruediv", "rpow", "neg", "abs"):
     setattr(AssumedNumber, f"__{_name}__", _calculating(f"__{_name}__"))
-
-
-def _layer_norm_backward(
-    _gradient: torch.Tensor,
-    tensor: torch.Tensor,
-    _shape: list[int],
-    _mean: torch.Tensor,
-    _rstd: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    wanted_gradients: list[bool],
-) -> tuple[torch.Tensor | None, ...]:
-    """Return the contiguous gradients of a layer norm, whatever the strides of the incoming gradient.
-
-    **Source**: `layer_norm_backward_cpu` and `layer_norm_backward_cuda` make them with LEGACY_CONTIGUOUS_MEMORY_FORMAT,
-    while the rule for fake tensors keeps the strides of the incoming gradient.
-    """
-    return tuple(
-        torch.empty(template.shape, dtype=template.dtype) if is_wanted and template is not None else None
-        for template, is_wanted in zip((tensor, weight, bias), wanted_gradients, strict=True)
-    )
-
-
-def _grouped_mm(
-    left: torch.Tensor,
-    right: torch.Tensor,
-    offs: torch.Tensor | None = None,
-    bias: torch.Tensor | None = None,
-    out_dtype: torch.dtype | None = None,
-) -> torch.Tensor:
-    """Return the result of a grouped matrix product, in any dtype.
-
-    **Source**: `_grouped_mm` of PyTorch, whose kernels take float32 too while its rule for fake tensors needs bfloat16.
-    """
-    dtype = out_dtype or left.dtype
-    if left.dim() == 3 and right.dim() == 3:
-        return torch.empty((left.shape[0], left.shape[1], right.shape[2]), dtype=dtype)
-    if left.dim() == 2 and right.dim() == 2 and offs is not None:
-        return torch.empty((offs.shape[0], left.shape[0], right.shape[1]), dtype=dtype)
-    return torch.empty((left.shape[-2], right.shape[-1]), dtype=dtype)

@@ -26,6 +26,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
+from planner.trace.worker.fake_tensors.rules import REPLACED_RULES
 from planner.trace.worker.refusals import BY_LAYOUT, UntraceableError
 
 _PLAIN_TYPES: Final = frozenset((int, float, bool, str, type(None), torch.dtype, torch.layout, torch.memory_format))
@@ -186,10 +187,10 @@ class KnownValues:
 
     def run(self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the fake result of `func` in `mode`; where it depends on values, from known or assumed values."""
-        replacement = self._assumptions.replacement(func)
-        if replacement is not None:
+        rule = REPLACED_RULES.get(func)
+        if rule is not None:
             with mode:
-                return replacement(*args, **kwargs)
+                return rule(*args, **kwargs)
         try:
             result = self._rules.dispatch(mode, func, types, args, kwargs)
             _refuse_odd_layouts(result)

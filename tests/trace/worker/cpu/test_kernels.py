@@ -108,11 +108,17 @@ def test_what_a_transposed_convolution_holds(channels: int) -> None:
 
 
 def of_any_kind(
-    shape: tuple[int, ...], weight: tuple[int, ...], stride: int, padding: int, transposed: bool = False
+    shape: tuple[int, ...],
+    weight: tuple[int, ...],
+    stride: int,
+    padding: int,
+    transposed: bool = False,
+    dilation: int = 1,
 ) -> tuple[Any, ...]:
     """Return the arguments of a convolution of sounds, images or volumes."""
     axes = len(shape) - 2
-    sizes = ([stride] * axes, [padding] * axes, [1] * axes, transposed, [0] * axes, 1)
+    groups = 1 if transposed else shape[1] // weight[1]
+    sizes = ([stride] * axes, [padding] * axes, [dilation] * axes, transposed, [0] * axes, groups)
     return (torch.randn(shape), torch.randn(weight), None, *sizes)
 
 
@@ -123,10 +129,16 @@ OTHER_KINDS = {
     "volumes, strided": of_any_kind((2, 16, 8, 16, 16), (32, 16, 3, 3, 3), 2, 1),
     "volumes, transposed": of_any_kind((2, 32, 4, 8, 8), (32, 16, 2, 2, 2), 2, 0, True),
     "volumes, transposed to few channels": of_any_kind((2, 64, 6, 6, 6), (64, 8, 3, 3, 3), 1, 1, True),
+    "volumes less deep than the filter": of_any_kind((1, 16, 2, 4, 4), (16, 16, 5, 5, 5), 1, 2),
     "sounds": of_any_kind((4, 16, 256), (32, 16, 3), 1, 1),
     "sounds, transposed": of_any_kind((4, 64, 256), (64, 32, 8), 4, 2, True),
     "images of few channels": of_any_kind((2, 5, 12, 12), (24, 5, 3, 3), 1, 1),
     "images, transposed to one channel": of_any_kind((2, 16, 28, 28), (16, 1, 3, 3), 2, 0, True),
+    "images, dilated beyond": of_any_kind((2, 32, 12, 12), (32, 32, 3, 3), 1, 6, dilation=6),
+    "images, dilated beyond in groups": of_any_kind((2, 32, 12, 12), (32, 16, 3, 3), 1, 6, dilation=6),
+    "images, dilated and strided": of_any_kind((2, 32, 16, 16), (32, 32, 3, 3), 2, 2, dilation=2),
+    "images with wide padding": of_any_kind((2, 32, 16, 16), (32, 32, 3, 3), 1, 2),
+    "volumes, dilated": of_any_kind((2, 16, 8, 8, 8), (16, 16, 3, 3, 3), 1, 2, dilation=2),
     "images, of uneven width": of_any_kind((2, 32, 15, 15), (32, 32, 3, 3), 2, 1),
 }
 UNFOLDED = {
@@ -152,8 +164,11 @@ def test_what_convolutions_of_sounds_and_volumes_hold(name: str) -> None:
 
 
 @blocked
-def test_what_the_gradient_of_patches_holds() -> None:
+@pytest.mark.parametrize("padding", [[0, 0], [0]])
+def test_what_the_gradient_of_patches_holds(padding: list[int]) -> None:
+    """Padding by name is one value for all axes."""
     given, weight, _, *sizes = of_any_kind((2, 3, 64, 64), (32, 3, 16, 16), 16, 0)
+    sizes[1] = padding
     gradient = torch.randn_like(aten.convolution(given, weight, None, *sizes))
     agree(aten.convolution_backward.default, gradient, given, weight, [0], *sizes, [False, True, False])
 
@@ -269,6 +284,57 @@ def others() -> dict[str, tuple[Any, ...]]:
 def test_what_other_operators_hold(name: str) -> None:
     func, *args = others()[name]
     agree(func, *args, within=2048)
+
+
+def of_a_part(*shape: int) -> torch.Tensor:
+    """Return a tensor that is not contiguous, as the gradient of one of two concatenated tensors."""
+    return torch.randn(shape[0], 2 * shape[1], *shape[2:])[:, shape[1] :]
+
+
+def copying() -> dict[str, tuple[Any, ...]]:
+    images, volumes, sounds = torch.randn(2, 8, 32, 32), torch.randn(2, 8, 16, 16, 16), torch.randn(2, 8, 32)
+    image, volume, halves = of_a_part(2, 8, 16, 16), of_a_part(2, 8, 8, 8, 8), ([2, 2], [2, 2], [0, 0])
+    _, places = aten.adaptive_max_pool2d(images, [16, 16])
+    cubes = ([2] * 3, [2] * 3, [0] * 3)
+    return {
+        "pooling, backward": (aten.avg_pool2d_backward.default, image, images, *halves, False, True, None),
+        "largest, backward": (aten.max_pool2d_with_indices_backward.default, image, images, *halves, [1, 1], False,
+                              aten.max_pool2d_with_indices(images, [2, 2])[1]),
+        "largest of adaptive, backward": (aten.adaptive_max_pool2d_backward.default, image, images, places),
+        "adaptive, backward": (aten._adaptive_avg_pool2d_backward.default, image, images),
+        "largest of adaptive": (aten.adaptive_max_pool2d.default, image, [4, 4]),
+        "largest of volumes": (aten.max_pool3d_with_indices.default, volume, [2] * 3),
+        "largest of volumes, backward": (aten.max_pool3d_with_indices_backward.default, volume, volumes, *cubes,
+                                         [1] * 3, False, aten.max_pool3d_with_indices(volumes, [2] * 3)[1]),
+        "pooled volumes": (aten.avg_pool3d.default, volume, [2] * 3),
+        "pooled volumes, backward": (aten.avg_pool3d_backward.default, volume, volumes, *cubes, False, True, None),
+        "adaptive of volumes, backward": (aten._adaptive_avg_pool3d_backward.default, volume, volumes),
+        "nearest, backward": (aten.upsample_nearest2d_backward.default, image, [16, 16], [2, 8, 8, 8]),
+        "bilinear, backward": (aten.upsample_bilinear2d_backward.default, image, [16, 16], [2, 8, 8, 8], False),
+        "bicubic, backward": (aten.upsample_bicubic2d_backward.default, image, [16, 16], [2, 8, 8, 8], False),
+        "nearest volume, backward": (aten.upsample_nearest3d_backward.default, volume, [8] * 3, [2, 8, 4, 4, 4]),
+        "trilinear, backward": (aten.upsample_trilinear3d_backward.default, volume, [8] * 3, [2, 8, 4, 4, 4], False),
+        "nearest sound, backward": (aten.upsample_nearest1d_backward.default, of_a_part(2, 8, 512), [512], [2, 8, 64]),
+        "linear, backward": (aten.upsample_linear1d_backward.default, of_a_part(2, 8, 512), [512], [2, 8, 64], False),
+        "reflection, backward": (aten.reflection_pad2d_backward.default, of_a_part(2, 8, 34, 34), images, [1] * 4),
+        "replication, backward": (aten.replication_pad2d_backward.default, of_a_part(2, 8, 34, 34), images, [1] * 4),
+        "reflected sound, backward": (aten.reflection_pad1d_backward.default, of_a_part(2, 8, 34), sounds, [1, 1]),
+        "grid, backward": (aten.grid_sampler_2d_backward.default, image, images, torch.rand(2, 16, 16, 2), 0, 0, False,
+                           [True, True]),
+        "embedding, backward": (aten.embedding_dense_backward.default, of_a_part(4, 16, 32),
+                                torch.arange(64).reshape(4, 16), 64, -1, False),
+        "classes of pixels": (aten.nll_loss2d_forward.default, image, torch.zeros(2, 16, 16, dtype=torch.int64), None,
+                              1, -100),
+        "shuffled pixels": (aten.pixel_shuffle.default, image, 2),
+        "unshuffled pixels": (aten.pixel_unshuffle.default, image, 2),
+        "one pixel enlarged": (aten.upsample_bilinear2d.default, torch.randn(2, 8, 1, 1), [32, 32], False),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", copying())
+def test_operators_copy_what_is_not_contiguous(name: str) -> None:
+    func, *args = copying()[name]
+    agree(func, *args, within=512)
 
 
 def test_what_attention_holds_backward() -> None:
