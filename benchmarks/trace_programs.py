@@ -10,6 +10,7 @@ import argparse
 import sys
 import tempfile
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -46,7 +47,8 @@ def main() -> int:
             if not found.is_right:
                 print(f"{found} ({found.error:+.2%})\n{program.fields}\n{program.source}", flush=True)
 
-        with one_thread():
+        # Ctrl-C ends the comparison early, with a table of what was compared.
+        with one_thread(), suppress(KeyboardInterrupt):
             compare()
     header, rows = manual_table(peaks)
     for row in rows:
