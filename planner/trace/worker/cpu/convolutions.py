@@ -253,7 +253,9 @@ def _gradient_moments_bytes(conv: Convolution) -> list[int]:
             conv.target_bytes + _blocked_weight_bytes(conv, 16, 32) + conv.source_bytes,
             _reordered_bytes(conv.source_bytes, conv.source_channels, conv.source_pixels),
         ]
-    if conv.is_strided and (conv.itemsize == 2 or not conv.is_depthwise):
+    has_narrow_groups = conv.groups > 1 and conv.target_channels <= conv.groups * vector_units().block
+    is_half_depthwise = conv.is_depthwise and conv.itemsize == 2
+    if conv.is_strided and (is_half_depthwise or not has_narrow_groups):
         # The kernels for strides keep channels last, which oneDNN must reorder.
         weight_bytes = _blocked_weight_bytes(conv, vector_units().block, 4 // conv.itemsize)
         if conv.is_depthwise:
@@ -292,6 +294,7 @@ def _weight_moments_bytes(conv: Convolution) -> list[int]:
     if (
         conv.kernel[-1] > (_WIDEST_FIRST_HALF_KERNEL if first and conv.itemsize == 2 else _WIDEST_KERNEL)
         or is_partly_full
+        or _has_uneven_groups(conv)
         or (conv.itemsize == 4 and first and conv.source_channels > 3 and of_padded_volumes)
     ):
         return [conv.weight_bytes + _unfolding_scratch_bytes(conv), 2 * conv.weight_bytes]
@@ -398,6 +401,20 @@ jit_avx512_core_bf16_conv_kernel.cpp there.
 _WIDEST_FIRST_HALF_KERNEL: Final = 24
 
 
+_NARROWEST_BLOCK: Final = 8
+
+
+def _has_uneven_groups(conv: Convolution) -> bool:
+    """Return whether groups of channels, but not single ones, fill no whole blocks.
+
+    **Source**: `init_conf` of `jit_avx2_conv_bwd_weights_kernel_f32` in oneDNN's src/cpu/x64/jit_avx2_conv_kernel_f32.cpp.
+    """
+    if conv.groups == 1 or conv.is_depthwise:
+        return False
+    block = _NARROWEST_BLOCK if conv.itemsize == 4 else vector_units().block
+    return any(channels // conv.groups % block for channels in (conv.source_channels, conv.target_channels))
+
+
 def _unfolding_scratch_bytes(conv: Convolution) -> int:
     """Return the size in bytes of the buffers in which each thread unfolds one image, or one slice of a volume.
 
@@ -407,7 +424,8 @@ def _unfolding_scratch_bytes(conv: Convolution) -> int:
     """
     slices = conv.target_size[0] if conv.is_of_volumes else 1
     weight_bytes = conv.weight_bytes // conv.itemsize * 4
-    return vector_units().threads * (_unfolded_image_bytes(conv) // slices + 4 * weight_bytes) + 256
+    columns_bytes = _unfolded_image_bytes(conv) // conv.groups // slices
+    return vector_units().threads * (columns_bytes + 4 * weight_bytes) + 256
 
 
 def _channels_last_weight_moments_bytes(conv: Convolution) -> list[int]:

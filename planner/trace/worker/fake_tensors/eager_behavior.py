@@ -23,6 +23,7 @@ _aten: Final = torch.ops.aten
 _linear = functional.linear
 _pool = torch.max_pool1d
 _align = torch.ctc_loss
+_generator_state = torch.get_rng_state
 
 
 @contextmanager
@@ -35,6 +36,7 @@ def eager_behavior() -> Iterator[None]:
         (FakeTensor, "__deepcopy__", _deep_copy),
         (torch, "max_pool1d", _max_pool1d),
         (torch, "ctc_loss", _ctc_loss),
+        (torch, "get_rng_state", _get_rng_state),
         *real_derivatives(),
     )
     with ExitStack() as stack:
@@ -98,6 +100,18 @@ def _ctc_loss(
     """
     lengths = (torch.as_tensor(values) for values in (input_lengths, target_lengths))
     return _align(scores, targets, *lengths, *options)
+
+
+def _get_rng_state() -> torch.Tensor:
+    """Return the state of the CPU's random generator, which checkpoints keep, and record it; a card does not hold it.
+
+    **Source**: `CPUGeneratorImpl::get_state` in aten/src/ATen/CPUGeneratorImpl.cpp, which makes it without an operator.
+    """
+    state = _generator_state()
+    ledger: Any = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
+    if ledger is not None and not state.is_cuda:
+        ledger.record_result(state, _aten.empty.memory_format, (), {})
+    return state
 
 
 def _singular_values(matrix: torch.Tensor, *, driver: str | None = None) -> torch.Tensor:
