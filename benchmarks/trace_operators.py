@@ -76,13 +76,13 @@ def run_passes(expression: str, make: MakeTensors, begin: BeginPass) -> None:
     with torch.no_grad():
         plain = {name: leaf.clone() for name, leaf in leaves.items()}
         begin(PASSES[0])
-        found = eval(expression, scope | plain)  # noqa: S307  # of our own list
+        found = eval(expression, scope | plain)  # of our own list
         begin("")
         del found, plain
     # Operators in place must not change leaves.
     inputs = {name: leaf.requires_grad_() * 1.0 if leaf.is_floating_point() else leaf for name, leaf in leaves.items()}
     begin(PASSES[1])
-    found = eval(expression, scope | inputs)  # noqa: S307
+    found = eval(expression, scope | inputs)
     begin("")
     results = [value for value in tree_leaves(found) if isinstance(value, torch.Tensor) and value.requires_grad]
     del found, inputs

@@ -238,7 +238,9 @@ def _forward_moments_bytes(conv: Convolution) -> list[int]:
         ]
     first = _reads_source_in_place(conv)
     source_bytes = 0 if first else _blocked_bytes(conv, conv.source_channels, conv.source_pixels)
-    weight_bytes = _blocked_weight_bytes(conv, 4 // conv.itemsize if first else vector_units().block, vector_units().block)
+    weight_bytes = _blocked_weight_bytes(
+        conv, 4 // conv.itemsize if first else vector_units().block, vector_units().block
+    )
     target_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels)
     scratch_bytes = _strided_rows_bytes(conv) + _full_precision_bytes(conv, conv.target_channels, conv.target_pixels)
     return [source_bytes + weight_bytes + target_bytes + scratch_bytes, target_bytes + conv.target_bytes]
@@ -472,7 +474,9 @@ def _blocked_weight_bytes(conv: Convolution, source_multiple: int, target_multip
 
 def _strided_rows_bytes(conv: Convolution) -> int:
     """Return the size in bytes of the buffer in which a strided 1×1 convolution gathers its input."""
-    if not conv.is_strided or prod(conv.kernel) != 1 or (conv.itemsize == 2 and not _is_of_single_pixels(conv)):
+    if not conv.is_strided or prod(conv.kernel) != 1 or conv.groups > 1:
+        return 0
+    if conv.itemsize == 2 and not _is_of_single_pixels(conv):
         return 0
     channels = conv.source_channels if conv.itemsize == 4 else round_up(conv.source_channels, vector_units().block)
     return vector_units().threads * (channels * conv.target_pixels * conv.itemsize + _SCRATCH_ALIGNMENT_BYTES)

@@ -12,7 +12,7 @@ from planner.trace.request import TraceRequest
 from planner.trace.worker.cpu import convolutions as cpu_convolutions
 from planner.trace.worker.cpu import rnn as cpu_recurrent
 from planner.trace.worker.cpu.composed import COMPOSED_FORMULAS
-from planner.trace.worker.cpu.convolutions import contiguous_copies_bytes, is_half, size_bytes
+from planner.trace.worker.cpu.convolutions import contiguous_copies_bytes, is_half, size_bytes, vector_units
 from planner.units import KIB, MIB, ceil_div
 
 _aten: Final = torch.ops.aten
@@ -538,10 +538,13 @@ _formulas: dict[Any, BytesFormula | None] = {
 }
 
 _HALF_PRECISIONS: Final = ("bf16", "fp16")
-_CONVOLUTION_SCRATCH_BYTES: Final = 2355 * KIB
-"""Largest measured excess of a half-precision convolution over the formulas: forward pass with a stride."""
-_CONVOLUTION_SURPLUS_BYTES: Final = 320 * KIB
-"""Largest measured excess of the formulas over a half-precision convolution: volumes of one channel."""
+_TILES_ERRORS_BYTES: Final = (-320 * KIB, 2355 * KIB)
+"""Bounds of what a half-precision convolution holds beside the formulas, on a CPU with matrix tiles."""
+_VECTORS_ERRORS_BYTES: Final = (-417 * KIB, 256 * KIB)
+"""The same on a CPU without: a weight's gradient of few channels and one image, and a transposed one of uneven width.
+
+**Source**: largest errors of `benchmarks/half_convolutions.py`.
+"""
 _PRODUCT_SCRATCH_BYTES: Final = MIB
 """Largest measured error of the formula for a half-precision matrix product."""
 _CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
@@ -550,16 +553,15 @@ _CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
 def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[TraceDifference]:
     """Yield the possible errors of a trace with the CPU's operators, by the operators that ran.
 
-    **Source**: `benchmarks/real_peaks.py --operators` and `benchmarks/trace_accuracy.py`, which compare kernels and
-    whole runs with the profiler's events.
+    **Source**: `benchmarks/real_peaks.py --operators`, `benchmarks/half_convolutions.py` and
+    `benchmarks/trace_accuracy.py`, which compare kernels and whole runs with the profiler's events.
     """
     names = {name.partition(".")[0] for name in operators}
     half = request.autocast in _HALF_PRECISIONS or request.dtype in _HALF_PRECISIONS
     if half and names & {"aten::convolution", "aten::convolution_backward"}:
+        low_bytes, high_bytes = _TILES_ERRORS_BYTES if vector_units().has_tiles else _VECTORS_ERRORS_BYTES
         yield _scratch_difference(
-            "oneDNN's scratch memory for convolutions in half precision",
-            _CONVOLUTION_SCRATCH_BYTES,
-            low_bytes=-_CONVOLUTION_SURPLUS_BYTES,
+            "oneDNN's scratch memory for convolutions in half precision", high_bytes, low_bytes=low_bytes
         )
     if half and names & {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}:
         yield _scratch_difference(

@@ -42,7 +42,9 @@ def eager_behavior() -> Iterator[None]:
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
             stack.enter_context(patched_attributes(holder, **{name: replacement}))
-        stack.enter_context(replaced_compositions({"linalg_svdvals": _singular_values, "linalg_eigvalsh": _eigenvalues}))
+        stack.enter_context(
+            replaced_compositions({"linalg_svdvals": _singular_values, "linalg_eigvalsh": _eigenvalues})
+        )
         yield
 
 
@@ -77,7 +79,8 @@ def _max_pool1d(
     if input.is_cuda or _needs_gradient(input) or not isinstance(input, FakeTensor):
         return _pool(input, kernel_size, stride, padding, dilation, ceil_mode)
     kernel, step, before, gap = (
-        value if isinstance(value, int) else value[0] for value in (kernel_size, stride or kernel_size, padding, dilation)
+        value if isinstance(value, int) else value[0]
+        for value in (kernel_size, stride or kernel_size, padding, dilation)
     )
     length = int(input.shape[-1])
     last = length + 2 * before - gap * (kernel - 1) - 1 + (step - 1 if ceil_mode else 0)
