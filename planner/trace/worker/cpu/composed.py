@@ -45,7 +45,7 @@ def _difference_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: tor
 
     **Source**: `dist` in aten/src/ATen/native/Distance.cpp.
     """
-    return prod(torch.broadcast_shapes(args[0].shape, args[1].shape)) * result.element_size()
+    return int(prod(torch.broadcast_shapes(args[0].shape, args[1].shape))) * result.element_size()
 
 
 def _widened_points_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -78,7 +78,7 @@ def _trilinear_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torc
     pair = shapes[0] | shapes[1]
     slice_elements = prod(width for place, width in pair.items() if place not in summed or place in shapes[2])
     product_elements = prod(width for place, width in (pair | shapes[2]).items() if place not in summed)
-    return (slice_elements + product_elements) * result.element_size()
+    return int(slice_elements + product_elements) * result.element_size()
 
 
 def _bags_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: tuple[torch.Tensor, ...]) -> int:
@@ -89,7 +89,7 @@ def _bags_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: tuple[tor
     rows, mode = args[1], args[4] if len(args) > 4 else 0
     if mode not in (_BAGS_MEAN, _BAGS_MAX):
         return 0
-    return max(0, _INDEX_BYTES * (rows.numel() + 1) - sum(map(size_bytes, result[2:])))
+    return max(0, _INDEX_BYTES * (int(rows.numel()) + 1) - sum(map(size_bytes, result[2:])))
 
 
 def _bags_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -124,7 +124,7 @@ def _smoothed_rows_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
     **Source**: `separable_upsample_generic_Nd_kernel_impl` in aten/src/ATen/native/cpu/UpSampleKernel.cpp.
     """
-    return size_bytes(result) // result.shape[-2] * args[0].shape[-2]
+    return size_bytes(result) // result.shape[-2] * int(args[0].shape[-2])
 
 
 def _grid_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -160,7 +160,7 @@ def _copied_factor_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
 
 def _eigenvectors_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of LAPACK's workspace for the eigenvectors of a symmetric matrix, or of its copy without.
+    """Return the size in bytes of LAPACK's workspace for a symmetric matrix's vectors, or of a copy without.
 
     **Source**: `apply_lapack_eigh` in aten/src/ATen/native/BatchLinearAlgebraKernel.cpp; LAPACK's `syevd`: LWORK is
     1 + 6 N + 2 N², and LIWORK is 3 + 5 N.
@@ -169,7 +169,8 @@ def _eigenvectors_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: A
     needs_vectors = len(args) <= 2 or args[2]
     if not needs_vectors:
         return size_bytes(args[0])
-    return (1 + 6 * width + 2 * width**2) * args[0].element_size() + (3 + 5 * width) * _LAPACK_INTEGER_BYTES
+    itemsize = int(args[0].element_size())
+    return (1 + 6 * width + 2 * width**2) * itemsize + (3 + 5 * width) * _LAPACK_INTEGER_BYTES
 
 
 _LEAST_SQUARES_BLOCK: Final = 32
@@ -183,7 +184,7 @@ def _least_squares_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     """
     rows, width = map(int, args[0].shape[-2:])
     workspace = min(rows, width) + 2 * width + _LEAST_SQUARES_BLOCK * (width + 1)
-    return size_bytes(args[0]) + width * _LAPACK_INTEGER_BYTES + workspace * args[0].element_size()
+    return size_bytes(args[0]) + width * _LAPACK_INTEGER_BYTES + workspace * int(args[0].element_size())
 
 
 def _pseudoinverse_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:

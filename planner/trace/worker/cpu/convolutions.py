@@ -238,9 +238,8 @@ def _forward_moments_bytes(conv: Convolution) -> list[int]:
         ]
     first = _reads_source_in_place(conv)
     source_bytes = 0 if first else _blocked_bytes(conv, conv.source_channels, conv.source_pixels)
-    weight_bytes = _blocked_weight_bytes(
-        conv, 4 // conv.itemsize if first else vector_units().block, vector_units().block
-    )
+    multiple = 4 // conv.itemsize if first else vector_units().block
+    weight_bytes = _blocked_weight_bytes(conv, multiple, vector_units().block)
     target_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels)
     scratch_bytes = _strided_rows_bytes(conv) + _full_precision_bytes(conv, conv.target_channels, conv.target_pixels)
     return [source_bytes + weight_bytes + target_bytes + scratch_bytes, target_bytes + conv.target_bytes]
@@ -409,7 +408,8 @@ _NARROWEST_BLOCK: Final = 8
 def _has_uneven_groups(conv: Convolution) -> bool:
     """Return whether groups of channels, but not single ones, fill no whole blocks.
 
-    **Source**: `init_conf` of `jit_avx2_conv_bwd_weights_kernel_f32` in oneDNN's src/cpu/x64/jit_avx2_conv_kernel_f32.cpp.
+    **Source**: `init_conf` of the kernels for weights' gradients in oneDNN's src/cpu/x64/jit_avx2_conv_kernel_f32.cpp
+    and jit_avx512_core_bf16_conv_kernel.cpp.
     """
     if conv.groups == 1 or conv.is_depthwise:
         return False

@@ -169,7 +169,7 @@ def _softmax_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -
 
 
 def _pooling_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a contiguous copy of the input, unless the input is channels last.
+    """Return the size in bytes of a contiguous copy of the input or the gradient, unless it is channels last.
 
     **Source**: `max_pool2d_kernel_impl` in aten/src/ATen/native/cpu/MaxPoolKernel.cpp, and its like.
     """
@@ -479,7 +479,10 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten._log_softmax.default: _softmax_bytes,
     _aten._log_softmax_backward_data.default: _softmax_bytes,
     _aten.max_pool2d_with_indices.default: _pooling_bytes,
+    _aten.max_pool2d_with_indices_backward.default: _pooling_bytes,
     _aten.avg_pool2d.default: _pooling_bytes,
+    _aten.avg_pool2d_backward.default: _pooling_bytes,
+    _aten._adaptive_avg_pool2d_backward.default: _pooling_bytes,
     _aten._adaptive_avg_pool2d.default: _pooling_bytes,
     _aten.native_layer_norm_backward.default: _layer_norm_backward_bytes,
     _aten.native_group_norm_backward.default: _group_norm_backward_bytes,

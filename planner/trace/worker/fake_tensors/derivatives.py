@@ -99,8 +99,9 @@ def _product(operator: _Operator) -> _Operator:
         is_plain = len(args) <= 2 and kwargs.keys() <= {"dim", "keepdim"} and tensor.dim() > 0
         if not (is_plain and _has_derivative(tensor)):
             return operator(tensor, *args, **kwargs)  # type: ignore[no-any-return]
-        dim, keepdim = (*args, *(None, False)[len(args) :])
-        return _Product.apply(operator, tensor, kwargs.get("dim", dim), kwargs.get("keepdim", keepdim))
+        given = dict(zip(("dim", "keepdim"), args, strict=False)) | kwargs
+        result: torch.Tensor = _Product.apply(operator, tensor, given.get("dim"), given.get("keepdim", False))
+        return result
 
     return prod
 
@@ -110,7 +111,8 @@ def _running_product(operator: _Operator) -> _Operator:
         dim = args[0] if len(args) == 1 and not kwargs else kwargs.get("dim") if kwargs.keys() == {"dim"} else None
         if dim is None or not _has_derivative(tensor) or tensor.dim() == 0 or tensor.shape[dim] == 1:
             return operator(tensor, *args, **kwargs)  # type: ignore[no-any-return]
-        return _RunningProduct.apply(operator, tensor, dim)
+        result: torch.Tensor = _RunningProduct.apply(operator, tensor, dim)
+        return result
 
     return cumprod
 
@@ -125,7 +127,7 @@ def _selected(operator: _Operator) -> _Operator:
 
 
 def _has_derivative(tensor: Any) -> bool:
-    """Return whether a derivative by `tensor` will be wanted; functions of `torch.func` wrap tensors in real runs too."""
+    """Return whether a derivative by a plain `tensor` will be wanted; `torch.func` wraps tensors in real runs too."""
     return (
         isinstance(tensor, FakeTensor)
         and tensor.requires_grad

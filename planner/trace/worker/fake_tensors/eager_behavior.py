@@ -66,10 +66,10 @@ def _linear_without_mode(
 
 def _max_pool1d(
     input: torch.Tensor,  # noqa: A002  # as PyTorch calls it: it may be given by name
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
+    kernel_size: int | tuple[int, ...],
+    stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
     ceil_mode: bool = False,
 ) -> torch.Tensor:
     """Return pooled sequences; on the CPU without gradients, no positions of the largest elements are kept.
@@ -77,7 +77,7 @@ def _max_pool1d(
     **Source**: `max_pool1d` in aten/src/ATen/native/MaxPooling.cpp.
     """
     if input.is_cuda or _needs_gradient(input) or not isinstance(input, FakeTensor):
-        return _pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return _pool(input, kernel_size, stride or kernel_size, padding, dilation, ceil_mode)
     kernel, step, before, gap = (
         value if isinstance(value, int) else value[0]
         for value in (kernel_size, stride or kernel_size, padding, dilation)
@@ -101,8 +101,9 @@ def _ctc_loss(
 
     **Source**: `ctc_loss` in aten/src/ATen/native/LossCTC.cpp, which writes a list of lengths to a tensor's memory.
     """
-    lengths = (torch.as_tensor(values) for values in (input_lengths, target_lengths))
-    return _align(scores, targets, *lengths, *options)
+    lengths = torch.as_tensor(input_lengths), torch.as_tensor(target_lengths)
+    result: torch.Tensor = _align(scores, targets, *lengths, *options)
+    return result
 
 
 def _get_rng_state() -> torch.Tensor:
@@ -120,7 +121,7 @@ def _get_rng_state() -> torch.Tensor:
 def _singular_values(matrix: torch.Tensor, *, driver: str | None = None) -> torch.Tensor:
     """Return singular values; vectors are computed only for a gradient.
 
-    **Source**: `linalg_svdvals` in aten/src/ATen/native/BatchLinearAlgebra.cpp, which computes them for all subclasses.
+    **Source**: `linalg_svdvals` in aten/src/ATen/native/BatchLinearAlgebra.cpp; a subclass gets them always.
     """
     values: torch.Tensor = _aten._linalg_svd(matrix, False, _needs_gradient(matrix), driver=driver)[1]
     return values
@@ -129,7 +130,7 @@ def _singular_values(matrix: torch.Tensor, *, driver: str | None = None) -> torc
 def _eigenvalues(matrix: torch.Tensor, UPLO: str = "L") -> torch.Tensor:  # noqa: N803  # as PyTorch calls it
     """Return eigenvalues of a symmetric matrix; vectors are computed only for a gradient.
 
-    **Source**: `linalg_eigvalsh` in aten/src/ATen/native/BatchLinearAlgebra.cpp, which computes them for all subclasses.
+    **Source**: `linalg_eigvalsh` in aten/src/ATen/native/BatchLinearAlgebra.cpp; a subclass gets them always.
     """
     values: torch.Tensor = _aten._linalg_eigh(matrix, UPLO, _needs_gradient(matrix))[0]
     return values

@@ -239,6 +239,7 @@ def others() -> dict[str, tuple[Any, ...]]:
         [True] * 3,
     )
     permuted = torch.randn(4, 16, 64, 16).permute(0, 1, 3, 2)
+    same = torch.ones(()).expand(4, 64, 8, 8)
     return {
         "batch norm": (aten.native_batch_norm.default, images, *STATISTICS * 2, True, 0.1, 1e-5),
         "batch norm, backward": (aten.native_batch_norm_backward.default, images, images, *batches),
@@ -282,14 +283,16 @@ def others() -> dict[str, tuple[Any, ...]]:
         "integers compared with a fraction": (aten.gt.Scalar, WHOLE, 0.5),
         "log sigmoid": (aten.log_sigmoid_forward.default, torch.randn(256, 128).t()),
         "binary cross entropy of columns": (aten.binary_cross_entropy_with_logits.default, *(ROWS[0].t(),) * 2),
+        "pooled, backward": (aten.avg_pool2d_backward.default, same, images, [2, 2], [2, 2], [0, 0], False, True, None),
+        "adaptive pooling, backward": (aten._adaptive_avg_pool2d_backward.default, same, images),
         "pooling": (aten.avg_pool2d.default, permuted, [2, 2]),
         "two types": (aten.mul.Tensor, half, images),
         "two types, in place": (aten.add_.Tensor, images.clone(), half),
         "one type": (aten.mul.Tensor, images, images),
         "choice": (aten.where.self, images > 0, images, images),
         "median of columns": (aten.median.dim, ROWS, 1),
-        "transposed clone": (aten.clone.default, ROWS[0].t(), ),
-        "binary cross entropy of each element": (aten.binary_cross_entropy_with_logits.default, images, images, None, None, 0),
+        "transposed clone": (aten.clone.default, ROWS[0].t()),
+        "unreduced": (aten.binary_cross_entropy_with_logits.default, images, images, None, None, 0),
         "attention": (aten._scaled_dot_product_flash_attention_for_cpu.default, QUERY, KEY, KEY, 0.0, True),
     }  # fmt: skip
 
