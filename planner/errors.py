@@ -177,7 +177,7 @@ class TraceError(PlannerError):
     @property
     def details(self) -> str:
         """Return the traceback and the last printed output as one text."""
-        printed = f"the module printed:\n{self.printed[-_PRINTED_CHARACTERS:]}" if self.printed else ""
+        printed = f"it printed:\n{self.printed[-_PRINTED_CHARACTERS:]}" if self.printed else ""
         return "\n\n".join(part.rstrip() for part in (self.traceback, printed) if part)
 
 

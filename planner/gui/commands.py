@@ -240,6 +240,15 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("plan.swap-task", _task_switch_text, "Plan/2", _switch_task, "Ctrl+T", "swap", _is_plan_estimated),
     UnboundAction("plan.trace", "Trace a mo&dule…", "Plan/3", lambda w: w.navigator.trace(), "Ctrl+Shift+T", "trace"),
     UnboundAction(
+        "plan.trace-script",
+        "Tr&ace a script…",
+        "Plan/3",
+        lambda w: w.navigator.trace_script(),
+        "Ctrl+Shift+Y",
+        "trace",
+        words="train.py torchrun accelerate Trainer Lightning",
+    ),
+    UnboundAction(
         "plan.check-estimate",
         "Chec&k the estimate with a trace",
         "Plan/3",

@@ -296,7 +296,9 @@ class Workspace(QObject):
         Raises:
             PlannerError: If the plan cannot be evaluated with it.
         """
-        ranks = facts.request.parallel.ranks
+        from planner.trace.launcher import traced_ranks  # as in `answer`
+
+        ranks = traced_ranks(facts.request)
         cards = {"count": ranks} if ranks > 1 else {}
         self.end_gesture()
         self.apply(label, model=ModelChoice.of_trace(facts), **cards)

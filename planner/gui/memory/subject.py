@@ -50,8 +50,8 @@ class SubjectForm(QWidget):
             "can also drop the file into the window.",
         )
         self._trace = link_button(
-            "Trace a mod&ule…",
-            "Trace the memory of any PyTorch module. You can also drop a .py file into the window.",
+            "Trace yo&ur code…",
+            "Trace the memory of any PyTorch module or script. You can also drop a .py file into the window.",
         )
         self._form = form = new_form(theme)
         form.add("&Model", self.model, hint="The model to plan for.")

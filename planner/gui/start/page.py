@@ -382,7 +382,7 @@ class StartPage(Tab):
         )
         open_file = _flush_link(
             "&Open a file…",
-            "A model's configuration or weights, a training file, or a module to trace.",
+            "A model's configuration or weights, a training file, or a module or script to trace.",
         )
         open_file.clicked.connect(self.workspace.navigator.model_file_requested)
         file_hint = make_label("or drop one anywhere here", "muted", small)
