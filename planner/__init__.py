@@ -166,6 +166,7 @@ if TYPE_CHECKING:
     from planner.paths import own_hardware_file, prices_dir
     from planner.performance.estimate import estimate_time
     from planner.plan.advice.advise import advise
+    from planner.plan.batched_service import find_batched_service
     from planner.plan.catalog import load_catalog
     from planner.plan.comparison import versus
     from planner.plan.evaluate import evaluate, find_fits
@@ -220,6 +221,7 @@ __all__ = [
     "evaluate_cost",
     "facts_of",
     "fewest_cards",
+    "find_batched_service",
     "find_faster_rental",
     "find_fits",
     "largest_that_fits",
@@ -280,6 +282,7 @@ _HOMES = {
     "evaluate_cost": "planner.plan.money",
     "facts_of": "planner.trace.analysis.summary",
     "fewest_cards": "planner.plan.solve",
+    "find_batched_service": "planner.plan.batched_service",
     "find_faster_rental": "planner.plan.faster_rental",
     "find_fits": "planner.plan.evaluate",
     "largest_that_fits": "planner.plan.solve",

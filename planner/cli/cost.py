@@ -16,6 +16,7 @@ from planner.cli.report import prose_width, wrap
 from planner.cli.table import terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.cost.carbon import carbon_by_region
+from planner.cost.job import Service
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
@@ -45,7 +46,7 @@ The verdict names a side if it is cheaper in at least 65 % of the draws of a Mon
 else it is too close to call. A plan that does not fit, or whose speed is unknown, gets no verdict.
 
 --json prints one object: plan, time, cost (rent, own, break_even, curve, answer, blocked, machines, notes), demand,
-offers and hybrid; with --own also faster_rental, with --tornado tornado and simulation, with --carbon carbon_by_region,
+offers and hybrid; for a service also batched_service, with --own also faster_rental, with --tornado tornado and simulation, with --carbon carbon_by_region,
 with --versus other, an object with the same fields. cost.answer has the verdict, its confidence, rent_figures,
 own_figures and flips. The name of every numeric field ends in its unit; unknown values are null.
 
@@ -175,6 +176,8 @@ def _fields(answer: DatedCostEstimate, arguments: argparse.Namespace) -> dict[st
         "offers": estimate.rows,
         "hybrid": answer.hybrid,
     }
+    if isinstance(answer.evaluation.plan.cost.job, Service):
+        found["batched_service"] = answer.batched_service
     if answer.evaluation.plan.cost.buy.owned:
         found["faster_rental"] = answer.faster_rental
     if arguments.tornado:

@@ -11,6 +11,7 @@ from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.hybrid import Hybrid
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.result import CostResult, Decision, Footprint
+from planner.plan.batched_service import BatchedService, find_batched_service
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.faster_rental import FasterRental, find_faster_rental
@@ -18,6 +19,7 @@ from planner.plan.money import plan_throughput
 from planner.present import format as fmt
 from planner.present.cost.amounts import MoneyRow, money_rows, short_source, swing_rows
 from planner.present.cost.decision import (
+    batched_service_sentence,
     buying_title,
     faster_rental_sentence,
     machines_sentence,
@@ -81,6 +83,13 @@ class DatedCostEstimate(NamedTuple):
         return find_faster_rental(self.evaluation, self.estimate, self.catalog, self.today)
 
     @property
+    def batched_service(self) -> BatchedService | None:
+        """Return the program that serves the requests with fewer cards; None without a service or such a program."""
+        if self.estimate.result.blocked is not None:
+            return None
+        return find_batched_service(self.evaluation, self.estimate, self.catalog, self.today)
+
+    @property
     def energy_kwh(self) -> float | None:
         """Return the kWh of a run or month, on rented cards if their region is known, else on owned cards."""
         rent, own = self.estimate.result.rent, self.estimate.result.own
@@ -109,7 +118,10 @@ def cost_blocks(answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str
         yield _memory_advice_block(answer, shown.width)
         return
     yield _decision_table(result.answer, shown.width)
-    yield _wrapped_sentences((machines_sentence(result.machines, answer.card), *_hybrid_sentences(answer)), prose)
+    yield _wrapped_sentences(
+        (machines_sentence(result.machines, answer.card), _batched_service_sentence(answer)), prose
+    )
+    yield _wrapped_sentences(_hybrid_sentences(answer), prose)
     yield _wrapped_sentences((modes_sentence(result), _faster_rental_sentence(answer)), prose)
     yield wrap(plan_phrase(answer.evaluation, answer.catalog), prose)
     if answer.evaluation.time is not None:
@@ -152,6 +164,13 @@ def _decision_table(decision: Decision | None, width: int | None) -> str:
 def _faster_rental_sentence(answer: DatedCostEstimate) -> str:
     found = answer.faster_rental
     return "" if found is None else faster_rental_sentence(found, answer.catalog.hardware.gpu(found.gpu).name)
+
+
+def _batched_service_sentence(answer: DatedCostEstimate) -> str:
+    found = answer.batched_service
+    return (
+        "" if found is None else batched_service_sentence(found, answer.card, answer.evaluation.workload.profile or "")
+    )
 
 
 def _hybrid_sentences(answer: DatedCostEstimate) -> Iterator[str]:

@@ -171,6 +171,9 @@ _FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         "file.open-model", "Open &model…", "File/1", lambda w: w.documents.choose_model(), "Ctrl+Shift+O", "model"
     ),
     UnboundAction(
+        "file.open-folder", "Open model's &folder…", "File/1", lambda w: w.documents.choose_model_folder(), "Ctrl+Alt+M"
+    ),
+    UnboundAction(
         "file.open-hub", "Open from &Hugging Face…", "File/1", lambda w: w.documents.choose_hub_model(), "Ctrl+Alt+H"
     ),
     UnboundAction(

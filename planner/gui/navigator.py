@@ -16,6 +16,7 @@ class Navigator(QObject):
     fitting_cards_requested = Signal()
     hardware_requested = Signal()
     model_file_requested = Signal()
+    model_folder_requested = Signal()
     hub_model_requested = Signal(str)
     trace_requested = Signal(object)
     script_trace_requested = Signal()

@@ -13,7 +13,7 @@ from planner.models.load import load_config
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, with_settled_sharing
 from planner.plan.plan import Plan
-from planner.trace.request import Target, TraceRequest, torch_optimizer
+from planner.trace.request import Target, TracedCard, TraceRequest, torch_optimizer
 from planner.workload.defaults import with_defaults
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.parallel import Parallel
@@ -165,8 +165,25 @@ def is_traced_for_other_card(request: TraceRequest, gpu: Gpu | None) -> bool:
 
 def operator_fields(gpu: Gpu | None) -> dict[str, object]:
     """Return the trace-request fields that select the operators of `gpu`, or of any CUDA card if it is None."""
-    known = gpu is not None and gpu.vendor == "NVIDIA"
-    return {"device": "cuda", "compute_capability": gpu.compute_capability if known and gpu else None}
+    if gpu is None or gpu.vendor != "NVIDIA":
+        return {"device": "cuda", "compute_capability": None, "card": None}
+    card = TracedCard(
+        name=gpu.name if gpu.name.startswith("NVIDIA") else f"NVIDIA {gpu.name}",
+        memory_bytes=gpu.usable_memory_bytes or gpu.device_memory_bytes,
+        multiprocessors=_multiprocessors(gpu),
+    )
+    return {"device": "cuda", "compute_capability": gpu.compute_capability, "card": card}
+
+
+def _multiprocessors(gpu: Gpu) -> int | None:
+    """Return how many multiprocessors an NVIDIA card has, by its shader cores.
+
+    **Source**: `_ConvertSMVer2Cores` in Common/helper_cuda.h of NVIDIA's cuda-samples.
+    """
+    if gpu.shader_cores is None or gpu.compute_capability is None:
+        return None
+    cores = 64 if gpu.compute_capability in ("6.0", "7.0", "7.2", "7.5", "8.0") else 128
+    return gpu.shader_cores // gpu.device_count // cores
 
 
 def _trace_target(plan: Plan, catalog: Catalog) -> Target:

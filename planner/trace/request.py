@@ -159,6 +159,14 @@ class TraceParallel(Spec):
         return self
 
 
+class TracedCard(Spec):
+    """Figures of the chosen card that code asks `torch.cuda` for; the memory is what `cudaMemGetInfo` says is there."""
+
+    name: str
+    memory_bytes: int | None = Field(default=None, gt=0)
+    multiprocessors: int | None = Field(default=None, gt=0)
+
+
 class TraceRequest(Spec):
     """A run to trace; where `batch` or `sequence_length` is None, the target's own inputs decide.
 
@@ -211,6 +219,7 @@ class TraceRequest(Spec):
     )
     device: Literal["cpu", "cuda"] = Field(default="cuda", description="device whose operators are emulated")
     compute_capability: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
+    card: TracedCard | None = Field(default=None, description="what torch.cuda says of the card")
 
     @model_validator(mode="after")
     def _check_script(self) -> Self:
@@ -228,7 +237,7 @@ class TraceRequest(Spec):
 
 
 _FIELDS_OF_SCRIPTS: Final = frozenset(
-    ("target", "task", "steps", "device", "compute_capability", "assume", "unknown_values")
+    ("target", "task", "steps", "device", "compute_capability", "card", "assume", "unknown_values")
 )
 
 

@@ -93,6 +93,13 @@ def test_a_card_of_ones_own_costs_electricity_and_a_faster_one_is_named(said):
     assert "faster_rental" not in json.loads(said(*TUNING, "--gpu", "RTX 4090", "--json"))
 
 
+def test_a_service_names_the_program_that_needs_fewer_cards(said):
+    words = ("llama-3.1-8b", "--gpu", "H100 SXM5", "--requests-per-day", "200000")
+    assert "vLLM answers 256 and needs 1 × H100 SXM5 80 GB instead of" in " ".join(said(*words).split())
+    assert json.loads(said(*words, "--json"))["batched_service"]["cards"] == 1
+    assert json.loads(said(*words, "--profile", "vllm", "--json"))["batched_service"] is None
+
+
 def test_costs_are_listed_on_request_only(said):
     short, long = (said(*TUNING, "--gpu", "RTX 4090", *more) for more in ((), ("--details",)))
     assert "--details shows every cost" in short

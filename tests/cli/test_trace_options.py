@@ -24,14 +24,16 @@ def parsed():
 
 
 @pytest.fixture
-def request_of(parsed):
-    """Return a way to read options into a request."""
-    return lambda *words: request_from_arguments(parsed(*words), TARGET, "8.9")
+def request_of(parsed, catalog):
+    """Return a way to read options into a request for an RTX 4090."""
+    gpu = catalog.hardware.gpu("rtx-4090")
+    return lambda *words: request_from_arguments(parsed(*words), TARGET, gpu)
 
 
 def test_nothing_given_is_inference_on_cuda(request_of):
     request = request_of()
     assert (request.task, request.device, request.compute_capability) == ("inference", "cuda", "8.9")
+    assert (request.card.name, request.card.multiprocessors) == ("NVIDIA GeForce RTX 4090", 128)
     assert request.target == TARGET
 
 
@@ -166,10 +168,10 @@ def test_wrong_values_name_their_option(request_of, words, field, reason):
     assert caught.value.hint
 
 
-def test_a_script_decides_most_itself(parsed):
+def test_a_script_decides_most_itself(parsed, catalog):
     script = Target(kind="script", place="train.py")
     arguments = parsed("--device", "cpu", "--steps", "3")
-    request = request_from_arguments(arguments, script, "8.9")
+    request = request_from_arguments(arguments, script, catalog.hardware.gpu("rtx-4090"))
     assert (request.task, request.steps, request.device) == ("training", 3, "cpu")
     assert default_option_texts_of_trace(parsed(), request_from_arguments(parsed(), script, None)) == (
         "--steps 2",

@@ -162,6 +162,15 @@ def test_only_nvidia_cards_set_a_compute_capability(catalog):
     assert operator_fields(amd)["compute_capability"] is None
 
 
+@pytest.mark.parametrize(("name", "multiprocessors"), [("rtx-4090", 128), ("a100-sxm4-80gb", 108)])
+def test_code_sees_the_figures_of_the_plans_card(catalog, name, multiprocessors):
+    gpu = catalog.hardware.gpu(name)
+    card = operator_fields(gpu)["card"]
+    assert (card.name, card.multiprocessors) == (f"NVIDIA {gpu.name}", multiprocessors)
+    assert 0.9 * gpu.memory_bytes < card.memory_bytes <= gpu.memory_bytes
+    assert operator_fields(gpu.evolve(shader_cores=None))["card"].multiprocessors is None
+
+
 def test_a_trace_is_for_another_card_if_that_has_another_compute_capability(catalog):
     gpus = catalog.hardware
     ada, hopper, amd = (gpus.gpu(name) for name in ("rtx-4090", "h100-sxm5-80gb", "instinct-mi300x"))

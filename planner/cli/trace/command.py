@@ -255,9 +255,7 @@ def _loaded_or_traced_recording(
             raise SpecError(given[0], f"cannot change {path}, which is a recording", "Trace the target again.")
         return load_recording(path), ()
     target = _target_of_command(arguments, command, catalog.models)
-    request = request_from_arguments(
-        arguments, target, gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None
-    )
+    request = request_from_arguments(arguments, target, gpu)
     with ProgressLine(sys.stderr) as line:
         return trace(request, _process_limits(arguments), line.show), default_option_texts_of_trace(arguments, request)
 

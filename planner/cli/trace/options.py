@@ -14,7 +14,9 @@ from pydantic import ValidationError
 
 from planner.cli.parser import CommandOption, add_options, named_value, option_value
 from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
 from planner.numbers import COUNT, kind_at
+from planner.plan.trace_request import operator_fields
 from planner.trace.notation import parse_arguments, parse_assumed_values, parse_input
 from planner.trace.request import TORCH_NAMES, Target, TraceRequest
 
@@ -131,9 +133,7 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
     several_cards.add_argument("--strategy", metavar="KIND", help="parallel strategy: ddp, or fsdp (fully_shard) [ddp]")
 
 
-def request_from_arguments(
-    arguments: argparse.Namespace, target: Target, compute_capability: str | None
-) -> TraceRequest:
+def request_from_arguments(arguments: argparse.Namespace, target: Target, gpu: Gpu | None) -> TraceRequest:
     """Return the trace request that the options describe.
 
     Raises:
@@ -158,7 +158,7 @@ def request_from_arguments(
     if target.kind == "config" and not arguments.input:
         fields.setdefault("batch", 1)
     if fields.get("device", "cuda") == "cuda":
-        fields["compute_capability"] = compute_capability
+        fields |= operator_fields(gpu)
     fields["arguments"] = tuple(
         dict(zip(("name", "value"), named_value("--arg", text, "width=64"), strict=True)) for text in arguments.arg
     )

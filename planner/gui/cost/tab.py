@@ -12,6 +12,7 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QDialog, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
+from planner.cost.job import Service
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
 from planner.cost.terms import RentMode
 from planner.gui.cost.controls import CostControls
@@ -34,13 +35,14 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
 from planner.present.cost.amounts import swing_rows
-from planner.present.cost.decision import FlipChip, faster_rental_sentence
+from planner.present.cost.decision import FlipChip, batched_service_sentence, faster_rental_sentence
 from planner.present.cost.decision_card import decision_view
 from planner.present.cost.rent_or_buy import ComparedPlan
 from planner.present.cost.summary import chance_sentence, running_period, saving_range_sentence
 from planner.present.plan.phrase import plan_phrase
 
 if TYPE_CHECKING:
+    from planner.plan.batched_service import BatchedService
     from planner.plan.faster_rental import FasterRental
 
 REST_MS: Final = 150
@@ -48,6 +50,7 @@ _CONTROLS_WIDTH: Final = 392
 _CURVE_HEIGHT: Final = 240
 _DRAWS: Final = "cost draws"
 _FASTER: Final = "faster rental"
+_BATCHED: Final = "batched service"
 _TRY: Final = "try a change"
 _WHAT_MOVES: Final = "What moves the decision"
 
@@ -81,6 +84,7 @@ class CostTab(QuestionTab):
         self._today = today
         self.cost = PlanCost(None)
         self.faster_rental: FasterRental | None = None
+        self.batched_service: BatchedService | None = None
         self.dialog: QDialog | None = None
         self.controls = CostControls(workspace, theme, _CONTROLS_WIDTH)
         self.answer = DecisionCard(theme)
@@ -120,7 +124,7 @@ class CostTab(QuestionTab):
         """Show the plan's cost; its uncertainty follows once the plan has not changed for a moment."""
         self._stop_background_work()
         self.drawn = False
-        self.faster_rental = None
+        self.faster_rental = self.batched_service = None
         self.controls.refresh()
         self.cost = self.workspace.cost or evaluate_cost(evaluation, self.workspace.catalog, self._today())
         self.workspace.cost = self.cost
@@ -169,7 +173,7 @@ class CostTab(QuestionTab):
         self._stop_background_work()
 
     def _stop_background_work(self) -> None:
-        for key in (_DRAWS, _FASTER):
+        for key in (_DRAWS, _FASTER, _BATCHED):
             self.tasks.cancel(key)
 
     def _show_pinned(self, evaluation: Evaluation) -> None:
@@ -229,6 +233,8 @@ class CostTab(QuestionTab):
             return
         if self.workspace.plan.cost.buy.owned:
             self._look_for_faster_rental(estimate)
+        elif isinstance(self.workspace.plan.cost.job, Service):
+            self._look_for_batched_service(estimate)
         if self.curve.isVisibleTo(self):
             self.curve.draw()
             stop = Event()
@@ -243,6 +249,20 @@ class CostTab(QuestionTab):
         evaluation, catalog, today = self.workspace.evaluation, self.workspace.catalog, self._today()
         work = partial(find_faster_rental, evaluation, estimate, catalog, today, stop.is_set)
         self.tasks.run(_FASTER, work, self._show_faster_rental, stop=stop.set)
+
+    def _look_for_batched_service(self, estimate: CostEstimate) -> None:
+        """Look in the background for a program that serves the requests with fewer cards."""
+        from planner.plan.batched_service import find_batched_service  # for services only
+
+        evaluation, catalog, today = self.workspace.evaluation, self.workspace.catalog, self._today()
+        work = partial(find_batched_service, evaluation, estimate, catalog, today)
+        self.tasks.run(_BATCHED, work, self._show_batched_service)
+
+    def _show_batched_service(self, found: "BatchedService | None") -> None:
+        self.batched_service = found
+        if found is not None:
+            profile = self.workspace.evaluation.workload.profile or ""
+            self.answer.show_note(batched_service_sentence(found, self._card(), profile))
 
     def _show_faster_rental(self, rental: "FasterRental | None") -> None:
         self.faster_rental = rental
@@ -262,10 +282,12 @@ class CostTab(QuestionTab):
 
     @Slot(str, str)
     def _use(self, offer: str, mode: RentMode) -> None:
+        """Rent by this offer, also if the plan was to own the cards."""
         terms = self.workspace.plan.cost
         with self.workspace.step():
             rent = terms.rent.evolve(offer=offer, mode=mode)
-            self.workspace.apply("offer", cost=terms.evolve(rent=rent))
+            chosen = None if terms.chosen is None else "rent"
+            self.workspace.apply("offer", cost=terms.evolve(rent=rent, chosen=chosen))
 
     @Slot(object)
     def _try_flip(self, chip: FlipChip) -> None:
@@ -312,6 +334,8 @@ class CostTab(QuestionTab):
         if estimate is not None:
             hybrid = hybrid_of_plan(estimate, evaluation.plan.cost, plan_throughput(evaluation))
             fields |= {"cost": estimate.result, "demand": estimate.demand, "offers": estimate.rows, "hybrid": hybrid}
+        if isinstance(evaluation.plan.cost.job, Service):
+            fields["batched_service"] = self.batched_service
         if evaluation.plan.cost.buy.owned:
             fields["faster_rental"] = self.faster_rental
         return to_json(fields, indent=2).decode()

@@ -105,8 +105,8 @@ class Tornado(QWidget):
         if low <= 0 <= high:
             painter.drawLine(round(middle), 0, round(middle), round(bottom))
         box = QRectF(0, bottom, self.width(), self._line_height())
-        painter.drawText(box, _LEFT, f"← renting saves {fmt.money(-low)}" if low < 0 else "")
-        painter.drawText(box, _RIGHT, f"owning saves {fmt.money(high)} →" if high > 0 else "")
+        painter.drawText(box, _LEFT, f"← renting saves up to {fmt.money(-low)}" if low < 0 else "")
+        painter.drawText(box, _RIGHT, f"owning saves up to {fmt.money(high)} →" if high > 0 else "")
 
     def _savings_range_usd(self) -> tuple[float, float]:
         values = [value for row in self.rows for value in (row.low_saving_usd, row.high_saving_usd)]

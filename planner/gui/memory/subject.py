@@ -47,7 +47,7 @@ class SubjectForm(QWidget):
         self._open = link_button(
             "&Open file…",
             "Plan for your own model: its configuration, its weights, or a network in a .py file, which is traced. You "
-            "can also drop the file into the window.",
+            "can also drop the file or the model's folder into the window; File › Open model's folder… asks for one.",
         )
         self._trace = link_button(
             "Trace yo&ur code…",

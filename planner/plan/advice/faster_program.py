@@ -11,7 +11,7 @@ from planner.workload.software.transformers import TRANSFORMERS
 from planner.workload.software.vllm import VLLM
 from planner.workload.workload import Workload
 
-_VLLM: Final = PlanChange(
+CONTINUOUS_BATCHING: Final = PlanChange(
     name=VLLM.title,
     lever="program",
     sentence="Serve the model with vLLM, whose cards compute each layer together instead of one after another.",
@@ -22,6 +22,7 @@ _VLLM: Final = PlanChange(
     needs="vllm",
     keeps="the model",
 )
+"""The change from a program that answers a batch as a whole to one that takes new requests into the running batch."""
 _WORTHWHILE: Final = 1.2
 """Factor on the tokens per second below which another program is not worth the change."""
 
@@ -32,15 +33,15 @@ def faster_program(search: ChangeSearch, workload: Workload) -> Iterator[Changed
     `workload` is the plan's, with its defaults filled in.
     """
     several = search.start.plan.count > 1 or getattr(workload, "batch", 1) > 1
-    if not several or not _VLLM.applies_to(workload, None):
+    if not several or not CONTINUOUS_BATCHING.applies_to(workload, None):
         return
-    changed = search.evaluate(search.start, _VLLM)
+    changed = search.evaluate(search.start, CONTINUOUS_BATCHING)
     if changed is None or changed.fit.verdict != "fits":
         return
     before, after = (_tokens_per_second(search, each) for each in (search.start, changed))
     if before and after and after > _WORTHWHILE * before:
-        name = f"Run in {_VLLM.name}: {after:,.0f} instead of {before:,.0f} tokens/s"
-        yield changed._replace(changes=(_VLLM._replace(name=name, slower_by_about=before / after),))
+        name = f"Run in {CONTINUOUS_BATCHING.name}: {after:,.0f} instead of {before:,.0f} tokens/s"
+        yield changed._replace(changes=(CONTINUOUS_BATCHING._replace(name=name, slower_by_about=before / after),))
 
 
 def _tokens_per_second(search: ChangeSearch, changed: ChangedPlan) -> float | None:

@@ -8,9 +8,17 @@ from pathlib import Path
 from traceback import StackSummary, TracebackException
 from typing import Final
 
+import planner
 from planner.errors import TRACE_STAGES, PlannerError, TraceError
 from planner.installation import package_command
-from planner.trace.child.messages import TraceFailure, outermost_user_frame, user_traceback
+from planner.trace.child.messages import (
+    TRACEBACK_HEADING,
+    TraceFailure,
+    innermost_user_frame,
+    outermost_user_frame,
+    user_traceback,
+)
+from planner.trace.worker.refusals import refusal_of
 
 _MAX_TRACEBACK_CHARACTERS: Final = 1 << 16
 _MAX_LINE_CHARACTERS: Final = 500
@@ -18,16 +26,19 @@ _MEMORY_EXCEEDED: Final = "the module took more of this machine's memory than al
 _MEMORY_HINT: Final = "Traced tensors use no memory; check what else the module allocates, or raise the limit."
 _SCRIPT_HINT: Final = 'Move code that only a script needs below: if __name__ == "__main__":'
 _NO_INPUT_HINT: Final = "A trace cannot read input: pass the value as an argument."
-_NO_GPU_HINT: Final = "A trace has no GPU: remove .cuda() and .to('cuda'); the assumed device is an option."
 _NO_NETWORK_HINT: Final = "A trace has no network: build the module from its configuration, without weights."
 _KNOWN_ERROR_HINTS: Final = (
-    ("Torch not compiled with CUDA enabled", _NO_GPU_HINT),
-    ("No CUDA GPUs are available", _NO_GPU_HINT),
-    ("Found no NVIDIA driver", _NO_GPU_HINT),
-    ("not linked with support for cuda", _NO_GPU_HINT),
     ("couldn't connect to", _NO_NETWORK_HINT),
     ("outgoing traffic has been disabled", _NO_NETWORK_HINT),
     ("offline mode is enabled", _NO_NETWORK_HINT),
+)
+_KERNEL_PACKAGES: Final = frozenset(
+    ("triton", "flash_attn", "xformers", "bitsandbytes", "apex", "deepspeed", "transformer_engine", "mamba_ssm")
+)
+"""Packages of kernels for cards, which a trace cannot run even if they are installed."""
+_KERNEL_HINT: Final = (
+    "Its kernels need a card, which a trace does not have: let the code run PyTorch's own operators where the package "
+    "is missing, such as scaled_dot_product_attention."
 )
 # Packages that are imported by another name than the one they are installed by.
 _PACKAGE_NAMES: Final = {
@@ -45,6 +56,10 @@ def explain_failure(error: BaseException, stage: str, files: Iterable[Path]) -> 
     report = TracebackException.from_exception(error, compact=True)
     if stage == "build" and _was_raised_on_import(error, report.stack, files):
         stage = "import"
+    refusal = refusal_of(error, report.stack)
+    if refusal is not None:
+        reason = f"{_place(report.stack, files)}{refusal.what}"
+        return _shortened_failure(stage, reason, refusal.instead, _frames_text(report.stack, files), environment=False)
     if not isinstance(error, PlannerError):
         # Before PyTorch is loaded, none of the user's code runs.
         is_environment = stage == "start" and isinstance(error, ImportError | OSError)
@@ -54,6 +69,20 @@ def explain_failure(error: BaseException, stage: str, files: Iterable[Path]) -> 
         return _shortened_failure(stage, error.message, error.hint, traceback_text, error.environment)
     stage = error.stage if error.stage in TRACE_STAGES else stage
     return _shortened_failure(stage, error.reason, error.hint, error.traceback or traceback_text, error.environment)
+
+
+def _place(frames: StackSummary, files: tuple[Path, ...]) -> str:
+    """Return the line of the user's files that was running, as the beginning of a sentence."""
+    frame = innermost_user_frame(frames, files)
+    return "" if frame is None else f"{Path(frame.filename).name}, line {frame.lineno}: "
+
+
+def _frames_text(frames: StackSummary, files: tuple[Path, ...]) -> str:
+    """Return the user's part of the traceback as text, without the error, which was said in other words."""
+    ours = str(Path(planner.__file__).parent)
+    while frames and frames[-1].filename.startswith(ours):
+        frames = StackSummary.from_list(frames[:-1])
+    return "".join([TRACEBACK_HEADING, *user_traceback(frames, files).format()])
 
 
 def _was_raised_on_import(error: BaseException, frames: StackSummary, files: tuple[Path, ...]) -> bool:
@@ -81,9 +110,7 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
             return f"{Path(file).name}, line {line}: {message}", ""
         case ModuleNotFoundError(name=str(name)) if name and not _is_installed(name):
             top = name.partition(".")[0]
-            if top in _PACKAGE_NAMES:
-                return f"{top} is not installed", f"Install it: {package_command(_PACKAGE_NAMES[top])}"
-            return f"{top} is not installed", f"Install the package that has it, for {sys.executable}."
+            return f"{top} is not installed", _package_hint(top)
         case FileNotFoundError(filename=str(file)):
             return f"there is no file {file}", f"Relative paths start in the working folder, {os.getcwd()}."
         # The RuntimeError is PyTorch's when the system refuses memory for a real tensor.
@@ -100,9 +127,18 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
     return text, next((hint for part, hint in _KNOWN_ERROR_HINTS if part in text), "")
 
 
+def _package_hint(name: str) -> str:
+    """Return what to do where the package `name` is missing."""
+    if name in _KERNEL_PACKAGES:
+        return _KERNEL_HINT
+    if name in _PACKAGE_NAMES:
+        return f"Install it: {package_command(_PACKAGE_NAMES[name])}"
+    return f"Install the package that has it, for {sys.executable}."
+
+
 def _error_text(error: BaseException) -> str:
     """Return the type and message of `error` on one line."""
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).replace("'FakeTensor' object", "'Tensor' object")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -4,8 +4,8 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import Any, Final
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import nn
@@ -19,15 +19,21 @@ from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun, build_run
 from planner.trace.worker.building.distribution import DistributeModule, fake_ranks
 from planner.trace.worker.call_sites import CallSites
+from planner.trace.worker.compilers import Compilation
 from planner.trace.worker.cpu.kernels import cpu_differences, hidden_bytes
+from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
+from planner.trace.worker.fake_tensors.custom_operators import custom_operators
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
 from planner.trace.worker.observer import RunObserver
+from planner.trace.worker.refusals import SAVING, UntraceableError
 from planner.trace.worker.running import run
-from planner.trace.worker.script.compilers import Compilation
 from planner.trace.worker.script.run import run_script
+
+if TYPE_CHECKING:
+    from planner.trace.worker.cuda.driver import CardDriver
 
 ReportProgress = Callable[[str, int, int, int], None]
 _TESTED_VERSIONS: Final = ((2, 6), (2, 14))
@@ -51,17 +57,24 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
     assumptions = Assumptions(
         assumed.setdefault, call_sites.user_and_library_line, request.unknown_values, request.assume
     )
-    ledger = AllocationLedger(KnownValues(assumptions), call_sites, flops, hidden_bytes)
+    values = KnownValues(assumptions)
+    ledger = AllocationLedger(values, call_sites, flops, hidden_bytes)
     watcher = Bookkeeper(ledger, call_sites, flops, progress, request, notes)
     with ExitStack() as stack:
         distribute = None
         if request.parallel.strategy != "none":
             distribute = stack.enter_context(fake_ranks(request.parallel, ledger))
-        for context in (ledger, call_sites, operators, eager_behavior(), assumptions.read_as_numbers()):
+        for context in (
+            *(ledger, call_sites, operators, eager_behavior(), compilation.as_written(), custom_operators(ledger)),
+            *(assumptions.read_as_numbers(), values.read_as_arrays()),
+        ):
             stack.enter_context(context)
+        driver = None
+        if request.device == "cuda":
+            driver = stack.enter_context(_pretended_card(request, ledger, watcher))
         ledger.observe_use_counts()
         if request.target.is_script:
-            modules = run_script(request, watcher, ledger, compilation)
+            modules = run_script(request, watcher, ledger)
         else:
             modules = _run_target(request, watcher, ledger, distribute)
         watcher.report_end()
@@ -82,6 +95,7 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         differences=(
             *assumption_differences,
             *compilation.differences(allocations),
+            *([] if driver is None else driver.differences(allocations)),
             *_cpu_differences(request, ledger.operators.names()),
         ),
         notes=tuple(notes),
@@ -111,8 +125,14 @@ def _run_target(
         watcher.add_note(
             "Parameters are created off the card and loaded as shards: the load phase holds only the shards."
         )
-    run(built, request, watcher)
+    with patched_attributes(torch, save=_refuse_saving):
+        run(built, request, watcher)
     return built.modules
+
+
+def _refuse_saving(*_: object, **__: object) -> None:
+    """Refuse to overwrite a person's files with tensors that have no data."""
+    raise UntraceableError(*SAVING)
 
 
 def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:
@@ -133,10 +153,30 @@ def _emulated_device(
         return nullcontext(), hidden_bytes
     from planner.trace.worker.cuda.operators import CudaOperators
 
-    major, _, minor = (request.compute_capability or "").partition(".")
-    capability = (int(major), int(minor)) if major else None
-    operators = CudaOperators(capability, note)
+    operators = CudaOperators(_capability(request), note)
     return operators, operators.hidden_bytes
+
+
+@contextmanager
+def _pretended_card(request: TraceRequest, ledger: AllocationLedger, watcher: RunObserver) -> Iterator["CardDriver"]:
+    """Let `torch.cuda` answer as on the assumed card, and tensors say that they are there."""
+    from planner.trace.worker.cuda.card_memory import CardMemory
+    from planner.trace.worker.cuda.device import tensors_on_cards
+    from planner.trace.worker.cuda.driver import CardDriver
+    from planner.trace.worker.cuda.operators import ASSUMED_CAPABILITY
+
+    capability = _capability(request) or ASSUMED_CAPABILITY
+    driver = CardDriver(capability, request.card, CardMemory(ledger), watcher)
+    # The fake ranks of a sharded module have CPU tensors, by which they choose how they communicate.
+    is_sharded = request.parallel.strategy != "none"
+    with driver.pretended(), nullcontext() if is_sharded else tensors_on_cards(ledger):
+        yield driver
+
+
+def _capability(request: TraceRequest) -> tuple[int, int] | None:
+    """Return the compute capability that was asked for."""
+    major, _, minor = (request.compute_capability or "").partition(".")
+    return (int(major), int(minor)) if major else None
 
 
 def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[TraceDifference]:

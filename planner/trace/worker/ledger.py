@@ -3,11 +3,12 @@
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final, Protocol
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
@@ -60,15 +61,30 @@ _CATEGORY_NUMBERS: Final = {name: number for number, name in enumerate(CATEGORIE
 _DEVICE_QUERY: Final = torch.ops.prim.device.default
 _UNLABELED: Final = -1
 _UNCOUNTED: Final = -1
+_COMPOSED: Final = frozenset((torch.ops.aten.linear.default, torch.ops.aten.matmul.default))
+"""Operators that reach a dispatch mode whole where autograd is not asked, as within jagged tensors."""
 _LIFT: Final = torch.ops.aten.lift_fresh.default
 _SAVING_PHASES: Final = ("forward", "loss")
 _GENERATION_PHASES: Final = ("prefill", "decode")
 
-_COLUMNS: Final = ("_bytes", "_made", "_freed", "_category", "_operator", "_module", "_line", "_shape", "_in_module")
+_COLUMNS: Final = (
+    *("_bytes", "_made", "_freed", "_category", "_operator", "_module", "_line", "_shape"),
+    *("_in_module", "_card"),
+)
 
 HiddenBytes = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], int]
-IsOnHost = Callable[[tuple[Any, ...], dict[str, Any]], bool]
-"""A function that returns whether an operator with these arguments makes its results in host memory."""
+CardOf = Callable[[tuple[Any, ...], dict[str, Any]], int | None]
+"""A function that returns the card on which an operator with these arguments makes its results; None: the host."""
+
+
+class AllocationObserver(Protocol):
+    """An observer of what is allocated on cards, and freed there."""
+
+    def allocate(self, entry: int, size: int, card: int) -> None:
+        """Note that `size` bytes were allocated."""
+
+    def free(self, entry: int) -> None:
+        """Note that the bytes of an allocation were freed."""
 
 
 class AllocationLedger(FakeTensorMode):
@@ -84,7 +100,9 @@ class AllocationLedger(FakeTensorMode):
         """Bytes of storages that were not recorded, as they are in host memory beside a card."""
         self._is_paused = False
         self._end: type[BaseException] | None = None
-        self.is_made_on_host: IsOnHost = lambda _args, _kwargs: False
+        self.card_of_result: CardOf = lambda _args, _kwargs: 0
+        self.observer: AllocationObserver | None = None
+        """Observer of the recorded allocations; their entries change when some are removed, which ends it."""
         self._values = values
         self._places = places
         self._flops = flops
@@ -102,6 +120,7 @@ class AllocationLedger(FakeTensorMode):
         self._line = array("i")
         self._shape = array("i")
         self._in_module = array("b")
+        self._card = array("b")
         self.operators = NameTable()
         self.shapes = NameTable()
         self._operator_numbers: dict[Any, int] = {}
@@ -114,6 +133,9 @@ class AllocationLedger(FakeTensorMode):
         kwargs = kwargs or {}
         if self._end is not None:
             raise self._end
+        if func in _COMPOSED and all(kind is FakeTensor for kind in types):
+            with self:
+                return func.decompose(*args, **kwargs)
         if self._is_paused:
             return self.dispatch(func, types, args, kwargs)
         func = self._autograd.operator_with_real_tensors(func, args)
@@ -124,15 +146,21 @@ class AllocationLedger(FakeTensorMode):
         self._flops.count_operator(func, args, kwargs, result)
         self.record_result(result, func, args, kwargs)
         hidden = self._hidden_bytes(func, args, kwargs, result) + mask_positions_bytes(func, args, result)
-        if hidden and not self.is_made_on_host(args, kwargs):
-            entry = self._record_allocation(hidden, func, "inside the kernel")
-            self._freed[entry] = self._next_event()
+        if hidden and (card := self.card_of_result(args, kwargs)) is not None:
+            self._free(self._record_allocation(hidden, func, "inside the kernel", card))
         return result
 
-    @contextmanager
-    def unrecorded(self) -> Iterator[None]:
+    def unrecorded(self) -> AbstractContextManager[None]:
         """Record nothing within the context: work that a real run would not do, or does within one operator."""
-        before, self._is_paused = self._is_paused, True
+        return self._paused(True)
+
+    def recorded(self) -> AbstractContextManager[None]:
+        """Record within an operator again: it runs others, as a real run does."""
+        return self._paused(False)
+
+    @contextmanager
+    def _paused(self, is_paused: bool) -> Iterator[None]:
+        before, self._is_paused = self._is_paused, is_paused
         try:
             yield
         finally:
@@ -172,9 +200,25 @@ class AllocationLedger(FakeTensorMode):
         if entry != _UNCOUNTED:
             self._module[entry] = module
 
-    def is_counted(self, tensor: torch.Tensor) -> bool:
-        """Return whether the storage of `tensor` is recorded: it was made by an operator, and not on the host."""
-        return self._alive.get(_storage_key(tensor), _UNCOUNTED) != _UNCOUNTED
+    def card_of(self, tensor: torch.Tensor) -> int | None:
+        """Return the card that has the storage of `tensor`; None if it is on the host, or no operator made it."""
+        entry = self._alive.get(_storage_key(tensor), _UNCOUNTED)
+        return None if entry == _UNCOUNTED else self._card[entry]
+
+    def changes(self) -> Iterator[tuple[int, int, int | None]]:
+        """Yield each allocation as its entry, its bytes and its card, and each free as its entry, 0 and None."""
+        events = [(made, entry, False) for entry, made in enumerate(self._made)]
+        events += [(freed, entry, True) for entry, freed in enumerate(self._freed) if freed >= 0]
+        for _, entry, is_free in sorted(events):
+            yield (entry, 0, None) if is_free else (entry, self._bytes[entry], self._card[entry])
+
+    def cards(self) -> set[int]:
+        """Return the cards on which anything was recorded."""
+        return set(self._card)
+
+    def keep_card(self, card: int) -> None:
+        """Remove the allocations of other cards from the record, when the run is over."""
+        self._keep_only([entry for entry, its in enumerate(self._card) if its == card])
 
     def forget_freed(self) -> None:
         """Remove allocations that have already been freed from the record."""
@@ -194,8 +238,9 @@ class AllocationLedger(FakeTensorMode):
             column = getattr(self, name)
             column[:] = array(column.typecode, [column[entry] for entry in kept_entries])
         new_entries = {entry: new_entry for new_entry, entry in enumerate(kept_entries)} | {_UNCOUNTED: _UNCOUNTED}
-        self._alive = {key: new_entries[entry] for key, entry in self._alive.items()}
+        self._alive = {key: new_entries.get(entry, _UNCOUNTED) for key, entry in self._alive.items()}
         self._emptied.clear()
+        self.observer = None
 
     def record_resize(self, storage: torch.UntypedStorage) -> None:
         """Record that `storage` was resized in place, as sharding does with its buffers."""
@@ -204,13 +249,14 @@ class AllocationLedger(FakeTensorMode):
             return
         entry = self._alive.pop(key, None)
         if entry is not None:
-            self._freed[entry] = self._next_event()
+            self._free(entry)
             self._emptied[key] = entry
         if storage.nbytes():
-            self._watch_storage(
-                storage, self._record_allocation(storage.nbytes(), "resize_", f"{storage.nbytes()} bytes")
-            )
             before = self._emptied.get(key)
+            card = 0 if before is None else self._card[before]
+            self._watch_storage(
+                storage, self._record_allocation(storage.nbytes(), "resize_", f"{storage.nbytes()} bytes", card)
+            )
             if before is not None:
                 self._category[-1] = self._category[before]
                 self._module[-1] = self._module[before]
@@ -220,13 +266,14 @@ class AllocationLedger(FakeTensorMode):
         if isinstance(result, torch.Tensor):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
-                if self.is_made_on_host(args, kwargs) or (func.is_view and func is not _LIFT):
+                card = self.card_of_result(args, kwargs)
+                if card is None or (func.is_view and func is not _LIFT):
                     # What is only viewed was not made by an operator: it is the memory of NumPy, or of a file.
                     self.uncounted_bytes += storage.nbytes()
                     self._watch_storage(storage, _UNCOUNTED)
                     return
                 shape = f"{list(result.shape)} {str(result.dtype).removeprefix('torch.')}"
-                self._watch_storage(storage, self._record_allocation(storage.nbytes(), func, shape))
+                self._watch_storage(storage, self._record_allocation(storage.nbytes(), func, shape, card))
         elif isinstance(result, tuple | list):
             for value in result:
                 self.record_result(value, func, args, kwargs)
@@ -243,10 +290,16 @@ class AllocationLedger(FakeTensorMode):
         self._watched.pop(key, None)
         self._emptied.pop(key, None)
         entry = self._alive.pop(key, None)
-        if entry not in (None, _UNCOUNTED) and self._end is None:
-            self._freed[entry] = self._next_event()
+        if entry is not None and entry != _UNCOUNTED and self._end is None:
+            self._free(entry)
 
-    def _record_allocation(self, size: int, func: Any, shape: str) -> int:
+    def _free(self, entry: int) -> None:
+        """Record that an allocation was freed."""
+        self._freed[entry] = self._next_event()
+        if self.observer is not None:
+            self.observer.free(entry)
+
+    def _record_allocation(self, size: int, func: Any, shape: str, card: int) -> int:
         """Record an allocation with its operator, module and line, and return its index."""
         module, line = self._places.current_module_and_line()
         self._bytes.append(size)
@@ -258,7 +311,11 @@ class AllocationLedger(FakeTensorMode):
         self._line.append(line)
         self._shape.append(self.shapes.number(shape))
         self._in_module.append(self._places.in_module)
-        return len(self._bytes) - 1
+        self._card.append(card)
+        entry = len(self._bytes) - 1
+        if self.observer is not None:
+            self.observer.allocate(entry, size, card)
+        return entry
 
     def _next_event(self) -> int:
         """Return the number of the next event, and count it."""
@@ -334,9 +391,11 @@ class _RecordedOperators(TorchDispatchMode):
 
 def _storage_key(tensor: torch.Tensor) -> int:
     """Return the address that identifies a tensor's storage."""
-    # A sharded tensor has no storage; its shard has.
-    shard: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
-    key: int = shard.untyped_storage()._cdata
+    # A sharded or jagged tensor has no storage, nor one that torch.func wraps; what is inside has.
+    while is_functorch_wrapped_tensor(tensor):
+        tensor = get_unwrapped(tensor)
+    inner: Any = getattr(tensor, "_local_tensor", None) if tensor.layout is torch.strided else tensor._values
+    key: int = (tensor if inner is None else inner).untyped_storage()._cdata
     return key
 
 

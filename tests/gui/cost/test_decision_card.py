@@ -4,11 +4,12 @@ import json
 
 from PySide6.QtWidgets import QLabel
 
-from planner.cost.job import DailyHours, Run
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.gui.cost.tab import CostTab
 from planner.present.format import THIN
 from planner.workload.training import Training
+from planner.workload.workload import Inference
 
 
 def set_job(tab, job, **terms):
@@ -77,6 +78,13 @@ def test_cards_of_ones_own_cost_their_electricity(tab: CostTab, qtbot):
     assert view.headline.startswith(f"${own.usd_per_period:.2f} · ")
     qtbot.waitUntil(lambda: any("Faster: renting" in text for text in shown_texts(tab)), timeout=20_000)
     assert json.loads(tab._json())["faster_rental"]["hours"] < tab.cost.estimate.demand.busy_hours
+
+
+def test_a_service_names_the_program_that_needs_fewer_cards(tab: CostTab, qtbot):
+    tab.workspace.apply("work", workload=Inference(), gpu="h100-sxm5-80gb")
+    set_job(tab, Service(requests_per_day=200_000))
+    qtbot.waitUntil(lambda: any("vLLM answers 256 and needs 1 ×" in text for text in shown_texts(tab)), timeout=20_000)
+    assert json.loads(tab._json())["batched_service"]["cards"] == 1
 
 
 def test_a_card_without_offers_is_priced_as_bought(tab: CostTab):

@@ -7,9 +7,11 @@ from planner.cost.estimate import estimate_cost
 from planner.cost.job import DailyHours, Run
 from planner.cost.result import Blocked, BreakEven, CostResult, Decision, Flip, Machines, RentalMode
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.plan.batched_service import BatchedService
 from planner.plan.faster_rental import FasterRental
 from planner.present.cost.decision import (
     FlipChip,
+    batched_service_sentence,
     buying_title,
     commitment_chip,
     confidence_phrase,
@@ -233,6 +235,17 @@ def test_a_faster_rental_says_what_it_costs_more(usd, each, end):
     )
     told = plain(faster_rental_sentence(found, "A100"))
     assert told == f"Faster: renting 1 × A100 from Vast.ai takes 5.00 h instead of 8.00 h and {end}"
+
+
+def test_a_program_that_batches_requests_says_what_it_needs():
+    found = BatchedService(
+        profile="vllm", at_once=256, cards=1, rent_usd_per_month=1_899, present_at_once=1, present_cards=35
+    )
+    told = plain(batched_service_sentence(found, "L40S", "hf"))
+    needs = "vLLM answers 256 and needs 1 × L40S instead of 35"
+    assert told == f"Hugging Face Transformers answers 1 request at a time; {needs}, $1,899 per month if rented."
+    unpriced = plain(batched_service_sentence(found.evolve(rent_usd_per_month=None), "L40S", "hf"))
+    assert unpriced.endswith(f"{needs}.")
 
 
 def test_close_calls_and_single_runs_have_their_own_headline(catalog):

@@ -137,7 +137,8 @@ def device_of(request: TraceRequest) -> Device:
 def with_device(request: TraceRequest, value: object) -> TraceRequest:
     """Return a copy of the trace request that assumes the operators of the device `value`."""
     device, capability = value if isinstance(value, tuple) else (value, None)
-    return request.evolve(device=device, compute_capability=capability)
+    card = request.card if capability == request.compute_capability else None
+    return request.evolve(device=device, compute_capability=capability, card=card)
 
 
 def device_options(request: TraceRequest, card: Gpu | None) -> Options:

@@ -1,8 +1,9 @@
-"""Simulated CUDA card: requests for a CUDA device get CPU tensors, and queries plausible answers."""
+"""Simulated CUDA card: requests for a CUDA device get CPU tensors, which say that they are on the card."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -13,6 +14,8 @@ from torch.optim import optimizer
 from torch.utils import _foreach_utils
 
 from planner.trace.worker.cuda.dispatch import Kernel, aten_overload, patched_attributes
+from planner.trace.worker.cuda.driver import host_type
+from planner.trace.worker.ledger import AllocationLedger
 
 _CPU: Final = torch.device("cpu")
 
@@ -42,19 +45,18 @@ def _is_cuda(value: Any) -> bool:
 
 
 @contextlib.contextmanager
-def simulated_card(capability: tuple[int, int]) -> Iterator[None]:
-    """Let code written for CUDA run on CPU fake tensors, as with one card of `capability`.
+def simulated_card() -> Iterator[None]:
+    """Let code written for CUDA run on CPU fake tensors.
 
-    Tensors made on a card are made on the CPU, `torch.cuda` describes the simulated card, and optimizers choose
-    the kernels that they choose for CUDA tensors.
+    Tensors made on a card are made on the CPU, and optimizers choose the kernels that they choose for CUDA tensors.
 
     **Source**: torch/optim/optimizer.py: on CUDA tensors, optimizers use the `_foreach_` operators unless configured
     otherwise.
     """
     replaced: tuple[tuple[Any, dict[str, Any]], ...] = (
-        (torch.cuda, _device_functions(capability)),
         (nn.Module, {"cuda": _return_unchanged, "to": _module_to}),
         (Tensor, {"cuda": _return_unchanged, "to": _tensor_to, "pin_memory": _return_unchanged, "is_cuda": True}),
+        (Tensor, {"record_stream": lambda *_: None, "_make_wrapper_subclass": staticmethod(_make_wrapper)}),
         (FakeTensorMode, {"dispatch": _cpu_dispatch(FakeTensorMode.dispatch)}),
         (optimizer, _foreach_overrides(optimizer)),
         (_foreach_utils, _foreach_overrides(_foreach_utils)),
@@ -74,6 +76,13 @@ def _cpu_dispatch(dispatch: Callable[..., Any]) -> Callable[..., Any]:
     return dispatch_on_the_cpu
 
 
+def _make_wrapper(*args: Any, **kwargs: Any) -> Tensor:
+    """Make a tensor that wraps others, on the CPU: autograd would look for a card."""
+    args = tuple(_CPU if _is_cuda(value) else value for value in args)
+    wrapper: Tensor = _MAKE_WRAPPER(*args, **_with_cpu_device(kwargs))
+    return wrapper
+
+
 def _foreach_overrides(module: Any) -> dict[str, Any]:
     """Return the attributes of `module` that make its foreach kernels accept CPU fake tensors."""
     devices = [*module._get_foreach_kernels_supported_devices(), "cpu"]
@@ -83,11 +92,56 @@ def _foreach_overrides(module: Any) -> dict[str, Any]:
     }
 
 
+@contextlib.contextmanager
+def tensors_on_cards(ledger: AllocationLedger) -> Iterator[None]:
+    """Let fake tensors say that they are on the card on which the ledger counts them, or else on the host."""
+
+    def card_type(tensor: Tensor, kind: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if kind is None:
+            name: str = _TENSOR_TYPE(tensor)
+            return name.replace("torch.", "torch.cuda.", 1) if tensor.is_cuda else name
+        host_kind = host_type(kind)
+        converted = _TENSOR_TYPE(tensor, kind if host_kind is None else f"torch.{host_kind}", *args, **kwargs)
+        return converted if host_kind is None else converted.cuda()
+
+    def card_number(tensor: Tensor) -> int:
+        card = ledger.card_of(tensor)
+        return -1 if card is None else card
+
+    devices = property(lambda tensor: _device_of(tensor, ledger))
+    on_card = property(lambda tensor: ledger.card_of(tensor) is not None)
+    with (
+        patched_attributes(FakeTensor, device=devices),
+        patched_attributes(Tensor, is_cuda=on_card, is_pinned=lambda tensor, *_: not tensor.is_cuda),
+        patched_attributes(Tensor, get_device=card_number, type=card_type, type_as=lambda one, other: one.to(other)),
+    ):
+        yield
+
+
+def _device_of(tensor: Tensor, ledger: AllocationLedger) -> torch.device:
+    """Return the device of a fake tensor that a program sees; PyTorch's own code for fake tensors sees the CPU."""
+    device: torch.device = _FAKE_DEVICE(tensor)
+    if device.type != "cpu" or sys._getframe(2).f_code.co_filename.startswith(_FAKE_CODE):
+        return device
+    card = ledger.card_of(tensor)
+    return device if card is None else torch.device("cuda", card)
+
+
 def _return_unchanged(value: Any, *_: object, **__: object) -> Any:
     """Return `value`, for calls that would move it to a card."""
     return value
 
 
+_FAKE_CODE: Final = (
+    str(Path(__file__).parent.parent),
+    *(
+        str(Path(torch.__file__).parent / name)
+        for name in ("_subclasses", "_refs", "_prims", "_decomp", "_meta_registrations", "_dynamo", "_higher_order_ops")
+    ),
+)
+_FAKE_DEVICE: Final[Any] = vars(FakeTensor)["device"].fget
+_MAKE_WRAPPER: Final[Any] = Tensor._make_wrapper_subclass
+_TENSOR_TYPE: Final[Any] = Tensor.type
 _MODULE_TO: Final[Any] = nn.Module.to
 _TENSOR_TO: Final[Any] = Tensor.to
 
@@ -120,32 +174,3 @@ def _with_device_name(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tu
     if type(kwargs.get("device")) is int:
         kwargs = kwargs | {"device": "cuda"}
     return args, kwargs
-
-
-def _device_functions(capability: tuple[int, int]) -> dict[str, Any]:
-    """Return replacements for functions of `torch.cuda`, as on one card of `capability`."""
-    major, minor = capability
-    properties = SimpleNamespace(name="NVIDIA", major=major, minor=minor, multi_processor_count=108, warp_size=32)
-
-    def do_nothing(*_: object, **__: object) -> None: ...
-
-    def return_zero(*_: object, **__: object) -> int:
-        return 0
-
-    return (
-        dict.fromkeys(("synchronize", "empty_cache", "ipc_collect", "set_device", "init"), do_nothing)
-        | dict.fromkeys(("manual_seed", "manual_seed_all", "reset_peak_memory_stats"), do_nothing)
-        | dict.fromkeys(
-            ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"), return_zero
-        )
-        | {
-            "is_available": lambda: True,
-            "device_count": lambda: 1,
-            "current_device": return_zero,
-            "is_initialized": lambda: True,
-            "get_device_name": lambda *_: properties.name,
-            "get_device_capability": lambda *_: capability,
-            "get_device_properties": lambda *_: properties,
-            "is_bf16_supported": lambda *_, **__: major >= 8,
-        }
-    )

@@ -122,7 +122,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         stack.enter_context(
             replaced_compositions(_COMPOSITIONS | device_move_kernels() | rnn_compositions() | attention_composition)
         )
-        stack.enter_context(simulated_card(self.capability))
+        stack.enter_context(simulated_card())
         return self
 
     def __exit__(

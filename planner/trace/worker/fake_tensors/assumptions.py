@@ -11,8 +11,8 @@ from typing import Any, Final, Self
 
 import torch
 
-from planner.errors import PlannerError
 from planner.trace.request import AssumedValue, AssumptionKind, UnknownValues
+from planner.trace.worker.refusals import UntraceableError
 
 _aten: Final = torch.ops.aten
 MOST_ROUNDS: Final = 100
@@ -143,14 +143,16 @@ class Assumptions:
         """Return an assumed result for `func`, the result of which depends on unknown values.
 
         Raises:
-            PlannerError: If no result can be assumed for `func`.
+            UntraceableError: If no result can be assumed for `func`.
         """
         try:
             # Operators of libraries that need not be installed are found by their names.
             assume = self._assumed_results.get(func) or self._assumed_results[str(func)]
         except KeyError:
-            reason = f"the result of {func} depends on tensor values, which a trace does not have"
-            raise PlannerError(reason, "Trace a part of the network that does not depend on them.") from None
+            reason = (
+                f"the result of {func._overloadpacket.__name__} depends on tensor values, which a trace does not have"
+            )
+            raise UntraceableError(reason, "Trace a part of the network that does not depend on them.") from None
         return assume(*args, **kwargs)
 
     def _given_value(self, kind: AssumptionKind) -> float | None:

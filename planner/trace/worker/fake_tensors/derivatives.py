@@ -96,8 +96,8 @@ class _Selected(Function):
 
 def _product(operator: _Operator) -> _Operator:
     def prod(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        is_plain = len(args) <= 2 and kwargs.keys() <= {"dim", "keepdim"} and tensor.dim() > 0
-        if not (is_plain and _has_derivative(tensor)):
+        is_plain = len(args) <= 2 and kwargs.keys() <= {"dim", "keepdim"}
+        if not (is_plain and _has_derivative(tensor) and tensor.dim()):
             return operator(tensor, *args, **kwargs)  # type: ignore[no-any-return]
         given = dict(zip(("dim", "keepdim"), args, strict=False)) | kwargs
         result: torch.Tensor = _Product.apply(operator, tensor, given.get("dim"), given.get("keepdim", False))
@@ -119,7 +119,7 @@ def _running_product(operator: _Operator) -> _Operator:
 
 def _selected(operator: _Operator) -> _Operator:
     def select(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        if args or kwargs or tensor.is_cuda or not _has_derivative(tensor):
+        if args or kwargs or not _has_derivative(tensor) or tensor.is_cuda:
             return operator(tensor, *args, **kwargs)
         return _Selected.apply(operator, tensor)
 

@@ -1,5 +1,6 @@
 """Eager-mode behavior that fake tensors lack: in-place results, true storage sizes, in-place gradient sums."""
 
+import itertools
 import math
 import sys
 import weakref
@@ -14,6 +15,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.nn import functional
 from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
 from planner.trace.worker.cuda.dispatch import patched_attributes, replaced_compositions
@@ -32,12 +34,18 @@ def eager_behavior() -> Iterator[None]:
     replacements = (
         (functional, "linear", _linear_without_mode),
         (torch.utils, "swap_tensors", _set_data),
+        (nn.Module, "to_empty", _to_empty),
         (torch._VF, "_pad_packed_sequence", _pad_packed_sequence),
         (FakeTensor, "__deepcopy__", _deep_copy),
         (torch, "max_pool1d", _max_pool1d),
         (torch, "ctc_loss", _ctc_loss),
         (torch, "get_rng_state", _get_rng_state),
         *real_derivatives(),
+        (FakeTensor, "__copy__", _shallow_copy),
+        (FakeTensor, "__reduce_ex__", _reduce),
+        (FakeTensor, "get_nested_int", _nested_int),
+        (torch.Tensor, "share_memory_", lambda tensor: tensor),
+        (torch.Tensor, "is_shared", lambda _tensor: True),
     )
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
@@ -57,7 +65,8 @@ def _linear_without_mode(
 
     **Source**: `linear` in aten/src/ATen/native/Linear.cpp, which adds it to a copy if a tensor is a subclass.
     """
-    if bias is None or input.dim() < 3 or input.is_contiguous():
+    # What torch.fx traces symbolically is no tensor.
+    if bias is None or not isinstance(input, torch.Tensor) or input.dim() < 3 or input.is_contiguous():
         return _linear(input, weight, bias)
     result = _linear(input, weight)
     # Autocast would have converted the bias to the same type.
@@ -76,7 +85,7 @@ def _max_pool1d(
 
     **Source**: `max_pool1d` in aten/src/ATen/native/MaxPooling.cpp.
     """
-    if input.is_cuda or _needs_gradient(input) or not isinstance(input, FakeTensor):
+    if not isinstance(input, FakeTensor) or input.is_cuda or _needs_gradient(input):
         return _pool(input, kernel_size, stride or kernel_size, padding, dilation, ceil_mode)
     kernel, step, before, gap = (
         value if isinstance(value, int) else value[0]
@@ -149,6 +158,22 @@ def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
     old.data = new.data
 
 
+def _to_empty(module: nn.Module, *, device: Any, recurse: bool = True) -> nn.Module:
+    """Make empty parameters and buffers on `device`, as for a module that was built on the meta device.
+
+    **Source**: `Module._apply` makes new parameters where the old ones are of another kind; fake ones it swaps.
+    """
+    for part in module.modules() if recurse else (module,):
+        for name, parameter in part._parameters.items():
+            if parameter is not None:
+                empty = torch.empty_like(parameter, device=device)
+                part._parameters[name] = nn.Parameter(empty, parameter.requires_grad)
+        for name, buffer in part._buffers.items():
+            if buffer is not None:
+                part._buffers[name] = torch.empty_like(buffer, device=device)
+    return module
+
+
 def _pad_packed_sequence(
     data: torch.Tensor, batch_sizes: torch.Tensor, batch_first: bool, padding_value: float, total_length: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -186,6 +211,50 @@ def _deep_copy(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
         result.grad = _deep_copy(tensor.grad, memo)
     memo[id(tensor)] = result
     return result
+
+
+def _shallow_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """Return another tensor of the same storage, for `copy.copy`."""
+    alias = tensor.detach()
+    return nn.Parameter(alias, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else alias
+
+
+def _reduce(tensor: torch.Tensor, _protocol: int) -> tuple[Any, ...]:
+    """Return how pickle makes a tensor again, which has its shape."""
+    form = tuple(tensor.shape), tensor.stride(), tensor.dtype
+    return _tensor_again, (*form, tensor.requires_grad, isinstance(tensor, nn.Parameter), tensor.device)
+
+
+def _tensor_again(
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: torch.dtype,
+    requires_grad: bool,
+    is_parameter: bool,
+    device: torch.device,
+) -> torch.Tensor:
+    """Return a new tensor in place of one that was pickled."""
+    made = torch.empty_strided(shape, stride, dtype=dtype, device=device)
+    return nn.Parameter(made, requires_grad) if is_parameter else made.requires_grad_(requires_grad)
+
+
+_nested_numbers: Final = WeakIdKeyDictionary()
+"""Numbers of the lengths of jagged tensors, by the tensors of their offsets."""
+_nested_count: Final = itertools.count(1 << 20)
+
+
+def _nested_int(tensor: torch.Tensor, *, coeff: int = 1) -> torch.SymInt:
+    """Return the symbol for the lengths of a jagged tensor, which needs no environment of other symbols.
+
+    **Source**: `get_tensor_symint` in torch/nested/_internal/nested_tensor.py.
+    """
+    if tensor not in _nested_numbers:
+        _nested_numbers[tensor] = next(_nested_count)
+    symbol: torch.SymInt = torch._C._get_nested_int(_nested_numbers[tensor], coeff)
+    return symbol
+
+
+_aten: Final = torch.ops.aten
 
 
 def correct_storage_sizes(func: Any, args: tuple[Any, ...], result: Any) -> None:

@@ -7,6 +7,7 @@ decides by unknown values is assumed where the decision is made, and followed fr
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +24,9 @@ from torch.nn import init
 from torch.utils.flop_counter import flop_registry
 from torch.utils.weak import WeakIdKeyDictionary
 
+from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
+from planner.trace.worker.refusals import BY_LAYOUT, UntraceableError
 
 _PLAIN_TYPES: Final = frozenset((int, float, bool, str, type(None), torch.dtype, torch.layout, torch.memory_format))
 _CPU: Final = torch.device("cpu")
@@ -189,6 +192,7 @@ class KnownValues:
                 return replacement(*args, **kwargs)
         try:
             result = self._rules.dispatch(mode, func, types, args, kwargs)
+            _refuse_odd_layouts(result)
         except (DataDependentOutputException, DynamicOutputShapeException):
             with mode:
                 return self._result_by_value(func, args, kwargs)
@@ -200,6 +204,34 @@ class KnownValues:
         else:
             self._follow_result(func, args, kwargs, result)
         return result
+
+    @contextmanager
+    def read_as_arrays(self) -> Iterator[None]:
+        """Let `Tensor.numpy` return arrays of what is known, or assumed; and lengths be the longest in encoders."""
+        read = torch.Tensor.numpy
+
+        def numpy(tensor: torch.Tensor, *, force: bool = False) -> Any:
+            if not isinstance(tensor, FakeTensor) or (tensor.requires_grad and not force):
+                return read(tensor, force=force)
+            known = self._known(tensor)
+            if known is None:
+                number = self._assumptions.assumed_result(_aten._local_scalar_dense.default, (tensor,), {})
+                with unset_fake_temporarily():
+                    return torch.full(tuple(tensor.shape), number, dtype=tensor.dtype, device=_CPU).numpy()
+            self._assumptions.tell(known.assumed)
+            with unset_fake_temporarily(), torch.no_grad():
+                return self._value(tensor).resolve_conj().numpy()
+
+        def is_left_aligned(_tensor: object, _mask: object) -> bool:
+            self._assumptions.tell_length()
+            return False
+
+        # Left-aligned masks let an encoder leave out what is padded, as one nested tensor of the lengths.
+        with (
+            patched_attributes(torch.Tensor, numpy=numpy),
+            patched_attributes(torch, _nested_tensor_from_mask_left_aligned=is_left_aligned),
+        ):
+            yield
 
     def _result_by_value(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of `func` from its inputs' values, or an assumed result."""
@@ -401,6 +433,19 @@ class KnownValues:
         """Return an argument with the values of its tensors, and `number` for an unknown one."""
         is_unknown = isinstance(value, FakeTensor) and self._known(value) is None
         return torch.full((), number, device=_CPU) if is_unknown else self._value(value)
+
+
+def _refuse_odd_layouts(result: Any) -> None:
+    """Refuse a tensor that is not stored element by element.
+
+    Raises:
+        UntraceableError: If `result` is sparse, quantized or opaque.
+    """
+    if not isinstance(result, torch.Tensor) or (result.layout is torch.strided and not result.is_quantized):
+        return
+    raise UntraceableError(
+        *BY_LAYOUT["quantized" if result.is_quantized else str(result.layout).removeprefix("torch.")]
+    )
 
 
 def _is_choice(tensor: torch.Tensor) -> bool:

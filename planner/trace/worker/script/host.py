@@ -5,6 +5,7 @@ operator of the simulated card's own kernels, or of autograd, without tensors is
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,14 +14,13 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.backends import cudnn
+from torch.jit import _builtins
 from torch.utils._device import _device_constructors
 
 from planner.trace.worker.cuda.dispatch import patched_attributes
+from planner.trace.worker.cuda.driver import card_index
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver
-from planner.trace.worker.tensors import map_tensors
 
 _WORKER_FOLDER: Final = Path(__file__).parent.parent
 _BETWEEN: Final = (str(Path(torch.__file__).parent), str(_WORKER_FOLDER / "ledger.py"), __file__)
@@ -28,43 +28,41 @@ _BETWEEN: Final = (str(Path(torch.__file__).parent), str(_WORKER_FOLDER / "ledge
 _CARD_KERNELS: Final = str(_WORKER_FOLDER / "cuda")
 
 
-_FAKE_CODE: Final = (
-    str(_WORKER_FOLDER),
-    *(
-        str(Path(torch.__file__).parent / name)
-        for name in ("_subclasses", "_refs", "_prims", "_decomp", "_meta_registrations", "_dynamo", "_higher_order_ops")
-    ),
-)
-_FAKE_DEVICE: Final[Any] = vars(FakeTensor)["device"].fget
-_CARD: Final = torch.device("cuda", 0)
-
-
 class ResultPlace:
-    """Place in which operators make their results: the host or the card."""
+    """Place in which operators make their results: the host or a card."""
 
     def __init__(self, ledger: AllocationLedger) -> None:
         self._ledger = ledger
-        self._forced: bool | None = None
+        self._forced: int | None = None
+        self._is_forced = False
 
-    def is_made_on_host(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Return whether an operator with these arguments makes its results in host memory."""
-        if self._forced is not None:
+    def card_of_result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
+        """Return the card on which an operator with these arguments makes its results, None for host memory."""
+        if self._is_forced:
             return self._forced
-        if _is_card(kwargs.get("device")):
-            return False
+        device = kwargs.get("device")
+        if device is not None:
+            return card_of_device(device)
         tensors = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, Tensor)]
         if tensors:
-            return not any(map(self._ledger.is_counted, tensors))
-        return torch._C._current_graph_task_id() == -1 and not _is_in_kernel_of_card()
+            return next((card for card in map(self._ledger.card_of, tensors) if card is not None), None)
+        is_on_card = torch._C._current_graph_task_id() != -1 or _is_in_kernel_of_card()
+        return torch.cuda.current_device() if is_on_card else None
 
     @contextmanager
-    def forced(self, *, on_host: bool) -> Iterator[None]:
-        """Make all results on the host, or on the card."""
-        before, self._forced = self._forced, on_host
+    def forced(self, card: int | None) -> Iterator[None]:
+        """Make all results on a card, or with None on the host."""
+        before = self._forced, self._is_forced
+        self._forced, self._is_forced = card, True
         try:
             yield
         finally:
-            self._forced = before
+            self._forced, self._is_forced = before
+
+
+def card_of_device(device: Any) -> int | None:
+    """Return the card that `device` names, None if it names the host."""
+    return card_index(device, torch.cuda.current_device())
 
 
 def _flat(values: Any) -> Iterator[Any]:
@@ -81,20 +79,6 @@ def _is_in_kernel_of_card() -> bool:
     while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
         frame = frame.f_back
     return frame is not None and frame.f_code.co_filename.startswith(_CARD_KERNELS)
-
-
-def _is_card(device: Any) -> bool:
-    if isinstance(device, bool) or device is None:
-        return False
-    return isinstance(device, int) or str(device).startswith("cuda")
-
-
-def _device_of(tensor: Tensor, ledger: AllocationLedger) -> torch.device:
-    """Return the device of a fake tensor that a script sees; PyTorch's own code for fake tensors sees the CPU."""
-    device: torch.device = _FAKE_DEVICE(tensor)
-    if device.type != "cpu" or sys._getframe(2).f_code.co_filename.startswith(_FAKE_CODE):
-        return device
-    return _CARD if ledger.is_counted(tensor) else device
 
 
 class _Place:
@@ -114,12 +98,12 @@ class Moves:
         """Return `tensor` on `device`: a copy if it is not there."""
         if device is None or not tensor.untyped_storage().nbytes():
             return tensor
-        to_card = self._ledger.is_counted(device.tensor) if isinstance(device, _Place) else _is_card(device)
-        if to_card == self._ledger.is_counted(tensor):
+        card = self._ledger.card_of(device.tensor) if isinstance(device, _Place) else card_of_device(device)
+        if card == self._ledger.card_of(tensor):
             return tensor
-        with self._placement.forced(on_host=not to_card):
+        with self._placement.forced(card):
             copy = torch.ops.aten._to_copy.default(tensor)
-        if to_card and not tensor.requires_grad:
+        if card is not None and not tensor.requires_grad:
             self._watcher.label((copy,), "inputs")
         return copy
 
@@ -145,27 +129,23 @@ class Moves:
 
     def _factory(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def make(*args: Any, device: Any = None, **kwargs: Any) -> Any:
-            if not _is_card(device):
+            card = card_of_device(device)
+            if card is None:
                 return original(*args, **kwargs, **({} if device is None else {"device": device}))
-            with self._placement.forced(on_host=False):
+            with self._placement.forced(card):
                 made = original(*args, **kwargs)
-            return self.copied(made, _CARD)
+            return self.copied(made, device)
 
+        make.__wrapped__ = original  # type: ignore[attr-defined]  # by which TorchScript finds it
         return make
 
-    def data_parallel_on_one_card(self) -> dict[str, Callable[..., Any]]:
-        """Return the methods of `DataParallel` as on one card: its inputs are moved there, and nothing is scattered."""
+    def beside(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the replacement of a method that makes a tensor where the given one is."""
 
-        def init(parallel: Any, module: nn.Module, *_: object, **__: object) -> None:
-            nn.Module.__init__(parallel)
-            parallel.module, parallel.device_ids = module, []
+        def make(tensor: Tensor, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+            return self.copied(original(tensor, *args, **kwargs), _Place(tensor) if device is None else device)
 
-        def forward(parallel: Any, *args: Any, **kwargs: Any) -> Any:
-            self._watcher.add_note("DataParallel is traced on one card, which has the whole batch.")
-            args, kwargs = map_tensors((args, kwargs), lambda tensor: self.copied(tensor, _CARD))
-            return parallel.module(*args, **kwargs)
-
-        return {"__init__": init, "forward": forward}
+        return make
 
 
 def _device_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -176,26 +156,57 @@ def _device_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return first if isinstance(first, str | int | torch.device) else kwargs.get("device")
 
 
+def _find_original(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the function by which TorchScript finds its operator for a function of `torch` that is replaced."""
+    return lambda function: find(getattr(function, "__wrapped__", function))
+
+
+def _card_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the device among the arguments of `cuda`, the current card if there is none."""
+    device = args[0] if args else kwargs.get("device")
+    return "cuda" if device is None else device
+
+
 @contextmanager
 def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
     """Count what is on the card only, and copy what is moved to it or from it; enter it inside the simulated card."""
     placement = ResultPlace(ledger)
     moves = Moves(ledger, placement, watcher)
-    counts_all, ledger.is_made_on_host = ledger.is_made_on_host, placement.is_made_on_host
+    counts_all, ledger.card_of_result = ledger.card_of_result, placement.card_of_result
     with ExitStack() as stack:
-        stack.callback(setattr, ledger, "is_made_on_host", counts_all)
-        stack.enter_context(patched_attributes(FakeTensor, device=property(lambda tensor: _device_of(tensor, ledger))))
-        # Without cuDNN here, a recurrent layer cannot lay its weights out in one buffer, which is as large as they are.
-        stack.enter_context(patched_attributes(cudnn, is_acceptable=lambda _tensor: False))
+        stack.callback(setattr, ledger, "card_of_result", counts_all)
         stack.enter_context(patched_attributes(torch, **moves.factories()))
-        stack.enter_context(patched_attributes(nn.DataParallel, **moves.data_parallel_on_one_card()))
+        stack.enter_context(patched_attributes(_builtins, _find_builtin=_find_original(_builtins._find_builtin)))
+        stack.enter_context(
+            patched_attributes(Tensor, new=moves.beside(Tensor.new), new_tensor=moves.beside(Tensor.new_tensor))
+        )
         for owner in (Tensor, nn.Module):
             stack.enter_context(
                 patched_attributes(
                     owner,
                     to=moves.replacement(owner.to, _device_in),
-                    cuda=moves.replacement(owner.cuda, lambda *_: "cuda"),
+                    cuda=moves.replacement(owner.cuda, _card_in),
                     cpu=moves.replacement(owner.cpu, lambda *_: "cpu"),
                 )
             )
         yield
+
+
+def keep_fullest_card(ledger: AllocationLedger, watcher: RunObserver) -> None:
+    """Keep the record of the card that holds the most at once, if a script used several; each has its own memory."""
+    if len(ledger.cards()) < 2:
+        return
+    live, most = Counter[int](), Counter[int]()
+    sizes: dict[int, tuple[int, int]] = {}
+    for entry, size, card in ledger.changes():
+        if card is None:
+            freed, where = sizes.pop(entry)
+            live[where] -= freed
+        else:
+            sizes[entry] = size, card
+            live[card] += size
+            most[card] = max(most[card], live[card])
+    fullest = max(most, key=lambda card: most[card])
+    held = ", ".join(f"cuda:{card} {most[card] / (1 << 30):.2f} GiB" for card in sorted(most))
+    watcher.add_note(f"The script uses {len(most)} cards ({held}); the result is that of cuda:{fullest}, the fullest.")
+    ledger.keep_card(fullest)

@@ -19,10 +19,9 @@ from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.script.checkpoints import checkpoints_without_data
-from planner.trace.worker.script.compilers import Compilation
 from planner.trace.worker.script.downloads import refused_downloads
 from planner.trace.worker.script.files import scratch_files
-from planner.trace.worker.script.host import host_and_card
+from planner.trace.worker.script.host import host_and_card, keep_fullest_card
 from planner.trace.worker.script.loaders import inline_loaders
 from planner.trace.worker.script.ranks import launched_rank
 from planner.trace.worker.script.steps import EndOfScript, ScriptModules, ScriptSteps, watched_steps
@@ -32,12 +31,8 @@ _MAIN: Final = "__main__"
 _ARGUMENTS_HINT: Final = "Check its arguments; in a shell, they follow -- after the options of the trace."
 
 
-def run_script(
-    request: TraceRequest, watcher: RunObserver, ledger: AllocationLedger, compilation: Compilation
-) -> dict[str, nn.Module]:
+def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLedger) -> dict[str, nn.Module]:
     """Run the script of `request` until it has taken `request.steps` optimizer steps, and return its modules by name.
-
-    `compilation` notes whether the script compiles its code.
 
     Raises:
         TraceError: If the script ends with an error of its own, or makes no tensor.
@@ -62,7 +57,6 @@ def run_script(
             inline_loaders(ledger, watcher.add_note),
             weights_by_name(watcher.add_note),
             watched_steps(steps, modules, watcher),
-            compilation.as_written(),
             refused_downloads(),
         ):
             stack.enter_context(context)
@@ -72,6 +66,7 @@ def run_script(
         _globals = _run_to_end(target)
         if not found:
             end_record()
+    keep_fullest_card(ledger, watcher)
     if not ledger.events:
         raise _nothing_counted(request, made_on_host=bool(ledger.uncounted_bytes))
     watcher.add_note(_end_note(steps, request.steps))

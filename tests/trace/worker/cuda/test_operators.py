@@ -88,12 +88,6 @@ def test_code_for_cuda_runs_without_a_card() -> None:
         result = module(torch.randn(2, 8).cuda())
         result.sum().backward()
         assert result.cpu().shape == (2, 8)
-        assert torch.cuda.get_device_capability() == (9, 0)
-        assert torch.cuda.device_count() == 1
-        assert torch.cuda.is_bf16_supported()
-        assert torch.cuda.memory_allocated() == 0
-        torch.cuda.synchronize()
-    assert not torch.cuda.is_available()
 
 
 def test_moving_a_module_to_the_card_copies_nothing() -> None:
