@@ -254,9 +254,6 @@ def _nested_int(tensor: torch.Tensor, *, coeff: int = 1) -> torch.SymInt:
     return symbol
 
 
-_aten: Final = torch.ops.aten
-
-
 def correct_storage_sizes(func: Any, args: tuple[Any, ...], result: Any) -> None:
     """Resize the storages that `func` created to the sizes that real kernels allocate."""
     correction = _CORRECTIONS.get(func)
