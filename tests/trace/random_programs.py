@@ -137,6 +137,10 @@ _ELEMENTWISE = (
     "x = x.softmax(-1)",
     "x = x.log_softmax(-1)",
     "x = x.cumsum(-1)",
+    "x = x.sigmoid().cumprod(-1)",
+    "x = x * x.max()",
+    "x = x * (1.0 + x.sigmoid().prod(-1, keepdim=True))",
+    "x = x - x.median()",
     "x = functional.normalize(x, dim=-1)",
     "x = x - x.logsumexp(-1, keepdim=True)",
     "x = (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1.0)",
@@ -242,8 +246,7 @@ def _convolutional(draw: st.DrawFn, shape: Shape) -> Layer:
         pooled = (*shape[:2], *(width // 2 for width in size))
         layers += [
             _applied(f"nn.Conv{axes}d({channels}, {more}, 3, stride=2, padding=1, bias={bias})", half),
-            # Without gradients, sequences are pooled by a kernel of their own, which a trace does not know.
-            _applied(f"nn.{'Avg' if axes == 1 else 'Max'}Pool{axes}d(2)", pooled),
+            _applied(f"nn.MaxPool{axes}d(2)", pooled),
             _applied(f"nn.AvgPool{axes}d(2)", pooled),
             _applied(f"nn.AdaptiveAvgPool{axes}d(4)", (*shape[:2], *(4,) * axes)),
         ]

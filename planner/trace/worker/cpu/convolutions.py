@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch._prims_common import suggest_memory_format
 
-from planner.units import round_up
+from planner.units import ceil_div, round_up
 
 _HALF_DTYPES: Final = (torch.bfloat16, torch.float16)
 
@@ -255,11 +255,13 @@ def _forward_moments_bytes(conv: Convolution) -> list[int]:
             conv.source_bytes + _blocked_weight_bytes(conv, 2, 16) + conv.target_bytes,
             _reordered_bytes(conv.target_bytes, conv.target_channels, conv.target_pixels),
         ]
-    first = conv.groups == 1 and conv.source_channels < vector_units().block
+    first = _reads_source_in_place(conv)
     source_bytes = 0 if first else _blocked_bytes(conv, conv.source_channels, conv.source_pixels)
-    weight_bytes = _blocked_weight_bytes(conv, 1 if first else vector_units().block, vector_units().block)
+    multiple = 4 // conv.itemsize if first else vector_units().block
+    weight_bytes = _blocked_weight_bytes(conv, multiple, vector_units().block)
     target_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels)
-    return [source_bytes + weight_bytes + target_bytes + _strided_rows_bytes(conv), target_bytes + conv.target_bytes]
+    scratch_bytes = _strided_rows_bytes(conv) + _full_precision_bytes(conv, conv.target_channels, conv.target_pixels)
+    return [source_bytes + weight_bytes + target_bytes + scratch_bytes, target_bytes + conv.target_bytes]
 
 
 def _gradient_moments_bytes(conv: Convolution) -> list[int]:
@@ -271,19 +273,23 @@ def _gradient_moments_bytes(conv: Convolution) -> list[int]:
             conv.target_bytes + _blocked_weight_bytes(conv, 16, 32) + conv.source_bytes,
             _reordered_bytes(conv.source_bytes, conv.source_channels, conv.source_pixels),
         ]
-    if conv.is_strided and conv.itemsize == 4 and not conv.is_depthwise:
+    has_narrow_groups = conv.groups > 1 and conv.target_channels <= conv.groups * vector_units().block
+    is_half_depthwise = conv.is_depthwise and conv.itemsize == 2
+    if conv.is_strided and (is_half_depthwise or not has_narrow_groups):
         # The kernels for strides keep channels last, which oneDNN must reorder.
-        weight_bytes = _blocked_weight_bytes(conv, vector_units().block, 1)
+        weight_bytes = _blocked_weight_bytes(conv, vector_units().block, 4 // conv.itemsize)
+        if conv.is_depthwise:
+            # Each filter fills a block.
+            weight_bytes = conv.weight_bytes * vector_units().block * 2
         return [
             conv.target_bytes + weight_bytes + conv.source_bytes + _strided_gradient_scratch_bytes(conv),
             _reordered_bytes(conv.source_bytes, conv.source_channels, conv.source_pixels),
         ]
     source_bytes = _blocked_bytes(conv, conv.source_channels, conv.source_pixels)
     target_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels)
-    return [
-        target_bytes + _blocked_weight_bytes(conv, vector_units().block, vector_units().block) + source_bytes,
-        source_bytes + conv.source_bytes,
-    ]
+    weight_bytes = _blocked_weight_bytes(conv, vector_units().block, vector_units().block)
+    scratch_bytes = _full_precision_bytes(conv, conv.source_channels, conv.source_pixels)
+    return [target_bytes + weight_bytes + source_bytes + scratch_bytes, source_bytes + conv.source_bytes]
 
 
 def _weight_moments_bytes(conv: Convolution) -> list[int]:
@@ -302,21 +308,116 @@ def _weight_moments_bytes(conv: Convolution) -> list[int]:
             conv.source_bytes + conv.target_bytes + weight_bytes + weight_bytes // conv.itemsize * 4,
             weight_bytes + conv.weight_bytes,
         ]
-    first = conv.groups == 1 and conv.source_channels < vector_units().block
+    first = _reads_source_in_place(conv)
     of_padded_volumes = conv.is_of_volumes and any(conv.padding) and prod(conv.kernel) > 1
-    unfolds_first = first and conv.source_channels > 3 and of_padded_volumes
-    if unfolds_first or (not conv.is_depthwise and _is_unfolded_for_weights(conv)):
+    unfolds_first = conv.itemsize == 4 and first and conv.source_channels > 3 and of_padded_volumes
+    is_partly_full = conv.itemsize == 2 and first and conv.target_channels % vector_units().block != 0
+    is_unfolded = not conv.is_depthwise and _is_unfolded_for_weights(conv)
+    if unfolds_first or is_partly_full or is_unfolded or _has_uneven_groups(conv):
         return [conv.weight_bytes + _unfolding_scratch_bytes(conv), 2 * conv.weight_bytes]
-    copies_source = not first or conv.source_channels > 3
+    copies_source = not first or (conv.source_channels > 3 and conv.itemsize == 4)
     multiple = 8 if first and copies_source else vector_units().block
     source_bytes = _blocked_bytes(conv, conv.source_channels, conv.source_pixels, multiple) if copies_source else 0
     weight_bytes = _blocked_weight_bytes(conv, multiple if copies_source else 1, multiple)
     target_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels, multiple)
-    return [source_bytes + target_bytes + weight_bytes + _strided_rows_bytes(conv), weight_bytes + conv.weight_bytes]
+    scratch_bytes = _strided_rows_bytes(conv)
+    if conv.itemsize == 2 and not conv.is_depthwise:
+        paired_bytes = _paired_pixels_bytes if _is_of_single_pixels(conv) else _paired_rows_bytes
+        scratch_bytes += 2 * weight_bytes + _SCRATCH_ALIGNMENT_BYTES + paired_bytes(conv)
+    return [source_bytes + target_bytes + weight_bytes + scratch_bytes, weight_bytes + conv.weight_bytes]
+
+
+def _is_of_single_pixels(conv: Convolution) -> bool:
+    """Return whether oneDNN takes its kernel for filters of one pixel; strided ones are not transposed, nor volumes.
+
+    **Source**: `rtus_prepare` in oneDNN's src/cpu/x64/jit_uni_1x1_conv_utils.hpp.
+    """
+    can_be_strided = not conv.transposed and not conv.is_of_volumes
+    return prod(conv.kernel) == 1 and not any(conv.padding) and (can_be_strided or not conv.is_strided)
+
+
+def _reads_source_in_place(conv: Convolution) -> bool:
+    """Return whether the source has too few channels for a block, as the first convolution of a network.
+
+    **Source**: `is_1stconv` in oneDNN's src/cpu/x64/jit_avx512_common_conv_kernel.cpp and
+    jit_avx512_core_bf16_conv_kernel.cpp; in half precision, filters of one pixel have a kernel that pads channels.
+    """
+    is_first = conv.groups == 1 and conv.source_channels < vector_units().block
+    return is_first and not (conv.itemsize == 2 and _is_of_single_pixels(conv))
+
+
+_SCRATCH_ALIGNMENT_BYTES: Final = 128
+"""Room beside each buffer of oneDNN's scratch memory. **Source**: `registry_t::book` in its memory_tracking.hpp."""
+_BARRIER_BYTES: Final = 2 * 4096
+"""A barrier of oneDNN's threads, one page at the start of a page. **Source**: its simple_barrier.hpp."""
+
+
+def _full_precision_bytes(conv: Convolution, channels: int, pixels: int) -> int:
+    """Return the size in bytes of one float32 image per thread, as half-precision filters of one pixel add it up.
+
+    **Source**: `init_scratchpad` in oneDNN's src/cpu/x64/jit_avx512_core_bf16_1x1_conv_kernel.cpp.
+    """
+    if conv.itemsize != 2 or conv.groups > 1 or not _is_of_single_pixels(conv):
+        return 0
+    return vector_units().threads * round_up(channels, vector_units().block) * pixels * 4 + _SCRATCH_ALIGNMENT_BYTES
+
+
+def _paired_rows_bytes(conv: Convolution) -> int:
+    """Return the size in bytes of one image of source and target with pairs of pixels beside each other, and a barrier.
+
+    Rows of the source are padded as the filter needs; the first convolution of a network reads its source in place.
+
+    **Source**: `init_conf` and `init_scratchpad` of `jit_avx512_core_bf16_conv_bwd_weights_kernel_f32` in oneDNN's
+    src/cpu/x64/jit_avx512_core_bf16_conv_kernel.cpp.
+    """
+    source, target = conv.source_size[-1], conv.target_size[-1]
+    step, before, reach = conv.stride[-1], conv.padding[-1], (conv.kernel[-1] - 1) * conv.dilation[-1]
+    after = max(0, (target - 1) * step + reach + 1 - source - before)
+    padding = round_up(max(before, after + 1), 2)
+    row = round_up(ceil_div(source, step) + padding, 2) * step
+    image_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels // target * round_up(target, 2))
+    held_bytes = _BARRIER_BYTES + _SCRATCH_ALIGNMENT_BYTES
+    if not _reads_source_in_place(conv):
+        image_bytes += _blocked_bytes(conv, conv.source_channels, conv.source_pixels // source * row)
+        held_bytes += padding * conv.itemsize + _SCRATCH_ALIGNMENT_BYTES
+    return held_bytes + image_bytes // conv.batch
+
+
+_FEWEST_TARGET_BLOCKS: Final = 16
+_FEWEST_SOURCE_BLOCKS: Final = 5
+_SMALL_WIDTH: Final = 14
+
+
+def _paired_pixels_bytes(conv: Convolution) -> int:
+    """Return the size in bytes of blocks of source and target with pairs of pixels beside each other, of small images.
+
+    **Source**: `init_conf` (`uses_permw_transposition`) and `init_scratchpad` in oneDNN's
+    src/cpu/x64/jit_avx512_core_bf16_1x1_conv_kernel.cpp.
+    """
+    block = vector_units().block
+    is_large = min(1 if len(conv.target_size) == 1 else conv.target_size[-2], conv.target_size[-1]) > _SMALL_WIDTH
+    if is_large and not (conv.is_of_volumes and conv.target_channels > 4 * block):
+        return 0
+    blocks = _least_divisor(ceil_div(conv.target_channels, block), _FEWEST_TARGET_BLOCKS)
+    blocks += _least_divisor(ceil_div(conv.source_channels, block), _FEWEST_SOURCE_BLOCKS)
+    pixels_bytes = round_up(conv.target_pixels, 2) * block * blocks * conv.itemsize
+    return vector_units().threads * pixels_bytes + 2 * _SCRATCH_ALIGNMENT_BYTES
+
+
+def _least_divisor(count: int, least: int) -> int:
+    """Return the least divisor of `count` that is not below `least`, or `count`."""
+    return next((divisor for divisor in range(least, count) if count % divisor == 0), count)
 
 
 _WIDEST_KERNEL: Final = 14
 _WIDEST_PADDING: Final = 28
+
+_WIDEST_FIRST_HALF_KERNEL: Final = 24
+"""Bounds of the filters and paddings whose gradient oneDNN computes without unfolding.
+
+**Source**: `init_conf` in oneDNN's src/cpu/x64/jit_avx512_common_conv_kernel.cpp, and `max_kw` in
+jit_avx512_core_bf16_conv_kernel.cpp there.
+"""
 
 
 def _is_unfolded_for_weights(conv: Convolution) -> bool:
@@ -326,7 +427,9 @@ def _is_unfolded_for_weights(conv: Convolution) -> bool:
     """
     extents = [reach + 1 for reach in conv.reach]
     paddings = [max(before, after) for before, after in zip(conv.padding, conv.padding_after, strict=True)]
-    if conv.kernel[-1] > _WIDEST_KERNEL or paddings[-1] >= extents[-1] or paddings[-1] > _WIDEST_PADDING:
+    is_first_half = conv.itemsize == 2 and _reads_source_in_place(conv)
+    widest = _WIDEST_FIRST_HALF_KERNEL if is_first_half else _WIDEST_KERNEL
+    if conv.kernel[-1] > widest or paddings[-1] >= extents[-1] or paddings[-1] > _WIDEST_PADDING:
         return True
     if len(conv.kernel) == 1:
         return False
@@ -334,6 +437,21 @@ def _is_unfolded_for_weights(conv: Convolution) -> bool:
         return True
     is_deep = 0 < conv.padding[0] <= conv.kernel[0] - conv.source_size[0]
     return conv.is_of_volumes and (is_deep or conv.dilation[0] > 1 or paddings[0] >= extents[0])
+
+
+_NARROWEST_BLOCK: Final = 8
+
+
+def _has_uneven_groups(conv: Convolution) -> bool:
+    """Return whether groups of channels, but not single ones, fill no whole blocks.
+
+    **Source**: `init_conf` of the kernels for weights' gradients in oneDNN's src/cpu/x64/jit_avx2_conv_kernel_f32.cpp
+    and jit_avx512_core_bf16_conv_kernel.cpp.
+    """
+    if conv.groups == 1 or conv.is_depthwise:
+        return False
+    block = _NARROWEST_BLOCK if conv.itemsize == 4 else vector_units().block
+    return any(channels // conv.groups % block for channels in (conv.source_channels, conv.target_channels))
 
 
 def _unfolding_scratch_bytes(conv: Convolution) -> int:
@@ -344,8 +462,9 @@ def _unfolding_scratch_bytes(conv: Convolution) -> int:
     **Source**: `init_conf` in oneDNN's src/cpu/gemm_convolution_utils.cpp; measured with one and two threads.
     """
     slices = conv.target_size[0] if conv.is_of_volumes else 1
-    unfolded_bytes = _unfolded_image_bytes(conv) // conv.groups // slices
-    return vector_units().threads * (unfolded_bytes + 4 * conv.weight_bytes) + 256
+    weight_bytes = conv.weight_bytes // conv.itemsize * 4
+    columns_bytes = _unfolded_image_bytes(conv) // conv.groups // slices
+    return vector_units().threads * (columns_bytes + 4 * weight_bytes) + 256
 
 
 def _channels_last_weight_moments_bytes(conv: Convolution) -> list[int]:
@@ -392,9 +511,12 @@ def _blocked_weight_bytes(conv: Convolution, source_multiple: int, target_multip
 
 def _strided_rows_bytes(conv: Convolution) -> int:
     """Return the size in bytes of the buffer in which a strided 1×1 convolution gathers its input."""
-    if not conv.is_strided or prod(conv.kernel) != 1 or conv.itemsize != 4:
+    if not conv.is_strided or prod(conv.kernel) != 1 or conv.groups > 1:
         return 0
-    return vector_units().threads * (conv.source_channels * conv.target_pixels * conv.itemsize + 128)
+    if conv.itemsize == 2 and not _is_of_single_pixels(conv):
+        return 0
+    channels = conv.source_channels if conv.itemsize == 4 else round_up(conv.source_channels, vector_units().block)
+    return vector_units().threads * (channels * conv.target_pixels * conv.itemsize + _SCRATCH_ALIGNMENT_BYTES)
 
 
 _PAGE: Final = 4096
@@ -409,11 +531,11 @@ def _strided_gradient_scratch_bytes(conv: Convolution) -> int:
     axes = zip(conv.target_size, conv.reach, conv.stride, conv.padding, conv.padding_after, strict=True)
     for target, reach, step, before, after in axes:
         padded_size.append(target + max(0, reach - before) // step + max(0, reach - after) // step)
-    elements = round_up(prod(padded_size) * conv.target_channels, _PAGE)
+    elements = round_up(prod(padded_size) * conv.target_channels // conv.groups, _PAGE)
     step, width = conv.stride[-1], conv.source_size[-1]
     rows_bytes = 0
     if width % step:
-        rows_bytes = round_up(round_up(width, step) * step * conv.source_channels, _PAGE) * conv.itemsize
+        rows_bytes = round_up(round_up(width, step) * step * conv.source_channels // conv.groups, _PAGE) * conv.itemsize
     held_bytes = vector_units().threads * (elements * conv.itemsize + 2 * _PAGE + rows_bytes)
     return held_bytes + (3 + bool(rows_bytes)) * _PAGE
 

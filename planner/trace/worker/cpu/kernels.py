@@ -11,7 +11,8 @@ from planner.trace.facts import TraceDifference
 from planner.trace.request import TraceRequest
 from planner.trace.worker.cpu import convolutions as cpu_convolutions
 from planner.trace.worker.cpu import rnn as cpu_recurrent
-from planner.trace.worker.cpu.convolutions import contiguous_copies_bytes, is_half, size_bytes
+from planner.trace.worker.cpu.composed import COMPOSED_FORMULAS
+from planner.trace.worker.cpu.convolutions import contiguous_copies_bytes, is_half, size_bytes, vector_units
 from planner.units import KIB, MIB, ceil_div
 
 _aten: Final = torch.ops.aten
@@ -141,10 +142,12 @@ def _batch_norm_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
 
 
 def _layer_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of per-thread gradients of weight and bias, and of contiguous copies.
+    """Return the size in bytes of per-thread gradients of weight and bias, if wanted, and of contiguous copies.
 
     **Source**: `LayerNormBackwardKernelImplInternal` in aten/src/ATen/native/cpu/layer_norm_kernel.cpp.
     """
+    if not any(args[7][1:]):
+        return contiguous_copies_bytes(args[:2])
     statistics_bytes = 4 if args[5] is None else args[5].element_size()
     return 2 * torch.get_num_threads() * int(prod(args[2])) * statistics_bytes + contiguous_copies_bytes(args[:2])
 
@@ -211,12 +214,16 @@ def _loss_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _binary_cross_entropy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of two temporaries of the input's size, and of the input's contiguous copy.
+    """Return the size in bytes of two temporaries of the input's size, one the unreduced loss, and of copies.
+
+    The input is copied if it is not contiguous; a half-precision mean uses float32.
 
     **Source**: `binary_cross_entropy_with_logits` in aten/src/ATen/native/Loss.cpp.
     """
-    copies_bytes = _log_sigmoid_bytes(args, kwargs, result) + (size_bytes(args[0], 4) if is_half(args[0]) else 0)
-    return 2 * size_bytes(args[0]) + copies_bytes
+    reduction = args[4] if len(args) > 4 else _MEAN_REDUCTION
+    mean_bytes = size_bytes(args[0], 4) if reduction == _MEAN_REDUCTION and is_half(args[0]) else 0
+    temporaries_bytes = (2 if reduction else 1) * size_bytes(args[0])
+    return temporaries_bytes + _log_sigmoid_bytes(args, kwargs, result) + mean_bytes
 
 
 def _log_sigmoid_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -260,15 +267,44 @@ def _copy_of_input_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     return size_bytes(args[0])
 
 
+_GRAIN_ELEMENTS: Final = 32768
+"""Fewest elements that are worth a thread of their own. **Source**: `GRAIN_SIZE` in aten/src/ATen/Parallel.h."""
+
+
+def _median_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a copy of the input in which the reduced dimension is the last.
+
+    **Source**: `median_with_indices_impl` in aten/src/ATen/native/Sorting.cpp.
+    """
+    if not args[0].dim():
+        return 0
+    last = args[0].transpose(args[1], -1)
+    return contiguous_copies_bytes((last,)) + _transposed_block_bytes(last, last.dtype)
+
+
+def _clone_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of the block through which a transposed matrix is copied, as of `copy_`."""
+    return _transposed_block_bytes(args[0], result.dtype) if result.is_contiguous() else 0
+
+
 def _masked_select_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
     """Return the size in bytes of the mask in 64-bit integers, and of its running sum unless one thread selects.
 
     **Source**: `masked_select_out_impl_cpu` in aten/src/ATen/native/TensorAdvancedIndexing.cpp.
     """
     tensor, mask = torch.broadcast_tensors(args[0], args[1])
-    if torch.get_num_threads() == 1 and mask.is_contiguous():
+    is_alone = torch.get_num_threads() == 1 or tensor.numel() < _GRAIN_ELEMENTS
+    if is_alone and tensor.is_contiguous() and mask.is_contiguous():
         return max(0, size_bytes(mask, 8) - size_bytes(result))
     return 2 * size_bytes(tensor, 8)
+
+
+def _scattered_source_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a contiguous copy of the elements that a mask places.
+
+    **Source**: `masked_scatter__cpu` in aten/src/ATen/native/TensorAdvancedIndexing.cpp.
+    """
+    return contiguous_copies_bytes(args[2:3])
 
 
 def _resized_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -444,6 +480,7 @@ def _is_row_or_column_major(matrix: torch.Tensor) -> bool:
 
 
 _formulas: dict[Any, BytesFormula | None] = {
+    **COMPOSED_FORMULAS,
     _aten.convolution.default: cpu_convolutions.convolution_hidden_bytes,
     _aten.convolution_backward.default: cpu_convolutions.convolution_backward_hidden_bytes,
     _aten.mkldnn_rnn_layer.default: cpu_recurrent.forward_hidden_bytes,
@@ -477,9 +514,13 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten.sort.stable: _sort_bytes,
     _aten.kthvalue.default: _kthvalue_bytes,
     _aten.median.default: _copy_of_input_bytes,
+    _aten.median.dim: _median_bytes,
+    _aten.nanmedian.dim: _median_bytes,
     _aten.nanmedian.default: _copy_of_input_bytes,
     _aten.multinomial.default: _copy_of_input_bytes,
     _aten.masked_select.default: _masked_select_bytes,
+    _aten.masked_scatter.default: _scattered_source_bytes,
+    _aten.masked_scatter_.default: _scattered_source_bytes,
     _aten.im2col.default: _resized_bytes,
     _aten.col2im.default: _resized_bytes,
     _aten.roll.default: _roll_bytes,
@@ -490,6 +531,7 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten.binary_cross_entropy_with_logits.default: _binary_cross_entropy_bytes,
     _aten.soft_margin_loss_backward.default: _soft_margin_backward_bytes,
     _aten.upsample_nearest2d.default: _upsample_bytes,
+    _aten._upsample_nearest_exact2d.default: _upsample_bytes,
     _aten.upsample_bilinear2d.default: _upsample_bytes,
     _aten._ctc_loss_backward.default: _ctc_backward_bytes,
     _aten._ctc_loss_backward.Tensor: _ctc_backward_bytes,
@@ -541,13 +583,17 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten.masked_fill.Scalar: _no_bytes,
     _aten.masked_fill_.Scalar: _no_bytes,
     _aten.copy_.default: _transposed_copy_bytes,
+    _aten.clone.default: _clone_bytes,
 }
 
 _HALF_PRECISIONS: Final = ("bf16", "fp16")
-_CONVOLUTION_SCRATCH_BYTES: Final = 2355 * KIB
-"""Largest measured excess of a half-precision convolution over the formulas: forward pass with a stride."""
-_CONVOLUTION_SURPLUS_BYTES: Final = 320 * KIB
-"""Largest measured excess of the formulas over a half-precision convolution: volumes of one channel."""
+_TILES_ERRORS_BYTES: Final = (-320 * KIB, 2355 * KIB)
+"""Bounds of what a half-precision convolution holds beside the formulas, on a CPU with matrix tiles."""
+_VECTORS_ERRORS_BYTES: Final = (-417 * KIB, 256 * KIB)
+"""The same on a CPU without: a weight's gradient of few channels and one image, and a transposed one of uneven width.
+
+**Source**: largest errors of `benchmarks/half_convolutions.py`.
+"""
 _PRODUCT_SCRATCH_BYTES: Final = MIB
 """Largest measured error of the formula for a half-precision matrix product."""
 _CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
@@ -556,16 +602,15 @@ _CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
 def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[TraceDifference]:
     """Yield the possible errors of a trace with the CPU's operators, by the operators that ran.
 
-    **Source**: `benchmarks/real_peaks.py --operators` and `benchmarks/trace_accuracy.py`, which compare kernels and
-    whole runs with the profiler's events.
+    **Source**: `benchmarks/real_peaks.py --operators`, `benchmarks/half_convolutions.py` and
+    `benchmarks/trace_accuracy.py`, which compare kernels and whole runs with the profiler's events.
     """
     names = {name.partition(".")[0] for name in operators}
     half = request.autocast in _HALF_PRECISIONS or request.dtype in _HALF_PRECISIONS
     if half and names & {"aten::convolution", "aten::convolution_backward"}:
+        low_bytes, high_bytes = _TILES_ERRORS_BYTES if vector_units().has_tiles else _VECTORS_ERRORS_BYTES
         yield _scratch_difference(
-            "oneDNN's scratch memory for convolutions in half precision",
-            _CONVOLUTION_SCRATCH_BYTES,
-            low_bytes=-_CONVOLUTION_SURPLUS_BYTES,
+            "oneDNN's scratch memory for convolutions in half precision", high_bytes, low_bytes=low_bytes
         )
     if half and names & {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}:
         yield _scratch_difference(

@@ -4,7 +4,7 @@ import itertools
 import math
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -14,12 +14,18 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.nn import functional
+from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
-from planner.trace.worker.cuda.dispatch import patched_attributes
+from planner.trace.worker.cuda.dispatch import patched_attributes, replaced_compositions
+from planner.trace.worker.fake_tensors.derivatives import real_derivatives
 
+_aten: Final = torch.ops.aten
 _linear = functional.linear
+_pool = torch.max_pool1d
+_align = torch.ctc_loss
+_generator_state = torch.get_rng_state
 
 
 @contextmanager
@@ -31,6 +37,10 @@ def eager_behavior() -> Iterator[None]:
         (nn.Module, "to_empty", _to_empty),
         (torch._VF, "_pad_packed_sequence", _pad_packed_sequence),
         (FakeTensor, "__deepcopy__", _deep_copy),
+        (torch, "max_pool1d", _max_pool1d),
+        (torch, "ctc_loss", _ctc_loss),
+        (torch, "get_rng_state", _get_rng_state),
+        *real_derivatives(),
         (FakeTensor, "__copy__", _shallow_copy),
         (FakeTensor, "__reduce_ex__", _reduce),
         (FakeTensor, "get_nested_int", _nested_int),
@@ -40,6 +50,9 @@ def eager_behavior() -> Iterator[None]:
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
             stack.enter_context(patched_attributes(holder, **{name: replacement}))
+        stack.enter_context(
+            replaced_compositions({"linalg_svdvals": _singular_values, "linalg_eigvalsh": _eigenvalues})
+        )
         yield
 
 
@@ -58,6 +71,82 @@ def _linear_without_mode(
     result = _linear(input, weight)
     # Autocast would have converted the bias to the same type.
     return result.add_(bias.to(result.dtype))
+
+
+def _max_pool1d(
+    input: torch.Tensor,  # noqa: A002  # as PyTorch calls it: it may be given by name
+    kernel_size: int | tuple[int, ...],
+    stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
+    ceil_mode: bool = False,
+) -> torch.Tensor:
+    """Return pooled sequences; on the CPU without gradients, no positions of the largest elements are kept.
+
+    **Source**: `max_pool1d` in aten/src/ATen/native/MaxPooling.cpp.
+    """
+    if not isinstance(input, FakeTensor) or input.is_cuda or _needs_gradient(input):
+        return _pool(input, kernel_size, stride or kernel_size, padding, dilation, ceil_mode)
+    kernel, step, before, gap = (
+        value if isinstance(value, int) else value[0]
+        for value in (kernel_size, stride or kernel_size, padding, dilation)
+    )
+    length = int(input.shape[-1])
+    last = length + 2 * before - gap * (kernel - 1) - 1 + (step - 1 if ceil_mode else 0)
+    count = last // step + 1
+    if ceil_mode and (count - 1) * step >= length + before:
+        count -= 1
+    return input.new_empty((*input.shape[:-1], count))
+
+
+def _ctc_loss(
+    scores: torch.Tensor,
+    targets: torch.Tensor,
+    input_lengths: torch.Tensor | Sequence[int],
+    target_lengths: torch.Tensor | Sequence[int],
+    *options: Any,
+) -> torch.Tensor:
+    """Return the CTC loss, with lengths as tensors.
+
+    **Source**: `ctc_loss` in aten/src/ATen/native/LossCTC.cpp, which writes a list of lengths to a tensor's memory.
+    """
+    lengths = torch.as_tensor(input_lengths), torch.as_tensor(target_lengths)
+    result: torch.Tensor = _align(scores, targets, *lengths, *options)
+    return result
+
+
+def _get_rng_state() -> torch.Tensor:
+    """Return the state of the CPU's random generator, which checkpoints keep, and record it; a card does not hold it.
+
+    **Source**: `CPUGeneratorImpl::get_state` in aten/src/ATen/CPUGeneratorImpl.cpp, which makes it without an operator.
+    """
+    state = _generator_state()
+    ledger: Any = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
+    if ledger is not None and not state.is_cuda:
+        ledger.record_result(state, _aten.empty.memory_format, (), {})
+    return state
+
+
+def _singular_values(matrix: torch.Tensor, *, driver: str | None = None) -> torch.Tensor:
+    """Return singular values; vectors are computed only for a gradient.
+
+    **Source**: `linalg_svdvals` in aten/src/ATen/native/BatchLinearAlgebra.cpp; a subclass gets them always.
+    """
+    values: torch.Tensor = _aten._linalg_svd(matrix, False, _needs_gradient(matrix), driver=driver)[1]
+    return values
+
+
+def _eigenvalues(matrix: torch.Tensor, UPLO: str = "L") -> torch.Tensor:  # noqa: N803  # as PyTorch calls it
+    """Return eigenvalues of a symmetric matrix; vectors are computed only for a gradient.
+
+    **Source**: `linalg_eigvalsh` in aten/src/ATen/native/BatchLinearAlgebra.cpp; a subclass gets them always.
+    """
+    values: torch.Tensor = _aten._linalg_eigh(matrix, UPLO, _needs_gradient(matrix))[0]
+    return values
+
+
+def _needs_gradient(tensor: torch.Tensor) -> bool:
+    return tensor.requires_grad and torch.is_grad_enabled()
 
 
 def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
@@ -163,9 +252,6 @@ def _nested_int(tensor: torch.Tensor, *, coeff: int = 1) -> torch.SymInt:
         _nested_numbers[tensor] = next(_nested_count)
     symbol: torch.SymInt = torch._C._get_nested_int(_nested_numbers[tensor], coeff)
     return symbol
-
-
-_aten: Final = torch.ops.aten
 
 
 def correct_storage_sizes(func: Any, args: tuple[Any, ...], result: Any) -> None:
@@ -278,6 +364,11 @@ _WRITES: Final[dict[Any, Any]] = {
 """Operators that write into a tensor's copy, by which derivatives fill zeros, with those that write into the tensor."""
 _CHAINS: Final[dict[Any, Any]] = {_aten.sub.Tensor: _aten.sub_.Tensor, _aten.mul.Tensor: _aten.mul_.Tensor}
 _CHAINED_DERIVATIVE: Final = "BinaryCrossEntropyWithLogitsBackward0"
+_MASKS: Final[dict[Any, Any]] = {
+    _aten.logical_and.default: _aten.logical_and_.default,
+    _aten.logical_or.default: _aten.logical_or_.default,
+}
+_MASKED_DERIVATIVE: Final = "ClampBackward"
 _ADD: Final = _aten.add.Tensor
 _ENGINE_FUNCTION: Final = "_engine_run_backward"
 _WRAPPER_PATHS: Final = (
@@ -305,6 +396,8 @@ class AutogradInPlace:
     def __init__(self) -> None:
         self._unshared_use_counts: tuple[int, int] | None = None
         self._intermediate: weakref.ref[torch.Tensor] | None = None
+        self._node: tuple[str, int] | None = None
+        self._made = set[int]()
 
     def observe_use_counts(self) -> None:
         """Measure the use count of a gradient that only autograd refers to, under the active dispatch modes."""
@@ -316,6 +409,14 @@ class AutogradInPlace:
         """Remember the zeros that `func` made, into which a derivative may write next."""
         if func in _ZEROS and isinstance(result, torch.Tensor):
             self._intermediate = weakref.ref(result)
+        node = torch._C._current_autograd_node()
+        if node is None:
+            return
+        key = (node.name(), node._sequence_nr())
+        if key != self._node:
+            self._node = key
+            self._made.clear()
+        self._made.update(id(value) for value in tree_leaves(result) if isinstance(value, torch.Tensor))
 
     def operator_with_real_tensors(self, func: Any, args: tuple[Any, ...]) -> Any:
         """Return the operator that autograd would run on real tensors instead of `func`, or `func`."""
@@ -323,19 +424,32 @@ class AutogradInPlace:
             return _WRITES[func] if self._is_intermediate(args[0]) and _called_by_autograd_engine() else func
         if func is _ADD:
             is_in_place = isinstance(args[1], torch.Tensor) and (
-                (args[0].shape == args[1].shape and self._is_autograds_alone(args[0])) or _is_bias_of_recurrence(*args)
+                (args[0].shape == args[1].shape and self._is_accumulated(args[0])) or _is_bias_of_recurrence(*args)
             )
             return _aten.add_.Tensor if is_in_place else func
         if func in _CHAINS and _current_derivative() == _CHAINED_DERIVATIVE:
-            if not self._is_intermediate(args[0]) and not self._is_autograds_alone(args[0]):
+            is_first = func is _aten.sub.Tensor and self._is_autograds_alone(args[0])
+            if not is_first and not self._is_intermediate(args[0]):
                 return func
             self._intermediate = weakref.ref(args[0])
             return _CHAINS[func]
+        if func in _MASKS and (_current_derivative() or "").startswith(_MASKED_DERIVATIVE):
+            return _MASKS[func]
         return func
 
     def _is_intermediate(self, tensor: torch.Tensor) -> bool:
         """Return whether `tensor` is the one that a derivative made last, or changed last."""
         return self._intermediate is not None and self._intermediate() is tensor
+
+    def _is_accumulated(self, tensor: torch.Tensor) -> bool:
+        """Return whether autograd adds to a gradient to which nothing else refers, rather than a derivative to its own.
+
+        What the current derivative made is a gradient already only if it makes two for the same place.
+        """
+        node = torch._C._current_autograd_node()
+        if id(tensor) in self._made and node is not None and len({*node.next_functions}) == len(node.next_functions):
+            return False
+        return self._is_autograds_alone(tensor)
 
     def _is_autograds_alone(self, tensor: Any) -> bool:
         """Return whether autograd runs an operator on `tensor`, to which nothing else refers."""

@@ -1,12 +1,12 @@
 """What the CPU's kernels hold within, measured with the profiler, against the formulas."""
 
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from typing import Any
 
 import pytest
 import torch
-from torch.profiler import ProfilerActivity, profile
+from held_bytes import agree
+from random_programs import one_thread
 from torch.utils._pytree import tree_leaves
 
 from planner.trace.worker.cpu.convolutions import vector_units
@@ -22,31 +22,9 @@ blocked = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Convolutions share their weights' gradients between threads in ways that no formula follows to the byte."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    vector_units.cache_clear()
-    yield
-    torch.set_num_threads(before)
-    vector_units.cache_clear()
-
-
-def held(func: Any, *args: Any, grad: bool = False) -> tuple[int, Any]:
-    """Return the bytes that `func` really holds at most beside what it leaves, and what it returns."""
-    with torch.set_grad_enabled(grad):
-        func(*args)  # what is made once, such as code compiled on the fly, is there now
-        with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
-            result = func(*args)
-    events = profiler.profiler.kineto_results.events()
-    levels = list(accumulate((event.nbytes() for event in events if event.name() == "[memory]"), initial=0))
-    return max(levels) - max(levels[-1], 0), result
-
-
-def agree(func: Any, *args: Any, within: int = 2048, grad: bool = False) -> None:
-    real, result = held(func, *args, grad=grad)
-    with torch.set_grad_enabled(grad):
-        assert hidden_bytes(func, args, {}, result) == pytest.approx(real, abs=within)
+def alone() -> Iterator[None]:
+    with one_thread():
+        yield
 
 
 def last(tensor: torch.Tensor) -> torch.Tensor:
@@ -173,6 +151,54 @@ def test_what_the_gradient_of_patches_holds(padding: list[int]) -> None:
     agree(aten.convolution_backward.default, gradient, given, weight, [0], *sizes, [False, True, False])
 
 
+def grouped(groups: int, stride: int) -> tuple[Any, ...]:
+    return convolved((2, 64, 28, 28), (64, 64 // groups, 3, 3), stride, groups)
+
+
+@blocked
+@pytest.mark.parametrize("dtype", [FULL, HALF])
+@pytest.mark.parametrize(("groups", "stride"), [(16, 1), (16, 2), (4, 2), (2, 2), (64, 2)])
+def test_what_a_convolution_of_groups_holds(dtype: torch.dtype, groups: int, stride: int) -> None:
+    """Groups of few channels have another kernel for strides, and one that unfolds for the weight's gradient."""
+    if dtype is HALF and vector_units().has_tiles:
+        pytest.skip("computed by matrix tiles")
+    given, weight, _, *sizes = grouped(groups, stride)
+    args = (given.to(dtype), weight.to(dtype), None, *sizes)
+    agree(aten.convolution.default, *args)
+    gradient = torch.randn_like(aten.convolution(*args))
+    for wanted in ([True, False, False], [False, True, False]):
+        agree(aten.convolution_backward.default, gradient, *args[:2], [0], *sizes, wanted, within=4096)
+
+
+HALVES = {
+    "images": of_any_kind((2, 64, 30, 30), (64, 64, 5, 5), 1, 2),
+    "images of odd channels": of_any_kind((2, 24, 16, 16), (40, 24, 3, 3), 1, 1),
+    "images, first of a network": of_any_kind((2, 3, 32, 32), (64, 3, 3, 3), 1, 1),
+    "images in patches": of_any_kind((2, 3, 64, 64), (64, 3, 16, 16), 16, 0),
+    "images, strided": of_any_kind((2, 64, 28, 28), (128, 64, 3, 3), 2, 1),
+    "single pixels of large images": of_any_kind((2, 64, 28, 28), (256, 64, 1, 1), 1, 0),
+    "single pixels of small images": of_any_kind((2, 512, 7, 7), (320, 512, 1, 1), 1, 0),
+    "single pixels, first of a network": of_any_kind((2, 3, 12, 12), (3, 3, 1, 1), 1, 0),
+    "single pixels, transposed and strided": of_any_kind((2, 16, 12, 12), (16, 16, 1, 1), 2, 0, True),
+    "sounds": of_any_kind((4, 16, 256), (32, 16, 3), 1, 1),
+    "volumes": of_any_kind((2, 64, 8, 8, 8), (24, 64, 3, 3, 3), 1, 1),
+    "volumes, first of a network": of_any_kind((4, 3, 12, 12, 12), (8, 3, 2, 2, 2), 1, 1),
+}
+
+
+@blocked
+@pytest.mark.skipif(vector_units().has_tiles, reason="measured on a processor without matrix tiles")
+@pytest.mark.parametrize("name", HALVES)
+def test_what_a_convolution_in_half_precision_holds(name: str) -> None:
+    given, weight, _, *sizes = HALVES[name]
+    args = (given.to(HALF), weight.to(HALF), None, *sizes)
+    agree(aten.convolution.default, *args)
+    gradient = torch.randn_like(aten.convolution(*args))
+    # For some inputs' gradients with strides, the sums of a row are kept in float32.
+    for wanted, within in (([True, False, False], 16_384), ([False, True, False], 2048)):
+        agree(aten.convolution_backward.default, gradient, *args[:2], [0], *sizes, wanted, within=within)
+
+
 LAYERS = [(16, 8, 64, 128), (10, 4, 256, 256), (20, 32, 100, 96), (7, 3, 50, 64), (32, 16, 512, 512), (12, 130, 64, 64)]
 
 
@@ -228,6 +254,7 @@ def others() -> dict[str, tuple[Any, ...]]:
         [True] * 3,
     )
     permuted = torch.randn(4, 16, 64, 16).permute(0, 1, 3, 2)
+    same = torch.ones(()).expand(4, 64, 8, 8)
     return {
         "batch norm": (aten.native_batch_norm.default, images, *STATISTICS * 2, True, 0.1, 1e-5),
         "batch norm, backward": (aten.native_batch_norm_backward.default, images, images, *batches),
@@ -271,11 +298,16 @@ def others() -> dict[str, tuple[Any, ...]]:
         "integers compared with a fraction": (aten.gt.Scalar, WHOLE, 0.5),
         "log sigmoid": (aten.log_sigmoid_forward.default, torch.randn(256, 128).t()),
         "binary cross entropy of columns": (aten.binary_cross_entropy_with_logits.default, *(ROWS[0].t(),) * 2),
+        "pooled, backward": (aten.avg_pool2d_backward.default, same, images, [2, 2], [2, 2], [0, 0], False, True, None),
+        "adaptive pooling, backward": (aten._adaptive_avg_pool2d_backward.default, same, images),
         "pooling": (aten.avg_pool2d.default, permuted, [2, 2]),
         "two types": (aten.mul.Tensor, half, images),
         "two types, in place": (aten.add_.Tensor, images.clone(), half),
         "one type": (aten.mul.Tensor, images, images),
         "choice": (aten.where.self, images > 0, images, images),
+        "median of columns": (aten.median.dim, ROWS, 1),
+        "transposed clone": (aten.clone.default, ROWS[0].t()),
+        "unreduced": (aten.binary_cross_entropy_with_logits.default, images, images, None, None, 0),
         "attention": (aten._scaled_dot_product_flash_attention_for_cpu.default, QUERY, KEY, KEY, 0.0, True),
     }  # fmt: skip
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
+from torch.utils.checkpoint import checkpoint
 
 from planner.trace.recording import NEVER_FREED
 from planner.trace.worker.call_sites import CallSites
@@ -144,6 +145,70 @@ def test_a_binary_cross_entropy_changes_its_own_results(weights: tuple[str, ...]
 @pytest.mark.parametrize("work", [residual, two_uses, two_sums, gradient_that_is_held, tied_weight, parts])
 def test_gradients_come_together_as_in_a_real_run(work: Callable[[], None]) -> None:
     assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
+
+
+def values() -> dict[str, Callable[[torch.Tensor], object]]:
+    """Return operators whose derivatives read values, or add to what they made."""
+    bound = torch.ones(64, 256)
+    return {
+        "product": lambda state: state.prod(),
+        "product of rows": lambda state: state.prod(1),
+        "product of columns, which stay": lambda state: torch.prod(state, dim=0, keepdim=True),
+        "running product": lambda state: state.cumprod(0),
+        "largest": lambda state: state.max(),
+        "least": lambda state: torch.min(state),
+        "larger": lambda state: torch.max(state, bound),
+        "median": lambda state: state.median(),
+        "variance and mean": lambda state: sum(torch.var_mean(state, 1)),
+        "bounded": lambda state: state.clamp(-bound, bound),
+        "triangle": lambda state: torch.linalg.cholesky(state[:, :64] @ state[:, :64].mT + 9 * torch.eye(64)),
+        "singular values": lambda state: torch.linalg.svdvals(state.view(4, 16, 256)),
+        "eigenvalues": lambda state: torch.linalg.eigvalsh(state[:, :64]),
+        "pooled": lambda state: torch.max_pool1d(state.view(4, 16, 256), 2),
+        "checkpointed": lambda state: checkpoint(lambda each: each.sigmoid().tanh(), state, use_reentrant=False),
+    }
+
+
+@pytest.mark.parametrize("name", values())
+def test_derivatives_that_read_values_run_as_on_real_tensors(name: str) -> None:
+    def work() -> None:
+        values()[name](hidden_state()).sum().backward()  # type: ignore[attr-defined]  # all are tensors
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=2048)
+
+
+@pytest.mark.parametrize("name", ["product", "running product", "largest"])
+def test_derivatives_of_transformed_functions_read_no_values(name: str) -> None:
+    def work() -> None:
+        torch.func.grad(lambda state: values()[name](state).sum())(torch.randn(64, 256))  # type: ignore[attr-defined]
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=2048)
+
+
+@pytest.mark.parametrize("name", ["singular values", "eigenvalues"])
+def test_vectors_are_computed_only_for_gradients(name: str) -> None:
+    def work() -> None:
+        values()[name](torch.randn(64, 256))
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=16_384)
+
+
+@pytest.mark.parametrize("sizes", [(2,), (3, 2, 1), (3, 2, 1, 2, True), ([4], None, [1], [1], True)])
+def test_sequences_are_pooled_without_positions(sizes: tuple[object, ...]) -> None:
+    def work() -> None:
+        shapes.append(torch.max_pool1d(torch.randn(2, 8, 251), *sizes).shape)  # type: ignore[arg-type]
+
+    shapes: list[torch.Size] = []
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
+    assert shapes[0] == shapes[1]
+
+
+def test_lengths_of_sequences_may_be_lists() -> None:
+    def work() -> None:
+        scores = torch.randn(64, 4, 32, requires_grad=True).log_softmax(2)
+        functional.ctc_loss(scores, torch.ones(4, 8, dtype=torch.int64), (64,) * 4, (8,) * 4).backward()
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=2048)
 
 
 def test_a_bias_is_added_in_place_where_rows_are_apart() -> None:

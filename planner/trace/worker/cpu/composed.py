@@ -1,0 +1,227 @@
+"""Temporary memory of the CPU's kernels that run other operators: their intermediate results."""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, Final
+
+import torch
+
+from planner.trace.worker.cpu.convolutions import size_bytes
+
+_aten: Final = torch.ops.aten
+_BAGS_MEAN, _BAGS_MAX = 1, 2
+_INDEX_BYTES: Final = torch.int64.itemsize
+_LAPACK_INTEGER_BYTES: Final = torch.int32.itemsize
+
+
+def _gamma_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of the arguments of one gamma function per order.
+
+    **Source**: `mvlgamma` in aten/src/ATen/native/UnaryOps.cpp.
+    """
+    return int(args[1]) * size_bytes(result)
+
+
+def _power_of_two_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of the powers of two.
+
+    **Source**: `ldexp` in aten/src/ATen/native/BinaryOps.cpp.
+    """
+    return size_bytes(args[1], result.element_size())
+
+
+def _counted_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a mask of what is not zero, and of its copy in 64-bit integers, which is summed.
+
+    Without a dimension, a kernel counts. **Source**: `count_nonzero` in
+    aten/src/ATen/native/TensorAdvancedIndexing.cpp.
+    """
+    has_dimension = len(args) > 1 and args[1] is not None
+    return size_bytes(args[0], 1) + size_bytes(args[0], _INDEX_BYTES) if has_dimension else 0
+
+
+def _difference_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of the difference whose norm is a distance.
+
+    **Source**: `dist` in aten/src/ATen/native/Distance.cpp.
+    """
+    return int(prod(torch.broadcast_shapes(args[0].shape, args[1].shape))) * result.element_size()
+
+
+def _widened_points_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of points with their squared norm and a one, whose product is the squared distance.
+
+    **Source**: `_euclidean_dist` in aten/src/ATen/native/Distance.cpp.
+    """
+    return sum(size_bytes(points[..., :1]) * (points.shape[-1] + 2) for points in args[:2])
+
+
+def _scattered_mean_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of ones, of the counts in which they are summed, and of a mask of the zero counts.
+
+    **Source**: `scatter_reduce_two` in aten/src/ATen/native/TensorAdvancedIndexing.cpp.
+    """
+    target, source, reduction = args[0], args[3], args[4]
+    return size_bytes(target) + size_bytes(source) + size_bytes(target, 1) if reduction == "mean" else 0
+
+
+def _trilinear_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of one slice of the product of the first two tensors, and of that with the third.
+
+    **Source**: `_trilinear` in aten/src/ATen/native/Linear.cpp.
+    """
+    summed, unrolled = args[6], args[7] if len(args) > 7 else 1
+    shapes = []
+    for tensor, absent in zip(args[:3], args[3:6], strict=True):
+        places = [place for place in range(tensor.dim() + len(absent)) if place not in absent]
+        shapes.append({**dict(zip(places, tensor.shape, strict=True)), unrolled: 1})
+    pair = shapes[0] | shapes[1]
+    slice_elements = prod(width for place, width in pair.items() if place not in summed or place in shapes[2])
+    product_elements = prod(width for place, width in (pair | shapes[2]).items() if place not in summed)
+    return int(slice_elements + product_elements) * result.element_size()
+
+
+def _bags_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: tuple[torch.Tensor, ...]) -> int:
+    """Return the size in bytes of the running sum by which each row finds its bag, less what is not made by then.
+
+    **Source**: `make_offset2bag` and `_embedding_bag_cpu_impl` in aten/src/ATen/native/EmbeddingBag.cpp.
+    """
+    rows, mode = args[1], args[4] if len(args) > 4 else 0
+    if mode not in (_BAGS_MEAN, _BAGS_MAX):
+        return 0
+    return max(0, _INDEX_BYTES * (int(rows.numel()) + 1) - sum(map(size_bytes, result[2:])))
+
+
+def _bags_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of the rows sorted with their places, and of their bags, computed if they are not given.
+
+    **Source**: `_embedding_bag_backward` and `_embedding_bag_dense_backward_cpu` in
+    aten/src/ATen/native/EmbeddingBag.cpp.
+    """
+    gradient, rows, _offsets, bags, sizes, largest = args[:6]
+    mode, is_sparse = args[8], args[9]
+    if is_sparse:
+        return 0
+    if mode == _BAGS_MAX:
+        return size_bytes(largest) + size_bytes(gradient) + size_bytes(sizes)
+    return 3 * size_bytes(rows, _INDEX_BYTES) + (0 if bags.numel() else _INDEX_BYTES * (rows.numel() + 1))
+
+
+def _interpolation_bytes(points: int) -> Callable[[tuple[Any, ...], dict[str, Any], torch.Tensor], int]:
+    """Return a formula for the tables of the positions and weights of `points` neighbors along each dimension.
+
+    **Source**: `HelperInterpBase` and its heirs in aten/src/ATen/native/cpu/UpSampleKernel.cpp.
+    """
+
+    def tables_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+        return points * sum(result.shape[2:]) * (_INDEX_BYTES + result.element_size())
+
+    return tables_bytes
+
+
+def _smoothed_rows_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of the image whose rows are resized, but not its columns.
+
+    **Source**: `separable_upsample_generic_Nd_kernel_impl` in aten/src/ATen/native/cpu/UpSampleKernel.cpp.
+    """
+    return size_bytes(result) // result.shape[-2] * int(args[0].shape[-2])
+
+
+def _grid_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the size in bytes of the grid that is transformed, with a one for each point.
+
+    **Source**: `affine_grid_generator` in aten/src/ATen/native/AffineGridGenerator.cpp.
+    """
+    return size_bytes(result) // result.shape[-1] * (result.shape[-1] + 1)
+
+
+def _inverse_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of the triangular factors, of their pivots, and of a mask of these.
+
+    **Source**: `linalg_inv_ex_out` in aten/src/ATen/native/BatchLinearAlgebra.cpp.
+    """
+    return size_bytes(args[0]) + size_bytes(args[0][..., 0], _LAPACK_INTEGER_BYTES + 1)
+
+
+def _copied_matrix_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a copy of the first matrix, which LAPACK overwrites.
+
+    **Source**: `_linalg_svd_out` and `linalg_lu_out` in aten/src/ATen/native/BatchLinearAlgebra.cpp.
+    """
+    return size_bytes(args[0])
+
+
+def _copied_factor_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a copy of the triangular factor.
+
+    **Source**: `_cholesky_solve_helper_cpu` in aten/src/ATen/native/BatchLinearAlgebra.cpp.
+    """
+    return size_bytes(args[1])
+
+
+def _eigenvectors_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of LAPACK's workspace for a symmetric matrix's vectors, or of a copy without.
+
+    **Source**: `apply_lapack_eigh` in aten/src/ATen/native/BatchLinearAlgebraKernel.cpp; LAPACK's `syevd`: LWORK is
+    1 + 6 N + 2 N², and LIWORK is 3 + 5 N.
+    """
+    width = int(args[0].shape[-1])
+    needs_vectors = len(args) <= 2 or args[2]
+    if not needs_vectors:
+        return size_bytes(args[0])
+    itemsize = int(args[0].element_size())
+    return (1 + 6 * width + 2 * width**2) * itemsize + (3 + 5 * width) * _LAPACK_INTEGER_BYTES
+
+
+_LEAST_SQUARES_BLOCK: Final = 32
+
+
+def _least_squares_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of a copy of the matrix, of its pivots, and of LAPACK's workspace.
+
+    **Source**: `linalg_lstsq_out_info` in aten/src/ATen/native/BatchLinearAlgebra.cpp; LAPACK's `gelsy`: LWORK is
+    MN + 2 N + NB (N + 1).
+    """
+    rows, width = map(int, args[0].shape[-2:])
+    workspace = min(rows, width) + 2 * width + _LEAST_SQUARES_BLOCK * (width + 1)
+    return size_bytes(args[0]) + width * _LAPACK_INTEGER_BYTES + workspace * int(args[0].element_size())
+
+
+def _pseudoinverse_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the size in bytes of the left vectors, of the right ones and their scaled copy, and of two sets of values.
+
+    **Source**: `linalg_pinv` in aten/src/ATen/native/LinearAlgebra.cpp.
+    """
+    rows, columns = map(int, args[0].shape[-2:])
+    fewest = min(rows, columns)
+    elements = fewest * (rows + 2 * columns + 2)
+    return size_bytes(args[0]) // (rows * columns) * elements
+
+
+COMPOSED_FORMULAS: Final[dict[Any, Callable[[tuple[Any, ...], dict[str, Any], Any], int]]] = {
+    _aten.mvlgamma.default: _gamma_bytes,
+    _aten.ldexp.Tensor: _power_of_two_bytes,
+    _aten.count_nonzero.default: _counted_bytes,
+    _aten.count_nonzero.dim_IntList: _counted_bytes,
+    _aten.dist.default: _difference_bytes,
+    _aten._euclidean_dist.default: _widened_points_bytes,
+    _aten.scatter_reduce.two: _scattered_mean_bytes,
+    _aten._trilinear.default: _trilinear_bytes,
+    _aten._embedding_bag.default: _bags_bytes,
+    _aten._embedding_bag_forward_only.default: _bags_bytes,
+    _aten._embedding_bag_backward.default: _bags_backward_bytes,
+    _aten.upsample_nearest1d.default: _interpolation_bytes(1),
+    _aten._upsample_nearest_exact1d.default: _interpolation_bytes(1),
+    _aten.upsample_linear1d.default: _interpolation_bytes(2),
+    _aten.upsample_bicubic2d.default: _interpolation_bytes(4),
+    _aten._upsample_bilinear2d_aa.default: _smoothed_rows_bytes,
+    _aten._upsample_bicubic2d_aa.default: _smoothed_rows_bytes,
+    _aten.affine_grid_generator.default: _grid_bytes,
+    _aten.linalg_inv_ex.default: _inverse_bytes,
+    _aten._linalg_svd.default: _copied_matrix_bytes,
+    _aten.linalg_lu.default: _copied_matrix_bytes,
+    _aten.cholesky_solve.default: _copied_factor_bytes,
+    _aten._linalg_eigh.default: _eigenvectors_bytes,
+    _aten.linalg_lstsq.default: _least_squares_bytes,
+    _aten.linalg_pinv.atol_rtol_tensor: _pseudoinverse_bytes,
+}
