@@ -53,6 +53,7 @@ _IMPORTED_NEXT: Final = (
     "planner.gui.memory.trace.dialog",
     "planner.trace.run",
     "planner.gui.memory.log_dialog",
+    "planner.gui.memory.versus",
     "planner.gui.catalog.system_page",
     "planner.gui.catalog.scatter.panel",
     "planner.gui.manual",

@@ -3,7 +3,8 @@
 import math
 import re
 import tomllib
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import cache, partial
 from time import perf_counter
 from typing import Final, Literal
 
@@ -160,14 +161,16 @@ class Theme(QObject):
         self._icons.clear()
         self._app.setPalette(_qt_palette(self.tokens))
         # A polished widget keeps the colors that the palette had then.
-        self._unpolished = []
-        for widget in self._app.allWidgets():
-            if widget.isVisible():
-                _polish_again(widget)
-            else:
-                self._unpolished.append(widget)
+        polished = set(_visible_widgets(self._app.topLevelWidgets()))
+        for widget in polished:
+            _polish_again(widget)
         self.changed.emit()
-        self._polish_hidden_widgets()
+        QTimer.singleShot(0, self, partial(self._polish_others, polished))
+
+    def _polish_others(self, polished: set[QWidget]) -> None:
+        """Polish all widgets but those in `polished` again; even to list so many would block the switch."""
+        self._unpolished = list(set(self._app.allWidgets()) - polished)
+        QTimer.singleShot(0, self, self._polish_hidden_widgets)
 
     @Slot()
     def _polish_hidden_widgets(self) -> None:
@@ -179,6 +182,15 @@ class Theme(QObject):
                 _polish_again(widget)
         if self._unpolished:
             QTimer.singleShot(0, self, self._polish_hidden_widgets)
+
+
+def _visible_widgets(widgets: Iterable[QWidget]) -> Iterator[QWidget]:
+    """Yield those of `widgets` that are visible, with the visible widgets in them."""
+    for widget in widgets:
+        if widget.isVisible():
+            yield widget
+            inner = widget.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+            yield from _visible_widgets(inner)
 
 
 def _is_polished(widget: QWidget) -> bool:

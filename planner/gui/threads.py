@@ -19,7 +19,7 @@ _QT: Final = (QtCore, QtGui, QtWidgets)
 _EVERY_MS: Final = 1000
 _STEP_MS: Final = 2
 _LAST: Final = object()
-_MOST_LONG_TURNS: Final = 3
+_MOST_LONG_TURNS: Final = 10
 
 
 def run_when_idle(steps: Iterator[object], parent: QtCore.QObject) -> None:

@@ -7,7 +7,7 @@ from threading import Event
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from pydantic_core import to_json
-from PySide6.QtCore import QTimer, Slot
+from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QDialog, QWidget
 
@@ -26,7 +26,7 @@ from planner.gui.memory.advice import AdvicePanel
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.dialogs import open_once
+from planner.gui.widgets.dialogs import open_later
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row
 from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
@@ -161,7 +161,8 @@ class CostTab(QuestionTab):
 
     def _open(self, dialog: QDialog) -> None:
         self.dialog = dialog
-        open_once(dialog)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        open_later(dialog, self.window())
 
     def shut_down(self) -> None:
         """Stop the simulation."""

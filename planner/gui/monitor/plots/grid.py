@@ -253,7 +253,7 @@ class PlotGrid(QWidget):
         self._undrawn = sorted(visible, key=lambda panel: not panel.is_created)
 
     def _draw_some(self, *, may_create: bool) -> None:
-        """Draw plots that are due for the time of one pass; with `may_create`, create the next, drawn in a later pass."""
+        """Draw plots that are due for the time of one pass; with `may_create`, create one for the next pass."""
         if self._undrawn and not import_finished(_DRAWING):
             self._draw_soon(_IMPORTING_MS)
             return
