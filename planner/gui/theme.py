@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
-from time import perf_counter
+from time import thread_time
 from typing import Final, Literal
 
 import shiboken6
@@ -169,14 +169,15 @@ class Theme(QObject):
 
     def _polish_others(self, polished: set[QWidget]) -> None:
         """Polish all widgets but those in `polished` again; even to list so many would block the switch."""
-        self._unpolished = list(set(self._app.allWidgets()) - polished)
+        # They are taken from the end: first those that have been shown since.
+        self._unpolished = sorted(set(self._app.allWidgets()) - polished, key=QWidget.isVisible)
         QTimer.singleShot(0, self, self._polish_hidden_widgets)
 
     @Slot()
     def _polish_hidden_widgets(self) -> None:
         """Polish hidden widgets again for a moment, and the others later."""
-        until = perf_counter() + _MOMENT_SECONDS
-        while self._unpolished and perf_counter() < until:
+        until = thread_time() + _MOMENT_SECONDS
+        while self._unpolished and thread_time() < until:
             widget = self._unpolished.pop()
             if shiboken6.isValid(widget) and _is_polished(widget):
                 _polish_again(widget)
