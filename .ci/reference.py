@@ -6,11 +6,13 @@ With `--check` it writes nothing, and ends with 1 where a page differs from what
 """
 
 import argparse
+import ast
 import collections.abc
 import functools
 import importlib
 import inspect
 import io
+import itertools
 import os
 import re
 import sys
@@ -63,6 +65,9 @@ RESULTS = (
     "planner.cost.result.Decision",
     "planner.plan.recommend.option.Recommendation",
     "planner.plan.recommend.option.HardwareOption",
+    "planner.trace.facts.TracedFacts",
+    "planner.trace.facts.TracedPhase",
+    "planner.trace.facts.TraceDifference",
 )
 """What the public functions return; the names are no part of `planner`, since nobody makes such objects."""
 PROGRAM = re.compile(r"^```python\n.*?^```$", re.MULTILINE | re.DOTALL)
@@ -146,14 +151,28 @@ def _result_rows(kind: type) -> Iterator[tuple[str, str, str]]:
         fields = {name: (info.annotation, info.description or "") for name, info in kind.model_fields.items()}
     else:
         fields = {name: (annotation, "") for name, annotation in typing.get_type_hints(kind).items()}
-    for name, (annotation, meaning) in fields.items():
-        yield f"`{name}`", f"`{_cell(_type(annotation))}`", _cell(meaning)
+    written = dict(_field_docstrings(kind))
+    for name, (annotation, described) in fields.items():
+        meaning = written.get(name) or described
+        if not meaning:
+            raise SystemExit(f"{kind.__name__}.{name} has neither a docstring nor a description")
+        yield f"`{name}`", f"`{_cell(_type(annotation))}`", _cell(capitalized(meaning).removesuffix("."))
     for name, value in vars(kind).items():
         if isinstance(value, property | functools.cached_property) and not name.startswith("_"):
             getter = value.fget if isinstance(value, property) else value.func
             returned = _type(inspect.signature(getter).return_annotation)
             meaning = (inspect.getdoc(getter) or "").splitlines()[0].removeprefix("Return ")
             yield f"`{name}`", f"`{_cell(returned)}`", _cell(capitalized(meaning))
+
+
+def _field_docstrings(kind: type) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a class that have a docstring below them, with its text."""
+    (defined,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(defined, ast.ClassDef)
+    for field, below in itertools.pairwise(defined.body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, inspect.cleandoc(text).replace("\n", " ")
 
 
 def glossary_page() -> str:

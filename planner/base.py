@@ -1,17 +1,42 @@
 """Base class of all frozen, validated values of the core."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticKnownError
 
+from planner.errors import SpecError
 
-class Spec(BaseModel):
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass as _ModelType
+else:
+    _ModelType = type(BaseModel)  # pydantic names it nowhere in public
+
+
+class _SpecType(_ModelType):
+    """Type of the classes of values, which reports wrong fields of a direct call in plain words."""
+
+    model_fields: Mapping[str, object]
+
+    def __call__(cls, *arguments: Any, **fields: Any) -> Any:  # noqa: ANN401, N805  # whatever the class takes
+        """Return a new value.
+
+        Raises:
+            SpecError: If a field is unknown or its value is not allowed.
+        """
+        try:
+            return super().__call__(*arguments, **fields)
+        except ValidationError as error:
+            raise SpecError.from_validation(error, names=cls.model_fields) from None
+
+
+class Spec(BaseModel, metaclass=_SpecType):
     """Base class of immutable values: hashable, comparable, validated when made, and without unknown fields.
 
-    Fields that hold several values are tuples, so that results can be cached on their inputs.
+    Fields that hold several values are tuples, so that results can be cached on their inputs. A call of the class
+    raises a `SpecError` for wrong fields; `model_validate` and `evolve` leave the wording to their callers.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

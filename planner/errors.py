@@ -17,6 +17,7 @@ PlannerError(message, hint)
 ```
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -76,10 +77,16 @@ class SpecError(PlannerError):
         return f"{sentence} {self.hint}".strip()
 
     @classmethod
-    def from_validation(cls, error: ValidationError, prefix: str = "") -> "SpecError":
-        """Return pydantic's first error as a `SpecError`; `prefix` is the path of the object, such as `workload`."""
+    def from_validation(cls, error: ValidationError, prefix: str = "", names: Iterable[str] = ()) -> "SpecError":
+        """Return pydantic's first error as a `SpecError`.
+
+        Args:
+            error: Pydantic's error.
+            prefix: Path of the object, such as `workload`.
+            names: Fields of the object, if a close one shall be named instead of an unknown one.
+        """
         problem = error.errors(include_url=False)[0]
-        return cls(field_path(problem, prefix), reason_text(problem), spelling_hint(problem))
+        return cls(field_path(problem, prefix), reason_text(problem), spelling_hint(problem, names))
 
 
 class AmbiguousNameError(SpecError):
@@ -177,7 +184,7 @@ class TraceError(PlannerError):
     @property
     def details(self) -> str:
         """Return the traceback and the last printed output as one text."""
-        printed = f"the module printed:\n{self.printed[-_PRINTED_CHARACTERS:]}" if self.printed else ""
+        printed = f"it printed:\n{self.printed[-_PRINTED_CHARACTERS:]}" if self.printed else ""
         return "\n\n".join(part.rstrip() for part in (self.traceback, printed) if part)
 
 

@@ -1,7 +1,7 @@
 """Messages for pydantic's validation errors that require no knowledge of Python."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -78,14 +78,18 @@ def reason_text(problem: "ErrorDetails") -> str:
     return reason if got in reason or not problem["loc"] else f"{reason}, got {got}"
 
 
-def spelling_hint(problem: "ErrorDetails") -> str:
-    """Return a hint to check the spelling, with similar names if there are any, or an empty text."""
-    if problem["type"] == "extra_forbidden":
-        return "Check its spelling."
-    if problem["type"] != "literal_error" or not isinstance(problem["input"], str):
-        return ""
+def spelling_hint(problem: "ErrorDetails", names: Iterable[str] = ()) -> str:
+    """Return a hint to check the spelling, with similar names if there are any, or an empty text.
+
+    `names` are the fields of the object, among which a close name of an unknown field is looked for.
+    """
     from difflib import get_close_matches  # slow to import and rarely needed
 
+    if problem["type"] == "extra_forbidden":
+        close = get_close_matches(str(problem["loc"][-1]), names) if len(problem["loc"]) == 1 else ()
+        return f"Close names: {', '.join(close)}." if close else "Check its spelling."
+    if problem["type"] != "literal_error" or not isinstance(problem["input"], str):
+        return ""
     allowed = _allowed_values(problem)
     meant = [name for name in _BITS.get(problem["input"].lower().replace("-", ""), ()) if name in allowed]
     if meant:

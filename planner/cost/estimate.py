@@ -50,8 +50,11 @@ class CostEstimate:
     """The cost result, and the inputs for tornado charts, Monte Carlo simulations and further questions."""
 
     result: CostResult
+    """Costs of renting and owning, and the decision."""
     case: RentOrBuyCase | None
+    """Inputs of the decision, for tornado charts and simulations; None if one side has no price."""
     demand: Demand
+    """Cards and hours that the job needs."""
     rows: tuple[OfferRow, ...]
     """Rows for all offers of the plan's card."""
 

@@ -10,6 +10,8 @@ from pydantic import Field, model_validator
 from planner.base import Spec
 from planner.cost.job import DailyHours, Job
 
+Side = Literal["rent", "buy"]
+"""Way to have cards; of cards that are owned already, "buy" means to use them."""
 RentMode = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
 RENT_MODES: Final[tuple[RentMode, ...]] = get_args(RentMode)
 CURRENT_DAYS: Final = 90
@@ -150,6 +152,7 @@ class CostTerms(Spec):
     job: Job = DailyHours(hours_per_day=8.0)
     rent: RentTerms = RentTerms()
     buy: BuyTerms = BuyTerms()
+    chosen: Side | None = Field(default=None, description="the side that was chosen; none: the cheaper one")
     region: str = Field(
         default="US", description="region of the electricity: a code of the catalog, such as DE or US-WA"
     )

@@ -171,6 +171,9 @@ _FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         "file.open-model", "Open &model…", "File/1", lambda w: w.documents.choose_model(), "Ctrl+Shift+O", "model"
     ),
     UnboundAction(
+        "file.open-folder", "Open model's &folder…", "File/1", lambda w: w.documents.choose_model_folder(), "Ctrl+Alt+M"
+    ),
+    UnboundAction(
         "file.open-hub", "Open from &Hugging Face…", "File/1", lambda w: w.documents.choose_hub_model(), "Ctrl+Alt+H"
     ),
     UnboundAction(
@@ -239,6 +242,15 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     ),
     UnboundAction("plan.swap-task", _task_switch_text, "Plan/2", _switch_task, "Ctrl+T", "swap", _is_plan_estimated),
     UnboundAction("plan.trace", "Trace a mo&dule…", "Plan/3", lambda w: w.navigator.trace(), "Ctrl+Shift+T", "trace"),
+    UnboundAction(
+        "plan.trace-script",
+        "Tr&ace a script…",
+        "Plan/3",
+        lambda w: w.navigator.trace_script(),
+        "Ctrl+Shift+Y",
+        "trace",
+        words="train.py torchrun accelerate Trainer Lightning",
+    ),
     UnboundAction(
         "plan.check-estimate",
         "Chec&k the estimate with a trace",

@@ -54,6 +54,14 @@ class Documents(QObject):
         self._choose_and_open("Open a model", _MODELS)
 
     @Slot()
+    def choose_model_folder(self) -> None:
+        """Ask for a folder with a model's configuration and weights, and plan for that model."""
+        title = "Open a model's folder (with config.json or weights)"
+        name = QFileDialog.getExistingDirectory(self._window, title, self._recent_folder_text())
+        if name:
+            self.open(Path(name))
+
+    @Slot()
     def choose_hub_model(self) -> None:
         """Ask for the name of a Hugging Face Hub model, and plan for that model."""
         label = "Name of the model, as owner/name. Only its configuration and the headers of its weight files are read."

@@ -16,8 +16,10 @@ class Navigator(QObject):
     fitting_cards_requested = Signal()
     hardware_requested = Signal()
     model_file_requested = Signal()
+    model_folder_requested = Signal()
     hub_model_requested = Signal(str)
     trace_requested = Signal(object)
+    script_trace_requested = Signal()
     trace_again_requested = Signal()
     trace_cancel_requested = Signal()
     estimate_check_requested = Signal()
@@ -57,6 +59,12 @@ class Navigator(QObject):
         """Open the trace dialog for a new module, for the file `subject`, or for changes to the request `subject`."""
         self.show_memory()
         self.trace_requested.emit(subject)
+
+    @Slot()
+    def trace_script(self) -> None:
+        """Open the trace dialog for a script."""
+        self.show_memory()
+        self.script_trace_requested.emit()
 
     @Slot()
     def trace_again(self) -> None:

@@ -3,7 +3,7 @@
 import json
 import logging
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 from PySide6.QtCore import QObject, QTimer, Slot
@@ -12,7 +12,9 @@ from planner.base import Spec
 from planner.gui.catalog.settings import CatalogSettings
 from planner.gui.monitor.settings import MonitorSettings
 from planner.storage import write_atomically
+from planner.trace.request import Target
 
+_Recent = TypeVar("_Recent")
 Scheme = Literal["system", "light", "dark"]
 
 _WRITE_DELAY_MS: Final = 500
@@ -46,6 +48,7 @@ class WindowSettings(Spec):
     splitters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     open_sections: tuple[str, ...] = ()
     traced_files: tuple[str, ...] = ()
+    traced_scripts: tuple[Target, ...] = ()
     trusted_code: tuple[str, ...] = Field(default=(), description="SHA-256 of the user's code that may be run")
     monitor: MonitorSettings = MonitorSettings()
 
@@ -77,11 +80,15 @@ class SettingsStore(QObject):
 
     def add_recent_plan(self, path: Path) -> None:
         """Add the plan file `path` as the first of the recently opened plans."""
-        self.update(recent=_with_name_first(str(path), self.current.recent))
+        self.update(recent=_with_first(str(path), self.current.recent))
 
     def add_recently_traced(self, path: Path) -> None:
         """Add the Python file `path` as the first of the recently traced files, which the trace dialog offers again."""
-        self.update(traced_files=_with_name_first(str(path), self.current.traced_files))
+        self.update(traced_files=_with_first(str(path), self.current.traced_files))
+
+    def add_recent_script(self, target: Target) -> None:
+        """Add a script, with its arguments, as the first of the recently traced ones."""
+        self.update(traced_scripts=_with_first(target, self.current.traced_scripts))
 
     def trust(self, digest: str) -> None:
         """Store the user's consent to run the code whose SHA-256 is `digest`."""
@@ -98,9 +105,9 @@ class SettingsStore(QObject):
             _log.warning("The settings could not be written: %s", error)
 
 
-def _with_name_first(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the most recent of `names`, with `name` as the first."""
-    return (name, *(other for other in names if other != name))[:_RECENT_LIMIT]
+def _with_first(latest: _Recent, known: tuple[_Recent, ...]) -> tuple[_Recent, ...]:
+    """Return the most recent of `known`, with `latest` as the first."""
+    return (latest, *(other for other in known if other != latest))[:_RECENT_LIMIT]
 
 
 def _read_settings(path: Path) -> WindowSettings:

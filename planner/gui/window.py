@@ -329,7 +329,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         workspace, navigator = self.workspace, self.navigator
         workspace.failed.connect(self.show_error)
         workspace.noticed.connect(self.banner.show_notice)
-        for succeeded in (workspace.changed, workspace.file_changed, navigator.recording_requested):
+        for succeeded in (workspace.changed, workspace.file_changed, workspace.succeeded):
             succeeded.connect(self.banner.settle)
         self.banner.trace_wanted.connect(self.documents.trace_network)
         workspace.changed.connect(self.commands.refresh)
@@ -340,6 +340,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         navigator.fitting_cards_requested.connect(self.show_fitting_cards)
         navigator.hardware_requested.connect(lambda: self.cost().choose_hardware())
         navigator.model_file_requested.connect(self.documents.choose_model)
+        navigator.model_folder_requested.connect(self.documents.choose_model_folder)
         navigator.hub_model_requested.connect(self.documents.open_hub)
         navigator.file_requested.connect(self.documents.open)
         navigator.hardware_choice_requested.connect(lambda: self.cost().choose_hardware())

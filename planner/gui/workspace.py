@@ -143,7 +143,8 @@ class Workspace(QObject):
     choice of a plan of one's own; `failed` carries a `PlannerError` for the banner, `noticed` a message and its
     details, `adjusted` a sentence about fields adjusted by a change, or an empty string; `devices_found` follows
     changes of this machine's cards, `detection_ended` the end of the search for them, `tracing_changed` the start and
-    end of a trace.
+    end of a trace; `succeeded` says that something else than a change of the plan worked, so that an earlier error is
+    over.
     `cost` is the cost of the current plan, once it has been computed.
     """
 
@@ -155,6 +156,7 @@ class Workspace(QObject):
     devices_found = Signal()
     detection_ended = Signal()
     tracing_changed = Signal()
+    succeeded = Signal()
 
     def __init__(
         self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None
@@ -296,7 +298,9 @@ class Workspace(QObject):
         Raises:
             PlannerError: If the plan cannot be evaluated with it.
         """
-        ranks = facts.request.parallel.ranks
+        from planner.trace.launcher import traced_ranks  # as in `answer`
+
+        ranks = traced_ranks(facts.request)
         cards = {"count": ranks} if ranks > 1 else {}
         self.end_gesture()
         self.apply(label, model=ModelChoice.of_trace(facts), **cards)

@@ -20,20 +20,24 @@ _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "kv_
 
 
 class CardFit(NamedTuple):
-    """Verdict for one card with the byte counts behind it, without the breakdown into terms.
-
-    `free_bytes` is the expected free memory, `least_free_bytes` that of the worst case: highest need, lowest usable
-    memory. Both are negative where memory is missing.
-    """
+    """Verdict for one card with the byte counts behind it, without the breakdown into terms."""
 
     gpu_id: str
+    """Catalog id of the card."""
     verdict: Verdict | None
+    """Whether it fits; None if the card cannot run the plan, or if its memory is unknown."""
     total_bytes: int
+    """Memory that the plan needs on its fullest device."""
     capacity_bytes: int | None
+    """Usable memory of the device, None if unknown."""
     free_bytes: int | None
+    """Expected free memory; negative where memory is missing."""
     unsupported: tuple[str, ...]
+    """Reasons why the plan cannot run on the card; empty if it can."""
     fit_probability: float | None = None
+    """Probability that it fits, from 0 to 1."""
     least_free_bytes: int | None = None
+    """Free memory of the worst case: highest need, lowest usable memory."""
 
     @property
     def likely(self) -> bool:

@@ -52,20 +52,26 @@ class TermPart:
 
 
 class Term(Spec):
-    """A named amount of memory with its formula, its lower and upper bound, and its source.
-
-    `low_bytes` and `high_bytes` bound it; they equal `bytes` where the amount is certain.
-    """
+    """A named amount of memory with its formula, its lower and upper bound, and its source."""
 
     name: TermName
+    """What the memory holds, such as weights or the KV cache."""
     bytes: int
+    """Expected size."""
     formula: str
+    """Formula in symbols; its value is `bytes`."""
     symbols: tuple[Symbol, ...]
+    """The formula's variables with their values and where these come from."""
     source: str
+    """File, paper or measurement that the formula follows."""
     certainty: TermCertainty
+    """Whether the amount is counted, checked against traces, or assumed."""
     low_bytes: int
+    """Lower bound; equals `bytes` where the amount is certain."""
     high_bytes: int
+    """Upper bound; equals `bytes` where the amount is certain."""
     parts: tuple[TermPart, ...] = ()
+    """Named parts, such as the CUDA context within the overhead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,38 +139,59 @@ def _bytes_by_certainty(fields: dict[str, Any]) -> CertainBytes:
 class MemoryResult(Spec):
     """Peak memory of the device with the least free memory, which is row `fullest` of the devices, and its terms.
 
-    `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly, as do `certain_bytes`. One case in
-    twenty is below `low_bytes` and one above `high_bytes`; each is the largest of any phase, so that it never falls
-    as the workload grows. `verdict` follows from `fit_probability` (0 to 1). `allocated_bytes` are in use in PyTorch's
-    allocator at the peak (`torch.cuda.max_memory_allocated`), `reserved_bytes` adds its slack, and `total_bytes` adds
-    the device context: the figure of nvidia-smi for the process.
+    `low_bytes` and `high_bytes` are the largest of any phase, so that they never fall as the workload grows.
     """
 
     total_bytes: int
+    """Peak memory of the process on the fullest device, as nvidia-smi shows it: reserved memory and device context."""
     low_bytes: int
+    """Peak that is not reached in one case in twenty."""
     high_bytes: int
+    """Peak that is exceeded in one case in twenty."""
     allocated_bytes: int
+    """Bytes in use in PyTorch's allocator at the peak (`torch.cuda.max_memory_allocated`)."""
     reserved_bytes: int
+    """Allocated bytes and the allocator's slack (`torch.cuda.max_memory_reserved`)."""
     peak_phase: PhaseName
+    """Phase with the highest memory."""
     terms: tuple[Term, ...]
+    """Amounts alive in the peak phase, which sum to `total_bytes` exactly."""
     phases: tuple[Phase, ...]
+    """Peak memory of each phase of the run."""
     certain_bytes: CertainBytes = Field(default_factory=_bytes_by_certainty)
+    """`total_bytes` by the certainty of its terms."""
     capacity_bytes: int | None = None
+    """Usable memory of the device; None without a card, or if it is unknown."""
     capacity_low_bytes: int | None = None
+    """Lowest usable memory that was measured or is assumed."""
     capacity_high_bytes: int | None = None
+    """Highest usable memory that was measured or is assumed."""
     capacity_source: str | None = None
+    """Where the usable memory comes from."""
     other_processes_bytes: int = 0
+    """Memory of the device that other programs use."""
     free_bytes: int | None = None
+    """Usable memory that is left at the peak; negative where memory is missing."""
     verdict: Verdict | None = None
+    """Whether it fits, by `fit_probability`; None without a card, or if the plan cannot run on it."""
     fit_probability: float | None = None
+    """Probability that it fits, from 0 to 1."""
     unsupported: tuple[str, ...] = ()
+    """Reasons why the plan cannot run on the card; empty if it can."""
     per_gpu: tuple[DeviceShare, ...] = ()
+    """Memory and verdict of each group of equal devices."""
     fullest: int = 0
+    """Index in `per_gpu` of the device with the least free memory, which the result is for."""
     host_bytes: int | None = None
+    """RAM of the machine that the plan needs; None if it is not estimated."""
     disk_bytes: int | None = None
+    """Space on the disk that the plan needs for offloading; None without it."""
     cache_pool: CachePool | None = None
+    """KV cache that an engine such as vLLM allocates in advance."""
     at_least_cards: int | None = None
+    """Fewest cards that could hold the plan if they share all that can be shared; None if no number can."""
     notes: tuple[str, ...] = ()
+    """Assumptions and warnings, as sentences."""
 
     @cached_property
     def peak(self) -> Phase:

@@ -60,32 +60,47 @@ class TimeTerm(Spec):
 class TimeResult(Spec):
     """Time of one training step, or of one request to a service, on all cards together.
 
-    The exposed seconds of `terms` sum to `seconds`. One case in ten is below the `low_…` figures and one above the
-    `high_…` ones. Tokens and samples per second are those of all cards together. Figures that are unknown, or make no
-    sense for the workload, are `None`; `unsupported` is the reason if there is no time at all.
+    Tokens and samples per second are those of all cards together. Figures that are unknown, or make no sense for the
+    workload, are `None`.
     """
 
     task: Literal["training", "inference"]
+    """Whether the time is that of training or of inference."""
     kind: Literal["step", "service"]
+    """A training `step`, or a request to a `service`."""
     seconds: float | None = Field(default=None, gt=0, description="time of one optimizer step, or of one request")
     low_seconds: float | None = None
+    """One case in ten is faster."""
     high_seconds: float | None = None
+    """One case in ten is slower."""
     tokens_per_second: float | None = None
+    """Tokens of all cards together."""
     low_tokens_per_second: float | None = None
+    """One case in ten is slower."""
     high_tokens_per_second: float | None = None
+    """One case in ten is faster."""
     samples_per_second: float | None = Field(default=None, description="sequences, images or requests per second")
+    requests_at_once: int | None = Field(default=None, description="requests that a replica processes together")
+    prompt_tokens: int | None = Field(default=None, description="tokens of the prompt of each request")
     first_token_seconds: float | None = None
+    """Time until the first output token, in which the prompt is read."""
     low_first_token_seconds: float | None = None
+    """One case in ten is faster."""
     high_first_token_seconds: float | None = None
+    """One case in ten is slower."""
     output_token_seconds: float | None = Field(default=None, description="time between two tokens of one answer")
     low_output_token_seconds: float | None = None
+    """One case in ten is faster."""
     high_output_token_seconds: float | None = None
+    """One case in ten is slower."""
     bound: Bound | None = Field(default=None, description="resource that takes most of the time")
     token_bound: Bound | None = Field(
         default=None, description="resource that takes most of the time of an output token"
     )
     basis: Basis = "family"
+    """What the estimate is based on: a measured speed, this card, its family, or other families."""
     terms: tuple[TimeTerm, ...] = ()
+    """Parts of the time, whose exposed seconds sum to `seconds`."""
     flops_per_step: float | None = Field(
         default=None, description="FLOPs of the model on all cards, without recomputation"
     )
@@ -93,7 +108,9 @@ class TimeResult(Spec):
         default=None, description="share of the cards' dense rate that the model's FLOPs use"
     )
     unsupported: str | None = None
+    """Reason if there is no time at all."""
     notes: tuple[str, ...] = ()
+    """Assumptions and warnings, as sentences."""
 
     def term(self, name: str) -> TimeTerm | None:
         """Return the term with the name `name`, or None."""

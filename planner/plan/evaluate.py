@@ -52,24 +52,31 @@ class ChosenSharing(Spec):
 class Evaluation(Spec):
     """Estimated memory and time of a plan, and its `workload` with all defaults filled in.
 
-    `sharing` is how several cards share a plan that leaves this open; None for other plans, and without a card.
-    `smallest_fits` are the ids of the smallest cards that fit, for plans without a card. A traced module has no
-    architecture and runs as traced, so only the memory used by other programs counts of its workload. `gpu` is the card
-    that the memory result is for; of several kinds, the kind with the least free memory. `cards` lists all kinds with
-    their numbers, and `measured_on` is the card of the plan's measured speed.
+    A traced module runs as traced, so only the memory used by other programs counts of its workload.
     """
 
     plan: Plan
+    """The plan as given."""
     workload: Workload
+    """The plan's workload with all defaults filled in."""
     parameters: int
+    """Parameters of the model."""
     active_parameters: int
+    """Parameters that one token passes through; fewer only in mixtures of experts."""
     memory: MemoryResult
+    """Peak memory with its terms, and the verdict."""
     sharing: ChosenSharing | None = None
+    """How several cards share a plan that leaves this open; None for other plans, and without a card."""
     smallest_fits: tuple[str, ...] = ()
+    """Catalog ids of the smallest cards on which a plan without a card fits."""
     architecture: Architecture | None = Field(default=None, exclude=True, repr=False)
+    """Structure of the model; None for a traced module."""
     gpu: Gpu | None = Field(default=None, exclude=True, repr=False)
+    """Card that the memory result is for; of several kinds, that with the least free memory."""
     cards: tuple[tuple[Gpu, int], ...] = Field(default=(), exclude=True, repr=False)
+    """All kinds of cards with their numbers."""
     measured_on: Gpu | None = Field(default=None, exclude=True, repr=False)
+    """Card of the plan's measured speed."""
 
     @cached_property
     def time(self) -> "TimeResult | None":

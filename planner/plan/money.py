@@ -26,17 +26,18 @@ _ENTER_SPEED: Final = "Enter a measured speed, or choose another card."
 
 @dataclass(frozen=True, eq=False)
 class PlanCost:
-    """Cost of a plan, or the reason why it cannot be estimated, with the plan field to change.
-
-    `error` is the error behind the reason, if it is in the plan's cost terms. `blocked` says why the plan cannot run,
-    and is also in the result of the estimate, if there is one.
-    """
+    """Cost of a plan, or the reason why it cannot be estimated, with the plan field to change."""
 
     estimate: CostEstimate | None
+    """The costs; None if they cannot be estimated."""
     reason: str = ""
+    """Why there is no estimate, as a sentence."""
     field: str = ""
+    """Field of the plan to change for an estimate."""
     error: SpecError | None = None
+    """Error behind the reason, if it is in the plan's cost terms."""
     blocked: Blocked | None = None
+    """Why the plan cannot run; also in the estimate's result, if there is one."""
 
 
 def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> PlanCost:

@@ -1,4 +1,4 @@
-"""Traceable classes and functions of a Python file, found by parsing it, never by running it."""
+"""Traceable classes and functions of a Python file, and whether it is a script; the file is parsed, never run."""
 
 import ast
 import warnings
@@ -10,6 +10,10 @@ from planner.errors import ModelFileError
 _MAX_FILE_BYTES: Final = 2**20
 _MODULE_NAME_ENDINGS: Final = ("Module", "Model", "Sequential", "ModuleList", "ModuleDict")
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_MAIN: Final = "__main__"
+_BLOCK: Final = (ast.For, ast.While, ast.With)
+_TRAINING_CALLS: Final = ("backward", "step", "fit")
+"""Methods that a script calls to train, and a module's demonstration does not."""
 
 
 class CandidateParameter(NamedTuple):
@@ -41,17 +45,45 @@ def find_trace_candidates(path: Path) -> tuple[TraceCandidate, ...]:
     Raises:
         ModelFileError: If the file cannot be read, is too large or is not Python.
     """
+    return tuple(_trace_candidates(_parse_file(path)))
+
+
+def runs_as_script(path: Path) -> bool:
+    """Return whether the file at `path` is a script to run, rather than a collection of modules with a demonstration.
+
+    Raises:
+        ModelFileError: If the file cannot be read, is too large or is not Python.
+    """
+    tree = _parse_file(path)
+    if not any(map(_is_run, tree.body)):
+        return False
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    trains = any(isinstance(called, ast.Attribute) and called.attr in _TRAINING_CALLS for called in calls)
+    return trains or not any(candidate.kind == "class" for candidate in _trace_candidates(tree))
+
+
+def _is_run(statement: ast.stmt) -> bool:
+    """Return whether a statement of a file does more than to define something."""
+    is_call = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+    return (
+        is_call
+        or isinstance(statement, _BLOCK)
+        or (isinstance(statement, ast.If) and _MAIN in ast.dump(statement.test))
+    )
+
+
+def _parse_file(path: Path) -> ast.Module:
+    """Return the parsed file, or raise a `ModelFileError`."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise ModelFileError(path, "is too large for a Python file", "Choose a file of at most 1 MiB.")
-        tree = _parse_source(path.read_bytes())
+        return _parse_source(path.read_bytes())
     except OSError as error:
         raise ModelFileError(
             path, f"cannot be read ({error.strerror})", "Check the path and its permissions."
         ) from error
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ModelFileError(path, f"is not Python: {_parse_error_text(error)}", "Choose a Python file.") from error
-    return tuple(_trace_candidates(tree))
 
 
 def _parse_source(source: bytes) -> ast.Module:

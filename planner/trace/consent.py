@@ -33,7 +33,8 @@ def user_files(request: TraceRequest) -> tuple[Path, ...]:
 
     The files need not exist; an import path without a source file is left out.
     """
-    named_paths = [Path(os.path.abspath(place)) for place in _named_files(request)]
+    folder = request.target.folder
+    named_paths = [Path(os.path.abspath(os.path.join(folder, place))) for place in _named_files(request)]
     module_file = _file_of_package_target(request.target)
     return tuple(dict.fromkeys([*([module_file] if module_file else ()), *named_paths]))
 
@@ -42,21 +43,28 @@ def with_absolute_paths(request: TraceRequest) -> TraceRequest:
     """Return the request with absolute file paths, so that it is valid in any working directory."""
     target = request.target
     if target.has_file:
-        target = target.evolve(place=os.path.abspath(target.place))
+        target = target.evolve(place=os.path.abspath(os.path.join(target.folder, target.place)))
+    if target.folder:
+        target = target.evolve(folder=os.path.abspath(target.folder))
     return request.evolve(target=target, loss=_with_absolute_file(request.loss), step=_with_absolute_file(request.step))
 
 
 def _file_of_package_target(target: Target) -> Path | None:
     """Return the source file of a package's module that is a target, None for other targets and without a file."""
     if target.kind == "program":
-        return find_module_file(f"{target.place}.__main__") or find_module_file(target.place)
+        return find_module_file(f"{target.place}.__main__", target.folder) or find_module_file(
+            target.place, target.folder
+        )
     return find_module_file(target.place) if target.kind == "import" else None
 
 
-def find_module_file(name: str) -> Path | None:
-    """Return the source file of the module `name`, without running the module or its parent packages."""
+def find_module_file(name: str, folder: str = "") -> Path | None:
+    """Return the source file of the module `name`, without running the module or its parent packages.
+
+    It is looked for in the working `folder`, by default the current one, and then among the installed packages.
+    """
     first, *inner = name.split(".")
-    spec = PathFinder.find_spec(first, [os.getcwd()]) or _find_installed_spec(first)
+    spec = PathFinder.find_spec(first, [os.path.abspath(folder)]) or _find_installed_spec(first)
     for part in inner:
         if spec is None or spec.submodule_search_locations is None:
             return None

@@ -24,18 +24,22 @@ CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
 
 
 class TraceDifference(Spec):
-    """Possible difference between trace and real run: an assumption or memory that PyTorch's dispatcher does not see.
-
-    `bytes` are included in the recording; the true size lies between `low_bytes` and `high_bytes`.
-    """
+    """Possible difference between trace and real run: an assumption, or memory that PyTorch does not report."""
 
     name: str
+    """What may differ, such as the workspace of a kernel."""
     explanation: str
+    """Why it may differ, as a sentence."""
     source: str
+    """Where the bounds come from."""
     bytes: int = 0
+    """Bytes that are included in the recording."""
     low_bytes: int = 0
+    """Lower bound of the true size."""
     high_bytes: int = 0
+    """Upper bound of the true size."""
     place: str = ""
+    """Source line that causes it; empty if there is none."""
 
 
 class CategoryShare(Spec):
@@ -50,8 +54,11 @@ class TracedPhase(Spec):
     """Live memory at the peak of one phase, over all steps."""
 
     name: PhaseName
+    """Phase of the run, such as the backward pass."""
     explanation: str
+    """When in the phase the peak is, as a sentence."""
     shares: tuple[CategoryShare, ...]
+    """Live allocations at the peak, by category."""
 
     @property
     def bytes(self) -> int:
@@ -60,24 +67,32 @@ class TracedPhase(Spec):
 
 
 class TracedFacts(Spec):
-    """Results of a trace that do not depend on the card; `digest` is the SHA-256 digest of the recording.
-
-    `reserved_bytes` is the memory that the caching allocator reserves on a card that is large enough. With
-    `least_reserved_bytes` the run still completes on a small card, where the allocator releases cached memory.
-    """
+    """Results of a trace that do not depend on the card."""
 
     request: TraceRequest
+    """What was traced, and how."""
     torch: str
+    """Version of PyTorch that made the trace."""
     tested: bool
+    """Whether the trace is tested with this version of PyTorch."""
     parameters: int = Field(ge=0)
+    """Parameters of the module."""
     trainable_parameters: int = Field(ge=0)
+    """Parameters that receive gradients."""
     phases: tuple[TracedPhase, ...] = Field(min_length=1)
+    """Live memory at the peak of each phase."""
     reserved_bytes: int
+    """Memory that the caching allocator reserves on a card that is large enough."""
     least_reserved_bytes: int
+    """Memory with which the run still completes on a small card, where the allocator releases cached memory."""
     largest_tensor_bytes: int = Field(ge=0)
+    """Size of the largest tensor."""
     differences: tuple[TraceDifference, ...] = ()
+    """What may differ in a real run."""
     notes: tuple[str, ...] = ()
+    """What was assumed or left out, as sentences."""
     flops: int | None = None
+    """Floating-point operations of the last step; None if they were not counted."""
     convolution_flops: int | None = Field(default=None, ge=0, description="floating-point operations of convolutions")
     product_elements: int | None = Field(
         default=None,
@@ -86,6 +101,7 @@ class TracedFacts(Spec):
     )
     operator_calls: int | None = Field(default=None, ge=0, description="operators run in the last step")
     digest: str
+    """SHA-256 digest of the recording."""
 
     @property
     def peak(self) -> TracedPhase:

@@ -1,12 +1,15 @@
 """Command lines that start a script: `python train.py`, `torchrun --nproc_per_node=8 train.py`, `accelerate launch`."""
 
+import os
 import re
+import shlex
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
 from planner.errors import SpecError
-from planner.trace.request import Target
+from planner.trace.request import Target, TraceRequest
 
 _PYTHON: Final = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?", re.IGNORECASE)
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
@@ -43,7 +46,39 @@ _RANK_VARIABLES: Final = {
 
 **Source**: `_start_workers` in torch/distributed/elastic/agent/server/local_elastic_agent.py.
 """
-_HINT: Final = "Write the command as it is run: -- torchrun --nproc_per_node=8 train.py --lr 0.1"
+_HINT: Final = "Write the command that runs a .py file or a module: torchrun --nproc_per_node=8 train.py --lr 0.1."
+_CONTINUED_LINE: Final = re.compile(r"\\\s*\n")
+_QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*"|\\.""", re.DOTALL)
+_SHELL_OPERATOR: Final = re.compile(r"[|&;<>]+")
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """Return the words of a command line as a shell splits them; a backslash continues it on the next line.
+
+    A word that starts with `~` is a path in the home folder.
+
+    Raises:
+        SpecError: If a quotation mark is not closed, or the text has more than one command.
+    """
+    operator = _SHELL_OPERATOR.search(_QUOTED.sub("", text))
+    if operator is not None:
+        hint = "Give only the command that starts the script, or quote what belongs to an argument."
+        raise SpecError("command", f"{operator[0]!r} is for a shell", hint)
+    lexer = shlex.shlex(_CONTINUED_LINE.sub(" ", text), posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    # Backslashes separate the folders of a path on Windows.
+    lexer.escape = "" if os.name == "nt" else lexer.escape
+    try:
+        return tuple(map(os.path.expanduser, lexer))
+    except ValueError as error:
+        raise SpecError(
+            "command", "a quotation mark is not closed", "Close it, or quote the whole argument."
+        ) from error
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Return the words as the text of a command line, quoted for this system's shell where necessary."""
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def parse_command(words: Sequence[str]) -> Target:
@@ -66,6 +101,17 @@ def parse_command(words: Sequence[str]) -> Target:
                 kind="script", place=word, command_arguments=tuple(words[index + 1 :]), launcher=tuple(words[:index])
             )
     raise SpecError("TARGET", f"{' '.join(words)!r} names no script", _HINT)
+
+
+def command_words(target: Target) -> tuple[str, ...]:
+    """Return the command line that runs a script, which `parse_command` reads."""
+    option = ("-m",) if target.kind == "program" else ()
+    return (*target.launcher, *option, target.place, *target.command_arguments)
+
+
+def traced_ranks(request: TraceRequest) -> int:
+    """Return how many processes the traced run has, of which one is traced."""
+    return launched_ranks(request.target) if request.target.is_script else request.parallel.ranks
 
 
 def launched_ranks(target: Target) -> int:

@@ -17,7 +17,16 @@ from typing import Final, NoReturn
 from pydantic import ValidationError
 
 from planner.errors import SpecError
-from planner.trace.request import DTYPES, Argument, Input, InputValue, ListInput, PlainInput, TensorInput
+from planner.trace.request import (
+    DTYPES,
+    Argument,
+    AssumedValue,
+    Input,
+    InputValue,
+    ListInput,
+    PlainInput,
+    TensorInput,
+)
 
 _NAMED_VALUE: Final = re.compile(r"\s*(?:(?P<name>[^\W\d]\w*)\s*=(?!=))?(?P<value>.*)", re.DOTALL)
 _TOKEN: Final = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[()\[\],]|[^()\[\],'"]+|.""", re.DOTALL)
@@ -183,3 +192,28 @@ def _parse_argument(keyword: ast.keyword) -> Argument:
         )
     except (ValueError, ValidationError) as error:
         raise SpecError("arguments", f"the value of {keyword.arg or '**'} is not valid", _ARGUMENTS_HINT) from error
+
+
+def parse_assumed_values(text: str) -> tuple[AssumedValue, ...]:
+    """Parse values that only data has, such as `mask=0.15, net.py:42=30`.
+
+    Raises:
+        SpecError: If a part has another form, or names neither a source line nor a kind of values.
+    """
+    return tuple(_parse_assumed_value(part.strip()) for part in text.split(",") if part.strip())
+
+
+def assumed_values_text(values: tuple[AssumedValue, ...]) -> str:
+    """Return the values as text that `parse_assumed_values` reads."""
+    return ", ".join(f"{assumed.name}={assumed.value:.15g}" for assumed in values)
+
+
+def _parse_assumed_value(text: str) -> AssumedValue:
+    name, equals, value = text.rpartition("=")
+    if not (name and equals):
+        raise SpecError("assume", f"{text!r} is not NAME=VALUE", "Example: mask=0.15, net.py:42=30.")
+    try:
+        return AssumedValue.model_validate({"name": name.strip(), "value": value.strip()})
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        raise SpecError("assume", problem.reason, problem.hint) from error

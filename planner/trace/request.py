@@ -95,7 +95,8 @@ class Target(Spec):
     `file`: `place` is a Python file and `name` a class or function in it. `import`: `place` is a package's module.
     `config`: `place` names a Hugging Face model, and `config` is the text of its config.json. `script`: `place` is a
     Python file that is run as a whole; `program`: `place` is a package's module that is run, as by `python -m`. A
-    script has its own `command_arguments`, and the words of the `launcher` before it, such as `torchrun`.
+    script has its own `command_arguments`, the words of the `launcher` before it, such as `torchrun`, and the working
+    `folder` that it is run in, by default the current one.
     """
 
     kind: Literal["file", "import", "config", "script", "program"]
@@ -104,6 +105,7 @@ class Target(Spec):
     config: str | None = None
     command_arguments: tuple[str, ...] = ()
     launcher: tuple[str, ...] = ()
+    folder: str = ""
 
     @property
     def is_script(self) -> bool:

@@ -110,5 +110,7 @@ class TraceResult(MemoryResult):
     modules: tuple[ModuleShare, ...]
     reservation: Reservation
     differences: tuple[TraceDifference, ...]
+    run_notes: tuple[str, ...] = ()
+    """How the traced run differed from a real one: what a script would have started, written or downloaded."""
     flops: int | None
     seconds: float

@@ -1,6 +1,7 @@
 """Runs a trace in a child process, with limits on time and memory; a crash of the module does not end the parent."""
 
 import importlib.util
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Thread
@@ -201,6 +202,9 @@ def start_trace(
     missing = missing_packages_hint(config=request.target.kind == "config")
     if missing is not None:
         raise TraceError("start", missing, environment=True)
+    folder = request.target.folder
+    if folder and not os.path.isdir(folder):
+        raise TraceError("load", f"there is no folder {folder}", "Check the working folder of the script.")
     for file in user_files(request):
         if not file.is_file():
             raise TraceError("load", f"there is no file {file}", "Check the spelling, or give the full path.")

@@ -4,7 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from planner.base import Spec
+from planner.errors import SpecError
 from planner.hardware.gpu import Provenance
+from planner.plan.plan import Plan
 from planner.workload.workload import Inference, Parallel, Training
 
 READ = Provenance(basis="published", certainty="confirmed", source="a datasheet", as_of="2026-11-21")
@@ -16,8 +18,12 @@ def test_a_spec_is_frozen():
 
 
 def test_an_unknown_field_is_refused():
-    with pytest.raises(ValidationError, match="extra"):
+    with pytest.raises(SpecError, match=r"tensors: there is no such field\. Close names: tensor\."):
         Parallel(tensors=2)
+    with pytest.raises(SpecError, match=r"quux: there is no such field\. Check its spelling\."):
+        Parallel(quux=2)
+    with pytest.raises(SpecError, match=r"model\.od: there is no such field\. Check its spelling\."):
+        Plan(model={"id": "x", "od": "y"})
 
 
 def test_evolving_changes_what_is_named_and_nothing_else():

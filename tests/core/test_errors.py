@@ -38,7 +38,7 @@ def test_a_trace_says_how_far_it_came():
 
 def test_a_trace_shows_the_last_of_what_was_printed():
     error = TraceError("forward", "odd", traceback="Traceback\n", printed="early " + "x" * 1_990 + " late\n")
-    assert error.details.startswith("Traceback\n\nthe module printed:\n")
+    assert error.details.startswith("Traceback\n\nit printed:\n")
     assert error.details.endswith("x late")
     assert "early" not in error.details
     assert TraceError("forward", "odd").details == ""

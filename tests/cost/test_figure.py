@@ -5,6 +5,7 @@ import math
 import pytest
 
 from planner.cost.figure import NINETY_PERCENT, Figure, quantiles
+from planner.errors import SpecError
 
 
 def test_a_figures_range_is_log_normal() -> None:
@@ -26,7 +27,7 @@ def test_a_certain_figure_does_not_move() -> None:
 
 
 def test_a_value_lies_within_its_range() -> None:
-    with pytest.raises(ValueError, match="5 is not between 1 and 2"):
+    with pytest.raises(SpecError, match="5 is not between 1 and 2"):
         Figure(value=5, low=1, high=2, source="a study")
 
 

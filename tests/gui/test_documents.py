@@ -124,6 +124,12 @@ def test_files_are_chosen_in_the_platforms_dialog(window: MainWindow, plan_file,
     qtbot.waitUntil(lambda: window.workspace.plan.model.id == "tiny-llama")
 
 
+def test_a_models_folder_is_chosen_in_a_dialog_of_its_own(window: MainWindow, config, qtbot, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(config.parent))
+    window.commands["file.open-folder"].trigger()
+    qtbot.waitUntil(lambda: window.workspace.plan.model.id == config.parent.name)
+
+
 def test_a_cancelled_dialog_changes_nothing(window: MainWindow, monkeypatch):
     choose(monkeypatch, "getOpenFileName", None)
     choose(monkeypatch, "getSaveFileName", None)

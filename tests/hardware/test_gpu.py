@@ -5,7 +5,7 @@ import re
 import pytest
 from each_record import for_each
 
-from planner.errors import AmbiguousNameError
+from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.names import resolve_gpu
@@ -187,7 +187,7 @@ def test_provenance_of_a_figure_falls_back_to_the_record(hardware: HardwareCatal
 
 
 def test_a_derived_figure_needs_its_formula() -> None:
-    with pytest.raises(ValueError, match="needs its formula"):
+    with pytest.raises(SpecError, match="needs its formula"):
         Provenance(basis="derived", certainty="confirmed", source="a datasheet", as_of="2026-11-21")
 
 

@@ -75,7 +75,7 @@ def test_own_figures_of_older_files_are_read_as_ones_own(file: Path, hardware: H
 
 
 def test_a_figure_is_ones_own_in_basis_and_certainty() -> None:
-    with pytest.raises(ValidationError, match="in both basis and certainty"):
+    with pytest.raises(SpecError, match="in both basis and certainty"):
         Provenance(basis="yours", certainty="confirmed", source="an invoice", as_of="2026-11-01")
 
 
@@ -280,7 +280,7 @@ def test_a_card_like_another_has_figures_that_a_card_can_have(hardware: Hardware
 
 
 def test_a_change_says_something() -> None:
-    with pytest.raises(ValidationError, match="is empty"):
+    with pytest.raises(SpecError, match="is empty"):
         CardChange(gpu="x", date="2026-11-01")
 
 

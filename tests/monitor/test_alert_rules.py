@@ -1,8 +1,8 @@
 """Settings of alerts: defaults and valid ranges."""
 
 import pytest
-from pydantic import ValidationError
 
+from planner.errors import SpecError
 from planner.monitor.alert_rules import AlertRules
 
 
@@ -18,7 +18,7 @@ def test_alerts_are_off_by_default_with_thresholds_for_heat_and_full_memory():
 
 @pytest.mark.parametrize("field", ["temperature_celsius", "memory_fraction", "idle_minutes", "hold_seconds"])
 def test_a_threshold_out_of_range_is_an_error(field):
-    with pytest.raises(ValidationError, match=field):
+    with pytest.raises(SpecError, match=field):
         AlertRules(**{field: -1})
 
 

@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from planner.errors import SpecError
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 
 
@@ -21,5 +22,5 @@ def test_impossible_settings_are_refused(changes: dict[str, object]) -> None:
 
 
 def test_a_measured_speed_is_above_zero() -> None:
-    with pytest.raises(ValidationError, match="value"):
+    with pytest.raises(SpecError, match="value"):
         MeasuredSpeed(value=0, unit="tokens/s")

@@ -1,7 +1,6 @@
 """The answer to a plan, on the bundled catalog."""
 
 import pytest
-from pydantic import ValidationError
 from small_models import small_llama
 
 from planner.errors import SpecError
@@ -167,5 +166,5 @@ def test_of_unequal_cards_the_fullest_is_answered_for(catalog):
 def test_a_count_beside_unequal_cards_must_be_theirs():
     cards = {"gpus": [{"id": "rtx-4090", "count": 1}, {"id": "rtx-3090", "count": 1}]}
     model = ModelChoice(id="meta-llama/Llama-3.1-8B")
-    with pytest.raises(ValidationError, match=r"count is 3, but workload\.gpus names 2 cards"):
+    with pytest.raises(SpecError, match=r"count is 3, but workload\.gpus names 2 cards"):
         Plan(model=model, workload=Inference.model_validate(cards), count=3)

@@ -1,10 +1,10 @@
 """The plan's model: of the catalog, a file or a trace."""
 
 import pytest
-from pydantic import ValidationError
 from recordings import training, two_steps
 from small_models import small_llama
 
+from planner.errors import SpecError
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.analysis.summary import facts_of
 from planner.trace.request import Input, Target, TensorInput
@@ -30,5 +30,5 @@ def test_a_traced_module_is_named_after_its_file():
 
 
 def test_a_model_cannot_have_both_an_architecture_and_a_trace():
-    with pytest.raises(ValidationError, match="not both"):
+    with pytest.raises(SpecError, match="not both"):
         ModelChoice(id="x", architecture=small_llama(), trace=FACTS)

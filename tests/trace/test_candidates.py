@@ -1,7 +1,7 @@
 import pytest
 
 from planner.errors import ModelFileError
-from planner.trace.candidates import CandidateParameter, find_trace_candidates
+from planner.trace.candidates import CandidateParameter, find_trace_candidates, runs_as_script
 
 SOURCE = '''
 """What a person writes."""
@@ -110,3 +110,24 @@ def test_syntax_warnings_are_not_shown(tmp_path):
     file = tmp_path / "net.py"
     file.write_text("def make():\n    return '\\d'\n", encoding="utf-8")
     assert [candidate.name for candidate in find_trace_candidates(file)] == ["make"]
+
+
+GUARD = 'if __name__ == "__main__":\n    main()\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("def main():\n    loss.backward()\n\n" + GUARD, True),
+        ("class Net(nn.Module): ...\nfor batch in batches:\n    optimizer.step()\n", True),
+        ("class Net(nn.Module): ...\nL.Trainer().fit(Net())\n", True),
+        ("model = load()\nprint(model(x))\n", True),
+        ("class Net(nn.Module): ...\n\ndef main():\n    print(Net()(x))\n\n" + GUARD, False),  # a demonstration
+        ("class Net(nn.Module): ...\n\ndef step(net):\n    loss.backward()\n", False),
+        ('"""Only words."""\nWIDTH = 8\nif WIDTH > 4:\n    DEPTH = 2\n', False),
+    ],
+)
+def test_a_script_is_known_by_what_it_runs(tmp_path, source, expected):
+    file = tmp_path / "train.py"
+    file.write_text(source)
+    assert runs_as_script(file) is expected

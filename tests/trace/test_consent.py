@@ -134,3 +134,16 @@ def test_a_program_is_the_module_that_runs(folder):
     unknown = TraceRequest(target=Target(kind="program", place="no_such_package"))
     assert user_files(unknown) == ()
     assert len(content_digest(unknown)) == 64
+
+
+def test_a_script_is_looked_for_in_its_working_folder(folder):
+    (folder / "runs" / "package").mkdir(parents=True)
+    for name in ("train.py", "package/__init__.py", "package/__main__.py"):
+        (folder / "runs" / name).write_text(name)
+    script = TraceRequest(target=Target(kind="script", place="train.py", folder="runs"))
+    assert user_files(script) == (folder / "runs" / "train.py",)
+    program = TraceRequest(target=Target(kind="program", place="package", folder="runs"))
+    assert user_files(program) == (folder / "runs" / "package" / "__main__.py",)
+    absolute = with_absolute_paths(script).target
+    assert (absolute.place, absolute.folder) == (str(folder / "runs" / "train.py"), str(folder / "runs"))
+    assert with_absolute_paths(program).target.folder == str(folder / "runs")

@@ -1,10 +1,22 @@
 """Command lines that start a script."""
 
+import os
+import re
+
 import pytest
 
 from planner.errors import SpecError
-from planner.trace.launcher import launched_ranks, launcher_environment, launcher_notes, parse_command
-from planner.trace.request import Target
+from planner.trace.launcher import (
+    command_words,
+    join_words,
+    launched_ranks,
+    launcher_environment,
+    launcher_notes,
+    parse_command,
+    split_words,
+    traced_ranks,
+)
+from planner.trace.request import Target, TraceParallel, TraceRequest
 
 
 def command(line: str) -> Target:
@@ -69,3 +81,48 @@ def test_what_has_no_effect_is_named():
         "One of 2 ranks is traced; the others are not started.",
         "Options of torchrun without effect on the trace: --standalone --rdzv_backend=c10d.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "torchrun --nproc_per_node 2 \\\n  train.py --lr 0.1\n",
+            ["torchrun", "--nproc_per_node", "2", "train.py", "--lr", "0.1"],
+        ),
+        ("python 'my train.py' --note \"a; b | c\"", ["python", "my train.py", "--note", "a; b | c"]),
+        ("train.py --tag a#1", ["train.py", "--tag", "a#1"]),
+        ("train.py ~/data --out=~", ["train.py", os.path.expanduser("~/data"), "--out=~"]),
+        ("", []),
+    ],
+)
+def test_a_pasted_command_line_is_divided_as_in_a_shell(text, words):
+    assert list(split_words(text)) == words
+    assert split_words(join_words(words)) == tuple(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("python train.py > log.txt", "'>' is for a shell"),
+        ("cd runs && python train.py", "'&&' is for a shell"),
+        ("python train.py | tee log", "'|' is for a shell"),
+        ("python train.py 'a", "not closed"),
+    ],
+)
+def test_what_only_a_shell_can_do_is_refused(text, problem):
+    with pytest.raises(SpecError, match=re.escape(problem)):
+        split_words(text)
+
+
+@pytest.mark.parametrize(
+    "line", ["train.py", "python -m package.train --x", "torchrun --nproc_per_node=8 train.py --x 1"]
+)
+def test_a_script_gives_its_command_line_again(line):
+    assert command_words(command(line)) == tuple(line.split())
+
+
+def test_one_of_the_launched_or_requested_ranks_is_traced():
+    assert traced_ranks(TraceRequest(target=command("torchrun --nproc_per_node=8 train.py"))) == 8
+    parallel = TraceParallel(ranks=4, strategy="ddp")
+    assert traced_ranks(TraceRequest(target=Target(kind="file", place="net.py", name="Net"), parallel=parallel)) == 4

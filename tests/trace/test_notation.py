@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
-from planner.trace.notation import arguments_text, input_text, parse_arguments, parse_input
-from planner.trace.request import DTYPES, Argument, Input, ListInput, PlainInput, TensorInput
+from planner.trace.notation import (
+    arguments_text,
+    assumed_values_text,
+    input_text,
+    parse_arguments,
+    parse_assumed_values,
+    parse_input,
+)
+from planner.trace.request import DTYPES, Argument, AssumedValue, Input, ListInput, PlainInput, TensorInput
 
 
 def tensor(*shape, dtype="float32", high=None):
@@ -119,3 +126,24 @@ def test_an_invalid_argument_has_a_reason(text):
     with pytest.raises(SpecError) as error:
         parse_arguments(text)
     assert "width=64" in error.value.hint
+
+
+def test_assumed_values_are_read_and_written():
+    values = parse_assumed_values(" mask=0.15, solver.py:42=30 ")
+    assert values == (AssumedValue(name="mask", value=0.15), AssumedValue(name="solver.py:42", value=30))
+    assert assumed_values_text(values) == "mask=0.15, solver.py:42=30"
+    assert parse_assumed_values("") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("mask", "not NAME=VALUE"),
+        ("mask=many", "not a number"),
+        ("speed=3", "neither a source line"),
+        ("mask=-1", "least 0"),
+    ],
+)
+def test_wrong_assumed_values_say_why(text, problem):
+    with pytest.raises(SpecError, match=problem):
+        parse_assumed_values(text)

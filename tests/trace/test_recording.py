@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 from recordings import two_steps
 
+from planner.errors import SpecError
 from planner.trace.recording import NEVER_FREED, Allocations
 
 ONE = {"bytes": (512,), "made": (0,), "freed": (1,), "category": (0,), "operator": (0,), "module": (0,)}
@@ -29,7 +30,7 @@ def test_an_allocation_may_live_to_the_end_or_be_freed_later():
     ],
 )
 def test_columns_that_contradict_each_other_are_refused(changes, reason):
-    with pytest.raises(ValidationError, match=reason):
+    with pytest.raises(SpecError, match=reason):
         allocations(**changes)
 
 

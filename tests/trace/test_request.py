@@ -1,6 +1,6 @@
 import pytest
-from pydantic import ValidationError
 
+from planner.errors import SpecError
 from planner.trace.notation import parse_input
 from planner.trace.request import (
     AssumedValue,
@@ -66,7 +66,7 @@ def test_a_script_decides_all_but_its_steps_and_device():
     request = TraceRequest(target=script, task="training", steps=3, device="cpu", optimizer="AdamW")
     assert request.runs_user_code
     assert (script.title, script.short_title, script.is_script) == ("runs/train.py", "train.py", True)
-    with pytest.raises(ValidationError, match="a script itself decides its batch, optimizer"):
+    with pytest.raises(SpecError, match="a script itself decides its batch, optimizer"):
         TraceRequest(target=script, optimizer="SGD", batch=4)
     program = Target(kind="program", place="package.train")
     assert (program.short_title, program.has_file) == ("package.train", False)
@@ -79,5 +79,5 @@ def test_a_value_is_assumed_of_a_kind_or_a_line(name):
 
 @pytest.mark.parametrize("name", ["masks", "net.py", "net.py:x"])
 def test_any_other_name_of_an_assumed_value_is_refused(name):
-    with pytest.raises(ValidationError, match="neither a source line"):
+    with pytest.raises(SpecError, match="neither a source line"):
         AssumedValue(name=name, value=0.5)

@@ -17,7 +17,7 @@ import pytest
 from planner.errors import TraceError
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
-from planner.trace.run import BackgroundTrace, TraceLimits
+from planner.trace.run import BackgroundTrace, TraceLimits, start_trace
 
 HERE = Path(__file__).parent
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks are of POSIX")
@@ -188,7 +188,7 @@ def test_printed_output_appears_only_in_the_error(error_of, capfd):
     assert len(error.printed) <= 1 << 16
     assert error.printed.endswith('{"result": {}}\nthe last word')
     assert error.details.endswith("the last word")
-    assert error.details.index("the module printed:") > error.details.index("ValueError")
+    assert error.details.index("it printed:") > error.details.index("ValueError")
     assert capfd.readouterr() == ("", "")
 
 
@@ -215,6 +215,16 @@ def test_forged_messages_are_refused(error_of):
         )
     )
     assert "cannot be read" in error.reason
+
+
+def test_a_script_runs_in_its_working_folder(request_for, tmp_path):
+    request = request_for(in_forward("open('seen.txt', 'w').close()"))
+    (tmp_path / "runs").mkdir()
+    target = request.target.evolve(kind="script", place="../mine/net.py", folder=str(tmp_path / "runs"))
+    BackgroundTrace(TraceRequest(target=target), TraceLimits(), worker="light_worker").result()
+    assert (tmp_path / "runs" / "seen.txt").exists()
+    with pytest.raises(TraceError, match="there is no folder"):
+        start_trace(TraceRequest(target=target.evolve(folder=str(tmp_path / "none"))))
 
 
 @pytest.mark.parametrize("ending", ["pass", "raise ValueError", "os._exit(0)", "os.abort()"])
@@ -292,7 +302,7 @@ def test_the_worker_ends_with_this_process(request_for, tmp_path):
     program = dedent(f"""
         import os, pathlib, signal
         from planner.trace.request import TraceRequest
-        from planner.trace.run import BackgroundTrace, TraceLimits
+        from planner.trace.run import BackgroundTrace, TraceLimits, start_trace
         request = TraceRequest.model_validate_json({request.model_dump_json()!r})
         tracing = BackgroundTrace(request, TraceLimits(), worker="light_worker")
         while not os.path.exists({str(note)!r}) or not os.path.getsize({str(note)!r}):

@@ -3,6 +3,7 @@
 import pytest
 from small_models import bundled
 
+from planner.errors import SpecError
 from planner.workload.diffusion import Diffusion, reads_or_makes_images
 from planner.workload.presentation import FieldContext
 from planner.workload.workload import Inference
@@ -13,9 +14,9 @@ def test_image_sizes_are_written_as_text_number_or_list():
     assert Inference(image_size="512").image_size == (512, 512)
     assert Inference(image_size=[640, 480]).image_size == (640, 480)
     for wrong in ("wide", "1x2x3", 0, "12x"):
-        with pytest.raises(ValueError, match="image_size"):
+        with pytest.raises(SpecError, match="image_size"):
             Inference(image_size=wrong)
-    with pytest.raises(ValueError, match="text_weights"):
+    with pytest.raises(SpecError, match="text_weights"):
         Diffusion(text_weights="q9")
 
 

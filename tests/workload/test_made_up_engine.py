@@ -10,6 +10,7 @@ import pytest
 from pydantic import Field
 
 from planner.__main__ import main
+from planner.errors import SpecError
 from planner.memory.inference.timeline import inference_timeline
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.software.transformers import Transformers
@@ -98,11 +99,11 @@ def test_its_bytes_and_its_time_are_estimated(catalog: Catalog):
 def test_its_settings_name_it_and_are_checked_in_its_own_words(catalog: Catalog):
     named_by_a_setting = Plan(model=ModelChoice(id=MODEL), workload=Inference(engine={"wave_tokens": 64}))
     assert evaluate(named_by_a_setting, catalog).workload.profile == "waveserve"
-    with pytest.raises(ValueError, match="wave_tokens is a setting of WaveServe"):
+    with pytest.raises(SpecError, match="wave_tokens is a setting of WaveServe"):
         Inference(profile="vllm", engine={"wave_tokens": 64})
-    with pytest.raises(ValueError, match="wave_tokens is a setting of WaveServe, but slots"):
+    with pytest.raises(SpecError, match="wave_tokens is a setting of WaveServe, but slots"):
         Inference(engine={"wave_tokens": 64, "slots": 2})
-    with pytest.raises(ValueError, match="WaveServe has no q8_0 KV cache; choose bf16 or fp8"):
+    with pytest.raises(SpecError, match="WaveServe has no q8_0 KV cache; choose bf16 or fp8"):
         Inference(profile="waveserve", kv_cache="q8_0")
     assert json.loads(plan(engine={"wave_tokens": 64}).model_dump_json())["workload"]["engine"]["wave_tokens"] == 64
 

@@ -1,8 +1,8 @@
 """What a way to spread work over cards may say."""
 
 import pytest
-from pydantic import ValidationError
 
+from planner.errors import SpecError
 from planner.workload.parallel import Parallel
 
 
@@ -39,12 +39,12 @@ def test_what_is_shared_or_offloaded_is_not_plain(changes):
         ({"pipeline": 2, "pipeline_layers": (0, 4)}, "at least 1"),
         ({"interleave": 2}, "at least 2 stages"),
         ({"pipeline": 2, "interleave": 2, "pipeline_layers": (2, 2)}, "leave out pipeline_layers"),
-        ({"zero": 4}, "less than or equal to 3"),
-        ({"tensor": 0}, "greater than or equal to 1"),
+        ({"zero": 4}, "zero: must be at most 3, not 4"),
+        ({"tensor": 0}, "tensor: must be at least 1, not 0"),
     ],
 )
 def test_settings_of_what_is_not_there_are_refused(fields, said):
-    with pytest.raises(ValidationError, match=said):
+    with pytest.raises(SpecError, match=said):
         Parallel(**fields)
 
 

@@ -3,13 +3,14 @@
 import pytest
 from pydantic import ValidationError
 
+from planner.errors import SpecError
 from planner.workload.training import Lora
 from planner.workload.workload import Training
 
 
 @pytest.mark.parametrize(("weights", "compute"), [("bf16", "fp32"), ("fp32", "bf16"), ("fp16", "amp-fp16")])
 def test_formats_that_pytorch_does_not_train_in_are_refused(weights: str, compute: str):
-    with pytest.raises(ValidationError, match=f"parameters in {weights} cannot be trained in {compute}"):
+    with pytest.raises(SpecError, match=f"parameters in {weights} cannot be trained in {compute}"):
         Training(weights=weights, compute=compute)
 
 

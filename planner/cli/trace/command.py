@@ -41,9 +41,9 @@ from planner.trace.files import (
     load_recording,
     save_recording,
 )
-from planner.trace.launcher import launched_ranks, parse_command
+from planner.trace.launcher import parse_command, traced_ranks
 from planner.trace.recording import TraceRecording
-from planner.trace.request import Target, TraceRequest
+from planner.trace.request import Target
 from planner.trace.result import TraceResult
 from planner.trace.run import TraceLimits, trace
 
@@ -157,7 +157,7 @@ def run(argv: list[str]) -> int:
     top = arguments.top
     count = arguments.count
     recording, defaults = _loaded_or_traced_recording(arguments, command, catalog, gpu)
-    cards = _CheckedCards(gpu, count or _ranks(recording.request))
+    cards = _CheckedCards(gpu, count or traced_ranks(recording.request))
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
     result = conclude(recording, gpu, usable, cards.number, settings=settings)
     _write_requested_files(arguments, recording, result)
@@ -206,11 +206,6 @@ def _parser() -> Parser:
     answer.add_argument("--allocations-csv", metavar="FILE", type=Path, help="write all allocations as CSV")
     parser.add_general_options()
     return parser
-
-
-def _ranks(request: TraceRequest) -> int:
-    """Return how many processes the traced run has, of which one was traced."""
-    return launched_ranks(request.target) if request.target.is_script else request.parallel.ranks
 
 
 def _check_arguments(arguments: argparse.Namespace, command: list[str]) -> None:

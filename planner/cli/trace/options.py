@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from planner.cli.parser import CommandOption, add_options, named_value, option_value
 from planner.errors import SpecError
 from planner.numbers import COUNT, kind_at
-from planner.trace.notation import parse_arguments, parse_input
+from planner.trace.notation import parse_arguments, parse_assumed_values, parse_input
 from planner.trace.request import TORCH_NAMES, Target, TraceRequest
 
 _Parsed = TypeVar("_Parsed")
@@ -163,8 +163,7 @@ def request_from_arguments(
         dict(zip(("name", "value"), named_value("--arg", text, "width=64"), strict=True)) for text in arguments.arg
     )
     fields["assume"] = tuple(
-        dict(zip(("name", "value"), named_value("--assume", text, "mask=0.15"), strict=True))
-        for text in arguments.assume
+        assumed for text in arguments.assume for assumed in parse_option("--assume", parse_assumed_values, text)
     )
     fields["inputs"] = tuple(parse_option("--input", parse_input, text) for text in arguments.input)
     try:

@@ -10,8 +10,8 @@ from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RENT_PRICE, RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.rent_or_buy.uncertainty import DRAWS, owning_cheaper_fraction
-from planner.cost.result import BreakEven, Decision, Flip, OwnCost, RentCost, Side, SideFigures, WorkUnitName
-from planner.cost.terms import CostTerms
+from planner.cost.result import BreakEven, Decision, Flip, OwnCost, RentCost, SideFigures, WorkUnitName
+from planner.cost.terms import CostTerms, Side
 
 SURE_SHARE: Final = 0.65
 """Share of the draws from which the cheaper side is named.
@@ -61,6 +61,7 @@ def make_decision(inputs: DecisionInputs) -> Decision:
         more_often_cheaper="buy" if owning > 1 - owning else "rent",
         draws=DRAWS,
         owned=inputs.terms.buy.owned,
+        chosen=inputs.terms.chosen,
         rent_figures=rent_figures(inputs),
         own_figures=own_figures(inputs),
         provider=rent.provider,

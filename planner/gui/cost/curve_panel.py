@@ -113,10 +113,9 @@ class CostCurvePanel(DataPanel[CostCurve]):
 
     def _read_out_text(self, data: CostCurve, point: CostPoint | None) -> str:
         shown = point or data.points[-1]
-        resold = "" if data.is_owned else " less resale"
         return (
             f"after {years_phrase(shown.years)}, {fmt.significant(shown.gpu_hours)} GPU-hours: "
-            f"renting {fmt.money(shown.rent_usd)}, owning {fmt.money(shown.own_usd)}{resold}"
+            f"renting {fmt.money(shown.rent_usd)}, owning {fmt.money(shown.own_usd)}"
         )
 
 

@@ -5,7 +5,8 @@ from typing import ClassVar, Final
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 
-from planner.cost.result import CostPoint, Side
+from planner.cost.result import CostPoint
+from planner.cost.terms import Side
 from planner.gui.cost.curve_data import CostBand, CostCurve
 from planner.gui.plot.chart import POINTER, Chart, Item, ItemStyle
 from planner.gui.plot.ticks import Ticks, money_label, round_ticks

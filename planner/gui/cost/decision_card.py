@@ -119,7 +119,7 @@ class DecisionCard(QFrame):
         self._subject.setText(view.subject)
         # It keeps its line, so that nothing below moves when the draws arrive a moment later.
         self._saving_range.setText("")
-        self._saving_range.setVisible(bool(view.rows) and view.renting_cheaper_fraction is not None)
+        self._saving_range.setVisible(view.awaits_range)
         self.show_note("")
         self.show_trial("")
         share = view.renting_cheaper_fraction

@@ -20,6 +20,7 @@ _UNITS: Final = (
     ("steps", "steps"),
     ("hours", "hours"),
 )
+_SIDES: Final = ((None, "the cheaper"), ("rent", "rent"), ("buy", "own"))
 _FIELDS_BY_KIND: Final = {
     "run": (
         *("amount", "unit", "dataset_samples", "repeats_per_year", "checkpoint_seconds", "restart_seconds"),
@@ -74,6 +75,8 @@ class JobQuestions(MoneyQuestions):
         )
         hint = "Years for which renting is compared with buying; bought cards are sold at their end."
         self.ask_number(form, "horizon_years", "For how long, years", (0.05, 30), hint)
+        hint = "What the plan's cost is: that of renting or that of owning. The answer compares them in any case."
+        self.ask_choice(form, "chosen", "Rent or own", _SIDES, hint)
         self._add_storage_fields(more)
         self._layout.addWidget(first)
         self.add_form(form)
@@ -94,7 +97,7 @@ class JobQuestions(MoneyQuestions):
         job, name = self.terms.job, path.removeprefix("job.")
         if name == "dataset_samples":
             return isinstance(job, Run) and job.unit == "epochs"
-        return name == "horizon_years" or name in _FIELDS_BY_KIND[job.kind]
+        return name in ("horizon_years", "chosen") or name in _FIELDS_BY_KIND[job.kind]
 
     def _add_storage_fields(self, form: LabelledForm) -> None:
         gigabytes = (0.0, 1e9)

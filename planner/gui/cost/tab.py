@@ -264,10 +264,12 @@ class CostTab(QuestionTab):
 
     @Slot(str, str)
     def _use(self, offer: str, mode: RentMode) -> None:
+        """Rent by this offer, also if the plan was to own the cards."""
         terms = self.workspace.plan.cost
         with self.workspace.step():
             rent = terms.rent.evolve(offer=offer, mode=mode)
-            self.workspace.apply("offer", cost=terms.evolve(rent=rent))
+            chosen = None if terms.chosen is None else "rent"
+            self.workspace.apply("offer", cost=terms.evolve(rent=rent, chosen=chosen))
 
     @Slot(object)
     def _try_flip(self, chip: FlipChip) -> None:

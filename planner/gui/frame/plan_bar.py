@@ -142,7 +142,7 @@ class WorkloadSummary(QWidget):
         self._length = NumberField(1, 100_000_000, placeholder=_MODEL_LIMIT, kind=LENGTH)
         form = LabelledForm(theme)
         form.add("I want &to", self._task, lambda: "run")
-        form.add("&Sequences", self._sequences, lambda: 1, hint="Concurrent sequences on each card")
+        form.add("&Sequences", self._sequences, lambda: 1, hint="Concurrent sequences on each replica of the model")
         form.add("Tokens &each", self._length, lambda: None, hint="Prompt and output, or one training sequence")
         more = link_button("All settings…")
         more.clicked.connect(self.more_wanted)

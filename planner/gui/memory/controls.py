@@ -78,7 +78,8 @@ class QuestionColumn(QScrollArea):
         for questions_by_task in (self.questions, self.sharing):
             for task in TASKS:
                 questions = questions_by_task[task]
-                questions.setVisible(task == self._workspace.plan.workload.task)
+                evaluation = self._workspace.evaluation
+                questions.setVisible(task == evaluation.plan.workload.task and evaluation.traced is None)
                 yield questions
                 yield from questions.prepare()
         self._set_tab_order()

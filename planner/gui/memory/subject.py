@@ -47,11 +47,11 @@ class SubjectForm(QWidget):
         self._open = link_button(
             "&Open file…",
             "Plan for your own model: its configuration, its weights, or a network in a .py file, which is traced. You "
-            "can also drop the file into the window.",
+            "can also drop the file or the model's folder into the window; File › Open model's folder… asks for one.",
         )
         self._trace = link_button(
-            "Trace a mod&ule…",
-            "Trace the memory of any PyTorch module. You can also drop a .py file into the window.",
+            "Trace yo&ur code…",
+            "Trace the memory of any PyTorch module or script. You can also drop a .py file into the window.",
         )
         self._form = form = new_form(theme)
         form.add("&Model", self.model, hint="The model to plan for.")

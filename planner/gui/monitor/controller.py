@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMenu, QWidget
 from planner.errors import PlannerError
 from planner.gui.monitor.dialogs import DoctorDialog, SpeedDialog, SummaryDialog
 from planner.gui.monitor.feed import Feed
-from planner.gui.monitor.replay import RecordingLoader
+from planner.gui.monitor.replay import LoadedRecording, RecordingLoader
 from planner.gui.monitor.settings import MonitorSettings, UnfinishedRecording
 from planner.gui.monitor.settings_dialog import SettingsDialog
 from planner.gui.tasks import TaskRunner
@@ -226,7 +226,11 @@ class Controller(QObject):
         self._tasks.cancel(_SUMMING)
 
     def _load_and_play(self, loader: RecordingLoader) -> None:
-        self._tasks.run(_LOADING, loader.load, self._feed.play, self._show_error, loader.stop)
+        self._tasks.run(_LOADING, loader.load, self._play, self._show_error, loader.stop)
+
+    def _play(self, loaded: LoadedRecording) -> None:
+        self._feed.play(loaded)
+        self._workspace.succeeded.emit()
 
     def _show_error(self, error: BaseException) -> None:
         planner_error = (

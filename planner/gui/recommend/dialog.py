@@ -61,7 +61,6 @@ _NO_LIMIT: Final = "no limit"
 _TIGHT_HINT: Final = "Include GPUs on which the plan probably fits, but in fewer than 19 of 20 cases."
 _CHANGES_HINT: Final = "Where the plan does not fit, try checkpointing, an 8-bit optimizer and smaller micro-batches."
 _BITS_HINT: Final = "Also try weights in fewer bits, in the plan's program or in llama.cpp, which can cost quality."
-_COMPARED: Final = "You chose cards to own. The Cost tab compares owning with renting the same cards."
 REST_MS: Final = 250
 LOOK_MS: Final = 60
 """Time between two looks at what a search has found."""
@@ -289,8 +288,6 @@ class RecommendDialog(InReadingOrder, QDialog):
             self._workspace.apply(
                 "chosen hardware", gpu=plan.gpu, count=plan.count, workload=plan.workload, cost=plan.cost
             )
-        if option.having == "own":
-            self._workspace.adjusted.emit(_COMPARED)
         self.accept()
 
     @Slot()

@@ -385,12 +385,14 @@ class StartPage(Tab):
         )
         open_file = _flush_link(
             "&Open a file…",
-            "A model's configuration or weights, a training file, or a module to trace.",
+            "A model's configuration or weights, a training file, or a module or script to trace.",
         )
         open_file.clicked.connect(self.workspace.navigator.model_file_requested)
+        open_folder = _flush_link("or a folde&r…", "A folder with a model's config.json or weights.")
+        open_folder.clicked.connect(self.workspace.navigator.model_folder_requested)
         file_hint = make_label("or drop one anywhere here", "muted", small)
         self._first = _stack(
-            self._question("Mode&l", self.model, in_row(open_file, (file_hint, 1), spacing=space.tiny)),
+            self._question("Mode&l", self.model, in_row(open_file, open_folder, (file_hint, 1), spacing=space.tiny)),
             self._question(
                 "&GPU", self.priced_cards, make_label(_NO_MODEL, "muted", small, wrap=True), self.priced_cards.count
             ),

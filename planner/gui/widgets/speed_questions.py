@@ -48,7 +48,7 @@ class SpeedQuestions(Section):
         self._task = self._workspace.plan.workload.task
         self.speed.set_value(None if measured is None else measured.value)
         estimate = _estimated_speed_in_unit(time, self.unit.value)
-        self.speed.set_placeholder(fmt.UNKNOWN if estimate is None else fmt.significant(estimate))
+        self.speed.set_placeholder(fmt.UNKNOWN if estimate is None else f"estimate: {fmt.significant(estimate)}")
         self.set_marked(measured is not None)
         pace = pace_phrase(time)
         self.set_summary(f"{pace}, {'measured' if measured else 'estimated'}" if pace else fmt.UNKNOWN)

@@ -21,6 +21,8 @@ from planner.glossary import GlossaryTerm, find_term, is_glossary_read
 
 EXPLAIN_KEY: Final = "Shift+F1"
 _BELOW_BASELINE: Final = 3
+_BESIDE_MNEMONIC: Final = 2
+"""Pixels between the line of a mnemonic letter and the soft underline."""
 
 
 class TermRequests(QObject):
@@ -91,20 +93,30 @@ def explained_tooltip(hint: str, term: GlossaryTerm | None, action: str = f"Clic
     return "".join(f"<p>{line}</p>" for line in lines if line)
 
 
-def underline_text(painter: QPainter, text: str, room: QRect) -> None:
-    """Draw the soft underline below each line of `text`, which wraps within `room`, in the painter's font and color."""
+def underline_text(painter: QPainter, text: str, room: QRect, mnemonic: int = -1) -> None:
+    """Draw the soft underline below each line of `text`, which wraps within `room`, in the painter's font and color.
+
+    The letter at the index `mnemonic` has a line of its own, and none of these.
+    """
     metrics, layout = painter.fontMetrics(), QTextLayout(text, painter.font())
     layout.beginLayout()
     baseline = room.top() + metrics.ascent() + _BELOW_BASELINE
     while (line := layout.createLine()).isValid():
         line.setLineWidth(room.width())
-        draw_underline(painter, room.left(), min(line.naturalTextWidth(), room.width()), baseline)
+        start, end = 0.0, min(line.naturalTextWidth(), room.width())
+        if line.textStart() <= mnemonic < line.textStart() + line.textLength():
+            letter = metrics.horizontalAdvance(text[line.textStart() : mnemonic])
+            draw_underline(painter, room.left(), max(0, letter - _BESIDE_MNEMONIC), baseline)
+            start = letter + metrics.horizontalAdvance(text[mnemonic]) + _BESIDE_MNEMONIC
+        draw_underline(painter, room.left() + start, end - start, baseline)
         baseline += metrics.lineSpacing()
     layout.endLayout()
 
 
 def draw_underline(painter: QPainter, left: float, width: float, y: float) -> None:
     """Draw the soft underline of a term in the painter's color."""
+    if width <= 0:
+        return
     painter.setPen(QPen(painter.pen().color(), 1, Qt.PenStyle.DotLine))
     painter.drawLine(QPoint(round(left), round(y)), QPoint(round(left + width), round(y)))
 
@@ -150,7 +162,7 @@ class TermLabel(QLabel):
             return
         painter = QPainter(self)
         painter.setPen(self.palette().color(QPalette.ColorRole.PlaceholderText))
-        underline_text(painter, self.text().replace("&", ""), self._place_of_text())
+        underline_text(painter, self.text().replace("&", ""), self._place_of_text(), self.text().find("&"))
         painter.end()
 
     def _place_of_text(self) -> QRect:

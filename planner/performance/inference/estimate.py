@@ -181,6 +181,8 @@ def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: 
         low_tokens_per_second=rate / steps,
         high_tokens_per_second=rate * steps,
         samples_per_second=replicas * batch / seconds,
+        requests_at_once=batch,
+        prompt_tokens=workload.prompt_length,
         first_token_seconds=first,
         low_first_token_seconds=first / reads,
         high_first_token_seconds=first * reads,

@@ -292,9 +292,12 @@ def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[ChangedSetting
 def _best_advice(pieces: Iterable[Advice]) -> tuple[Advice, ...]:
     """Return the best pieces of advice, without those that simpler ones match, and few with the same levers.
 
-    One piece that shares the model between cards is always among them, if there is any.
+    One piece that shares the model between cards is always among them, if there is any, and at most one that adds cards
+    for it: the one that risks least, then the one with the fewest cards.
     """
-    ranked = sorted(pieces, key=_ranking_key)
+    every = tuple(pieces)
+    sharing_more_cards = sorted((one for one in every if _adds_cards(one) and _shares_model(one)), key=_cards_key)
+    ranked = sorted((advice for advice in every if advice not in sharing_more_cards[1:]), key=_ranking_key)
     chosen: list[Advice] = []
     for advice in ranked:
         alike = sum(1 for other in chosen if _advice_levers(other) == _advice_levers(advice))
@@ -310,6 +313,22 @@ def _first_with_sharing(chosen: Sequence[Advice], ranked: Iterable[Advice]) -> t
     if shares is None or any(map(_shares_model, first)):
         return tuple(first)
     return (*first[: _MAX_ADVICE - 1], shares)
+
+
+def _adds_cards(advice: Advice) -> bool:
+    """Return whether the advice takes more cards than the plan has."""
+    return any(setting.field == "count" for setting in advice.settings)
+
+
+def _cards_key(advice: Advice) -> tuple[object, ...]:
+    """Return the sort key of a piece of advice that adds cards: verdict, risk, cards, number of changes, slowdown."""
+    return (
+        _VERDICT_ORDER.index(advice.verdict),
+        RISKS.index(advice.risk),
+        advice.plan.count,
+        len(advice.steps),
+        _slowdown_key(advice),
+    )
 
 
 def _shares_model(advice: Advice) -> bool:

@@ -106,6 +106,8 @@ def find_changes(
     yield tuple(evaluated)
     sequences = tuple(change_sequences)
     evaluated.extend(_apply_sequences(search, [search.start, *level[:_SEQUENCE_BASES]], sequences))
+    more_cards = tuple(sequence for sequence in sequences if sequence.lever == "cards")
+    evaluated.extend(_apply_sequences(search, _cheap_not_fitting(singles, level[:_SEQUENCE_BASES]), more_cards))
     yield tuple(evaluated)
     for size in range(2, _MAX_CHANGES + 1):
         level = _extend_sets(
@@ -123,6 +125,18 @@ def _nearest_not_fitting(candidates: Iterable[ChangedPlan]) -> list[ChangedPlan]
     return sorted(
         (changed for changed in candidates if not meets(changed.fit, "fits")), key=lambda changed: changed.used_bytes
     )[:_BEAM]
+
+
+def _cheap_not_fitting(singles: Iterable[ChangedPlan], except_for: list[ChangedPlan]) -> list[ChangedPlan]:
+    """Return the changes that do not fit yet, but cost no work and risk nothing: with them fewer cards are enough."""
+    return [
+        changed
+        for changed in singles
+        if changed not in except_for
+        and not meets(changed.fit, "fits")
+        and changed.changes[0].cost in ("none", "time")
+        and changed.changes[0].risk == "none"
+    ]
 
 
 def _extend_sets(

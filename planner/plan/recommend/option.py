@@ -49,56 +49,78 @@ Award = Literal["cheapest", "fastest", "best value"]
 
 
 class HardwareOption(Spec):
-    """A hardware option: cards that the plan fits on, rented or owned, with throughput, job time and job cost.
-
-    `usd` and `hours` are per `period`: a run, or a month of a service or daily hours. Rented cards cost what is billed,
-    owned ones their share of all costs over the horizon. `comparable` options may be ranked as the cheapest.
-
-    `copies` times `count` cards are needed, in `machines` with up to `cards_per_machine` cards each. `changes` are the
-    changes of the plan with which it fits. Where the `count` cards are in several machines and exchange data, they need
-    a network of `network_bytes_per_s` for each card; `network_usd` is its part of an owner's cost.
-    """
+    """A hardware option: cards that the plan fits on, rented or owned, with throughput, job time and job cost."""
 
     gpu: str
+    """Catalog id of the card."""
     count: int
+    """Cards of one copy of the model."""
     having: Acquisition
+    """Whether the cards are rented or owned."""
     period: Literal["run", "month"]
+    """What `usd` and `hours` are for: a run, or a month of a service or daily hours."""
     sharing: str = ""
     """Name of the sharding across the cards; empty if the model is not sharded."""
     changes: tuple[str, ...] = ()
+    """Changes of the plan with which it fits."""
     copies: int = 1
+    """Copies of the model that the job needs."""
     machines: int = 1
+    """Machines that hold the cards of all copies."""
     cards_per_machine: int = 1
+    """Most cards in one machine."""
     network_bytes_per_s: float | None = None
+    """Network that each card needs, if the cards of a copy are in several machines; else None."""
     network_usd: float | None = None
+    """The network's part of an owner's cost."""
     verdict: Verdict
+    """Whether the plan fits on the cards."""
     free_bytes: int
+    """Memory that is left on the fullest card."""
     fit_probability: float | None
+    """Probability that it fits, from 0 to 1."""
     tokens_per_second: float | None
+    """Tokens of all cards of a copy together; None for work that is not counted in tokens."""
     samples_per_second: float | None
+    """Sequences, images or requests of a copy."""
     output_token_seconds: float | None = None
     """Seconds between two tokens of one answer."""
     bound: Bound | None
+    """Resource that takes most of the time."""
     basis: Basis
+    """What the speed is based on."""
     hours: float
+    """Duration of a run, or hours of use in a month."""
     low_hours: float
+    """Hours if the work goes faster than expected, in one case in ten."""
     high_hours: float
+    """Hours if the work goes slower than expected, in one case in ten."""
     usd: float
+    """What is billed for rented cards; the share of all costs over the horizon for owned ones."""
     low_usd: float
+    """Lower end of the cost's range."""
     high_usd: float
+    """Upper end of the cost's range."""
     power_watts: float | None
+    """Power that all cards draw under load; None if unknown."""
     purchase_usd: float | None = None
     """Price of all cards that are bought, or of the servers if these have one price; None for rented or owned cards."""
     upfront_usd: float | None = None
     """All that is paid at the start for cards that are bought, with hosts and network."""
     offer: str | None = None
+    """Id of the rental offer; None for owned cards."""
     provider: str | None = None
+    """Provider of the rental; None for owned cards."""
     mode: RentMode | None = None
+    """Rental mode; None for owned cards."""
     price_date: str | None = None
+    """Day of the price; None if unknown."""
     comparable: bool = True
+    """Whether the option may be ranked as the cheapest."""
     current: bool = True
     """Whether a rental price has a date and is not older than three months; others do not lead."""
     remarks: tuple[str, ...] = ()
+    """What to know about the price, as phrases."""
 
     @property
     def key(self) -> str:
@@ -135,23 +157,28 @@ class ExcludedCount(Spec):
 
 
 class Recommendation(Spec):
-    """All options within the limits, the cheapest first, the best three, and the excluded counts.
-
-    `pareto` are the keys of the options on the Pareto front of time and cost. If nothing is within the limits,
-    `nearest` is the option that exceeds them least.
-    """
+    """All options within the limits, the best three of them, and how many were left out."""
 
     wish: Wish
+    """The limits that were asked for."""
     period: Literal["run", "month"]
     """Period that cost and time refer to."""
     options: tuple[HardwareOption, ...]
+    """All options within the limits, the cheapest first."""
     cheapest: HardwareOption | None
+    """The cheapest option that may be recommended."""
     fastest: HardwareOption | None
+    """The cheapest of the options that are as fast as the fastest."""
     best_value: HardwareOption | None
+    """The option with the lowest product of cost and time."""
     pareto: tuple[str, ...]
+    """Keys of the options on the Pareto front of time and cost."""
     left_out: tuple[ExcludedCount, ...]
+    """Reasons for leaving options out, with their numbers."""
     nearest: HardwareOption | None = None
+    """The option that exceeds the limits least, if none is within them."""
     oldest_price_date: str | None = None
+    """Day of the oldest price used; None if none has a date."""
 
 
 _NO_POWER: Final = "its power is unknown"

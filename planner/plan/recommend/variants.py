@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from planner.cost.terms import Side
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
@@ -90,7 +91,8 @@ def apply_option(option: HardwareOption, plan: Plan, catalog: Catalog) -> Plan:
     rent = plan.cost.rent
     if option.mode is not None:
         rent = rent.evolve(offer=option.offer, mode=option.mode)
-    return changed.plan.evolve(gpu=option.gpu, cost=plan.cost.evolve(rent=rent))
+    side: Side = "rent" if option.having == "rent" else "buy"
+    return changed.plan.evolve(gpu=option.gpu, cost=plan.cost.evolve(rent=rent, chosen=side))
 
 
 def counts_tokens(plan: Plan, catalog: Catalog) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
+from planner.hardware.gpu import Gpu
 from planner.hardware.gpu_fields import PRICE_FIELDS
 from planner.memory.result import Verdict
 from planner.present import format as fmt
@@ -20,7 +21,6 @@ from planner.units import GIB
 if TYPE_CHECKING:
     from planner.cost.card_prices import BoughtKind, PricePoint, PriceSpread
     from planner.cost.figure import Figure
-    from planner.hardware.gpu import Gpu
 
 SEGMENT_TITLES: Final[dict[str, str]] = {
     "consumer": "consumer",
@@ -273,6 +273,12 @@ def _usable_bytes(row: GpuRow) -> int | None:
     return None if each is None else each * row.gpu.device_count
 
 
+def sold_memory_text(gpu: Gpu) -> str:
+    """Return a card's memory size as marketed: `94 GB (GiB)`, as makers write GB for 2³⁰ bytes of memory."""
+    is_binary = gpu.memory_label.startswith(f"{(gpu.memory_bytes or 0) / GIB:g} GB")
+    return f"{gpu.memory_label} (GiB)" if is_binary else gpu.memory_label
+
+
 def _usable_text(row: GpuRow) -> str:
     """Return the usable memory in GiB, per device if the card has several."""
     each, count = _device_usable_bytes(row), row.gpu.device_count
@@ -381,7 +387,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         per_unit=GIB,
         width=6,
         meter=True,
-        tooltip=lambda row: f"{row.gpu.memory_label}\n{fmt.exact_bytes(row.gpu.memory_bytes)}",
+        tooltip=lambda row: f"As sold: {sold_memory_text(row.gpu)}\n{fmt.exact_bytes(row.gpu.memory_bytes)}",
         about="Physical memory of the whole card",
     ),
     number_column(

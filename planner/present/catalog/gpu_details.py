@@ -12,7 +12,7 @@ from planner.hardware.software_support import FeatureSupport, SoftwareFact
 from planner.hardware.speeds import TASK_TITLES, PublishedSpeed
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import DTYPE_TITLES, SEGMENT_TITLES
+from planner.present.catalog.gpu_columns import DTYPE_TITLES, SEGMENT_TITLES, sold_memory_text
 from planner.present.columns import (
     ASSUMED_MARK,
     Detail,
@@ -52,7 +52,7 @@ def _memory_details(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]
     each = ", on each device" if gpu.device_count > 1 else ""
     bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
     return (
-        field_detail(gpu, "memory_label", "As sold", gpu.memory_label),
+        field_detail(gpu, "memory_label", "As sold", sold_memory_text(gpu)),
         bytes_detail(gpu, "memory_bytes", "Physical", gpu.memory_bytes),
         replace(_usable_memory_detail(gpu, usable), title=f"Usable by a program{each}"),
         bytes_detail(gpu, "smi_memory_bytes", f"Total in nvidia-smi{each}", gpu.smi_memory_bytes),

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final, Literal, NamedTuple
 
-from planner.cost.result import CostResult, Decision, Flip, Machines, RentalMode, Side, SideFigures
-from planner.cost.terms import RentMode
+from planner.cost.result import CostResult, Decision, Flip, Machines, RentalMode, SideFigures
+from planner.cost.terms import RentMode, Side
 from planner.plan.faster_rental import FasterRental
 from planner.present import format as fmt
 from planner.present.cost.summary import cost_terms, dates_sentence, years_phrase
@@ -81,18 +81,21 @@ class FlipChip(NamedTuple):
 
 
 def verdict_title(answer: Decision) -> str:
-    """Return `Rent`, `Buy`, `Use your own` or `Too close to call`."""
-    return _USE_OWN if answer.owned and answer.verdict == "buy" else TITLES[answer.verdict]
+    """Return `Rent`, `Buy`, `Use your own` or `Too close to call`; for a chosen side, `Buy, as you chose`."""
+    shown = answer.chosen or answer.verdict
+    title = _USE_OWN if answer.owned and shown == "buy" else TITLES[shown]
+    return f"{title}, as you chose" if answer.chosen else title
 
 
 def confidence_phrase(answer: Decision) -> str:
-    """Return `82 % sure`, or of an open decision `renting is cheaper in 52 % of cases`."""
-    return cheaper_share_phrase(answer) if answer.verdict == "too-close" else f"{_share_text(answer)} sure"
+    """Return `82 % sure`, or of a decision that is open or the person's own `renting is cheaper in 52 % of cases`."""
+    is_advice = answer.verdict != "too-close" and answer.chosen is None
+    return f"{_share_text(answer)} sure" if is_advice else cheaper_share_phrase(answer)
 
 
 def cheaper_share_phrase(answer: Decision) -> str:
     """Return in how many draws a side is cheaper: `renting is cheaper in 82 % of cases`."""
-    return f"{_way(answer, answer.more_often_cheaper)} is cheaper in {_share_text(answer)} of cases"
+    return f"{way_phrase(answer, answer.more_often_cheaper)} is cheaper in {_share_text(answer)} of cases"
 
 
 def _share_text(answer: Decision) -> str:
@@ -104,7 +107,7 @@ def decision_headline(result: CostResult, card: str) -> str:
     answer, rent = result.answer, result.rent
     if answer is None or rent is None:
         return ""
-    if answer.verdict == "too-close":
+    if answer.verdict == "too-close" or answer.chosen:
         return f"{verdict_title(answer)}: {confidence_phrase(answer)}."
     headline = f"{verdict_title(answer)} ({confidence_phrase(answer)})"
     if answer.rent_figures.month_usd is None and answer.verdict == "rent":
@@ -142,7 +145,8 @@ def totals_sentence(result: CostResult) -> str:
     if answer is None or answer.rent_figures.month_usd is None:
         return ""
     rented, owned = fmt.money(answer.rent_usd), fmt.money(answer.own_usd)
-    totals = f"Over {years_phrase(answer.horizon_years)}, renting costs {rented} and {_way(answer, 'buy')} {owned}"
+    owning = way_phrase(answer, "buy")
+    totals = f"Over {years_phrase(answer.horizon_years)}, renting costs {rented} and {owning} {owned}"
     if crossing is None or crossing.years is None:
         return f"{totals}."
     return f"{totals}; they break even after {years_phrase(crossing.years)}."
@@ -273,7 +277,8 @@ def _electricity_text(figures: SideFigures) -> str:
     return f"{_unit_text(figures.unit_usd)} of electricity per {figures.unit}"
 
 
-def _way(answer: Decision, side: Side) -> str:
+def way_phrase(answer: Decision, side: Side) -> str:
+    """Return `renting`, `buying` or `using your own`."""
     return "using your own" if answer.owned and side == "buy" else _WAYS[side]
 
 

@@ -24,6 +24,7 @@ from planner.present.cost.decision import (
     side_rows,
     totals_sentence,
     verdict_title,
+    way_phrase,
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text, days_since
 from planner.present.cost.rent_or_buy import rent_or_buy_rows
@@ -61,6 +62,8 @@ class DecisionView(NamedTuple):
     """Whether there is no decision because of the plan's card, or for want of one."""
     renting_cheaper_fraction: float | None = None
     confidence: str = ""
+    awaits_range: bool = False
+    """Whether a simulation adds the range of what the cheaper side saves; it needs costs over time."""
     buying_title: str = "Buying"
     rows: tuple[SideRow, ...] = ()
     origins: tuple[str, str] = ("", "")
@@ -129,9 +132,10 @@ def _decided_view(
         commitment = None  # it changes the decision, which a chip says
     return DecisionView(
         headline=_single_run_title(estimate, answer) if is_single_run else verdict_title(answer),
-        subject=f"{_subject(result, answer, card)}{'' if is_single_run else difference_text(answer)}",
+        subject=f"{_subject(result, answer, card)}{_chosen_text(answer) if is_single_run else difference_text(answer)}",
         renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
         confidence=fmt.capitalized(cheaper_share_phrase(answer)),
+        awaits_range=not is_single_run,
         buying_title=buying_title(answer),
         rows=rows if is_single_run else (*rows[:_MONTHLY], totals, *rows[_MONTHLY:]),
         origins=_origins(estimate),
@@ -174,9 +178,14 @@ def _machine_hour_rows(estimate: CostEstimate, *, is_owned: bool) -> tuple[SideR
 
 
 def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:
-    """Return the cost and the duration of a run that is done once, on the cheaper side."""
-    side = answer.rent_figures if answer.decision == "rent" else answer.own_figures
+    """Return the cost and the duration of a run that is done once, on the chosen or the cheaper side."""
+    side = answer.rent_figures if (answer.chosen or answer.decision) == "rent" else answer.own_figures
     return f"{fmt.money(side.unit_usd)} · {hours_text(estimate.demand.busy_hours)}"
+
+
+def _chosen_text(answer: Decision) -> str:
+    """Return that a side was chosen, where the headline has no room for it: `, as you chose`."""
+    return "" if answer.chosen is None else ", as you chose"
 
 
 def _subject(result: CostResult, answer: Decision, card: str) -> str:
@@ -185,17 +194,19 @@ def _subject(result: CostResult, answer: Decision, card: str) -> str:
     assert rent is not None  # a decision compares with a rental
     renting = f"Rent {cards} from {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
     verb = "use" if answer.owned else "buy"
-    if answer.verdict == "too-close":
+    if answer.verdict == "too-close" and answer.chosen is None:
         return f"{renting}, or {verb} {'them' if answer.count > 1 else 'it'}"
     servers = (machines.owned if machines is not None else None) or 1
     where = f" in {servers:,} servers" if servers > 1 else ""
-    return renting if answer.verdict == "rent" else f"{fmt.capitalized(verb)} {cards}{where}"
+    return renting if answer.side_in_use == "rent" else f"{fmt.capitalized(verb)} {cards}{where}"
 
 
 def difference_text(answer: Decision) -> str:
     """Return by how much the two sides differ over the horizon: `, which saves $71,432 over 5 years`."""
     saved, years = fmt.money(answer.saves_usd), years_phrase(answer.horizon_years)
-    if answer.verdict != "too-close":
+    if answer.chosen not in (None, answer.decision):
+        return f", which costs {saved} more over {years} than {way_phrase(answer, answer.decision)}"
+    if answer.verdict != "too-close" or answer.chosen:
         return f", which saves {saved} over {years}"
     dearer = "renting" if answer.decision == "buy" else "using your own" if answer.owned else "buying"
     return f": {dearer} costs {saved} more over {years}"

@@ -62,9 +62,11 @@ class OptionRow(NamedTuple):
 
     @property
     def how(self) -> str:
-        """Return `RunPod Secure, on demand` or `owned`."""
+        """Return `RunPod Secure, on demand`, `owned`, or `your own` for cards that are not bought any more."""
         option = self.option
-        return "owned" if option.mode is None else f"{option.provider}, {RENT_MODE_TITLES[option.mode]}"
+        if option.mode is not None:
+            return f"{option.provider}, {RENT_MODE_TITLES[option.mode]}"
+        return "owned" if option.purchase_usd is not None else "your own"
 
     @property
     def machines(self) -> str:
@@ -250,7 +252,7 @@ def _warnings(option: HardwareOption) -> Iterator[str]:
             yield f"Needs {network} between the machines, taken as part of their price"
         else:
             yield f"Includes {fmt.money(option.network_usd)} for {network} between the machines"
-    if option.price_date is None:
+    if option.price_date is None and (option.having == "rent" or option.purchase_usd is not None):
         yield "The price has no date"
     yield from (fmt.capitalized(remark) for remark in option.remarks if remark != UNDATED)
 

@@ -127,16 +127,19 @@ def is_bought_for_one_run(own: OwnCost, demand: Demand) -> bool:
 
 
 def money_phrase(estimate: CostEstimate | None) -> str:
-    """Return the cost of the cheaper side, for the plan bar: `$14.20 per run, rented`, `$910 per month, 13 owned`.
+    """Return the cost of the side in use, for the plan bar: `$14.20 per run, rented`, `$910 per month, 13 owned`.
 
-    It is empty for a plan that cannot run. If the decision is too close to call, it is the cost of renting.
+    It is empty for a plan that cannot run, or without a price.
     """
-    if estimate is None or estimate.result.rent is None or estimate.result.blocked is not None:
+    if estimate is None or estimate.result.blocked is not None:
         return ""
     rent, own = estimate.result.rent, estimate.result.own
     answer, machines = estimate.result.answer, estimate.result.machines
-    buys = answer is not None and answer.verdict == "buy"
-    usd = own.usd_per_period if buys and own is not None else rent.usd
+    buys = rent is None if answer is None else answer.side_in_use == "buy"
+    side = own if buys else rent
+    if side is None:
+        return ""
+    usd = side.usd_per_period if isinstance(side, OwnCost) else side.usd
     cards = f"{machines.cards:,} " if machines is not None and machines.groups > 1 else ""
     demand = estimate.demand
     period = "run" if demand.period == "run" else f"month for {fmt.significant(demand.rented_hours / demand.groups)} h"
@@ -144,9 +147,9 @@ def money_phrase(estimate: CostEstimate | None) -> str:
 
 
 def used_price_date(result: CostResult) -> tuple[str, str | None] | None:
-    """Return the name and the date of the price that the cheaper side depends on; None if nothing is priced."""
+    """Return the name and the date of the price that the side in use depends on; None if nothing is priced."""
     answer, rent, own = result.answer, result.rent, result.own
-    buys = rent is None if answer is None else answer.verdict == "buy"
+    buys = rent is None if answer is None else answer.side_in_use == "buy"
     if own is not None and buys:
         terms = own.upfront or own.monthly
         named = next((term for term in terms if term.name in ("cards", "servers", "energy")), None)

@@ -101,13 +101,21 @@ def time_answer(time: TimeResult) -> str:
 def _request(time: TimeResult, whole: str) -> Iterator[str]:
     """Yield the time of a request, of its first token and of each further one; without an answer, of its prompt."""
     reads_only = time.first_token_seconds == time.seconds
-    yield f"Processing a prompt takes {whole}" if reads_only else f"A request takes {whole}"
+    yield f"Processing {_prompts(time)} takes {whole}" if reads_only else f"A request takes {whole}"
     if time.first_token_seconds is not None and not reads_only:
         first = (time.first_token_seconds, time.low_first_token_seconds, time.high_first_token_seconds)
         yield f"the first token arrives after {fmt.duration_with_range(*first)}"
     if time.output_token_seconds is not None:
         further = (time.output_token_seconds, time.low_output_token_seconds, time.high_output_token_seconds)
         yield f"{'a token after it' if reads_only else 'each further token takes'} {fmt.duration_with_range(*further)}"
+
+
+def _prompts(time: TimeResult) -> str:
+    """Return what is read before the first token: `a prompt of 4,096 tokens`, `8 prompts of 4,096 tokens at once`."""
+    count = time.requests_at_once or 1
+    prompts, at_once = ("a prompt", "") if count == 1 else (f"{fmt.integer(count)} prompts", " at once")
+    tokens = "" if time.prompt_tokens is None else f" of {fmt.plural(time.prompt_tokens, 'token')}"
+    return f"{prompts}{tokens}{at_once}"
 
 
 def pace_phrase(time: TimeResult | None) -> str:
@@ -141,8 +149,19 @@ def pace_explanation(time: TimeResult | None, workload: Workload) -> str:
         said.append(f"Before that, reading a prompt of {prompt} takes {fmt.duration(time.first_token_seconds)}.")
     if workload.batch > 1 and time.tokens_per_second is not None:
         total = fmt.significant(time.tokens_per_second)
-        said.append(f"{fmt.integer(workload.batch)} answers at once on each card: {total} tokens/s in all.")
+        said.append(f"{fmt.integer(workload.batch)} answers at once{_on_each(workload)}: {total} tokens/s in all.")
     return " ".join((*said, source))
+
+
+def _on_each(workload: Inference) -> str:
+    """Return where the requests of a batch are processed: ` on each card`, ` on each replica of 2 cards`.
+
+    It is empty if there is only one such place. `workload` has its defaults filled in.
+    """
+    if (workload.parallel.data or 1) == 1:
+        return ""
+    cards = workload.parallel.model_shards
+    return " on each card" if cards == 1 else f" on each replica of {fmt.integer(cards)} cards"
 
 
 def _pace(time: TimeResult, before: str) -> str:

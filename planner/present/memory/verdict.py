@@ -165,7 +165,7 @@ def fewest_cards_note(memory: MemoryResult) -> tuple[str, ...]:
     if memory.verdict != "does-not-fit" or any(phase.name == "denoise" for phase in memory.phases):
         return ()
     if memory.at_least_cards is None:
-        return ("The part that cannot be split between cards already exceeds one card of this kind.",)
+        return ("Splitting weights, gradients and optimizer states is not enough: the rest exceeds one such card.",)
     cards = fmt.plural(memory.at_least_cards, "card")
     return (f"Split evenly, the plan would need at least {cards} of this kind (a lower bound, not an estimate).",)
 

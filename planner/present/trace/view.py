@@ -133,6 +133,7 @@ class TraceView(NamedTuple):
     modules: tuple[ModuleRow, ...]
     reservation: tuple[ReservationRow, ...]
     differences: tuple[DifferenceRow, ...]
+    run_notes: tuple[str, ...]
     traced_with: str
 
 
@@ -150,6 +151,7 @@ def trace_view(
         modules=tuple(_module_row(module, peak.bytes) for module in result.modules),
         reservation=_reservation_rows(result.reservation, peak),
         differences=tuple(map(_difference_row, merge_differences(result.differences))),
+        run_notes=result.run_notes,
         traced_with=_traced_with_sentence(result.environment, result.request, result.seconds),
     )
 

@@ -143,6 +143,7 @@ def conclude(
             "modules": analysis.modules,
             "reservation": replay_reservation(recording, settings, capacity_bytes),
             "differences": recording.differences,
+            "run_notes": recording.notes,
             "flops": recording.flops,
             "seconds": recording.seconds,
         }

@@ -118,9 +118,10 @@ CHANNEL_LOST: Final = 74
 """Exit code of a worker that cannot send messages: an input or output error (EX_IOERR)."""
 
 _MAX_REPORT_BYTES: Final = 1 << 16
-_BEFORE_STEPS: Final = ("start", "import", "build")
+_BEFORE_STEPS: Final = ("start", "load", "import", "build")
 _STAGE_TITLES: Final = {
     "start": "loading PyTorch",
+    "load": "running the script up to its first step",
     "import": "importing the module",
     "build": "building the module",
     "loss": "loss",

@@ -125,8 +125,9 @@ def available_memory_bytes() -> int:
 
 
 def _working_directory(request: TraceRequest) -> str | None:
-    """Return the worker's working directory: the folder of the user's file, as if it were run there."""
-    return str(Path(request.target.place).parent) if request.target.kind == "file" else None
+    """Return the worker's working directory: the folder of a module's file, as if it were run there, or a script's."""
+    target = request.target
+    return str(Path(target.place).parent) if target.kind == "file" else target.folder or None
 
 
 def _environment_variables(worker_id: str) -> dict[str, str]:

@@ -102,14 +102,13 @@ def main(load_record: Callable[[], RecordFunction]) -> NoReturn:
 def _final_message(channel: ParentPipe, load_record: Callable[[], RecordFunction]) -> bytes:
     """Return the final message to the parent: the recording, or the failure."""
     files: tuple[Path, ...] = ()
-    is_script = False
     try:
         request = TraceRequest.model_validate_json(channel.read_request())
-        files, is_script = user_files(request), request.target.is_script
+        files = user_files(request)
         return WorkerMessage(result=load_record()(request, channel.send_progress)).line
     except BaseException as error:  # noqa: BLE001  # also sys.exit and KeyboardInterrupt of the user's code
         _limit_memory(None)
-        return WorkerMessage(failure=explain_failure(error, channel.stage, files, is_script=is_script)).line
+        return WorkerMessage(failure=explain_failure(error, channel.stage, files)).line
 
 
 def _limit_memory(memory_bytes: int | None) -> None:

@@ -1,5 +1,6 @@
 """Explanation of exceptions from the user's code, with the user's part of the traceback."""
 
+import os
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -38,14 +39,10 @@ _PACKAGE_NAMES: Final = {
 }
 
 
-def explain_failure(
-    error: BaseException, stage: str, files: Iterable[Path], *, is_script: bool = False
-) -> TraceFailure:
-    """Return the failure for `error`, raised in `stage`; `files` are the user's files, of which a script only runs."""
+def explain_failure(error: BaseException, stage: str, files: Iterable[Path]) -> TraceFailure:
+    """Return the failure for `error`, raised in `stage`; `files` are the user's files."""
     files = tuple(files)
     report = TracebackException.from_exception(error, compact=True)
-    if stage == "build" and is_script:
-        stage = "load"
     if stage == "build" and _was_raised_on_import(error, report.stack, files):
         stage = "import"
     if not isinstance(error, PlannerError):
@@ -87,7 +84,10 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
             if top in _PACKAGE_NAMES:
                 return f"{top} is not installed", f"Install it: {package_command(_PACKAGE_NAMES[top])}"
             return f"{top} is not installed", f"Install the package that has it, for {sys.executable}."
-        case MemoryError():
+        case FileNotFoundError(filename=str(file)):
+            return f"there is no file {file}", f"Relative paths start in the working folder, {os.getcwd()}."
+        # The RuntimeError is PyTorch's when the system refuses memory for a real tensor.
+        case MemoryError() | RuntimeError() if isinstance(error, MemoryError) or "can't allocate memory" in text:
             return _MEMORY_EXCEEDED, _MEMORY_HINT
         case RecursionError():
             return f"the module recurses infinitely: {text}", ""
@@ -97,9 +97,6 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
             return "the module's code raised KeyboardInterrupt", ""
         case EOFError() if "reading a line" in text:
             return "the module's code asked for input", _NO_INPUT_HINT
-        # PyTorch's message when the system refuses memory for a real tensor.
-        case RuntimeError() if "can't allocate memory" in text:
-            return _MEMORY_EXCEEDED, _MEMORY_HINT
     return text, next((hint for part, hint in _KNOWN_ERROR_HINTS if part in text), "")
 
 

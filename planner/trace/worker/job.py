@@ -190,6 +190,7 @@ class Bookkeeper(RunObserver):
         self._step = -1
         self._notes = notes
         self._has_card = request.device == "cuda"
+        self._is_script = request.target.is_script
 
     def begin_phase(self, name: PhaseName, step: int) -> None:
         """Begin a phase; operations are counted per step."""
@@ -197,7 +198,8 @@ class Bookkeeper(RunObserver):
             self._step = step
             self._flops.reset_counts()
         self._ledger.begin_phase(name, step)
-        self._progress("build" if name == "load" else name, step, self._steps, self._ledger.events)
+        stage = "build" if name == "load" and not self._is_script else name
+        self._progress(stage, step, self._steps, self._ledger.events)
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None) -> None:
         """Set the category of the allocations of `tensors`, and the module that owns `parameter` as their owner."""

@@ -54,7 +54,9 @@ class LossFunction:
     def _inferred_loss(self, main_output: torch.Tensor) -> str:
         """Return the name of the loss inferred from the output's shape, and add a note."""
         name, reason = _infer_loss(main_output, self._inputs)
-        self._watcher.add_note(f"Loss: {name}, because the output has shape {reason}; --loss sets another.")
+        self._watcher.add_note(
+            f"Loss: {name}, because the output has shape {reason}. To train with another, name it as Loss (--loss)."
+        )
         return name
 
     def _loss_with_target(self, main_output: torch.Tensor, name: str) -> torch.Tensor:

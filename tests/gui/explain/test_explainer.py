@@ -102,6 +102,28 @@ def test_a_label_that_wraps_is_underlined_on_each_line(theme, qtbot):
     assert dotted(label)
 
 
+def test_the_letter_of_a_label_keeps_a_line_of_its_own(qtbot):
+    plain, with_letter = TermLabel("Context length"), TermLabel("Context le&ngth")
+    metrics = plain.fontMetrics()
+    letter = range(metrics.horizontalAdvance("Context le"), metrics.horizontalAdvance("Context len"))
+    ends = range(letter.start - 2), range(letter.stop + 2, metrics.horizontalAdvance("Context length"))
+    for label in (plain, with_letter):
+        qtbot.addWidget(label)
+        label.setFixedSize(120, 24)
+        label.show()
+
+    def dotted_at(label: QLabel, columns: range) -> bool:
+        """Return whether the lowest row that is painted, the dots, has a pixel in `columns`."""
+        image = label.grab().toImage()
+        ground = image.pixel(image.width() - 1, 0)
+        painted = [y for y in range(image.height()) if any(image.pixel(x, y) != ground for x in range(image.width()))]
+        return any(image.pixel(x, painted[-1]) != ground for x in columns)
+
+    assert dotted_at(plain, letter)
+    assert not dotted_at(with_letter, letter)
+    assert all(dotted_at(with_letter, end) for end in ends)
+
+
 def test_the_window_underlines_its_terms_shortly_after_its_start(window, qtbot):
     glossary.cache_clear()
     window.explainer.underline_terms()

@@ -232,9 +232,11 @@ def test_each_key_leads_to_one_place(dialog, net):
         section.set_open(True)
     dialog.open_file(net)
     choose(dialog, "Net")
-    for kind in ("file", "import"):
-        dialog.target.kind.set_value(kind)
-        dialog.target.kind.edited.emit(kind)
+    for kind in ("file", "import", "script"):
+        if kind == "script":
+            dialog.target.choose_script()
+        else:
+            dialog.target.kind.choose(kind)
         keys = [
             match[1].lower()
             for made in (*dialog.findChildren(QLabel), *dialog.findChildren(QAbstractButton))

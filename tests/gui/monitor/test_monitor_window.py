@@ -65,6 +65,16 @@ def test_a_recording_is_opened_like_any_other_file(qtbot, workspace, theme, task
     qtbot.waitUntil(lambda: not window.tab.feed.is_live, timeout=LONGEST_MS)
 
 
+def test_the_error_of_a_recording_goes_once_the_demo_plays(qtbot, workspace, theme, tasks, tmp_path):
+    window = make_window(qtbot, workspace, theme, tasks)
+    window.documents.open(tmp_path / "gone.gpurec")
+    qtbot.waitUntil(window.banner.isVisible, timeout=LONGEST_MS)
+    assert "cannot be read" in window.banner.text
+    window.commands["monitor.demo"].trigger()
+    qtbot.waitUntil(window.banner.isHidden, timeout=LONGEST_MS)
+    assert not window.tab.feed.is_live
+
+
 def test_actions_of_the_menu_lead_to_the_tab(qtbot, workspace, theme, tasks):
     window = make_window(qtbot, workspace, theme, tasks)
     window.commands["monitor.demo"].trigger()

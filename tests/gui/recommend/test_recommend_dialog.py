@@ -361,8 +361,10 @@ def test_the_purchase_price_is_a_limit_of_what_is_owned(opened):
     assert all((option.purchase_usd or 0) <= 700 for option in dialog.recommendation.options)
 
 
-def test_a_choice_to_own_is_compared_in_the_cost_tab_which_is_said(opened, workspace, qtbot):
-    dialog = opened(wish=Wish(having=("own",), counts=(1,)))
-    with qtbot.waitSignal(workspace.adjusted) as told:
-        dialog.use(dialog.recommendation.cheapest)
-    assert told.args == ["You chose cards to own. The Cost tab compares owning with renting the same cards."]
+@pytest.mark.parametrize(("having", "chosen"), [("own", "buy"), ("rent", "rent")])
+def test_the_plan_costs_what_was_chosen(opened, workspace, having, chosen):
+    dialog = opened(wish=Wish(having=(having,), counts=(1,)))
+    dialog.use(dialog.recommendation.cheapest)
+    assert workspace.plan.cost.chosen == chosen
+    workspace.undo_stack.undo()
+    assert workspace.plan.cost.chosen is None

@@ -67,7 +67,7 @@ def test_tab_visits_the_doors_the_questions_and_the_links_once(page: StartPage, 
             break
         names.append(focused.accessibleName() or focused.text())
     assert names == [
-        *("Model", "&Open a file…", "My GPU", "Show &me", "A published recipe…"),
+        *("Model", "&Open a file…", "or a folde&r…", "My GPU", "Show &me", "A published recipe…"),
         *("The sample plan", "The Monitor's demo", "The catalog of GPUs"),
     ]
 

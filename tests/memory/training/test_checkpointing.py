@@ -101,7 +101,7 @@ def test_state_space_layers_are_refused() -> None:
 
 
 def test_what_is_called_so_elsewhere_is_refused() -> None:
-    with pytest.raises(ValueError, match="every k-th"):
+    with pytest.raises(SpecError, match="every k-th"):
         Training(activation_checkpointing="selective", profile="torchtune")
     with pytest.raises(ValueError, match="DoRA"):
         Training.model_validate({"activation_checkpointing": "selective", "method": "lora", "lora": {"dora": True}})

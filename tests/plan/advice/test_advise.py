@@ -139,6 +139,15 @@ def test_sharing_is_always_among_what_would_help(catalog, workload, count, name)
     assert evaluate(found.plan, catalog).memory.verdict == found.verdict
 
 
+def test_a_cheap_change_saves_cards(catalog):
+    """Checkpointing on 8 cards instead of 64 cards without it; adapters would need fewer still, but train less."""
+    found = advise(Plan(model=LLAMA, gpu="rtx-4090", workload=Training(method="full")), catalog)
+    more_cards = [advice for advice in found if advice.plan.count > 1]
+    assert [(advice.plan.count, advice.risk, advice.verdict) for advice in more_cards] == [(8, "none", "fits")]
+    assert more_cards[0].plan.workload.activation_checkpointing == "full"
+    assert more_cards[0].plan.workload.parallel.zero == 3
+
+
 def test_a_plan_that_is_shared_by_its_software_may_get_more_cards(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), gpu="rtx-3090", count=2)
     assert evaluate(plan, catalog).sharing.scheme == "layer split"

@@ -33,12 +33,12 @@ def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):
     assert all(apply_option(option, plan, catalog).workload.parallel.tensor == 2 for option in own.options[:5])
 
 
-def test_using_an_option_sets_the_offer(tuned, catalog):
+def test_using_an_option_sets_the_offer_and_what_was_chosen(tuned, catalog):
     rented = next(option for option in tuned.options if option.having == "rent")
     plan = apply_option(rented, TUNING, catalog)
-    assert (plan.cost.rent.offer, plan.cost.rent.mode) == (rented.offer, rented.mode)
+    assert (plan.cost.rent.offer, plan.cost.rent.mode, plan.cost.chosen) == (rented.offer, rented.mode, "rent")
     owned = next(option for option in tuned.options if option.having == "own")
-    assert apply_option(owned, TUNING, catalog).cost == TUNING.cost
+    assert apply_option(owned, TUNING, catalog).cost == TUNING.cost.evolve(chosen="buy")
 
 
 def test_an_option_of_another_plan_is_refused(tuned, catalog):

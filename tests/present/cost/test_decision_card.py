@@ -8,6 +8,7 @@ from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import ModelChoice
+from planner.present.cost.decision import decision_headline
 from planner.present.cost.decision_card import DecisionView, decision_view, difference_text
 from planner.present.format import THIN, money
 
@@ -37,6 +38,7 @@ def test_a_decision_says_what_is_rented_and_what_it_saves(seen):
     )
     assert view.price_dates.startswith("Rental price: ")
     assert all(view.origins)
+    assert view.awaits_range
     assert not view.is_blocked
 
 
@@ -53,6 +55,7 @@ def test_a_single_run_is_headed_by_its_cost_and_duration(seen):
     view, cost = seen(cost=CostTerms(job=Run(amount=10)))
     assert view.headline == f"{money(cost.estimate.result.answer.rent_figures.unit_usd)} · 10.0{THIN}h"
     assert "saves" not in view.subject
+    assert not view.awaits_range
     assert not any(row.title.startswith("Over ") for row in view.rows)
 
 
@@ -139,6 +142,26 @@ def test_a_close_call_says_which_side_costs_more(seen):
     assert difference_text(buys) == ": renting costs $20,033 more over 5 years"
     assert difference_text(rents) == ": buying costs $20,033 more over 5 years"
     assert difference_text(rents.evolve(owned=True)) == ": using your own costs $20,033 more over 5 years"
+
+
+def test_what_was_chosen_leads_and_is_compared(seen):
+    view, cost = seen(cost=CostTerms(chosen="buy"))
+    answer = cost.estimate.result.answer
+    assert answer.decision == "rent"
+    assert view.headline == "Buy, as you chose"
+    assert view.subject == (
+        f"Buy 1 × GeForce RTX 4090, which costs {money(answer.saves_usd)} more over 5 years than renting"
+    )
+    assert view.confidence.startswith("Renting is cheaper in ")
+    assert decision_headline(cost.estimate.result, "RTX 4090").startswith("Buy, as you chose: renting is cheaper in ")
+    view, _ = seen(cost=CostTerms(chosen="rent"))
+    assert view.headline == "Rent, as you chose"
+    assert ", on demand, which saves " in view.subject
+    view, cost = seen(cost=CostTerms(job=Run(amount=10), chosen="buy"))
+    assert view.headline.startswith(money(cost.estimate.result.answer.own_figures.unit_usd))
+    assert view.subject == "Buy 1 × GeForce RTX 4090, as you chose"
+    owned, _ = seen(cost=CostTerms(buy=BuyTerms(owned=True), chosen="buy"))
+    assert owned.headline == "Use your own, as you chose"
 
 
 def test_a_commitment_that_saves_is_offered_once(seen):

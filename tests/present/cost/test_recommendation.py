@@ -171,8 +171,17 @@ def test_one_option_is_all_three(catalog):
 def test_what_is_not_known_is_left_out(catalog):
     bare = option(tokens_per_second=None, samples_per_second=40.0, bound=None, power_watts=None, mode=None, sharing="")
     (view,) = award_views(found(bare), catalog.hardware)
-    assert (view.row.how, view.row.cards) == ("owned", "2 × L40S")
+    assert (view.row.how, view.row.cards) == ("your own", "2 × L40S")
     assert plain("; ".join(view.facts)) == "40.0 samples/s; Fits, 8.00 GiB free; Price of 10 November 2026"
+
+
+def test_only_what_is_paid_for_lacks_a_date(catalog):
+    bought = option(mode=None, having="own", purchase_usd=9_000.0, upfront_usd=12_000.0, price_date=None)
+    (view,) = award_views(found(bought), catalog.hardware)
+    assert view.row.how == "owned"
+    assert view.warnings == ("The price has no date",)
+    (view,) = award_views(found(bought.evolve(purchase_usd=None, upfront_usd=None)), catalog.hardware)
+    assert view.warnings == ()
 
 
 def test_a_month_has_a_speed_in_place_of_a_time(catalog):

@@ -1,5 +1,6 @@
 """Renting beside owning, in sentences."""
 
+import dataclasses
 import re
 
 from cost_samples import TODAY, decision_to_rent, estimated
@@ -102,9 +103,13 @@ def test_a_few_words_for_the_plan_bar(catalog):
     assert money_phrase(month) == f"{money(month.result.rent.usd)} per month for 174 h, rented"
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
     assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} per month for 730 h, owned"
+    chosen = estimated(catalog, chosen="buy")
+    assert money_phrase(chosen) == f"{money(chosen.result.own.usd_per_period)} per month for 174 h, owned"
     assert money_phrase(None) == hours_phrase(None) == ""
     unrented = estimated(catalog, rent=RentTerms(mode="spot", providers=("Nobody",)))
-    assert money_phrase(unrented) == ""
+    assert money_phrase(unrented) == f"{money(unrented.result.own.usd_per_period)} per month for 174 h, owned"
+    unpriced = dataclasses.replace(unrented, result=unrented.result.evolve(own=None))
+    assert money_phrase(unpriced) == ""
 
 
 def test_the_chance_is_told_of_the_cheaper_way(catalog):

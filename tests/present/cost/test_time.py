@@ -146,10 +146,35 @@ def test_the_pace_is_explained_by_the_answer_its_context_its_prompt_and_the_sour
     said = seen(pace_explanation(evaluation.time, evaluation.workload))
     assert said.startswith("Each answer is written at ")
     assert "tokens/s, on average from 4,096 to 8,192 tokens of context. Before that, reading a prompt of 4,096" in said
-    assert "2 answers at once on each card: " in said
+    assert "2 answers at once: " in said
     assert said.endswith("An estimate. Based on measurements on cards of its family.")
     short = evaluate(plan.evolve(workload=Inference()), catalog)
     assert "tokens/s at 4,096 tokens of context." in pace_explanation(short.time, short.workload)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "where"),
+    [({"data": 2}, " on each card"), ({"data": 2, "tensor": 2}, " on each replica of 2 cards"), ({"tensor": 4}, "")],
+)
+def test_the_pace_says_where_the_answers_of_a_batch_are_written(catalog, parallel, where):
+    workload = Inference(context_length=8_192, batch=3, profile="vllm", parallel={"sharing": "manual", **parallel})
+    cards = parallel.get("data", 1) * parallel.get("tensor", 1)
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload, gpu="h100-sxm5-80gb", count=cards)
+    evaluation = evaluate(plan, catalog)
+    assert f" 3 answers at once{where}: " in pace_explanation(evaluation.time, evaluation.workload)
+
+
+def test_what_only_reads_says_how_many_prompts_of_how_many_tokens(catalog):
+    plan = Plan(
+        model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
+        workload=Inference(context_length=4_096, prompt_length=4_096, batch=4),
+        gpu="h100-sxm5-80gb",
+    )
+    assert time_view(evaluate(plan, catalog).time).answer.startswith(
+        "Processing 4 prompts of 4,096 tokens at once takes "
+    )
+    single = evaluate(plan.evolve(workload=plan.workload.evolve(batch=1)), catalog)
+    assert time_view(single.time).answer.startswith("Processing a prompt of 4,096 tokens takes ")
 
 
 def test_a_step_is_explained_by_its_time_and_a_measurement_is_no_estimate():

@@ -1,5 +1,6 @@
 """What an exception of a person's code is called."""
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -44,6 +45,8 @@ def importing(name):
         (RuntimeError("No CUDA GPUs are available"), "No CUDA GPUs are available", "remove .cuda()"),
         (AssertionError("Torch not compiled with CUDA enabled"), "Torch not compiled", "remove .cuda()"),
         (OSError("We couldn't connect to 'https://huggingface.co'"), "couldn't connect", "no network"),
+        (FileNotFoundError(2, "no", "data/train.pt"), "there is no file data/train.pt", os.getcwd()),
+        (FileNotFoundError("by hand"), "by hand", ""),
         (MemoryError(), "took more of this machine's memory", "raise the limit"),
         (RecursionError("too deep"), "recurses infinitely", ""),
         (KeyboardInterrupt(), "raised KeyboardInterrupt", ""),
@@ -119,8 +122,3 @@ def test_errors_of_gpu_planner_are_passed_on(error, stage, reason):
     assert (failure.stage, failure.reason, failure.hint) == (stage, reason, error.hint)
     assert failure.traceback == ""
     assert "test_failures.py" in explain_failure(raised(error), "build", HERE).traceback
-
-
-def test_the_code_of_a_script_is_not_an_import():
-    failure = explain_failure(raised(ValueError("too wide")), "build", HERE, is_script=True)
-    assert (failure.stage, failure.reason) == ("load", "ValueError: too wide")

@@ -1,7 +1,6 @@
 """What LitGPT can train."""
 
 import pytest
-from pydantic import ValidationError
 from small_models import small_llama
 
 from planner.errors import SpecError
@@ -16,5 +15,5 @@ def test_several_cards_cannot_be_estimated() -> None:
 
 def test_a_quantized_base_model_computes_in_16_bits_throughout() -> None:
     assert Training(profile="litgpt", method="qlora", compute="bf16").compute == "bf16"
-    with pytest.raises(ValidationError, match="qlora cannot compute in amp-bf16"):
+    with pytest.raises(SpecError, match="qlora cannot compute in amp-bf16"):
         Training(profile="litgpt", method="qlora", compute="amp-bf16")

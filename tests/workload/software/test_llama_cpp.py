@@ -1,9 +1,9 @@
 """Settings and capabilities of llama.cpp."""
 
 import pytest
-from pydantic import ValidationError
 from small_models import small_llama
 
+from planner.errors import SpecError
 from planner.workload.defaults import with_defaults
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.workload import Inference
@@ -16,5 +16,5 @@ def test_16_bit_caches_are_kept_in_f16() -> None:
 
 
 def test_sizes_are_above_zero() -> None:
-    with pytest.raises(ValidationError, match="n_ubatch"):
+    with pytest.raises(SpecError, match="n_ubatch"):
         LlamaCppSettings(n_ubatch=0)

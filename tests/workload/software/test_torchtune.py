@@ -1,7 +1,6 @@
 """What torchtune can train."""
 
 import pytest
-from pydantic import ValidationError
 from small_models import small_llama
 
 from planner.errors import SpecError
@@ -10,7 +9,7 @@ from planner.workload.training import Training
 
 
 def test_selective_checkpointing_is_refused() -> None:
-    with pytest.raises(ValidationError, match="torchtune"):
+    with pytest.raises(SpecError, match="torchtune"):
         Training(profile="torchtune", activation_checkpointing="selective")
 
 

@@ -1,9 +1,9 @@
 """What Unsloth can train."""
 
 import pytest
-from pydantic import ValidationError
 from small_models import small_llama
 
+from planner.errors import SpecError
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
 
@@ -15,5 +15,5 @@ def test_the_loss_is_fused_with_the_output_head_by_default() -> None:
 
 
 def test_fp8_is_refused() -> None:
-    with pytest.raises(ValidationError, match="fp8 comes from torchao, but Unsloth has its own linear layers"):
+    with pytest.raises(SpecError, match="fp8 comes from torchao, but Unsloth has its own linear layers"):
         Training(profile="unsloth", compute="fp8")

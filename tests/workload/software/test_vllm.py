@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from planner.errors import SpecError
 from planner.workload.software.vllm import VllmSettings
 
 
@@ -14,5 +15,5 @@ def test_a_version_can_be_written_as_a_number() -> None:
 
 
 def test_vllm_uses_no_more_than_the_whole_memory() -> None:
-    with pytest.raises(ValidationError, match="memory_utilization"):
+    with pytest.raises(SpecError, match="memory_utilization"):
         VllmSettings(memory_utilization=1.1)

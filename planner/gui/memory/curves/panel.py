@@ -22,8 +22,6 @@ _LEAST_HEIGHT: Final = 190
 _TALLEST: Final = 420
 _WINDOW_PARTS: Final = 5
 """The width of the window divided by the height of the curve."""
-_WIDTH_WITH_RANGE: Final = 580
-"""Width in pixels from which the read-out has room for the range of the memory."""
 
 
 def _gib_column(
@@ -79,6 +77,9 @@ class CurvePanel(DataPanel[CurveData]):
             QFontMetrics(theme.font()).horizontalAdvance(_WIDEST_AXIS_TITLE) + 2 * theme.spacing.huge
         )
         self._bar.insertWidget(1, self.over)
+        # The choice leaves it no room in a narrow panel.
+        self._bar.insertStretch(self._bar.indexOf(self._read_out), 1)
+        self._column.insertWidget(1, self._read_out)
         self.over.edited.connect(self.axis_chosen)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -120,8 +121,6 @@ class CurvePanel(DataPanel[CurveData]):
 
     def _read_out_text(self, data: CurveData, point: MemoryPoint | None) -> str:
         described = point or data.current
-        size = fmt.size(described.total_bytes)
-        if self.width() >= _WIDTH_WITH_RANGE:
-            size = fmt.size_with_range(described.total_bytes, described.low_bytes, described.high_bytes)
+        size = fmt.size_with_range(described.total_bytes, described.low_bytes, described.high_bytes)
         host = f", {fmt.size(described.host_bytes)} in host memory" if point and described.host_bytes else ""
         return f"{'' if point else 'now '}{fmt.integer(described.value)}: {size}{host}"

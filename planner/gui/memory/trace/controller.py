@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from planner.errors import TraceError
@@ -12,12 +13,13 @@ from planner.gui.memory.trace.tracer import Tracer
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.dialogs import open_later
+from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.trace.consent import user_files
-from planner.trace.request import TraceRequest
+from planner.trace.request import Target, TraceRequest
 
 if TYPE_CHECKING:
     from planner.gui.memory.trace.dialog import TraceDialog
@@ -35,6 +37,7 @@ class TraceController(QObject):
         self.dialog: TraceDialog | None = None
         self.consent: QMessageBox | None = None
         workspace.navigator.trace_requested.connect(self.open_dialog)
+        workspace.navigator.script_trace_requested.connect(self.open_for_script)
         workspace.navigator.trace_again_requested.connect(tracer.trace_again)
         workspace.navigator.trace_cancel_requested.connect(tracer.cancel)
         workspace.navigator.estimate_check_requested.connect(self.check_estimate)
@@ -57,6 +60,13 @@ class TraceController(QObject):
             self.dialog.open_file(subject)
         open_later(self.dialog, self._tab.window())
         self.opened.emit()
+
+    @Slot()
+    def open_for_script(self) -> None:
+        """Open the trace dialog for a script."""
+        self.open_dialog()
+        if self.dialog is not None:
+            self.dialog.target.choose_script()
 
     @Slot(object)
     def _trace(self, request: TraceRequest) -> None:
@@ -112,7 +122,8 @@ class TraceController(QObject):
 def _consent_question_text(request: TraceRequest) -> str:
     files = user_files(request)
     names = "\n".join(map(str, files)) or request.target.title
-    return f"To trace the module, this code has to run on this computer:\n\n{names}"
+    subject = "script" if request.target.is_script else "module"
+    return f"To trace the {subject}, this code has to run on this computer:\n\n{names}"
 
 
 def _consent_terms_text() -> str:
@@ -134,10 +145,16 @@ class TracedRunForm(QWidget):
         super().__init__()
         self._workspace, self._theme, self._tracer = workspace, theme, tracer
         self.edit = push_button("Edit…", "Change inputs, arguments, loss and other settings.")
-        self.again = push_button(
-            "Trace a&gain", "Trace the module again with the same settings, because its file has changed."
+        self.again = push_button("Trace a&gain", "Trace it again with the same settings, because its file has changed.")
+        self.command = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
+        self.copy = push_button("Copy as comman&d", "Copy the command that traces the script in a shell.")
+        self.copy.clicked.connect(self._copy_command)
+        layout = in_column(
+            self.command,
+            in_row(self.edit, self.again, self.copy, STRETCH),
+            owner=self,
+            spacing=theme.spacing.small,
         )
-        layout = in_column(in_row(self.edit, self.again, STRETCH), owner=self, spacing=theme.spacing.small)
         self._column = layout
         self.edit.clicked.connect(controller.edit)
         self.again.clicked.connect(tracer.trace_again)
@@ -150,7 +167,7 @@ class TracedRunForm(QWidget):
 
         form = RequestForm(self._workspace, self._theme)
         form.edited.connect(self._tracer.change)
-        self._column.insertWidget(0, form)
+        self._column.insertWidget(1, form)
         return form
 
     def refresh(self, evaluation: Evaluation) -> None:
@@ -158,6 +175,24 @@ class TracedRunForm(QWidget):
         if evaluation.traced is not None:
             request = (self._tracer.wanted if self._tracer.is_change else None) or evaluation.traced.request
             self.form.set_request(request)
+            self._show_command(request.target)
+
+    def _show_command(self, target: Target) -> None:
+        """Show the command that runs the traced script; nothing for a module."""
+        if target.is_script:
+            from planner.present.trace.command import command_text  # few traces are of scripts
+
+            self.command.setText(command_text(target))
+        self.command.setVisible(target.is_script)
+        self.copy.setVisible(target.is_script)
+
+    @Slot()
+    def _copy_command(self) -> None:
+        from planner.present.trace.command import shell_command  # as in `_show_command`
+
+        evaluation = self._workspace.evaluation
+        if evaluation.traced is not None:
+            QGuiApplication.clipboard().setText(shell_command(evaluation.traced.request, evaluation.gpu))
 
     @Slot()
     def _refresh_with_pending_request(self) -> None:

@@ -5,11 +5,12 @@ from typing import Final
 
 from pydantic import ValidationError
 from PySide6.QtCore import QSize, Signal, Slot
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section
-from planner.gui.memory.trace.request_form import RequestForm
+from planner.gui.memory.trace.request_form import RequestForm, device_of, with_device
 from planner.gui.memory.trace.target_form import InputsEditor, TargetForm
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import push_button
@@ -21,12 +22,19 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, scrolled
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operator_fields
+from planner.present.format import capitalized, plural
+from planner.present.trace.command import shell_command
 from planner.trace.candidates import TraceCandidate
-from planner.trace.notation import arguments_text, parse_arguments
+from planner.trace.notation import arguments_text, assumed_values_text, parse_arguments, parse_assumed_values
 from planner.trace.request import Target, TraceLora, TraceRequest
 
 _SIZE: Final = QSize(620, 660)
 _INPUT_SOURCES: Final = (("given", "from shapes"), ("own", "returned by the selected function"))
+_ABOUT_MODULE: Final = "One step runs on tensors without data, in a separate process. No GPU is needed."
+_ABOUT_SCRIPT: Final = (
+    "The script runs on tensors without data, in a separate process, and ends after its last step. No GPU is needed, "
+    "nothing is downloaded, and what it writes is not kept."
+)
 _DEFAULT_REQUEST: Final = TraceRequest(target=Target(kind="file", place="net.py"), task="training")
 
 
@@ -43,6 +51,7 @@ class AdvancedForm(QWidget):
         self.freeze = TextField(placeholder="nothing")
         self.rank = NumberField(1, 65_536, placeholder="none")
         self.steps = NumberField(1, 100)
+        self.assume = TextField(parse_assumed_values, "bounded by tracing again")
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
         form = new_form(theme)
@@ -62,9 +71,21 @@ class AdvancedForm(QWidget):
         form.add(
             "Ste&ps", self.steps, hint="Number of traced steps; the optimizer states exist from the second step on."
         )
+        form.add(
+            "Assumed &values",
+            self.assume,
+            hint="Values that only data has, by source line or kind: net.py:42=30, mask=0.15.",
+        )
         in_column(form, self._problem, owner=self)
-        for field in (self.loss, self.step, self.optimizer_arguments, self.freeze, self.rank, self.steps):
+        self._form = form
+        self._module_fields = (self.loss, self.step, self.optimizer_arguments, self.freeze, self.rank)
+        for field in (*self._module_fields, self.steps, self.assume):
             field.edited.connect(self.edited)
+
+    def show_fields(self, *, for_script: bool) -> None:
+        """Show or hide what a script itself decides."""
+        for field in self._module_fields:
+            self._form.set_row_visible(field, not for_script)
 
     def set_request(self, request: TraceRequest) -> None:
         """Show the settings of `request`."""
@@ -74,6 +95,7 @@ class AdvancedForm(QWidget):
         self.freeze.set_value(", ".join(request.freeze))
         self.rank.set_value(request.lora.rank if request.lora else None)
         self.steps.set_value(request.steps)
+        self.assume.set_value(assumed_values_text(request.assume))
 
     def apply_to(self, request: TraceRequest) -> TraceRequest:
         """Return `request` with the settings from this form.
@@ -81,28 +103,39 @@ class AdvancedForm(QWidget):
         Raises:
             SpecError: If a value cannot be parsed or is not allowed.
         """
-        rank = self.rank.value
-        lora = None if rank is None else (request.lora or TraceLora()).evolve(rank=rank)
         try:
             return request.evolve(
-                loss=self.loss.text or None,
-                step=self.step.text or None,
-                optimizer_arguments=parse_arguments(self.optimizer_arguments.text),
-                freeze=tuple(part.strip() for part in self.freeze.text.split(",") if part.strip()),
-                lora=lora,
                 steps=self.steps.value,
+                assume=parse_assumed_values(self.assume.text),
+                **({} if request.target.is_script else self._module_settings(request)),
             )
         except ValidationError as error:
             raise SpecError.from_validation(error) from None
 
-    def summary(self) -> str:
-        """Return the settings that differ from their defaults, as text."""
+    def _module_settings(self, request: TraceRequest) -> dict[str, object]:
+        """Return the settings of `request` from this form that a script itself decides."""
+        rank = self.rank.value
+        return {
+            "loss": self.loss.text or None,
+            "step": self.step.text or None,
+            "optimizer_arguments": parse_arguments(self.optimizer_arguments.text),
+            "freeze": tuple(part.strip() for part in self.freeze.text.split(",") if part.strip()),
+            "lora": None if rank is None else (request.lora or TraceLora()).evolve(rank=rank),
+        }
+
+    def summary(self, *, for_script: bool) -> str:
+        """Return the settings that differ from their defaults, and the steps of a script, as text."""
+        assumed = f"assumed: {self.assume.text}" if self.assume.text else ""
+        if for_script:
+            steps = plural(int(self.steps.value or 1), "step")
+            return ", ".join(filter(None, (steps, assumed)))
         rank = self.rank.value
         parts = (
             f"loss {self.loss.text}" if self.loss.text else "",
             f"custom step {self.step.text.rpartition(':')[2]}" if self.step.text else "",
             f"frozen: {self.freeze.text}" if self.freeze.text else "",
             f"LoRA of rank {rank}" if rank else "",
+            assumed,
         )
         return ", ".join(part for part in parts if part) or "defaults"
 
@@ -130,8 +163,8 @@ class TraceDialog(InReadingOrder, QDialog):
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
         self._go = push_button("Trac&e", role="primary")
+        self._copy = push_button("Copy as co&mmand", "Copy the command that traces the script in a shell.")
         self._go.setToolTip("Run the module without a GPU, and count its memory")
-        self.setWindowTitle("Trace a module")
         self._lay_out(missing)
         self.resize(_SIZE)
         for button in self.findChildren(QPushButton):
@@ -154,12 +187,15 @@ class TraceDialog(InReadingOrder, QDialog):
             self.target.file.set_value(recent[0] if recent else "")
             self.target.read_file()
         self.inputs.set_inputs(known.inputs)
-        self.run.set_request(known)
+        # What a script itself decides keeps its defaults, for a module that is chosen instead.
+        self.run.set_request(with_device(_DEFAULT_REQUEST, device_of(known)) if known.target.is_script else known)
         self.more.set_request(known)
         self.source.set_value("own" if request is not None and not known.inputs else "given")
         if request is None:
             self.target.file.setFocus()
             self._update_inputs()
+        elif known.target.is_script:
+            self.target.script.script.setFocus()
         self._show_input_source()
         self._problem.hide()
 
@@ -181,6 +217,9 @@ class TraceDialog(InReadingOrder, QDialog):
         if self.run.request is None:
             raise SpecError("request", "no module to trace is set", "Choose a module first.")
         target = self.target.target()
+        if target.is_script:
+            script = TraceRequest(target=target, task="training")
+            return self.more.apply_to(with_device(script, device_of(self.run.request)))
         fields: dict[str, object] = {"inputs": ()}
         if target.kind != "config" and self.source.value == "given":
             fields = {"inputs": self.inputs.inputs, "batch": None, "sequence_length": None}
@@ -197,9 +236,18 @@ class TraceDialog(InReadingOrder, QDialog):
         except PlannerError as error:
             self._show_error(error)
             return
-        if request.target.kind == "file":
+        if request.target.is_script:
+            self._workspace.settings.add_recent_script(request.target)
+        elif request.target.kind == "file":
             self._workspace.settings.add_recently_traced(Path(request.target.place))
         self.wanted.emit(request)
+
+    @Slot()
+    def _copy_command(self) -> None:
+        try:
+            QGuiApplication.clipboard().setText(shell_command(self.request(), self._workspace.evaluation.gpu))
+        except PlannerError as error:
+            self._show_error(error)
 
     def finish(self) -> None:
         """Close the dialog, whose trace starts."""
@@ -207,6 +255,10 @@ class TraceDialog(InReadingOrder, QDialog):
 
     def _show_error(self, error: PlannerError) -> None:
         places: dict[str, QWidget] = {"file": self.target.file, "name": self.target.name, "place": self.target.place}
+        if self.target.is_script:
+            form = self.target.script
+            places |= {"script": form.script, "TARGET": form.script, "folder": form.folder}
+            places |= {"arguments": form.arguments, "launcher": form.launcher}
         field = error.field if isinstance(error, SpecError) else ""
         self._problem.setText(error.explanation if isinstance(error, SpecError) else f"{error.message}. {error.hint}")
         self._problem.show()
@@ -227,23 +279,29 @@ class TraceDialog(InReadingOrder, QDialog):
 
     @Slot()
     def _show_input_source(self) -> None:
-        candidate = self.target.candidate
-        config = self.target.kind.value == "config"
+        candidate, is_script = self.target.candidate, self.target.is_script
+        without_inputs = is_script or self.target.kind.value == "config"
         from_file = self.target.kind.value == "file"
-        has_own_inputs = not config and not (from_file and (candidate is None or candidate.kind == "class"))
+        has_own_inputs = not without_inputs and not (from_file and (candidate is None or candidate.kind == "class"))
         if not has_own_inputs and self.source.value == "own":
             self.source.set_value("given")
         self._form.set_row_visible(self.source, has_own_inputs)
-        are_shapes_typed = not config and self.source.value == "given"
+        are_shapes_typed = not without_inputs and self.source.value == "given"
         self.inputs.setVisible(are_shapes_typed)
-        self.run.show_sizes(not are_shapes_typed)
+        self.run.show_fields(sizes=not are_shapes_typed, for_script=is_script)
+        self.more.show_fields(for_script=is_script)
+        self._update_advanced_summary()
+        self._about.setText(self._missing or (_ABOUT_SCRIPT if is_script else _ABOUT_MODULE))
+        self._copy.setVisible(is_script)
+        self.setWindowTitle("Trace a script" if is_script else "Trace a module")
 
     @Slot()
     def _update_advanced_summary(self) -> None:
-        self._section.set_summary(self.more.summary())
+        self._section.set_summary(self.more.summary(for_script=self.target.is_script))
 
     def _connect(self) -> None:
         self.target.changed.connect(self._update_inputs)
+        self._copy.clicked.connect(self._copy_command)
         self.source.edited.connect(self._show_input_source)
         self.more.edited.connect(self._update_advanced_summary)
         for edited in (self.inputs.edited, self.run.edited, self.more.edited, self.source.edited):
@@ -255,7 +313,6 @@ class TraceDialog(InReadingOrder, QDialog):
             "&Inputs", self.source, hint="The inputs of the forward method. Shapes are enough; no data is needed."
         )
         self._section = remembered_section(self._workspace, self._theme, "More", self.more)
-        self._section.set_summary(self.more.summary())
         body = QWidget()
         in_column(
             self.target,
@@ -274,17 +331,16 @@ class TraceDialog(InReadingOrder, QDialog):
         space = self._theme.spacing
         foot = QWidget()
         column = in_column(owner=foot, margins=(space.large, 0, space.large, 0))
-        words = missing or ("One step runs on tensors without data, in a separate process. No GPU is needed.")
-        about = make_label(
-            f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True, selectable=True
-        )
+        self._missing = capitalized(missing or "")
+        self._about = make_label(role="warn" if missing else "muted", wrap=True, selectable=True)
         self._go.setDefault(True)
         self._go.setEnabled(missing is None)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         buttons.addButton(self._go, QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(self._copy, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
-        for widget in (self._problem, about, buttons):
+        for widget in (self._problem, self._about, buttons):
             column.addWidget(widget)
         return foot
 

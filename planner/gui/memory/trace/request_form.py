@@ -80,6 +80,7 @@ SetRequestValue = Callable[[TraceRequest, object], TraceRequest]
 _BATCH_SIZES: Final = doubling(1, 1024)
 _SEQUENCE_LENGTHS: Final = doubling(128, 131_072)
 _SIZE_FIELDS: Final = ("batch", "sequence")
+_FIELDS_OF_SCRIPTS: Final = ("device",)
 _FROM_INPUTS: Final = "from its inputs"
 
 
@@ -224,11 +225,11 @@ class _RequestField:
 
 @dataclass(frozen=True, slots=True)
 class _RequestSection:
-    """Collapsible section of the trace request, with its summary and the condition for showing it."""
+    """Collapsible section of the trace request, with its summary; without visible fields it is hidden."""
 
     section: Section
+    form: LabelledForm
     summary: Callable[[TraceRequest], str]
-    is_shown: Callable[[TraceRequest], bool]
 
 
 class RequestForm(QWidget):
@@ -242,6 +243,7 @@ class RequestForm(QWidget):
         self._request: TraceRequest | None = None
         self._shown: tuple[TraceRequest, Gpu | None] | None = None
         self._sizes_shown = True
+        self._for_script = False
         self._request_fields: dict[str, _RequestField] = {}
         self._sections: list[_RequestSection] = []
         self._optimizer = ChoiceField(theme, ())
@@ -261,13 +263,11 @@ class RequestForm(QWidget):
         """Return the input widget for the request field `key`."""
         return self._request_fields[key].field
 
-    def show_sizes(self, is_shown: bool) -> None:
-        """Show or hide batch size and sequence length, which explicit input shapes replace."""
-        self._sizes_shown = is_shown
-        for key in _SIZE_FIELDS:
-            request_field = self._request_fields[key]
-            visible = is_shown and self._request is not None and request_field.is_shown(self._request)
-            request_field.form.set_row_visible(request_field.field, visible)
+    def show_fields(self, *, sizes: bool, for_script: bool = False) -> None:
+        """Show or hide batch size and sequence length, which input shapes replace, and what a script itself decides."""
+        self._sizes_shown, self._for_script = sizes, for_script
+        if self._request is not None:
+            self._update_visibility(self._request)
 
     def set_request(self, request: TraceRequest) -> None:
         """Show `request` without emitting `edited`."""
@@ -280,11 +280,26 @@ class RequestForm(QWidget):
         self._device.set_options(device_options(request, card))
         for request_field in self._request_fields.values():
             request_field.field.set_value(request_field.get(request))
-            request_field.form.set_row_visible(request_field.field, request_field.is_shown(request))
-        self.show_sizes(self._sizes_shown)
+        self._update_visibility(request)
+
+    def _update_visibility(self, request: TraceRequest) -> None:
+        """Show the fields and sections that apply to `request`."""
+        forms_in_use = set()
+        for key, request_field in self._request_fields.items():
+            visible = (
+                request_field.is_shown(request)
+                and (self._sizes_shown or key not in _SIZE_FIELDS)
+                and (key in _FIELDS_OF_SCRIPTS or not self._is_of_script(request))
+            )
+            request_field.form.set_row_visible(request_field.field, visible)
+            if visible:
+                forms_in_use.add(request_field.form)
         for section_entry in self._sections:
             section_entry.section.set_summary(section_entry.summary(request))
-            section_entry.section.setVisible(section_entry.is_shown(request))
+            section_entry.section.setVisible(section_entry.form in forms_in_use)
+
+    def _is_of_script(self, request: TraceRequest) -> bool:
+        return self._for_script or request.target.is_script
 
     def _add_main_fields(self) -> None:
         form, theme = new_form(self._theme), self._theme
@@ -329,7 +344,7 @@ class RequestForm(QWidget):
         self._add_field(form, "gradient_accumulation", title, NumberField(1, 10_000), hint, _has_optimizer)
         hint = "When the gradients of a step are freed."
         self._add_field(form, "zero_grad", "Gra&dients", ChoiceField(theme, ZERO_GRAD), hint, _has_optimizer)
-        self._add_section("Gradients", form, gradients_text, _is_training)
+        self._add_section("Gradients", form, gradients_text)
 
     def _add_device_fields(self) -> None:
         form, theme = new_form(self._theme), self._theme
@@ -375,20 +390,14 @@ class RequestForm(QWidget):
             self.set_request(changed)
             self.edited.emit(changed, request_field.title)
 
-    def _add_section(
-        self,
-        title: str,
-        form: LabelledForm,
-        summary: Callable[[TraceRequest], str],
-        is_shown: Callable[[TraceRequest], bool] = _is_always_shown,
-    ) -> None:
+    def _add_section(self, title: str, form: LabelledForm, summary: Callable[[TraceRequest], str]) -> None:
         section = remembered_section(self._workspace, self._theme, title, form)
         self._column.addWidget(section)
-        self._sections.append(_RequestSection(section, summary, is_shown))
+        self._sections.append(_RequestSection(section, form, summary))
 
     def _device_summary_text(self, request: TraceRequest) -> str:
         device = option_title(device_options(request, self._workspace.evaluation.gpu), device_of(request))
-        return f"{device}; {parallel_text(request.parallel)}"
+        return device if self._is_of_script(request) else f"{device}; {parallel_text(request.parallel)}"
 
 
 def _attribute_setter(name: str) -> SetRequestValue:

@@ -12,7 +12,6 @@ from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
-from planner.present import format as fmt
 
 _MAX_LINES: Final = 12
 _OUTDATED_NOTE: Final = "The figures below are for the previous settings."
@@ -147,10 +146,7 @@ def _progress_text(run: TraceRun | None) -> str:
     name = run.request.target.short_title
     if run.progress is None:
         return f"Tracing {name}: starting…"
-    progress = run.progress
-    step = f", step {progress.step} of {progress.steps}" if progress.step else ""
-    events = f", {fmt.integer(progress.events)} allocations and frees" if progress.events else ""
-    return f"Tracing {name}: {progress.text}{step}{events}"
+    return f"Tracing {name}: {run.progress.text}"
 
 
 def _traceback_text(error: PlannerError) -> str:

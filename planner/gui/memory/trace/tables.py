@@ -1,4 +1,4 @@
-"""Tables of a trace: modules, tensors alive at the peak, reserved memory, and assumptions."""
+"""Tables of a trace: modules, tensors alive at the peak, reserved memory, assumptions, and what was skipped."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -248,6 +248,7 @@ class TraceTables(QWidget):
         self.alive.setAccessibleName("Tensors alive at the peak")
         self.reserved = ParagraphPage(theme, "Reserved memory")
         self.assumed = ParagraphPage(theme, "Assumptions")
+        self.skipped = ParagraphPage(theme, "What was skipped")
         self._pages = QStackedWidget()
         self._group = QButtonGroup(self)
         self._bar = in_row(spacing=theme.spacing.tiny)
@@ -255,6 +256,7 @@ class TraceTables(QWidget):
         self._add_page("Alive at the peak", self.alive)
         self._add_page("Reserved memory", self.reserved)
         self._add_page("Assumptions", self.assumed)
+        self._skipped_button = self._add_page("What was skipped", self.skipped)
         self._bar.addStretch(1)
         self._bar.addWidget(self._make_export_button(theme))
         self._group.buttons()[0].setChecked(True)
@@ -270,6 +272,10 @@ class TraceTables(QWidget):
         self.alive.records().set_records(view.alive)
         self.reserved.set_blocks(reserved_paragraphs(view))
         self.assumed.set_blocks(difference_paragraphs(view))
+        self.skipped.set_blocks(tuple(Paragraph(text=note) for note in view.run_notes))
+        if not view.run_notes and self._skipped_button.isChecked():
+            self.show_page(0)
+        self._skipped_button.setVisible(bool(view.run_notes))
 
     def show_page(self, number: int) -> None:
         """Show the page `number` of the tables: 0 is the first."""
@@ -302,7 +308,7 @@ class TraceTables(QWidget):
         except OSError as error:
             self.failed.emit(PlannerError(f"{path}: {error.strerror or error}", "Choose another folder."))
 
-    def _add_page(self, title: str, page: QWidget) -> None:
+    def _add_page(self, title: str, page: QWidget) -> QToolButton:
         button = QToolButton()
         button.setText(title)
         button.setCheckable(True)
@@ -310,6 +316,7 @@ class TraceTables(QWidget):
         self._group.addButton(button)
         self._bar.addWidget(button)
         self._pages.addWidget(page)
+        return button
 
     def _on_page_chosen(self, number: int, _checked: bool = True) -> None:
         self.show_page(number)
@@ -328,4 +335,5 @@ def trace_text(view: TraceView) -> str:
     alive = to_tsv(ALIVE_COLUMNS, view.alive)
     modules = to_tsv(MODULE_COLUMNS[:_ALWAYS_COLUMNS], view.modules)
     blocks = (*reserved_paragraphs(view), *difference_paragraphs(view))
-    return "\n\n".join((view.subject, alive.rstrip(), modules.rstrip(), *(block.plain_text for block in blocks)))
+    paragraphs = (*(block.plain_text for block in blocks), *view.run_notes)
+    return "\n\n".join((view.subject, alive.rstrip(), modules.rstrip(), *paragraphs))

@@ -1,15 +1,16 @@
-"""Forms for the module to trace, its constructor arguments, and the shapes of its inputs."""
+"""Forms for the module or script to trace, a module's constructor arguments, and the shapes of its inputs."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
 
 from planner.errors import ModelFileError, SpecError
 from planner.gui.memory.questions.questions import new_form
+from planner.gui.memory.trace.recent_button import RecentButton
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton, link_button
 from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
@@ -17,11 +18,15 @@ from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
-from planner.trace.candidates import TraceCandidate, find_trace_candidates
+from planner.trace.candidates import TraceCandidate, find_trace_candidates, runs_as_script
 from planner.trace.notation import arguments_text, input_text, parse_arguments, parse_input
 from planner.trace.request import Argument, Input, Target
 
+if TYPE_CHECKING:
+    from planner.gui.memory.trace.script_form import ScriptForm
+
 _EXAMPLE_SHAPE = "8x3x224x224:float32"
+_TYPES: Final = (("module", "a module"), ("script", "a script"))
 _TARGET_KINDS: Final = (("file", "in a file"), ("import", "installed"), ("config", "the plan's model"))
 _PYTHON: Final = "Python files (*.py)"
 _READ_DELAY_MS: Final = 200
@@ -158,7 +163,7 @@ def _require_shape_without_name(text: str) -> None:
 
 
 class TargetForm(QWidget):
-    """Form for the module to trace; `changed` is emitted when another module is selected.
+    """Form for the module or script to trace; `changed` is emitted when another one is selected.
 
     Classes and functions in a file are listed by parsing the file, without running its code.
     """
@@ -169,7 +174,10 @@ class TargetForm(QWidget):
         super().__init__()
         self._workspace = workspace
         self._config: Target | None = None
+        self._opened: Path | None = None
         self._candidates: dict[str, TraceCandidate] = {}
+        self._theme = theme
+        self.type = RadioField(theme, _TYPES)
         self.kind = RadioField(theme, _TARGET_KINDS)
         self.file = TextField(placeholder="e.g. net.py")
         self.name = ChoiceField(theme, ())
@@ -178,6 +186,9 @@ class TargetForm(QWidget):
         self._summary = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._model = make_label(wrap=True)
         self._form = new_form(theme)
+        self._form.add(
+            "T&ype", self.type, hint="A network by itself, or a whole script as you run it, with its own loop and data."
+        )
         self._form.add("The &module is", self.kind, hint="Defined in your own file or in an installed package.")
         self._form.add_below(self._model)
         self._form.add(
@@ -189,12 +200,27 @@ class TargetForm(QWidget):
         self._form.add(
             "Ar&guments", self.arguments, hint="Arguments of the class or function, such as width=64, bias=False."
         )
-        in_column(self._form, owner=self)
+        self._column = in_column(self._form, owner=self, spacing=theme.spacing.small)
         self._reading = QTimer(self, singleShot=True, interval=_READ_DELAY_MS)
         self._add_file_buttons(theme)
         self._connect()
         self.set_target(Target(kind="file", place="net.py"), ())
         self.file.set_value("")
+
+    @cached_property
+    def script(self) -> "ScriptForm":
+        """Return the form for a script, built when it is first shown."""
+        from planner.gui.memory.trace.script_form import ScriptForm
+
+        form = ScriptForm(self._workspace, self._theme)
+        form.changed.connect(self.changed)
+        self._column.addWidget(form)
+        return form
+
+    @property
+    def is_script(self) -> bool:
+        """Return whether a script is to be traced."""
+        return self.type.value == "script"
 
     @property
     def candidate(self) -> TraceCandidate | None:
@@ -207,6 +233,8 @@ class TargetForm(QWidget):
         Raises:
             SpecError: If no target is selected; the error names the missing field.
         """
+        if self.is_script:
+            return self.script.target()
         kind = self.kind.value
         if kind == "config" and self._config is not None:
             return self._config
@@ -230,9 +258,13 @@ class TargetForm(QWidget):
     def set_target(self, target: Target, arguments: tuple[Argument, ...]) -> None:
         """Show a target; the plan's own model, built from its configuration, cannot be changed here."""
         self._config = target if target.kind == "config" else None
+        self._opened = None
         self._model.setText(target.place if self._config else "")
-        self.kind.set_value(target.kind)
-        if target.kind == "file":
+        self.type.set_value("script" if target.is_script else "module")
+        self.kind.set_value("file" if target.is_script else target.kind)
+        if target.is_script:
+            self.script.set_target(target)
+        elif target.kind == "file":
             self.file.set_value(target.place)
             self.read_file(target.name)
         elif target.kind == "import":
@@ -240,8 +272,23 @@ class TargetForm(QWidget):
         self.arguments.set_value(arguments_text(arguments))
         self._show_inputs_of_kind()
 
+    @Slot()
+    def choose_script(self) -> None:
+        """Choose to trace a script: the one that was traced last, if no other is shown."""
+        self.type.set_value("script")
+        self._on_type_chosen()
+        self.script.script.setFocus()
+
     def open_file(self, path: Path) -> None:
-        """Select the file at `path`."""
+        """Select the file at `path`: as a script, or else as the file of a module."""
+        self.type.set_value("script" if _runs_as_script(path) else "module")
+        self._opened = path
+        self._fill_script()
+        self._open_module_file(path)
+        if self.is_script:
+            self.script.script.setFocus()
+
+    def _open_module_file(self, path: Path) -> None:
         self.kind.set_value("file")
         self.file.set_value(str(path))
         self._show_inputs_of_kind()
@@ -270,15 +317,12 @@ class TargetForm(QWidget):
     def _add_file_buttons(self, theme: Theme) -> None:
         browse = QPushButton("Bro&wse…")
         browse.clicked.connect(self._choose_file)
-        recent = IconButton(theme, "chevron-down", "Recently traced files")
-        self._recent = QMenu(self)
-        self._recent.aboutToShow.connect(self._fill_recent_files_menu)
-        recent.clicked.connect(lambda: self._recent.popup(recent.mapToGlobal(recent.rect().bottomLeft())))
-        self.file.add_beside(recent)
+        self.file.add_beside(RecentButton(theme, "Recently traced files", self._recent_entries))
         self.file.add_beside(browse)
 
     def _connect(self) -> None:
         self._reading.timeout.connect(self._on_file_typed)
+        self.type.edited.connect(self._on_type_chosen)
         self.kind.edited.connect(self._show_inputs_of_kind)
         self.kind.edited.connect(self.changed)
         self.file.typed.connect(self._reading.start)
@@ -290,15 +334,26 @@ class TargetForm(QWidget):
         folder = str(Path(next(iter((self.file.text, *self.recent_files())), "")).parent)
         name, _ = QFileDialog.getOpenFileName(self, "Choose a Python file", folder, _PYTHON)
         if name:
-            self.open_file(Path(name))
+            self._open_module_file(Path(name))
+
+    def _recent_entries(self) -> list[tuple[str, partial[None]]]:
+        return [(name, partial(self._open_module_file, Path(name))) for name in self.recent_files()]
 
     @Slot()
-    def _fill_recent_files_menu(self) -> None:
-        self._recent.clear()
-        for name in self.recent_files():
-            self._recent.addAction(name, partial(self.open_file, Path(name)))
-        if self._recent.isEmpty():
-            self._recent.addAction("None yet").setEnabled(False)
+    def _on_type_chosen(self) -> None:
+        self._fill_script()
+        self._show_inputs_of_kind()
+        self.changed.emit()
+
+    def _fill_script(self) -> None:
+        """Show the file that was opened as a script, too, or the script that was traced last."""
+        if not self.is_script:
+            return
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            self.script.open_file(opened)
+        elif not self.script.script.text:
+            self.script.show_recent()
 
     @Slot()
     def _on_file_typed(self) -> None:
@@ -313,25 +368,37 @@ class TargetForm(QWidget):
     @Slot()
     def _show_inputs_of_kind(self) -> None:
         kind = self.kind.value
+        is_module = not self.is_script
         self.kind.set_offered("config", self._config is not None)
         for field, shown in (
+            (self.kind, True),
             (self.file, kind == "file"),
             (self.name, kind == "file"),
             (self.place, kind == "import"),
             (self.arguments, kind != "config"),
         ):
-            self._form.set_row_visible(field, shown)
-        self._model.setVisible(kind == "config")
+            self._form.set_row_visible(field, is_module and shown)
+        self._model.setVisible(is_module and kind == "config")
+        if self.is_script or "script" in vars(self):
+            self.script.setVisible(self.is_script)
         self._show_candidate_details()
 
     def _show_candidate_details(self) -> None:
         candidate = self.candidate
         self._summary.setText(candidate.summary if candidate else "")
-        self._summary.setVisible(bool(candidate and candidate.summary))
+        self._summary.setVisible(bool(candidate and candidate.summary) and not self.is_script)
         known = candidate.arguments if candidate else ()
         written = (name if default is None else f"{name}={default}" for name, default in known)
         example = ", ".join(written)
         self.arguments.set_placeholder(f"e.g. {example}" if example else "none")
+
+
+def _runs_as_script(path: Path) -> bool:
+    """Return whether the file is a script; False if it cannot be read, which the form for modules says."""
+    try:
+        return runs_as_script(path)
+    except ModelFileError:
+        return False
 
 
 def _require_import_path(text: str) -> None:

@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import (
     QBrush,
     QContextMenuEvent,
+    QFocusEvent,
     QFontMetrics,
     QGuiApplication,
     QHelpEvent,
@@ -13,7 +14,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
 )
-from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QMenu, QSizePolicy, QToolTip, QWidget
 
 from planner.gui.monitor.plots.band_layout import (
     LANES,
@@ -29,7 +30,7 @@ from planner.gui.monitor.plots.band_layout import (
 from planner.gui.monitor.plots.curves import Owner
 from planner.gui.monitor.plots.time_view import Gestures, TimeSpanView, axis_width, handle_key, time_ticks
 from planner.gui.plot.pens import cosmetic_pen
-from planner.gui.theme import Theme
+from planner.gui.theme import Theme, set_style_role
 from planner.monitor.history import History, TimelineMark
 
 _MOST_LINES: Final = 12
@@ -38,40 +39,38 @@ _FEWEST_LETTERS: Final = 4
 _PLOT_MARGIN: Final = 1
 
 
-class EventList(QWidget):
-    """List of the latest events as lines of text, as many as fit beside the event band."""
+class EventList(QListWidget):
+    """List of the latest events as lines of text, beside the event band and as high."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._theme = theme
         self.lines: tuple[str, ...] = ()
         self.setFont(theme.font("small"))
+        set_style_role(self, "muted")
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         self.setAccessibleName("Latest events")
-        theme.changed.connect(self.update)
-
-    @property
-    def line_count(self) -> int:
-        """Return the number of lines that fit."""
-        return self.height() // _lane_height(self, self._theme)
 
     def show_lines(self, lines: tuple[str, ...]) -> None:
-        """Show `lines`, the latest at the bottom."""
-        if lines != self.lines:
-            self.lines = lines
-            self.setToolTip("\n".join(lines))
-            self.setAccessibleDescription("; ".join(lines))
-            self.update()
+        """Show `lines`, the latest at the bottom; a line that is selected stays so."""
+        if lines == self.lines:
+            return
+        selected = self.currentItem()
+        text = "" if selected is None else selected.text()
+        self.lines = lines
+        self.clear()
+        for line in lines:
+            QListWidgetItem(line, self).setToolTip(line)
+        if text in lines:
+            self.setCurrentRow(lines.index(text))
+        else:
+            self.scrollToBottom()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the lines, elided to the width."""
-        painter = QPainter(self)
-        painter.setPen(self._theme.color("muted"))
-        height, metrics = _lane_height(self, self._theme), QFontMetrics(self.font())
-        for number, line in enumerate(self.lines):
-            shown = metrics.elidedText(line, Qt.TextElideMode.ElideRight, self.width())
-            painter.drawText(QRectF(0, number * height, self.width(), height), Qt.AlignmentFlag.AlignVCenter, shown)
-        painter.end()
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Select the latest event, from which the arrow keys go to the others."""
+        if self.currentRow() < 0:  # Qt would select the first one
+            self.setCurrentRow(self.count() - 1)
+        super().focusInEvent(event)
 
 
 class EventBand(QWidget):
@@ -195,7 +194,7 @@ class EventBand(QWidget):
 
     @property
     def _lane_height(self) -> int:
-        return _lane_height(self, self._theme)
+        return QFontMetrics(self.font()).height() + self._theme.spacing.tiny
 
     @property
     def _scale(self) -> TimeAxisScale:
@@ -268,7 +267,3 @@ class EventBand(QWidget):
             middle = min(scale.x(time), self._axis_right - wide / 2)
             box = QRectF(middle - wide, top, 2 * wide, self._lane_height)
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
-
-
-def _lane_height(widget: QWidget, theme: Theme) -> int:
-    return QFontMetrics(widget.font()).height() + theme.spacing.tiny

@@ -27,6 +27,7 @@ _IMPORTING_MS: Final = 50
 _PASS_SECONDS: Final = 0.008
 _MADE_A_PASS: Final = 2
 _COLUMN_LETTERS: Final = 71
+_LISTED_EVENTS: Final = 50
 # The band takes the width of the first column, the list of events what is left of it.
 _ALL_STRETCH: Final = 1000
 # Qt's QWIDGETSIZE_MAX, which the binding lacks.
@@ -281,7 +282,7 @@ class PlotGrid(QWidget):
     def _list_events(self) -> None:
         """List the latest events up to the cursor."""
         if self.events.isVisible():
-            self.events.show_lines(self.band.latest_lines(self.events.line_count))
+            self.events.show_lines(self.band.latest_lines(_LISTED_EVENTS))
 
     @Slot()
     def _draw_soon(self, after_ms: int = 0) -> None:

@@ -47,7 +47,9 @@ def refused_downloads() -> Iterator[None]:
             wanted = _wanted_download(error)
             if wanted is None or isinstance(error, TraceError):
                 raise
-            raise TraceError("load", f"the script wants to download {wanted}", DOWNLOAD_HINT) from error
+            refusal = TraceError("load", f"the script wants to download {wanted}", DOWNLOAD_HINT)
+            # With the line of the script that wants it.
+            raise refusal.with_traceback(error.__traceback__) from None
 
 
 def _wanted_download(error: BaseException) -> str | None:

@@ -12,6 +12,7 @@ from torch import nn
 
 from planner.errors import TraceError
 from planner.trace.candidates import find_trace_candidates
+from planner.trace.consent import user_files
 from planner.trace.launcher import launcher_notes
 from planner.trace.request import Target, TraceRequest
 from planner.trace.worker.cuda.dispatch import patched_attributes
@@ -28,7 +29,7 @@ from planner.trace.worker.script.steps import EndOfScript, ScriptModules, Script
 from planner.trace.worker.script.weights import weights_by_name
 
 _MAIN: Final = "__main__"
-_ARGUMENTS_HINT: Final = "Check its arguments, which follow -- after the options of the trace."
+_ARGUMENTS_HINT: Final = "Check its arguments; in a shell, they follow -- after the options of the trace."
 
 
 def run_script(
@@ -105,6 +106,11 @@ def _run_to_end(target: Target) -> dict[str, object]:
         return runpy.run_module(target.place, run_name=_MAIN, alter_sys=True)
     except EndOfScript:
         return {}
+    except ImportError as error:
+        if user_files(TraceRequest(target=target)):
+            raise
+        hint = f"It is looked for in the working folder, {os.getcwd()}, and among the installed packages."
+        raise TraceError("load", f"there is no module {target.place}", hint) from error
     except SystemExit as error:
         if error.code in (None, 0):
             return {}

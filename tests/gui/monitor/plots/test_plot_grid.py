@@ -353,6 +353,20 @@ def test_the_list_beside_the_band_tells_the_latest_events_up_to_the_cursor(grid)
     assert grid.events.lines[-1].endswith("larger batch")
 
 
+def test_the_keys_go_through_the_latest_events(grid, qtbot):
+    grid.view.set_span(None)
+    events = grid.events
+    events.setFocus(Qt.FocusReason.TabFocusReason)
+    assert events.currentItem().text() == events.lines[-1]
+    assert events.currentItem().toolTip() == events.lines[-1]
+    qtbot.keyClick(events, Qt.Key.Key_Up)
+    assert events.currentItem().text() == events.lines[-2]
+    selected = events.lines[-2]
+    grid.view.move_cursor(grid.view.end - 1)
+    events.show_lines((*events.lines, "something new"))
+    assert events.currentItem().text() == selected
+
+
 def test_another_look_is_taken_on(grid, theme):
     before = grid.grab().toImage()
     theme.apply("dark")

@@ -44,6 +44,7 @@ def test_what_was_wanted_is_named(tmp_path, code, wanted):
         traced(script(tmp_path, f"import torch\n{code}\n"))
     assert wanted in caught.value.reason
     assert "on this machine" in caught.value.hint
+    assert any(str(entry.path) == str(tmp_path / "train.py") for entry in caught.traceback)
 
 
 def test_a_script_may_do_without_the_network(tmp_path):

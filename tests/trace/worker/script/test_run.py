@@ -89,3 +89,14 @@ def test_a_script_that_uses_no_card_says_so(tmp_path):
     with pytest.raises(TraceError, match="moves nothing to a card") as caught:
         traced(script(tmp_path, LOOP, device="cuda"))
     assert "--device cpu" in caught.value.hint
+
+
+def test_a_module_that_is_not_there_is_told_from_what_it_lacks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(TraceError, match="there is no module nowhere") as caught:
+        traced(TraceRequest(target=Target(kind="program", place="nowhere.train"), task="training"))
+    assert str(tmp_path) in caught.value.hint
+    (tmp_path / "lacking.py").write_text("import nowhere")
+    with pytest.raises(ModuleNotFoundError):
+        traced(TraceRequest(target=Target(kind="program", place="lacking"), task="training"))
