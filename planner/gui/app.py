@@ -53,6 +53,7 @@ _IMPORTED_NEXT: Final = (
     "planner.gui.memory.trace.dialog",
     "planner.trace.run",
     "planner.gui.memory.log_dialog",
+    "planner.gui.memory.versus",
     "planner.gui.catalog.system_page",
     "planner.gui.catalog.scatter.panel",
     "planner.gui.manual",
@@ -163,16 +164,16 @@ def finish_start(window: MainWindow) -> None:
         import_steps(_IMPORTED_NEXT),
         window.prepare_tabs(),
         map(hardware.usable_memory, hardware.gpus),  # which the first choice of a card needs of all
-        _freeze_step(),
     )
-    run_when_idle(steps, window)
+    run_when_idle(_frozen_steps(steps), window)
     QTimer.singleShot(_DETECT_AFTER_MS, window, partial(_detect_cards_when_needed, window))
 
 
-def _freeze_step() -> Iterator[None]:
-    """Exempt the prepared tabs from garbage collection, too, which would look at all their objects again and again."""
-    gc.freeze()
-    yield
+def _frozen_steps(steps: Iterator[object]) -> Iterator[None]:
+    """Exempt what each step creates from garbage collection, too, which would look at it again and again."""
+    for _ in steps:
+        gc.freeze()
+        yield
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 import math
 import re
 import tomllib
-from collections.abc import Callable
-from functools import cache
-from time import perf_counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from time import thread_time
 from typing import Final, Literal
 
 import shiboken6
@@ -160,25 +160,37 @@ class Theme(QObject):
         self._icons.clear()
         self._app.setPalette(_qt_palette(self.tokens))
         # A polished widget keeps the colors that the palette had then.
-        self._unpolished = []
-        for widget in self._app.allWidgets():
-            if widget.isVisible():
-                _polish_again(widget)
-            else:
-                self._unpolished.append(widget)
+        polished = set(_visible_widgets(self._app.topLevelWidgets()))
+        for widget in polished:
+            _polish_again(widget)
         self.changed.emit()
-        self._polish_hidden_widgets()
+        QTimer.singleShot(0, self, partial(self._polish_others, polished))
+
+    def _polish_others(self, polished: set[QWidget]) -> None:
+        """Polish all widgets but those in `polished` again; even to list so many would block the switch."""
+        # They are taken from the end: first those that have been shown since.
+        self._unpolished = sorted(set(self._app.allWidgets()) - polished, key=QWidget.isVisible)
+        QTimer.singleShot(0, self, self._polish_hidden_widgets)
 
     @Slot()
     def _polish_hidden_widgets(self) -> None:
         """Polish hidden widgets again for a moment, and the others later."""
-        until = perf_counter() + _MOMENT_SECONDS
-        while self._unpolished and perf_counter() < until:
+        until = thread_time() + _MOMENT_SECONDS
+        while self._unpolished and thread_time() < until:
             widget = self._unpolished.pop()
             if shiboken6.isValid(widget) and _is_polished(widget):
                 _polish_again(widget)
         if self._unpolished:
             QTimer.singleShot(0, self, self._polish_hidden_widgets)
+
+
+def _visible_widgets(widgets: Iterable[QWidget]) -> Iterator[QWidget]:
+    """Yield those of `widgets` that are visible, with the visible widgets in them."""
+    for widget in widgets:
+        if widget.isVisible():
+            yield widget
+            inner = widget.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+            yield from _visible_widgets(inner)
 
 
 def _is_polished(widget: QWidget) -> bool:

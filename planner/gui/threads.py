@@ -1,4 +1,4 @@
-"""Background imports, work in steps while the window is idle, and garbage collection on the window's thread."""
+"""Background imports, work in steps and in later turns, and garbage collection on the window's thread."""
 
 import gc
 from collections.abc import Iterator, Sequence
@@ -6,12 +6,12 @@ from functools import cache
 from importlib import import_module
 from math import inf
 from threading import Thread
-from time import perf_counter
+from time import perf_counter, thread_time
 from types import ModuleType
 from typing import Final
 
 from PySide6 import QtCore, QtGui, QtWidgets
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import QAbstractEventDispatcher, QObject, QTimer, QTimerEvent, Slot
 
 # Enough time to find a module that was imported before, and short enough for the window to wait.
 _MOMENT_SECONDS: Final = 0.005
@@ -19,6 +19,7 @@ _QT: Final = (QtCore, QtGui, QtWidgets)
 _EVERY_MS: Final = 1000
 _STEP_MS: Final = 2
 _LAST: Final = object()
+_MOST_LONG_TURNS: Final = 10
 
 
 def run_when_idle(steps: Iterator[object], parent: QtCore.QObject) -> None:
@@ -32,6 +33,51 @@ def run_when_idle(steps: Iterator[object], parent: QtCore.QObject) -> None:
 
     timer.timeout.connect(take_step)
     timer.start()
+
+
+class CalmTimer(QTimer):
+    """Single-shot timer that waits for a turn of the event loop in which little was done before, such as painting.
+
+    What different timers and events begin would otherwise add up in one turn, in which nothing is drawn and no key is
+    read. After a few long turns in a row, it waits no longer.
+    """
+
+    def __init__(self, parent: QObject, interval: int = 0) -> None:
+        super().__init__(parent, singleShot=True, interval=interval)
+        self._turn = _turn()
+        self._waited = 0
+
+    def timerEvent(self, event: QTimerEvent) -> None:
+        """Emit `timeout`, or stay active until a later turn."""
+        if self._turn.seconds > _MOMENT_SECONDS and self._waited < _MOST_LONG_TURNS:
+            self._waited += 1
+            return
+        self._waited = 0
+        super().timerEvent(event)
+
+
+class _Turn(QObject):
+    """Current turn of the event loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began = thread_time()
+        QAbstractEventDispatcher.instance().awake.connect(self._begin)
+
+    @property
+    def seconds(self) -> float:
+        """Return the processor time that the window's thread has spent in this turn."""
+        return thread_time() - self._began
+
+    @Slot()
+    def _begin(self) -> None:
+        self._began = thread_time()
+
+
+@cache
+def _turn() -> _Turn:
+    """Return the shared clock of turns."""
+    return _Turn()
 
 
 def import_steps(modules: Sequence[str]) -> Iterator[None]:

@@ -88,10 +88,15 @@ def test_tab_visits_each_control_of_the_window_once(window: MainWindow, qtbot: Q
         check_round(window, window, qtbot)
 
 
+def visible_dialogs(window: MainWindow) -> list[QDialog]:
+    return [dialog for dialog in window.findChildren(QDialog) if dialog.isVisible()]
+
+
 @pytest.mark.parametrize("action", DIALOGS)
 def test_tab_visits_each_control_of_a_dialog_once(window: MainWindow, qtbot: QtBot, action: str):
     window.commands[action].trigger()
-    dialog = next(dialog for dialog in window.findChildren(QDialog) if dialog.isVisible())
+    qtbot.waitUntil(lambda: visible_dialogs(window) != [])
+    (dialog,) = visible_dialogs(window)
     with qtbot.waitActive(dialog):
         dialog.activateWindow()
     check_round(dialog, window, qtbot)

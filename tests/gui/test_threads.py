@@ -1,13 +1,15 @@
-"""Modules are imported in the background, after Qt's classes have been created."""
+"""Modules are imported in the background, after Qt's classes have been created; calm timers wait for calm turns."""
 
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from time import thread_time
 
 import pytest
+from PySide6.QtCore import QAbstractEventDispatcher, QObject, QTimer
 
-from planner.gui.threads import import_finished, import_steps, run_when_idle
+from planner.gui.threads import CalmTimer, import_finished, import_steps, run_when_idle
 
 
 @pytest.fixture
@@ -86,3 +88,35 @@ def test_qt_classes_are_created_a_few_at_a_time():
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
     assert run.stdout.splitlines() == ["False True True []"]
+
+
+def work() -> None:
+    """Keep the window's thread at work for a hundredth of a second."""
+    until = thread_time() + 0.01
+    while thread_time() < until:
+        pass
+
+
+def test_a_calm_timer_waits_for_a_turn_without_other_work(qapp, qtbot):
+    parent, turns, worked, calm_in = QObject(), [], [], []
+    busy, calm = QTimer(parent, singleShot=True), CalmTimer(parent)
+    busy.timeout.connect(work)
+    busy.timeout.connect(lambda: worked.append(len(turns)))
+    calm.timeout.connect(lambda: calm_in.append(len(turns)))
+    awake = QAbstractEventDispatcher.instance().awake
+    counting = awake.connect(lambda: turns.append(None))
+    busy.start(0)
+    calm.start()
+    qtbot.waitUntil(lambda: calm_in != [])
+    awake.disconnect(counting)
+    assert worked < calm_in
+    assert not calm.isActive()
+
+
+def test_a_calm_timer_does_not_wait_for_ever(qapp, qtbot):
+    parent = QObject()
+    busy, calm = QTimer(parent, interval=0), CalmTimer(parent)
+    busy.timeout.connect(work)
+    busy.start()
+    with qtbot.waitSignal(calm.timeout):
+        calm.start()

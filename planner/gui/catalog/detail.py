@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal, Slot
@@ -26,14 +27,32 @@ from planner.gui.widgets.terms import explain, explained_tooltip, term_of, under
 from planner.present.columns import MARK_MEANINGS, Detail, DetailGroup
 from planner.present.format import NO_FIGURES
 
-_WRAP: Final = Qt.TextFlag.TextWordWrap
+_WRAP: Final = int(Qt.TextFlag.TextWordWrap)
 _BREAK: Final = "\u200b"  # zero-width space: a line may break here
-_LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
-_RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
+_LEFT: Final = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | _WRAP
+_RIGHT: Final = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop) | _WRAP
 _TALL: Final = 100_000
 _LINE_GAP: Final = 3
 _VALUE_SHARE: Final = 0.6
 _MAX_CACHED_LAYOUTS: Final = 8
+_MAX_CACHED_TEXTS: Final = 2000
+
+
+class _Measure:
+    """Sizes of texts in a font; the width of each is measured once for all widths of the list."""
+
+    def __init__(self, font: QFont) -> None:
+        self.font = font
+        metrics = QFontMetrics(font)
+        self.line = metrics.height()
+        # Not of the method itself, whose documentation takes PySide a tenth of a second to find.
+        self.width = lru_cache(_MAX_CACHED_TEXTS)(lambda text: metrics.horizontalAdvance(text))
+        self._bounds = metrics.boundingRect
+
+    def height(self, room: QRect, flags: int, text: str) -> int:
+        """Return the height of `text`, wrapped to the width of `room`."""
+        is_line = self.width(text) < room.width() and "\n" not in text
+        return self.line if is_line else self._bounds(room, flags, text).height()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +63,7 @@ class _PaintedText:
     text: str
     role: str
     font: QFont
-    align: Qt.AlignmentFlag
+    flags: int
     detail: Detail | None = None
 
     @property
@@ -63,8 +82,8 @@ class FigureList(QWidget):
         self._groups: tuple[DetailGroup, ...] = ()
         self._with_sources = False
         self._layouts: dict[int, tuple[_PaintedText, ...]] = {}  # by width: Qt's layouts query several widths in turn
-        self._body, self._bold, self._small = theme.font(), theme.font(bold=True), theme.font("small")
-        self._metrics = QFontMetrics(self._body)
+        fonts = theme.font(), theme.font(bold=True), theme.font("small")
+        self._body, self._bold, self._small = map(_Measure, fonts)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -72,6 +91,8 @@ class FigureList(QWidget):
 
     def show_groups(self, groups: Sequence[DetailGroup], with_sources: bool) -> None:
         """Show `groups`, with each figure's source below it if `with_sources`."""
+        if (tuple(groups), with_sources) == (self._groups, self._with_sources):
+            return
         self._groups, self._with_sources = tuple(groups), with_sources
         self._layouts.clear()
         texts = (
@@ -132,7 +153,7 @@ class FigureList(QWidget):
             if piece.place.intersects(event.rect()):
                 painter.setFont(piece.font)
                 painter.setPen(self._theme.color(piece.role))
-                painter.drawText(piece.place, int(piece.align) | _WRAP, piece.text)
+                painter.drawText(piece.place, piece.flags, piece.text)
                 if piece.term is not None:
                     underline_text(painter, piece.text, piece.place)
 
@@ -167,14 +188,13 @@ class FigureList(QWidget):
 
     def _marks_width(self, group: DetailGroup, common_mark: str) -> int:
         """Return the width of a group's column of certainty words, 0 without any."""
-        metrics = QFontMetrics(self._small)
         words = {detail.mark for detail in group.details if detail.mark != common_mark}
-        widest = max(map(metrics.horizontalAdvance, words), default=0)
+        widest = max(map(self._small.width, words), default=0)
         return widest + self._theme.spacing.small if widest else 0
 
     def _heading_texts(self, title: str, mark: str, top: int, width: int) -> tuple[_PaintedText, ...]:
         """Return a group's title, and at its right the certainty that most of its figures share."""
-        mark_width = QFontMetrics(self._small).horizontalAdvance(mark) + 2 if mark else 0
+        mark_width = self._small.width(mark) + 2 if mark else 0
         heading = self._placed_text(QRect(0, top, width - mark_width, _TALL), title, "text", bold=True)
         if not mark:
             return (heading,)
@@ -188,7 +208,7 @@ class FigureList(QWidget):
         """Yield the texts of a figure; `widths` are those of the list and of its column of certainty words."""
         width, marks_width = widths
         title, value = self._title_beside_value(detail, top, width - marks_width)
-        if value.place.height() > self._metrics.height():
+        if value.place.height() > self._body.line:
             title, value = self._title_above_value(detail, top, width - marks_width)
         yield title
         yield value
@@ -205,8 +225,8 @@ class FigureList(QWidget):
     def _title_beside_value(self, detail: Detail, top: int, width: int) -> tuple[_PaintedText, _PaintedText]:
         room = width - self._theme.spacing.small
         value_width = min(
-            self._text_width_pixels(detail.text),
-            max(round(room * _VALUE_SHARE), room - self._text_width_pixels(detail.title)),
+            self._body.width(detail.text) + 2,
+            max(round(room * _VALUE_SHARE), room - self._body.width(detail.title) - 2),
         )
         value_room = QRect(width - value_width, top, value_width, _TALL)
         return (
@@ -224,7 +244,7 @@ class FigureList(QWidget):
     def _title_text(self, detail: Detail, top: int, width: int) -> _PaintedText:
         """Return a title whose lines are all indented by the title's leading spaces."""
         text = detail.title.lstrip()
-        left = self._metrics.horizontalAdvance(" ") * (len(detail.title) - len(text))
+        left = self._body.width(" ") * (len(detail.title) - len(text))
         return self._placed_text(QRect(left, top, width - left, _TALL), text, "muted", detail)
 
     def _placed_text(
@@ -233,18 +253,15 @@ class FigureList(QWidget):
         text: str,
         role: str,
         detail: Detail | None = None,
-        align: Qt.AlignmentFlag = _LEFT,
+        flags: int = _LEFT,
         *,
         bold: bool = False,
         small: bool = False,
     ) -> _PaintedText:
         """Return `text` placed at the top of `room`, as high as the wrapped text."""
-        font = self._small if small else self._bold if bold else self._body
-        needed = QFontMetrics(font).boundingRect(room, int(align) | _WRAP, text).height()
-        return _PaintedText(QRect(room.left(), room.top(), room.width(), needed), text, role, font, align, detail)
-
-    def _text_width_pixels(self, text: str) -> int:
-        return self._metrics.horizontalAdvance(text) + 2
+        measure = self._small if small else self._bold if bold else self._body
+        place = QRect(room.left(), room.top(), room.width(), measure.height(room, flags, text))
+        return _PaintedText(place, text, role, measure.font, flags, detail)
 
 
 def _value_color_role(detail: Detail) -> str:

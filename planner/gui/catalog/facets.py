@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from planner.gui.catalog.filters import TOGGLE_TIPS, TOGGLES, RecordFilter, RecordKind, ValueRange, round_stops
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme, set_style_role
+from planner.gui.threads import CalmTimer
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
@@ -326,7 +327,7 @@ class FacetPanel(ScrollColumn):
         for field, box in self._toggles.items():
             box.toggled.connect(partial(self._on_switch_toggled, field))
         # All sections at once would keep the window waiting.
-        self._building = QTimer(self, interval=0)
+        self._building = CalmTimer(self)
         self._building.timeout.connect(self._build_next_section)
         self._building.start()
 
@@ -334,6 +335,7 @@ class FacetPanel(ScrollColumn):
         """Build the sections that are still missing."""
         while self._unbuilt:
             self._build_next_section()
+        self._building.stop()
 
     @Slot()
     def _build_next_section(self) -> None:
@@ -353,8 +355,8 @@ class FacetPanel(ScrollColumn):
             set_tab_order(stops)
             self._last_stop = stops[-1]
         self._show_in_section(key)
-        if not self._unbuilt:
-            self._building.stop()
+        if self._unbuilt:
+            self._building.start()
 
     def _show_in_section(self, key: str) -> None:
         """Show the filter, the counts and the range of values in one section."""

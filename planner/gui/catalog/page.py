@@ -5,7 +5,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
@@ -25,6 +25,7 @@ from planner.gui.catalog.scatter.panel import ScatterPanel
 from planner.gui.catalog.settings import View
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
+from planner.gui.threads import CalmTimer
 from planner.gui.widgets.layout import in_column, in_row, set_tab_order, tab_stops
 from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
@@ -88,10 +89,11 @@ class Page(QWidget):
         self.chips = ChipRow(theme)
         self.empty = EmptyResult(theme, self.everything)
         # The table responds to a keystroke first; the facet counts follow after a delay.
-        self._later = QTimer(self, singleShot=True, interval=_HIDDEN_MS)
-        self._later.timeout.connect(self._show_lookup_results)
-        self._counting = QTimer(self, singleShot=True, interval=_COUNT_DELAY_MS)
+        self._counting = CalmTimer(self, _COUNT_DELAY_MS)
         self._counting.timeout.connect(self.count_facets)
+        self._judging, self._describing = CalmTimer(self), CalmTimer(self)
+        self._judging.timeout.connect(self._show_lookup_results)
+        self._describing.timeout.connect(self.describe_current)
         self.results = QStackedWidget()
         for result in (self.table, self.empty):
             self.results.addWidget(result)
@@ -200,16 +202,15 @@ class Page(QWidget):
 
     @Slot()
     def _on_lookup_results(self) -> None:
-        """Show the results; a hidden page does so later, since both pages at once would block the window."""
-        if self.isVisible():
-            self._show_lookup_results()
-        else:
-            self._later.start()
+        """Show the results; a hidden page does so after a visible one."""
+        self._judging.start(0 if self.isVisible() else _HIDDEN_MS)
 
     @Slot()
     def _show_lookup_results(self) -> None:
-        self.judge()
-        self.describe_current()
+        """Show the verdicts first, and then the details and the counts, which together would block the window."""
+        self._take_verdicts()
+        self._describing.start()
+        self._counting.start()
 
     def _matching_ids(self, _rows: Sequence[Any]) -> frozenset[str]:
         if self._filter.by_name_only:
@@ -269,9 +270,12 @@ class Page(QWidget):
 
     def judge(self) -> None:
         """Update every record's verdict for the plan."""
+        self._take_verdicts()
+        self.count_facets()
+
+    def _take_verdicts(self) -> None:
         self.model.set_records(self.rows_with_verdicts())
         self.show_rows()
-        self.count_facets()
 
     def refresh(self, _evaluation: Evaluation) -> None:
         """Update the records for the plan; a card or system that is new in the plan is selected."""
@@ -358,7 +362,7 @@ class Page(QWidget):
         """Show the details of the current record, or say that the filters hide it; on opening, after the table."""
         if not self._is_opened:
             self._is_opened = True
-            QTimer.singleShot(0, self, self.describe_current)
+            self._describing.start()
             return
         if self.table.current_record is not None:
             self.detail.describe(self.describe(self.table.current_record))

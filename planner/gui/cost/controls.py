@@ -61,12 +61,17 @@ class CostControls(QWidget):
     @cached_property
     def buy(self) -> BuyQuestions:
         """Return the form for owning."""
-        return self._placed(BuyQuestions(self._workspace, self._theme), self._buy_place)
+        return self._placed(self._unplaced_buy, self._buy_place)
+
+    @cached_property
+    def _unplaced_buy(self) -> BuyQuestions:
+        return BuyQuestions(self._workspace, self._theme)
 
     def prepare(self) -> Iterator[MoneyQuestions]:
-        """Create the forms, one in each step."""
+        """Create the forms, one in each step; the longest is created in one step and placed in the next."""
         yield self.job
         yield self.rent
+        yield self._unplaced_buy
         yield self.buy
 
     @property

@@ -7,7 +7,7 @@ from threading import Event
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from pydantic_core import to_json
-from PySide6.QtCore import QTimer, Slot
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QDialog, QWidget
 
@@ -27,7 +27,8 @@ from planner.gui.memory.advice import AdvicePanel
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.dialogs import open_once
+from planner.gui.threads import CalmTimer
+from planner.gui.widgets.dialogs import open_later
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row
 from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
@@ -98,7 +99,7 @@ class CostTab(QuestionTab):
         self.elsewhere = CarbonByRegion(theme)
         self._trial: Trial | None = None
         self.drawn = False
-        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._rest = CalmTimer(self, REST_MS)
         self._fill_column()
         self._lay_out(self.controls)
         self.copy_menu = ResultMenu(
@@ -165,7 +166,8 @@ class CostTab(QuestionTab):
 
     def _open(self, dialog: QDialog) -> None:
         self.dialog = dialog
-        open_once(dialog)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        open_later(dialog, self.window())
 
     def shut_down(self) -> None:
         """Stop the simulation."""

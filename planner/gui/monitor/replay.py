@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
+from planner.gui.threads import CalmTimer
 from planner.monitor.history import History
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
@@ -79,7 +80,9 @@ class RecordingReplay(QObject):
         self._player = loaded.player
         self._advanced_at = 0.0
         self._timer = QTimer(self, interval=_TICK_MS)
-        self._timer.timeout.connect(self._advance_displayed_time)
+        self._advance = CalmTimer(self)
+        self._timer.timeout.connect(self._advance.start)
+        self._advance.timeout.connect(self._advance_displayed_time)
         self._apply_updates(loaded.first)
 
     @property
@@ -117,6 +120,7 @@ class RecordingReplay(QObject):
     def stop(self) -> None:
         """Stop the replay at the displayed time; `play` continues from there."""
         self._timer.stop()
+        self._advance.stop()
         self.moved.emit()
 
     def seek(self, seconds: float) -> None:

@@ -23,6 +23,7 @@ from planner.gui.monitor.toolbar import ReplayBar, Toolbar
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.threads import CalmTimer
 from planner.gui.widgets.labels import ElidedLabel
 from planner.gui.widgets.layout import in_column, laid_out_at_once, scrolled
 from planner.gui.widgets.section import Section
@@ -95,7 +96,7 @@ class MonitorTab(Tab):
         self._hidden_timer = QTimer(self, singleShot=True)
         self._hidden_timer.timeout.connect(self._release_while_hidden)
         # Processes and plots follow the cards once these are painted: together they would block the window.
-        self._second_pass = QTimer(self, singleShot=True, interval=_SECOND_PASS_MS)
+        self._second_pass = CalmTimer(self, _SECOND_PASS_MS)
         self._second_pass.timeout.connect(self._update_processes_and_plots)
         self._lay_out()
         self._connect()

@@ -8,7 +8,7 @@ import pyqtgraph as pg
 from numpy.typing import NDArray
 from pyqtgraph.GraphicsScene.mouseEvents import MouseClickEvent
 from PySide6.QtCore import QBuffer, QEvent, QPoint, QPointF, QRect, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QBrush, QPainter, QPaintEvent, QPen, QPixmap, QRegion, QResizeEvent
+from PySide6.QtGui import QBrush, QPainter, QPaintEvent, QPen, QPixmap, QRegion, QResizeEvent, QShowEvent
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
@@ -78,6 +78,7 @@ class Chart(QWidget):
     def __init__(self, theme: Theme, name: str, axes: dict[str, Item] | None = None, *, is_dense: bool = False) -> None:
         super().__init__()
         self._theme, self._is_dense = theme, is_dense
+        self._is_outdated = False
         self._looks: dict[Item, ItemStyle] = {}
         self._plot: Any = pg.PlotWidget(axisItems=axes, enableMenu=False)
         self._item: Any = self._plot.getPlotItem()
@@ -136,6 +137,13 @@ class Chart(QWidget):
             painter = QPainter(self)
             painter.setPen(self._theme.color("focus"))
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Apply the theme that was switched to while the chart was hidden."""
+        super().showEvent(event)
+        if self._is_outdated:
+            self._is_outdated = False
+            self._apply_theme()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Place as many ticks on the axes as fit the new size."""
@@ -264,7 +272,10 @@ class Chart(QWidget):
     # A slot of this class, not an overridable method, so that Qt disconnects it when the chart is destroyed.
     @Slot()
     def _on_theme_changed(self) -> None:
-        self._apply_theme()
+        """Apply the new theme; a hidden chart does so when it is shown, since all charts at once take long."""
+        self._is_outdated = not self.isVisible()
+        if not self._is_outdated:
+            self._apply_theme()
 
     def _apply_theme(self) -> None:
         """Apply the colors and fonts of the theme."""

@@ -323,7 +323,7 @@ class RecommendDialog(InReadingOrder, QDialog):
         if self.recommendation is None:
             self._tell("The search was stopped before anything was found.", "muted")
         elif len(self.recommendation.options) != len(self._rows):
-            self._show_options(self.recommendation)
+            self._list_options(self.recommendation)
 
     def _set_busy(self, *, busy: bool) -> None:
         if busy:
@@ -348,14 +348,19 @@ class RecommendDialog(InReadingOrder, QDialog):
         if recommendation is not None:
             self._set_busy(busy=False)
             self._show_awards(recommendation)
-            self._show_options(recommendation)
-            self.search_finished.emit()
+            self._list_options(recommendation)
 
-    def _show_options(self, recommendation: Recommendation) -> None:
-        self._rows = option_rows(recommendation, self._workspace.catalog.hardware)
-        self.model.set_records(self._rows)
+    def _list_options(self, recommendation: Recommendation) -> None:
+        """Show all options in the table, whose texts for thousands of options take long."""
+        work = partial(option_rows, recommendation, self._workspace.catalog.hardware)
+        self._tasks.run(_KEY, work, self._show_options)
+
+    def _show_options(self, rows: tuple[OptionRow, ...]) -> None:
+        self._rows = rows
+        self.model.set_records(rows)
         if self.options.is_open:
-            self.pareto.set_rows(self._rows)
+            self.pareto.set_rows(rows)
+        self.search_finished.emit()
 
     def _show_awards(self, recommendation: Recommendation) -> None:
         """Show the recommended options; the table of all options waits for the end of the search."""

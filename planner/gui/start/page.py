@@ -17,6 +17,7 @@ from planner.gui.start.own_cards import CardsField
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
+from planner.gui.threads import CalmTimer
 from planner.gui.widgets.buttons import link_button, push_button
 from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
 from planner.gui.widgets.inputs.field import Field
@@ -104,6 +105,9 @@ class StartPage(Tab):
         self._watch_hint = make_label(_WATCH, wrap=True)
         self._cards_hint = make_label("", "muted", theme.font("small"), wrap=True)
         self._is_leaving = self._is_ownership_chosen = False
+        # In a turn of its own: the plan and the tab together would block the window.
+        self._showing = CalmTimer(self)
+        self._showing.timeout.connect(workspace.navigator.show_memory)
         self._lay_out()
         self._connect()
         self.model.set_value(None)
@@ -156,8 +160,7 @@ class StartPage(Tab):
             if door == "choose":
                 navigator.hardware_choice_requested.emit()
             else:
-                # In a turn of its own: the plan and the tab together would block the window.
-                QTimer.singleShot(0, self, navigator.show_memory)
+                self._showing.start()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Show the recent plans, and focus the chosen door."""

@@ -6,6 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPushButton, QWidget
 
+from planner.gui.threads import CalmTimer
+
 
 def closing_buttons(dialog: QDialog, *actions: QPushButton) -> QDialogButtonBox:
     """Return a button box with `actions` and a button that closes `dialog`."""
@@ -27,6 +29,20 @@ def open_once(dialog: QDialog) -> None:
     """Open a dialog without blocking the caller, and delete the dialog when it is closed."""
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
+
+
+def open_later(dialog: QDialog, parent: QWidget) -> None:
+    """Open a dialog that has just been created over `parent` in a later turn; both at once would block the window."""
+
+    def open_now() -> None:
+        opening.deleteLater()
+        if dialog.parent() is not parent:
+            dialog.setParent(parent, dialog.windowFlags())
+        dialog.open()
+
+    opening = CalmTimer(dialog)
+    opening.timeout.connect(open_now)
+    opening.start()
 
 
 def confirmation(

@@ -57,8 +57,9 @@ def test_entries_do_not_repeat_the_name_of_their_submenu(window):
 
 
 def test_the_circuit_of_power_builds_is_chosen_and_stored(window, workspace, qtbot, tasks):
-    qtbot.waitUntil(lambda: not tasks.busy)
-    window.tab.gpus.table.choose("rtx-5090")
+    gpus = window.tab.gpus
+    qtbot.waitUntil(lambda: not tasks.busy and any(row.buying for row in gpus.model.all_records))
+    gpus.table.choose("rtx-5090")
     assert "Circuit: 15 A at 120 V" in window.tab.gpus.detail.as_text()
     do(window, "circuit-230V-16A")
     assert "Circuit: 16 A at 230 V" in window.tab.gpus.detail.as_text()

@@ -28,7 +28,8 @@ def window(qtbot, workspace, theme, tasks, unstyled):
     made.resize(1280, 800)
     made.show()
     made.activateWindow()
-    qtbot.waitUntil(lambda: not tasks.busy)
+    gpus = made.catalog().gpus
+    qtbot.waitUntil(lambda: not tasks.busy and any(row.buying for row in gpus.model.all_records))
     return made
 
 

@@ -27,7 +27,8 @@ def rows():
 
 
 @pytest.fixture
-def tab(tab):
+def tab(tab, qtbot):
+    qtbot.waitUntil(lambda: any(row.buying for row in tab.gpus.model.all_records))
     tab.show_view("scatter")
     return tab
 

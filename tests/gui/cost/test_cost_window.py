@@ -61,7 +61,7 @@ def test_dialogs_open_from_the_menu(window: MainWindow, action, dialog, qtbot):
     window.commands[action].trigger()
     assert isinstance(window.tab, CostTab)
     assert isinstance(window.tab.dialog, dialog)
-    assert window.tab.dialog.isVisible()
+    qtbot.waitUntil(window.tab.dialog.isVisible)
     window.tab.dialog.close()
 
 

@@ -77,6 +77,7 @@ def button(widget, words):
 def ask_for(qtbot, tab, net) -> None:
     """Ask for `Net` with its input, as a person does, and agree to run it."""
     dialog = tab.trace_controller.dialog
+    qtbot.waitUntil(dialog.isVisible)
     dialog.open_file(net)
     dialog.target.name.set_value("Net")
     dialog.target.name.edited.emit("Net")
@@ -235,6 +236,7 @@ def test_a_failure_says_what_happened_and_can_be_copied_edited_and_dismissed(tra
     panel.copy.click()
     assert "Check it." in QGuiApplication.clipboard().text()
     panel.edit.click()
+    qtbot.waitUntil(traced.trace_controller.dialog.isVisible)
     assert traced.trace_controller.dialog.request().inputs[0].value.shape == (16, 8)
     traced.trace_controller.dialog.reject()
     panel.dismiss.click()
@@ -277,9 +279,9 @@ def test_an_estimate_that_cannot_be_checked_is_reported_in_the_banner(window, ta
     assert tab.start.traces == []
 
 
-def test_a_python_file_that_is_dropped_is_asked_about(window, tab, net):
+def test_a_python_file_that_is_dropped_is_asked_about(window, tab, net, qtbot):
     drop(window, net)
-    assert tab.trace_controller.dialog.isVisible()
+    qtbot.waitUntil(tab.trace_controller.dialog.isVisible)
     assert tab.trace_controller.dialog.target.candidate.name == "example"
     tab.trace_controller.dialog.reject()
 
@@ -399,6 +401,8 @@ def test_a_trace_for_another_card_is_said_and_made_again(traced, qtbot, net):
 def test_a_form_that_was_left_with_escape_is_as_it_was(window, tab, qtbot):
     do(window, "plan.trace")
     dialog = tab.trace_controller.dialog
+    qtbot.waitUntil(dialog.isVisible)
+    assert dialog.focusWidget() is dialog.target.file.focusProxy()
     edit = dialog.inputs._rows[0].shape.focusProxy()
     type_into(qtbot, edit, "4x8")
     qtbot.keyClick(edit, Qt.Key.Key_Escape)

@@ -12,6 +12,7 @@ from planner.errors import TraceError
 from planner.gui.memory.trace.tracer import Tracer
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.dialogs import open_later
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
@@ -50,13 +51,14 @@ class TraceController(QObject):
             from planner.gui.memory.trace.dialog import TraceDialog
             from planner.trace.run import missing_packages_hint
 
-            self.dialog = TraceDialog(self._workspace, self._theme, self._tab.window(), missing_packages_hint())
+            # Without a parent first, and so without a style: to style so many widgets takes as long as to create them.
+            self.dialog = TraceDialog(self._workspace, self._theme, None, missing_packages_hint())
             self.dialog.wanted.connect(self._trace)
         if isinstance(subject, TraceRequest) or not self.dialog.is_unfinished:
             self.dialog.set_request(subject if isinstance(subject, TraceRequest) else None)
         if isinstance(subject, Path):
             self.dialog.open_file(subject)
-        self.dialog.open()
+        open_later(self.dialog, self._tab.window())
         self.opened.emit()
 
     @Slot()

@@ -151,7 +151,7 @@ class TraceDialog(InReadingOrder, QDialog):
 
     wanted = Signal(object)
 
-    def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget, missing: str | None = None) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget | None, missing: str | None = None) -> None:
         super().__init__(parent)
         self._workspace, self._theme = workspace, theme
         self.target = TargetForm(workspace, theme)

@@ -4,7 +4,7 @@ from functools import partial
 from time import thread_time
 from typing import Final
 
-from PySide6.QtCore import QTimer, Signal, Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 
@@ -17,7 +17,7 @@ from planner.gui.monitor.settings import MOST_COLUMNS, PlotSettings
 from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
-from planner.gui.threads import import_finished
+from planner.gui.threads import CalmTimer, import_finished
 from planner.gui.widgets.layout import in_column, in_row, laid_out_at_once
 from planner.monitor.history import HOST, History
 
@@ -65,7 +65,7 @@ class PlotGrid(QWidget):
         self._is_stale = False
         self._is_updating_view = False
         # A child object, so that pending drawing ends with the plots.
-        self._draw_timer = QTimer(self, singleShot=True)
+        self._draw_timer = CalmTimer(self)
         self._grid = QGridLayout()
         self._lay_out()
         self._connect()
@@ -186,7 +186,7 @@ class PlotGrid(QWidget):
         self.refresh()
 
     def _arrange_panels(self) -> None:
-        """Arrange the enabled plots that have readings in columns; of many new plots, some follow later."""
+        """Arrange the enabled plots that have readings in columns; many new ones are first made in several passes."""
         stored = self._plot_settings
         specs = [
             spec
@@ -198,7 +198,9 @@ class PlotGrid(QWidget):
         new = [spec for spec in specs if spec.key not in self._panels]
         for spec in new[:_MADE_A_PASS]:
             self._make_panel(spec)
-        specs = [spec for spec in specs if spec.key in self._panels]
+        if len(new) > _MADE_A_PASS:
+            self._draw_all_soon()
+            return
         arrangement = tuple(spec.key for spec in specs), columns
         if arrangement == self._arrangement:
             return
@@ -238,31 +240,32 @@ class PlotGrid(QWidget):
     def draw_visible(self) -> None:
         """Redraw the visible plots; what would take too long for one pass of the event loop follows in the next."""
         self._list_undrawn()
-        # Creating a plot takes some hundredths of a second, so that each has a later pass of its own.
+        # Creating a plot takes a hundredth of a second, so that each has a later pass of its own.
         self._draw_some(may_create=False)
 
     def _list_undrawn(self) -> None:
-        """Note which plots are visible, first those that were drawn before, and show the events."""
+        """Note which plots are visible, first those that have been created, and show the events."""
         self._undrawn = []
         if not self.isVisible() or self._is_updating_view or self._history.end is None:
             return
         self._shown_owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
         self._refresh_events(self._shown_owners)
         visible = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
-        self._undrawn = sorted(visible, key=lambda panel: not panel.is_drawn)
+        self._undrawn = sorted(visible, key=lambda panel: not panel.is_created)
 
     def _draw_some(self, *, may_create: bool) -> None:
-        """Draw plots that are due for the time of one pass; with `may_create` the first of them may be a new one."""
+        """Draw plots that are due for the time of one pass; with `may_create`, create one for the next pass."""
         if self._undrawn and not import_finished(_DRAWING):
             self._draw_soon(_IMPORTING_MS)
             return
         began = thread_time()
-        while self._undrawn and (may_create or self._undrawn[0].is_drawn) and thread_time() - began < _PASS_SECONDS:
+        while self._undrawn and self._undrawn[0].is_created and thread_time() - began < _PASS_SECONDS:
             panel = self._undrawn.pop(0)
-            may_create = may_create and panel.is_drawn
             panel.set_owners(self._shown_owners)
             panel.refresh()
         if self._undrawn:
+            if may_create and not self._undrawn[0].is_created:
+                self._undrawn[0].create_plot()
             self._draw_soon()
 
     def _refresh_events(self, owners: tuple[Owner, ...]) -> None:
@@ -293,10 +296,10 @@ class PlotGrid(QWidget):
             if self.isVisible() and self._history.end is not None:
                 self._owners = plotted_owners(self._history)
                 self._arrange_panels()
+                if self._is_stale:
+                    return  # what is drawn gets its place in the next pass
             self._list_undrawn()
         self._draw_some(may_create=True)
-        if self._is_stale:
-            self._draw_soon()
 
     @Slot()
     def _draw_all_soon(self) -> None:

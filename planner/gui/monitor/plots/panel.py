@@ -78,9 +78,14 @@ class MetricPanel(PlotPanel):
         view.cursor_moved.connect(self._update_read_out)
 
     @property
-    def is_drawn(self) -> bool:
-        """Return whether the plot has been created."""
+    def is_created(self) -> bool:
+        """Return whether the plot has been created, drawn or not."""
         return self._plot is not None
+
+    @property
+    def is_drawn(self) -> bool:
+        """Return whether the plot has been drawn."""
+        return self._chart is not None
 
     def set_owners(self, owners: tuple[Owner, ...]) -> None:
         """Set the cards whose curves the next `refresh` draws."""
@@ -91,8 +96,10 @@ class MetricPanel(PlotPanel):
 
     @Slot()
     def refresh(self) -> None:
-        """Draw the displayed time span; the first call creates the plot."""
-        plot = self._plot or self._create_plot()
+        """Draw the displayed time span; the first call creates the plot unless `create_plot` has."""
+        plot = self._plot or self.create_plot()
+        if not self.is_drawn:
+            self._set_chart(plot)
         span = AxisRange(self._view.start, self._view.end)
         self.curves = self._visible_curves(span, plot.columns)
         limits = self._limit_curves(span, plot.columns)
@@ -146,13 +153,13 @@ class MetricPanel(PlotPanel):
                     limits[value] = f"{title} {value_text(self.spec.unit, value)}"
         return limits
 
-    def _create_plot(self) -> "MetricPlot":
+    def create_plot(self) -> "MetricPlot":
+        """Create and return the plot, which is shown once it is drawn."""
         from planner.gui.monitor.plots.metric_plot import MetricPlot
 
         self._plot = plot = MetricPlot(self._theme, self.spec.title, self.spec.unit, self._view)
         plot.gestures.clicked.connect(self.clicked)
         plot.gestures.double_clicked.connect(self.double_clicked)
-        self._set_chart(plot)
         return plot
 
     def _fill_table(self) -> None:

@@ -376,6 +376,17 @@ def test_another_look_is_taken_on(grid, theme):
         theme.apply("light")
 
 
+def test_a_hidden_plot_takes_on_another_look_when_it_is_shown(grid, theme, qtbot):
+    grid.hide()
+    theme.apply("dark")
+    try:
+        grid.show()
+        surface = theme.color("surface")
+        qtbot.waitUntil(lambda: viewport(grid, "utilization").grab().toImage().pixelColor(1, 1) == surface)
+    finally:
+        theme.apply("light")
+
+
 def test_redrawing_keeps_the_references_to_none(grid):
     surface = viewport(grid, "utilization")
     shown = panel(grid, "utilization")
