@@ -64,6 +64,11 @@ True
 >>> all(option.hours >= found.fastest.hours for option in found.options if option.comparable)
 True
 >>> busy = planner.Service(requests_per_day=20_000), planner.DailyHours(hours_per_day=8)
+>>> served = serving.evolve(gpu="l40s", cost=planner.CostTerms(job=planner.Service(requests_per_day=20_000)))
+>>> service = planner.evaluate(served, catalog)
+>>> batched = planner.find_batched_service(service, planner.evaluate_cost(service, catalog, day).estimate, catalog, day)
+>>> batched is None or batched.cards < batched.present_cards
+True
 >>> network, cards = evaluation.architecture, ((catalog.hardware.gpu("l40s"), 2),)
 >>> planner.estimate_time(network, evaluation.workload, cards).seconds > 0
 True
