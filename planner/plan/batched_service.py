@@ -42,9 +42,9 @@ def find_batched_service(
     changed = evaluate(apply_change(plan, CONTINUOUS_BATCHING), catalog)
     batched, cost = plan_throughput(changed), evaluate_cost(changed, catalog, today).estimate
     needed = None if cost is None or cost.result.blocked else cost.result.machines
-    if cost is None or needed is None or needed.cards >= machines.cards:
+    if cost is None or batched is None or batched.concurrent_requests is None:
         return None
-    if batched is None or batched.concurrent_requests is None:
+    if needed is None or needed.cards >= machines.cards:
         return None
     return BatchedService(
         profile=changed.workload.profile or "",

@@ -14,6 +14,7 @@ from planner.gui.memory.tab import MemoryTab
 from planner.gui.tab import TabEntry
 from planner.gui.window import MainWindow
 from planner.paths import traces_dir
+from planner.plan.trace_request import operator_fields
 from planner.present.plan.phrase import work_phrase
 from planner.trace.analysis.summary import facts_of
 from planner.trace.files import save_recording, store_recording
@@ -393,7 +394,7 @@ def test_a_trace_for_another_card_is_said_and_made_again(traced, qtbot, net):
     assert "another card, of CUDA 8.9" in traced.other_card.words.text()
     traced.other_card.again.click()
     trace = started(qtbot, traced)
-    assert trace.request == asked.evolve(compute_capability="9.0")
+    assert trace.request == asked.evolve(**operator_fields(traced.workspace.catalog.hardware.gpu("h100-sxm5-80gb")))
     trace.end()
     qtbot.waitUntil(lambda: not traced.other_card.isVisible())
 

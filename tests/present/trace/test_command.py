@@ -6,6 +6,7 @@ import pytest
 
 from planner.cli.trace.command import _parser, _target_of_command
 from planner.cli.trace.options import request_from_arguments
+from planner.plan.trace_request import operator_fields
 from planner.present.trace.command import command_text, shell_command
 from planner.trace.launcher import parse_command
 from planner.trace.notation import parse_assumed_values
@@ -24,19 +25,21 @@ LINES = (
 @pytest.mark.parametrize(
     "fields",
     [
-        {"compute_capability": "8.9"},
+        {"device": "cuda"},
         {"device": "cpu", "steps": 3, "assume": parse_assumed_values("mask=0.5, train.py:3=2")},
     ],
 )
 def test_the_command_line_reads_the_same_request(line, fields, catalog, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("")
-    asked = TraceRequest(target=parse_command(shlex.split(line)), task="training", **fields)
-    words = shlex.split(shell_command(asked, catalog.hardware.gpu("rtx-4090")))[2:]
+    gpu = catalog.hardware.gpu("rtx-4090")
+    operators = operator_fields(gpu) if fields["device"] == "cuda" else {}
+    asked = TraceRequest(target=parse_command(shlex.split(line)), task="training", **operators | fields)
+    words = shlex.split(shell_command(asked, gpu))[2:]
     end = words.index("--") if "--" in words else len(words)
     arguments = _parser().parse_args(words[:end])
     target = _target_of_command(arguments, words[end + 1 :], catalog.models)
-    read = request_from_arguments(arguments, target, "8.9")
+    read = request_from_arguments(arguments, target, gpu)
     assert arguments.gpu == "rtx-4090"
     assert read == asked
 

@@ -2,6 +2,7 @@
 
 from itertools import accumulate
 from pathlib import Path
+from threading import Lock
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from watched import file_target
 from planner.trace.analysis.live_memory import live_memory
 from planner.trace.recording import TraceRecording
 from planner.trace.request import AssumedValue, TraceRequest
-from planner.trace.run import trace
+from planner.trace.run import TraceLimits, trace
 from planner.trace.worker import bounds
 from planner.trace.worker.building.build import build_run
 from planner.trace.worker.job import record_trace
@@ -123,8 +124,14 @@ BOUNDED = "values that depend on the data"
 
 @pytest.fixture(autouse=True)
 def traces_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trace with other values without a process for each, as nothing here outlives a run."""
-    monkeypatch.setattr(bounds, "trace", lambda request, limits: record_trace(request, lambda *_: None))
+    """Trace with other values without a process for each, one at a time, as nothing here outlives a run."""
+    tracing = Lock()
+
+    def trace_in_turn(request: TraceRequest, _limits: TraceLimits) -> TraceRecording:
+        with tracing:
+            return record_trace(request, lambda *_: None)
+
+    monkeypatch.setattr(bounds, "trace", trace_in_turn)
 
 
 def request(folder: Path, name: str, **changes: object) -> TraceRequest:

@@ -93,6 +93,14 @@ def _fake_rms_norm_backward(
     )
 
 
+def _fake_histogram(_mode: Any, _func: Any, values: Tensor, bins: int = 100, *_: Any, **__: Any) -> Tensor:
+    """Return the empty result of CUDA's histogram, which unlike the CPU's also counts integers.
+
+    **Source**: `_histc_cuda` of aten/src/ATen/native/cuda/SummaryOps.cu.
+    """
+    return values.new_empty((bins,))
+
+
 ASSUMED_CAPABILITY: Final[Capability] = (8, 0)
 
 _aten: Final = torch.ops.aten
@@ -117,7 +125,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         stack = self._stack
         stack.enter_context(autocast_as_on_cuda())
         stack.enter_context(replaced_kernels("CPU", norm_placeholder_kernels()))
-        stack.enter_context(replaced_fake_results(fake_norms() | fake_rnns()))
+        stack.enter_context(replaced_fake_results(fake_norms() | fake_rnns() | {"histc": _fake_histogram}))
         attention_composition = {"scaled_dot_product_attention": self._attend}
         stack.enter_context(
             replaced_compositions(_COMPOSITIONS | device_move_kernels() | rnn_compositions() | attention_composition)
