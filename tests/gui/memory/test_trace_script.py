@@ -258,6 +258,7 @@ def test_a_module_has_no_command_and_skips_nothing(tab, qtbot, train):
 def trace_from_the_dialog(tab: MemoryTab, qtbot, command: str) -> None:
     tab.workspace.navigator.trace_script()
     dialog = tab.trace_controller.dialog
+    qtbot.waitUntil(dialog.isVisible)
     enter(qtbot, dialog.target.script.script, command)
     tab.workspace.settings.trust(content_digest(dialog.request()))
     qtbot.keyClick(dialog, Qt.Key.Key_Return)
@@ -272,6 +273,7 @@ def test_a_script_is_traced_edited_and_its_error_told(tab, qtbot, train):
     assert "ended after 2 optimizer steps" in notes
     tab.trace_controller.edit()
     dialog = tab.trace_controller.dialog
+    qtbot.waitUntil(dialog.isVisible)
     assert dialog.request() == tab.workspace.evaluation.traced.request
     qtbot.waitUntil(dialog.target.script.script.findChild(QLineEdit).hasFocus)
     enter(qtbot, dialog.target.script.arguments, "fast")
