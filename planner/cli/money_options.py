@@ -59,7 +59,10 @@ TERM_OPTIONS: Final = (
     ),
     CommandOption("--regions", "rent.regions", "NAMES", "only offers in these regions, likewise"),
     CommandOption(
-        "--place", "buy.place", "PLACE", "location of owned cards: desk, lab, colocation or data-centre [lab]"
+        "--place",
+        "buy.place",
+        "PLACE",
+        "location of owned cards: desk, lab, colocation or data-centre [lab; for your own desktop cards, desk]",
     ),
     CommandOption("--card-price", "buy.card_price_usd", "USD", "your price of one card [from the catalog]"),
     CommandOption(

@@ -11,7 +11,7 @@ from planner.cost.demand import Demand, Throughput, demand_of, load_profile, req
 from planner.cost.figure import TEN_TO_NINETY
 from planner.cost.job import Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
-from planner.cost.owning.costs import full_power_watts
+from planner.cost.owning.costs import full_power_watts, place_of
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
 from planner.cost.rent_or_buy.case import RESALE, TIME, USE, RentOrBuyCase
 from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case, rented_at
@@ -172,9 +172,7 @@ def _machines(market: RentalMarket, result: CostResult, case: RentOrBuyCase | No
 
 def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote | None, reason: str) -> CostResult:
     streams, terms = case.streams(), inputs.terms
-    own = explain_ownership(
-        case, streams, inputs.demand, terms, inputs.market.gpu.id, inputs.throughput, inputs.catalog
-    )
+    own = explain_ownership(case, streams, inputs.demand, terms, inputs.market.gpu, inputs.throughput, inputs.catalog)
     if chosen is None:
         return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
     rent = _with_footprint(inputs.rent_cost(chosen), chosen, case, inputs)
@@ -249,7 +247,7 @@ def _cost_point(
 
 def _rental_notes(inputs: _EstimateInputs, chosen: RentQuote) -> tuple[str, ...]:
     buy = inputs.terms.buy
-    household = inputs.catalog.ownership(buy.place).tariff_kind == "household"
+    household = inputs.catalog.ownership(place_of(buy, inputs.market.gpu)).tariff_kind == "household"
     taxed = household and chosen.offer.exchange_rate is not None and buy.tariff_usd_per_kwh is None
     return (
         *(_VAT,) * taxed,

@@ -76,9 +76,11 @@ class RentTerms(Spec):
 
 
 class BuyTerms(Spec):
-    """Ownership terms; None takes the preset figure for the place."""
+    """Ownership terms; None takes the preset figure for the place, which follows from the card by default."""
 
-    place: PlaceKind = "lab"
+    place: PlaceKind | None = Field(
+        default=None, description="where the machines are; none: a desk for owned cards made for one, else a lab"
+    )
     owned: bool = Field(default=False, description="the cards are owned already, so that only electricity is paid")
     sale_usd_per_card: float | None = Field(
         default=None, gt=0, le=1e7, description="of an owned card: its sale today, if that is an alternative"

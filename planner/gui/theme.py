@@ -74,6 +74,7 @@ class Theme(QObject):
         self._icons: dict[tuple[str, str], QIcon] = {}
         app.screenAdded.connect(self._icons.clear)
         self._unpolished: list[QWidget] = []
+        self._is_behind = False
         self.apply(scheme)
 
     @property
@@ -159,6 +160,7 @@ class Theme(QObject):
         self.tokens = load_tokens("dark" if self.dark else "light")
         self._icons.clear()
         self._app.setPalette(_qt_palette(self.tokens))
+        self._is_behind = True
         # A polished widget keeps the colors that the palette had then.
         polished = set(_visible_widgets(self._app.topLevelWidgets()))
         for widget in polished:
@@ -172,6 +174,13 @@ class Theme(QObject):
         self._unpolished = sorted(set(self._app.allWidgets()) - polished, key=QWidget.isVisible)
         QTimer.singleShot(0, self, self._polish_hidden_widgets)
 
+    def catch_up(self, place: QWidget) -> None:
+        """Give a hidden place the colors of a recent switch before it is shown: its turn may not have come."""
+        if self._is_behind:
+            for widget in (place, *place.findChildren(QWidget)):
+                if widget.isVisibleTo(place) and _is_polished(widget):
+                    _polish_again(widget)
+
     @Slot()
     def _polish_hidden_widgets(self) -> None:
         """Polish hidden widgets again for a moment, and the others later."""
@@ -180,7 +189,8 @@ class Theme(QObject):
             widget = self._unpolished.pop()
             if shiboken6.isValid(widget) and _is_polished(widget):
                 _polish_again(widget)
-        if self._unpolished:
+        self._is_behind = bool(self._unpolished)
+        if self._is_behind:
             QTimer.singleShot(0, self, self._polish_hidden_widgets)
 
 

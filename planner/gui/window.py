@@ -157,6 +157,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         """Show the tab `key` or the Start page, which is created now unless it was prepared."""
         tab = self._created_tab(key)
         self._add_page(tab)
+        self.theme.catch_up(tab)
         tab.catch_up()  # before it is shown, which spares laying it out twice
         self._pages.setCurrentWidget(tab)
         self._tab_list.set_current(key)

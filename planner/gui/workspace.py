@@ -262,12 +262,12 @@ class Workspace(QObject):
             PlannerError: If the plan cannot be evaluated; the plan stays as it was.
         """
         from planner.plan.editing.conflicts import resolve_conflicts  # as in `answer`
-        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields, goal_terms, owned_terms
+        from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields, goal_terms
 
         workload = Training() if TASK_OF_GOAL[goal] == "training" else Inference()
         terms = goal_terms(CostTerms(), goal)
-        if gpu is not None and is_owned:
-            terms = owned_terms(terms, self.catalog.hardware.gpu(gpu))
+        if is_owned:
+            terms = terms.evolve(buy=terms.buy.evolve(owned=True))
         plan = Plan(model=model, workload=workload, gpu=gpu, count=count, cost=terms)
         started = resolve_conflicts(plan, goal_fields(plan, goal, self.catalog), self.catalog).plan
         self._take_plan(f"{goal} {model.id.rpartition('/')[2]}", started, is_own=True)

@@ -5,12 +5,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import shiboken6
 from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from pytestqt.wait_signal import MultiSignalBlocker, SignalBlocker
 from shell_fakes import PLACES
 
 from planner.gui.settings import SettingsStore
@@ -20,6 +22,28 @@ from planner.gui.threads import import_finished
 from planner.gui.window import MainWindow
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog, load_catalog
+
+_WAIT_MS = 60_000
+"""How long a test waits for what will happen: the default of five seconds is not enough on a loaded machine."""
+
+
+class PatientQtBot(QtBot):
+    """A `QtBot` whose waiting ends late."""
+
+    def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = _WAIT_MS) -> None:  # noqa: N802  # pytest-qt's name
+        super().waitUntil(callback, timeout=timeout)
+
+    def waitSignal(self, signal: Any, *, timeout: int = _WAIT_MS, **options: Any) -> SignalBlocker:  # noqa: N802  # pytest-qt's name
+        return super().waitSignal(signal, timeout=timeout, **options)
+
+    def waitSignals(self, signals: list[Any], *, timeout: int = _WAIT_MS, **options: Any) -> MultiSignalBlocker:  # noqa: N802  # pytest-qt's name
+        return super().waitSignals(signals, timeout=timeout, **options)
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
+    """pytest-qt's helper, patient."""
+    return PatientQtBot(request)
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,7 @@ def test_a_change_is_saved_within_a_second(qapp, catalog, folder, qtbot):
     with open_window(catalog, folder) as (workspace, autosave):
         workspace.apply("number of cards", count=5)
         assert autosave.findChild(QTimer).remainingTime() < 1000
-        qtbot.waitUntil(lambda: counts(folder) == [5], timeout=30_000)
+        qtbot.waitUntil(lambda: counts(folder) == [5])
 
 
 def test_the_plan_is_saved_during_a_long_drag(qapp, catalog, folder, qtbot):
@@ -81,7 +81,7 @@ def test_the_plan_is_saved_during_a_long_drag(qapp, catalog, folder, qtbot):
             workspace.apply("number of cards", count=workspace.plan.count + 1)
             return counts(folder) != [1]
 
-        qtbot.waitUntil(drag, timeout=30_000)
+        qtbot.waitUntil(drag)
 
 
 def test_a_closed_window_is_restored_with_its_file_and_state(qapp, catalog, folder, tmp_path):

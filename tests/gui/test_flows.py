@@ -67,7 +67,6 @@ EIGHT_H100 = Plan(model=LLAMA_70B, workload=Inference(), gpu="h100-sxm5-80gb", c
 OVERHEATED = 0x40
 """The reason for low clocks that a driver gives a card which is too hot."""
 OWN_MODEL, RECORDING = "tiny/config.json", "run.gpurec"
-LONGEST_MS = 20_000
 SPACES = str.maketrans({fmt.THIN: " ", "\u00a0": " "})
 
 
@@ -106,7 +105,7 @@ class Person:
         self._qtbot.keyClicks(self._focused(), text[1:])
 
     def _see(self, text: str) -> None:
-        self._qtbot.waitUntil(lambda: text in self.read(), timeout=LONGEST_MS)
+        self._qtbot.waitUntil(lambda: text in self.read())
 
     def _choose(self, what: str) -> None:
         name, _, value = what.partition(" = ")
@@ -118,7 +117,7 @@ class Person:
         QTest.qWait(1)
         if QApplication.focusWidget() is None:  # after a popup: a window manager would do it
             self.window.activateWindow()
-        self._qtbot.waitUntil(lambda: QApplication.focusWidget() is not None, timeout=LONGEST_MS)
+        self._qtbot.waitUntil(lambda: QApplication.focusWidget() is not None)
         focused = QApplication.focusWidget()
         assert focused is not None
         return focused
@@ -141,7 +140,7 @@ class Person:
             named = (made for made in self.window.findChildren(kind) if made.accessibleName().startswith(name))
             return [made for made in named if made.isVisible()]
 
-        self._qtbot.waitUntil(lambda: bool(found()), timeout=LONGEST_MS)
+        self._qtbot.waitUntil(lambda: bool(found()))
         return found()[0]
 
 
@@ -268,4 +267,4 @@ def test_the_question_is_answered_in_the_window(name, person: Person, catalog: C
         text = person.read()
         assert [answer for answer in answers if answer not in text] == [], FLOWS[name]["question"]
 
-    qtbot.waitUntil(is_answered, timeout=LONGEST_MS)
+    qtbot.waitUntil(is_answered)

@@ -23,7 +23,7 @@ def test_changes_are_written_soon_by_themselves(file: Path, qtbot):
     store = SettingsStore(file)
     store.update(scheme="dark")
     assert not file.exists()
-    qtbot.waitUntil(file.exists, timeout=30_000)
+    qtbot.waitUntil(file.exists)
 
 
 def test_an_unchanged_value_writes_nothing(file: Path):

@@ -52,7 +52,7 @@ def wait_until_settled(top: QWidget, window: MainWindow, qtbot: QtBot) -> None:
         seen.append(controls(top))
         return not window.tasks.busy and len(seen) > LOOKS and all(found == seen[-1] for found in seen[-LOOKS:])
 
-    qtbot.waitUntil(is_settled, timeout=20_000)
+    qtbot.waitUntil(is_settled)
 
 
 def walk(qtbot: QtBot, key: Qt.Key) -> list[QWidget]:

@@ -87,7 +87,7 @@ def test_an_idle_second_ends_a_gesture(workspace: Workspace, qtbot):
     idle = next(timer for timer in workspace.findChildren(QTimer))
     workspace.apply_workload("batch", batch=2)
     assert idle.isActive()
-    qtbot.waitUntil(lambda: not idle.isActive(), timeout=30_000)
+    qtbot.waitUntil(lambda: not idle.isActive())
     workspace.apply_workload("batch", batch=3)
     assert workspace.undo_stack.count() == 2
 
@@ -332,11 +332,9 @@ def test_a_plan_that_stays_where_a_step_fails_is_as_saved_as_it_was(workspace: W
     assert workspace.modified
 
 
-def test_the_cost_of_a_plan_begun_with_a_card_is_that_of_owning_it_at_a_desk(workspace: Workspace):
+def test_the_cost_of_a_plan_begun_with_a_card_is_that_of_owning_it(workspace: Workspace):
     workspace.begin("run", SAMPLE_PLAN.model, "rtx-3090", 1, is_owned=True)
-    assert (workspace.plan.cost.buy.owned, workspace.plan.cost.buy.place) == (True, "desk")
-    workspace.begin("run", SAMPLE_PLAN.model, "h100-sxm5-80gb", 8, is_owned=True)
-    assert (workspace.plan.cost.buy.owned, workspace.plan.cost.buy.place) == (True, "lab")
+    assert workspace.plan.cost.buy.owned
     workspace.begin("fine-tune", SAMPLE_PLAN.model, None, 1)
     assert not workspace.plan.cost.buy.owned
     assert workspace.plan.cost.job.kind == "run"

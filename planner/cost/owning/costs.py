@@ -13,6 +13,7 @@ from planner.cost.figure import Figure
 from planner.cost.finance import loan_value
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.terms import BuyTerms, ColocationPower, PlaceKind
+from planner.hardware.gpu import Gpu
 
 Values = Mapping[str, float]
 """Values of the ownership figures, by the names in `FIGURES`."""
@@ -207,6 +208,14 @@ def financed_usd(capex_usd: float, shape: ServerSetup, discount_rate: float, yea
     borrowed = shape.loan_fraction * capex_usd
     loan = loan_value(borrowed, shape.loan_rate, shape.loan_years, discount_rate, years)
     return capex_usd - borrowed + loan
+
+
+def place_of(buy: BuyTerms, gpu: Gpu | None) -> PlaceKind:
+    """Return where the machines are: unless stated, at a desk if they are owned cards made for one, else in a lab."""
+    if buy.place is not None:
+        return buy.place
+    is_for_servers = gpu is None or gpu.segment in ("datacenter", "tpu")
+    return "lab" if is_for_servers or not buy.owned else "desk"
 
 
 class Ownership(Spec):

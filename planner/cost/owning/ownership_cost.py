@@ -17,6 +17,7 @@ from planner.cost.owning.costs import (
     buys_servers,
     energy_use,
     full_power_watts,
+    place_of,
     running_costs,
     upfront_costs,
 )
@@ -26,6 +27,7 @@ from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, figure_symbol
 from planner.cost.terms import CostTerms
+from planner.hardware.gpu import Gpu
 
 _MONTHS: Final = 12
 _WATTS: Final = 1_000
@@ -106,6 +108,7 @@ _ALWAYS_ON: Final = (
     "of your own cards, only electricity is counted, around the clock as a service is always on: all else is paid with "
     "or without this job"
 )
+_OWNED_AT: Final = "your own cards are taken to be at this place: {}, at the {} tariff and a PUE of {:g}"
 _RESOLD: Final = "the resale share of servers and networks is assumed to be half that of the cards"
 
 
@@ -114,12 +117,12 @@ def explain_ownership(
     streams: CashFlows,
     demand: Demand,
     terms: CostTerms,
-    gpu_id: str,
+    gpu: Gpu,
     throughput: Throughput | None,
     catalog: CostCatalog,
 ) -> OwnCost:
     """Return the cost of owning with its derivation; the terms add up to the upfront and monthly totals."""
-    place = catalog.ownership(terms.buy.place)
+    place = catalog.ownership(place_of(terms.buy, gpu))
     purchase = upfront_costs(case.central, case.shape)
     yearly = running_costs(case.central, case.shape, purchase)
     upfront = tuple(_upfront_terms(case, purchase))
@@ -133,11 +136,11 @@ def explain_ownership(
     kwh = (energy.idle_year + energy.busy_hour * streams.busy_hours_per_year) * _accounting_years(case)
     borrowed = case.shape.loan_fraction * purchase.usd
     low, middle, high = (share * purchase.resale_base for share in case.resale.band(years))
-    used = used_card_price(catalog.purchases, gpu_id) if terms.buy.owned else None
+    used = used_card_price(catalog.purchases, gpu.id) if terms.buy.owned else None
     unused = "card_price_usd" if buys_servers(case.central, case.shape) else "server_price_usd"
     dates = [day for name in _PRICES if name != unused and case.central[name] and (day := case.figures[name].date)]
     return OwnCost(
-        gpu=gpu_id,
+        gpu=gpu.id,
         count=case.shape.cards,
         upfront_usd=purchase.usd,
         upfront=upfront,
@@ -163,12 +166,13 @@ def explain_ownership(
         ),
         carbon=footprint(catalog.region(terms.region), kwh, case.figures["pue"]),
         oldest_price_date=min(dates, default=None),
-        notes=tuple(_owned_notes(case, used) if terms.buy.owned else _bought_notes(case, place, purchase)),
+        notes=tuple(_owned_notes(case, place, used) if terms.buy.owned else _bought_notes(case, place, purchase)),
     )
 
 
-def _owned_notes(case: RentOrBuyCase, used: Figure | None) -> Iterator[str]:
+def _owned_notes(case: RentOrBuyCase, place: Ownership, used: Figure | None) -> Iterator[str]:
     yield _ONLY_ELECTRICITY if case.shape.switched_off_when_idle else _ALWAYS_ON
+    yield _OWNED_AT.format(place.name.lower(), place.tariff_kind, case.central["pue"])
     if used is not None:
         dated = "without a date" if used.date is None else f"of {used.date}"
         price = f"{used.value:,.0f} USD (second-hand price {dated})"

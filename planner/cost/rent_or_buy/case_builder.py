@@ -9,7 +9,7 @@ from planner.cost.demand import Demand
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Certainty, Figure
 from planner.cost.finance import ceil_with_tolerance
 from planner.cost.job import HOURS_PER_YEAR
-from planner.cost.owning.costs import FIGURES, Ownership, ServerSetup
+from planner.cost.owning.costs import FIGURES, Ownership, ServerSetup, place_of
 from planner.cost.owning.purchase import card_price, server_price
 from planner.cost.owning.residual import ResaleCurve, resale_curve, user_resale_curve
 from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, RentOrBuyCase
@@ -65,7 +65,7 @@ def build_case(
         UnknownFigureError: If the price or the power of the card is unknown.
         SpecError: If the job does not fit into the horizon.
     """
-    preset = catalog.ownership(terms.buy.place)
+    preset = catalog.ownership(place_of(terms.buy, gpu))
     place = (_with_sunk_costs(preset) if terms.buy.owned else preset).with_terms(terms.buy)
     busy = demand.busy_hours * demand.per_year(terms.horizon_years)
     groups = _owned_groups(demand, busy)

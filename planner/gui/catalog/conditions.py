@@ -112,9 +112,16 @@ class EmptyResult(QWidget):
             self._words.setText(f"{quoted} leaves nothing to list. Without it there would be {left}.")
             more = ""
             self._button.setText(f"Remove {quoted}")
+        self._button.show()
         about_text = "\n".join(filter(None, (more, about)))
         self._about.setText(about_text)
         self._about.setVisible(bool(about_text))
+
+    def ask_to_wait(self, text: str) -> None:
+        """Say what is being read, without which no record can match yet."""
+        self._words.setText(text)
+        self._about.hide()
+        self._button.hide()
 
     @Slot()
     def _on_remove_clicked(self) -> None:

@@ -253,8 +253,11 @@ class Page(QWidget):
         self.show_rows()
 
     def show_rows(self) -> None:
-        """Show the matching rows, or explain why no row matches."""
-        if not self.model.rowCount():
+        """Show the matching rows, or explain why no row matches or none is known to match yet."""
+        if not self.model.rowCount() and self.lookups.prices is None and "rent" in self._filter.bounded_keys:
+            self.empty.ask_to_wait("Rental prices are being read…")
+            self.results.setCurrentWidget(self.empty)
+        elif not self.model.rowCount():
             found = blocking_condition(self._filter, self.model.all_records, self._latest)
             self.empty.explain(found, grouped_conditions(self._filter), self.about(self._filter.query.text))
             self.results.setCurrentWidget(self.empty)

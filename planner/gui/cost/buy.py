@@ -6,7 +6,8 @@ from typing import Final
 from planner.cost.energy import Region
 from planner.cost.estimate import CostEstimate
 from planner.cost.figure import Figure
-from planner.cost.terms import CostTerms
+from planner.cost.owning.costs import place_of
+from planner.cost.terms import CostTerms, PlaceKind
 from planner.gui.cost.questions import YES_OR_NO, MoneyQuestions, number_input
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import PickerField
@@ -17,6 +18,7 @@ from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 
 _PLACES: Final = (
+    (None, "by card"),
     ("desk", "home or office"),
     ("lab", "server room"),
     ("colocation", "colocation"),
@@ -49,7 +51,7 @@ class BuyQuestions(MoneyQuestions):
 
     def refresh(self) -> None:
         """Show the plan's terms of owning, and the location's defaults in empty fields."""
-        place = self.workspace.catalog.cost.ownership(self.terms.buy.place)
+        place = self.workspace.catalog.cost.ownership(self._place)
         for name, (field, scale) in self._from_place.items():
             figure: Figure = getattr(place, name)
             field.set_placeholder(fmt.plain(figure.value / scale))
@@ -83,7 +85,10 @@ class BuyQuestions(MoneyQuestions):
         self.ask(form, f"buy.{name}", label, field, hint)
 
     def _add_purchase(self, form: LabelledForm) -> None:
-        hint = "Where your machines are. It sets the defaults of the empty fields."
+        hint = (
+            "Where your machines are. It sets the defaults of the empty fields. By card: a desktop card of your own "
+            "is at home, where no cooling is paid; all others are in a server room."
+        )
         self.ask_choice(form, "buy.place", "Loca&tion", _PLACES, hint)
         hint = "The price of cards that you already own is not counted, only their electricity."
         self.ask_choice(form, "buy.owned", "I own the cards", YES_OR_NO, hint)
@@ -91,7 +96,7 @@ class BuyQuestions(MoneyQuestions):
         self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "from the catalog")
         hint = "Price of a server including its cards; replaces the price of the cards."
         self.ask_number(form, "buy.server_price_usd", "Server price, $", (0.01, 1e8), hint, "from the catalog")
-        self.add_section("Owning", form, _location_summary, opened=True)
+        self.add_section("Owning", form, lambda _terms: dict(_PLACES)[self._place], opened=True)
 
     def _add_infrastructure(self, form: LabelledForm) -> None:
         figure = partial(self._ask_location_figure, form)
@@ -185,6 +190,12 @@ class BuyQuestions(MoneyQuestions):
         self.ask_number(form, "buy.depreciation_years", "Depreciation, years", (0.05, 30), "Years of depreciation.")
         self.add_section("Financing", form, _financing_summary, opened=False)
 
+    @property
+    def _place(self) -> PlaceKind:
+        """Return where the machines are, also if the plan leaves it to the card."""
+        plan, hardware = self.workspace.plan, self.workspace.catalog.hardware
+        return place_of(plan.cost.buy, None if plan.gpu is None else hardware.gpu(plan.gpu))
+
     def _region_choices(self) -> list[Choice]:
         cost = self.workspace.catalog.cost
         codes = dict.fromkeys(record.code for record in cost.energy)
@@ -208,10 +219,6 @@ def _bought_count(estimate: CostEstimate | None, name: str) -> int | None:
     """Return the number of bought cards or servers (`name` is `cards` or `servers`), or None if it is unknown."""
     machines = estimate.result.machines if estimate else None
     return None if machines is None else machines.cards if name == "cards" else machines.owned
-
-
-def _location_summary(terms: CostTerms) -> str:
-    return dict(_PLACES)[terms.buy.place]
 
 
 def _financing_summary(terms: CostTerms) -> str:

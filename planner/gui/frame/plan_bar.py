@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 
 _SHORTEST = 8
 _SHORTER: Final = (
+    (", owned, purchase included", " with purchase"),
+    (", purchase included", " with purchase"),
     (", rented", ""),
     (", owned", ""),
     (" per ", "/"),
-    (" free", ""),
     ("Inference, ", ""),
     (" tokens", " tok"),
     (" samples", " smp"),
@@ -341,7 +342,7 @@ class PlanBar(QWidget):
         hours, money = hours_phrase(cost.estimate), money_phrase(cost.estimate)
         if hours:
             self._show_time_text(hours)
-        self._cost.show_text(money, ("cost", "muted"), f"{money}. {_OWNED_COST}" if money.endswith("owned") else "")
+        self._cost.show_text(money, ("cost", "muted"), f"{money}. {_OWNED_COST}" if money.endswith("included") else "")
         self._show_part_text(self._cost, money)
         self.priced.emit()
 
@@ -352,6 +353,7 @@ class PlanBar(QWidget):
         self._show_part_text(self._time, text)
 
     def _show_part_text(self, part: PartButton, text: str) -> None:
+        self._theme.catch_up(part)
         part.setVisible(bool(text))
         self._lines[part].setVisible(bool(text))
         self._fit_texts()

@@ -52,10 +52,6 @@ def _stage_text(row: DeviceRow) -> str:
     return "all" if row.share.stage is None else fmt.integer(row.share.stage + 1)
 
 
-def _verdict_text(row: DeviceRow) -> str:
-    return ", ".join(word for word in (row.verdict, row.scarcity) if word)
-
-
 _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
     text_column("card", "Cards", lambda row: row.card, width=18, about="Cards that hold the same parts of the plan"),
     Column(
@@ -114,10 +110,10 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
     text_column(
         "verdict",
         "Verdict",
-        _verdict_text,
+        lambda row: row.verdict,
         unknown="",
         width=15,
-        tooltip=lambda row: f"{_verdict_text(row)}: shown above" if row.scarcity else row.verdict,
+        tooltip=lambda row: f"{row.verdict}, {row.scarcity}: shown above" if row.scarcity else row.verdict,
         about="Whether the plan fits on these cards",
     ),
 )

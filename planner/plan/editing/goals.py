@@ -8,7 +8,6 @@ from typing import Final
 from planner.cost.job import DEFAULT_JOBS
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
-from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.editing.conflicts import resolve_conflicts
 from planner.plan.editing.draft import WORKLOAD
@@ -53,12 +52,6 @@ def goal_terms(terms: CostTerms, goal: Goal) -> CostTerms:
     if goal == "run":
         return terms.evolve(job=DEFAULT_JOBS["daily-hours"]) if terms.job == DEFAULT_JOBS["run"] else terms
     return terms if terms.job.kind == "run" else terms.evolve(job=DEFAULT_JOBS["run"])
-
-
-def owned_terms(terms: CostTerms, gpu: Gpu) -> CostTerms:
-    """Return `terms` for cards that the person has, at a desk unless they are made for servers."""
-    place = terms.buy.place if gpu.segment in ("datacenter", "tpu") else "desk"
-    return terms.evolve(buy=terms.buy.evolve(owned=True, place=place))
 
 
 def _first_adapter_that_fits(plan: Plan, catalog: Catalog) -> dict[str, object]:

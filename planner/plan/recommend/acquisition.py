@@ -246,7 +246,7 @@ _CIRCUITS: Final = {"US": "120-v-15-a", "CA": "120-v-15-a", "MX": "120-v-15-a", 
 _USUAL_CIRCUIT: Final = "230-v-16-a"
 
 
-def ownership_obstacle(gpu: Gpu, cards: int, place: PlaceKind, systems: Iterable[System]) -> str | None:
+def ownership_obstacle(gpu: Gpu, cards: int, place: PlaceKind | None, systems: Iterable[System]) -> str | None:
     """Return why `cards` of this kind cannot be bought or placed at `place`, or None if they can.
 
     **Source** GeForce driver licence, 2.1.3: no data center deployment
@@ -254,7 +254,7 @@ def ownership_obstacle(gpu: Gpu, cards: int, place: PlaceKind, systems: Iterable
     return next(_obstacles(gpu, cards, place, systems), None)
 
 
-def _obstacles(gpu: Gpu, cards: int, place: PlaceKind, systems: Iterable[System]) -> Iterator[str]:
+def _obstacles(gpu: Gpu, cards: int, place: PlaceKind | None, systems: Iterable[System]) -> Iterator[str]:
     form = gpu.form_factor or ""
     if form == "Cloud only" or gpu.preliminary:
         yield _NOT_SOLD

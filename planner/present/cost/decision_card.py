@@ -5,6 +5,7 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
+from planner.cost.owning.costs import buys_servers
 from planner.cost.result import Blocked, CostResult, Decision
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
@@ -127,12 +128,13 @@ def _decided_view(
     rows = (*side_rows(answer), *_machine_hour_rows(estimate, is_owned=answer.owned))
     is_single_run = answer.rent_figures.month_usd is None
     ages = _price_ages(result, today)
+    difference = _chosen_text(answer) if is_single_run else difference_text(answer)
     chips, commitment = flip_chips(result), commitment_chip(result)
     if commitment is not None and commitment.value in (chip.value for chip in chips):
         commitment = None  # it changes the decision, which a chip says
     return DecisionView(
         headline=_single_run_title(estimate, answer) if is_single_run else verdict_title(answer),
-        subject=f"{_subject(result, answer, card)}{_chosen_text(answer) if is_single_run else difference_text(answer)}",
+        subject=f"{_subject(estimate, answer, card)}{difference}",
         renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
         confidence=fmt.capitalized(cheaper_share_phrase(answer, rent.mode)),
         awaits_range=not is_single_run,
@@ -188,17 +190,25 @@ def _chosen_text(answer: Decision) -> str:
     return "" if answer.chosen is None else ", as you chose"
 
 
-def _subject(result: CostResult, answer: Decision, card: str) -> str:
-    """Return what is rented or bought: `Rent 8 × H100 SXM from Lambda, on demand`, `Buy 13 × L40S in 2 servers`."""
-    rent, machines, cards = result.rent, result.machines, fmt.count_of(answer.count, card)
+def _subject(estimate: CostEstimate, answer: Decision, card: str) -> str:
+    """Return what is rented or bought: `Rent 8 × H100 SXM from Lambda, on demand`, `Buy 13 × L40S in 2 servers`.
+
+    Whole servers may have more cards than are needed, which is then said.
+    """
+    rent, case, cards = estimate.result.rent, estimate.case, fmt.count_of(answer.count, card)
     assert rent is not None  # a decision compares with a rental
     renting = f"Rent {cards} from {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
     verb = "use" if answer.owned else "buy"
     if answer.verdict == "too-close" and answer.chosen is None:
         return f"{renting}, or {verb} {'them' if answer.count > 1 else 'it'}"
-    servers = (machines.owned if machines is not None else None) or 1
-    where = f" in {servers:,} servers" if servers > 1 else ""
-    return renting if answer.side_in_use == "rent" else f"{fmt.capitalized(verb)} {cards}{where}"
+    if answer.side_in_use == "rent" or case is None:
+        return renting
+    shape = case.shape
+    where = f" in {shape.servers:,} servers" if shape.servers > 1 else ""
+    paid = shape.servers * shape.gpus_per_server
+    if not answer.owned and paid > shape.cards and buys_servers(case.central, shape):
+        where = f" in {fmt.plural(shape.servers, 'server')} of {shape.gpus_per_server}, paying for {paid:,} cards"
+    return f"{fmt.capitalized(verb)} {cards}{where}"
 
 
 def difference_text(answer: Decision) -> str:

@@ -36,7 +36,7 @@ def window(qtbot, workspace, theme, tasks, unstyled):
 @pytest.fixture
 def settled(qtbot, tasks):
     """Return a way to wait for what is worked out beside the window."""
-    return lambda: qtbot.waitUntil(lambda: not tasks.busy, timeout=20_000)
+    return lambda: qtbot.waitUntil(lambda: not tasks.busy)
 
 
 def click(widget):

@@ -12,7 +12,7 @@ from planner.paths import own_hardware_file
 @pytest.fixture
 def tab(tab, qtbot, tasks):
     yield tab
-    qtbot.waitUntil(lambda: not tasks.busy, timeout=20_000)
+    qtbot.waitUntil(lambda: not tasks.busy)
 
 
 @pytest.fixture

@@ -17,13 +17,11 @@ from planner.gui.catalog.system_page import SYSTEMS, SystemFilter
 from planner.hardware.query import select
 from planner.hardware.system_fields import SystemQuery
 
-WAIT_MS = 20_000
-
 
 @pytest.fixture
 def tab(make_tab, qtbot, tasks):
     tab = make_tab(on_systems=True)
-    qtbot.waitUntil(lambda: not tasks.busy and tab.systems.lookups.rents is not None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not tasks.busy and tab.systems.lookups.rents is not None)
     return tab
 
 

@@ -9,8 +9,6 @@ from planner.plan.evaluate import on_equal_cards
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference
 
-WAIT_MS = 20_000
-
 
 @pytest.fixture
 def tab(make_tab):
@@ -91,7 +89,7 @@ def test_unequal_cards_of_the_plan_are_not_taken_for_those_of_the_system(tab, wo
 
 def test_offers_of_as_many_cards_are_told_once_they_are_read(tab, qtbot):
     tab.systems.table.choose("dgx-h100")
-    qtbot.waitUntil(lambda: "Rental offers of 8 × H100 SXM5 80 GB" in tab.systems.detail.as_text(), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: "Rental offers of 8 × H100 SXM5 80 GB" in tab.systems.detail.as_text())
     text = tab.systems.detail.as_text()
     assert "Rented, on demand: $" in text
     assert "Power and cooling" in text

@@ -76,14 +76,14 @@ def test_cards_of_ones_own_cost_their_electricity(tab: CostTab, qtbot):
     assert view.subject == "Use 1 × GeForce RTX 4090"
     assert view.buying_title == "Your own"
     assert view.headline.startswith(f"${own.usd_per_period:.2f} · ")
-    qtbot.waitUntil(lambda: any("Faster: renting" in text for text in shown_texts(tab)), timeout=20_000)
+    qtbot.waitUntil(lambda: any("Faster: renting" in text for text in shown_texts(tab)))
     assert json.loads(tab._json())["faster_rental"]["hours"] < tab.cost.estimate.demand.busy_hours
 
 
 def test_a_service_names_the_program_that_needs_fewer_cards(tab: CostTab, qtbot):
     tab.workspace.apply("work", workload=Inference(), gpu="h100-sxm5-80gb")
     set_job(tab, Service(requests_per_day=200_000))
-    qtbot.waitUntil(lambda: any("vLLM answers 256 and needs 1 ×" in text for text in shown_texts(tab)), timeout=20_000)
+    qtbot.waitUntil(lambda: any("vLLM answers 256 and needs 1 ×" in text for text in shown_texts(tab)))
     assert json.loads(tab._json())["batched_service"]["cards"] == 1
 
 

@@ -24,7 +24,7 @@ def reached(tab: MemoryTab) -> list[QWidget]:
 
 def test_rows_that_were_added_later_stand_where_they_are_read(tab: MemoryTab, qtbot):
     learning = Training(micro_batch=4)
-    with qtbot.waitSignals([tab.advice.updated, tab.exploration.updated], timeout=20_000):
+    with qtbot.waitSignals([tab.advice.updated, tab.exploration.updated]):
         tab.workspace.apply("x", model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=learning, gpu="rtx-4090")
     order = reached(tab)
     lines = [order.index(line) for line in tab.breakdown.term_buttons]

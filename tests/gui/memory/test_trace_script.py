@@ -267,7 +267,7 @@ def trace_from_the_dialog(tab: MemoryTab, qtbot, command: str) -> None:
 @pytest.mark.oracle
 def test_a_script_is_traced_edited_and_its_error_told(tab, qtbot, train):
     trace_from_the_dialog(tab, qtbot, f"python {train} 0.1")
-    qtbot.waitUntil(lambda: tab.workspace.evaluation.traced is not None and tab.trace.view is not None, timeout=60_000)
+    qtbot.waitUntil(lambda: tab.workspace.evaluation.traced is not None and tab.trace.view is not None)
     notes = tab.trace.tables.skipped.text
     assert "2 workers of a data loader are not started" in notes
     assert "ended after 2 optimizer steps" in notes
@@ -278,7 +278,7 @@ def test_a_script_is_traced_edited_and_its_error_told(tab, qtbot, train):
     qtbot.waitUntil(dialog.target.script.script.findChild(QLineEdit).hasFocus)
     enter(qtbot, dialog.target.script.arguments, "fast")
     qtbot.keyClick(dialog, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: tab.tracer.failure is not None, timeout=60_000)
+    qtbot.waitUntil(lambda: tab.tracer.failure is not None)
     shown = [label.text() for label in tab.trace_status.failure.findChildren(QLabel)]
     assert any(text.startswith("train.py could not be traced: ValueError: could not convert") for text in shown)
     assert 'train.py", line 8' in tab.trace_status.failure.details.toPlainText()

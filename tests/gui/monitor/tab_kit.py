@@ -14,7 +14,6 @@ from pytestqt.qtbot import QtBot
 from planner.gui.monitor.tab import MonitorTab
 from planner.monitor.readings.faults import FaultKind
 
-LONGEST_MS = 30_000
 # Measuring coverage makes the same work take longer; the limit itself is held by a run without it.
 LONGEST_BLOCK_MS = 100 if sys.gettrace() is None else 200
 
@@ -67,7 +66,7 @@ def _waited_ms() -> float:
 
 def wait(qtbot: QtBot, holds: Callable[[], object]) -> None:
     """Wait until that holds."""
-    qtbot.waitUntil(lambda: bool(holds()), timeout=LONGEST_MS)
+    qtbot.waitUntil(lambda: bool(holds()))
 
 
 def wait_for_plots(qtbot: QtBot, tab: MonitorTab) -> None:

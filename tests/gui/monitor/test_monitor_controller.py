@@ -19,11 +19,9 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import Recorder
 from planner.plan.plan import ModelChoice
 
-LONGEST_MS = 30_000
-
 
 def wait(qtbot, holds):
-    qtbot.waitUntil(lambda: bool(holds()), timeout=LONGEST_MS)
+    qtbot.waitUntil(lambda: bool(holds()))
 
 
 @pytest.fixture
@@ -62,7 +60,7 @@ def test_a_recording_that_cannot_be_made_or_read_is_told(qtbot, make_tab, driver
     with qtbot.waitSignal(workspace.failed) as told:
         tab.controller.record_to(tmp_path / "none" / "run.gpurec")
     assert "cannot be written" in told.args[0].message
-    with qtbot.waitSignal(workspace.failed, timeout=LONGEST_MS) as told:
+    with qtbot.waitSignal(workspace.failed) as told:
         tab.controller.open_recording_file(tmp_path / "none.gpurec")
     assert "cannot be read" in told.args[0].message
 
@@ -133,7 +131,7 @@ def test_a_note_is_asked_for_and_put_on_the_time_line(qtbot, make_tab, driver):
 
 def test_an_alert_is_told_and_marked(qtbot, make_tab, driver, workspace):
     driver.say(card(0, A, temperature__0=95))
-    with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
+    with qtbot.waitSignal(workspace.noticed) as told:
         tab = make_tab(rules=AlertRules(is_on=True, temperature_celsius=90, hold_seconds=0))
     assert told.args[0] == "Card 0 Test 0 is at 95\u2009°C"
     assert [mark.text for mark in tab.feed.history.marks] == [told.args[0]]
@@ -277,7 +275,7 @@ def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(
         recorder.note_plan({"schema_version": 999})
         recorder.note(Sample(1.0, 1e9))
     tab = make_tab(without_driver=True)
-    with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
+    with qtbot.waitSignal(workspace.noticed) as told:
         tab.controller.open_recording_file(recording)
     assert told.args[0] == "The recorded plan cannot be read; the readings are compared with your current plan."
     assert "newer version" in told.args[1]
@@ -325,7 +323,7 @@ def test_a_recording_is_exported(qtbot, make_tab, driver, workspace, tmp_path):
     tab.controller.show_demo()
     wait(qtbot, lambda: not tab.feed.is_live)
     for name in ("table.csv", "table.parquet"):
-        with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
+        with qtbot.waitSignal(workspace.noticed) as told:
             tab.controller.export_to(tmp_path / name, tab.feed.replay.loaded.recording)
         assert told.args[0].startswith("Exported ")
         assert (tmp_path / name).stat().st_size > 10_000

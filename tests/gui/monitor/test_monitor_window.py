@@ -11,8 +11,6 @@ from planner.gui.monitor.tab import MonitorTab
 from planner.gui.tab import TABS
 from planner.gui.window import MainWindow
 
-LONGEST_MS = 30_000
-
 
 def _choose_as_a_plan(window: MainWindow, _path) -> None:
     window.commands["file.open"].trigger()
@@ -44,7 +42,7 @@ def test_a_recording_or_a_log_is_dropped_into_the_window(qtbot, workspace, theme
     none, left = Qt.KeyboardModifier.NoModifier, Qt.MouseButton.LeftButton
     window.dropEvent(QDropEvent(QPointF(1, 1), Qt.DropAction.CopyAction, data, left, none))
     assert isinstance(window.tab, MonitorTab)
-    qtbot.waitUntil(lambda: not window.tab.feed.is_live, timeout=LONGEST_MS)
+    qtbot.waitUntil(lambda: not window.tab.feed.is_live)
     assert window.tab.toolbar.source.text() == "Replay of run.gpurec"
     window.commands["monitor.why"].trigger()
     assert window.tab.controller.dialog.windowTitle().startswith("Diagnosis of 0 ")
@@ -62,16 +60,16 @@ def test_a_recording_is_opened_like_any_other_file(qtbot, workspace, theme, task
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_, **__: (str(recording), ""))
     open_file(window, recording)
     assert isinstance(window.tab, MonitorTab)
-    qtbot.waitUntil(lambda: not window.tab.feed.is_live, timeout=LONGEST_MS)
+    qtbot.waitUntil(lambda: not window.tab.feed.is_live)
 
 
 def test_the_error_of_a_recording_goes_once_the_demo_plays(qtbot, workspace, theme, tasks, tmp_path):
     window = make_window(qtbot, workspace, theme, tasks)
     window.documents.open(tmp_path / "gone.gpurec")
-    qtbot.waitUntil(window.banner.isVisible, timeout=LONGEST_MS)
+    qtbot.waitUntil(window.banner.isVisible)
     assert "cannot be read" in window.banner.text
     window.commands["monitor.demo"].trigger()
-    qtbot.waitUntil(window.banner.isHidden, timeout=LONGEST_MS)
+    qtbot.waitUntil(window.banner.isHidden)
     assert not window.tab.feed.is_live
 
 
@@ -80,7 +78,7 @@ def test_actions_of_the_menu_lead_to_the_tab(qtbot, workspace, theme, tasks):
     window.commands["monitor.demo"].trigger()
     tab = window.tab
     assert isinstance(tab, MonitorTab)
-    qtbot.waitUntil(lambda: not tab.feed.is_live, timeout=LONGEST_MS)
+    qtbot.waitUntil(lambda: not tab.feed.is_live)
     window.show_tab("memory")
     window.commands["monitor.live"].trigger()
     assert window.tab is tab

@@ -6,7 +6,7 @@ from planner.cost.job import DEFAULT_JOBS, Run
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
 from planner.plan.editing.conflicts import resolve_conflicts
-from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields, goal_terms, owned_terms
+from planner.plan.editing.goals import TASK_OF_GOAL, goal_fields, goal_terms
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import CardCount
@@ -125,9 +125,3 @@ def test_training_is_paid_as_a_run_and_the_own_job_stays():
     assert goal_terms(terms, "train").job == DEFAULT_JOBS["run"]
     assert goal_terms(goal_terms(terms, "fine-tune"), "run") == terms
     assert goal_terms(own, "train") == goal_terms(own, "run") == own
-
-
-@pytest.mark.parametrize(("gpu", "place"), [("rtx-4090", "desk"), ("h100-sxm5-80gb", "lab")])
-def test_own_cards_stand_at_a_desk_unless_they_are_made_for_servers(catalog, gpu, place):
-    buy = owned_terms(CostTerms(), catalog.hardware.gpu(gpu)).buy
-    assert (buy.owned, buy.place) == (True, place)

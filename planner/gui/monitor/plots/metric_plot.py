@@ -181,13 +181,16 @@ class MetricPlot(Chart):
         return (time - self._view.start) / self._view.span
 
     def _place_line_titles(self) -> None:
-        """Place the titles of the limit lines side by side, since the lines may be close together, if they fit."""
+        """Place the titles of the limit lines side by side, if they fit, and those of close lines in one row."""
         if not self._lines:
             return
         width = max(1.0, self._item.getViewBox().width())
         metrics, x = QFontMetrics(self._theme.font("small")), 0
+        value_per_pixel = (self._value_range.high - self._value_range.low) / max(1.0, self._item.getViewBox().height())
+        near = metrics.height() * value_per_pixel
+        values = [line.value for *_, line in self._lines]
         for _, title, line in self._lines:
-            title.setPos(x / width, line.value)
+            title.setPos(x / width, min(value for value in values if line.value - near <= value <= line.value))
             x += metrics.horizontalAdvance(line.title) + self._theme.spacing.large
             title.setVisible(x < width)
 
