@@ -178,7 +178,7 @@ class Theme(QObject):
         """Give a hidden place the colors of a recent switch before it is shown: its turn may not have come."""
         if self._is_behind:
             for widget in (place, *place.findChildren(QWidget)):
-                if widget.isVisibleTo(place) and _is_polished(widget):
+                if (widget is place or widget.isVisibleTo(place)) and _is_polished(widget):
                     _polish_again(widget)
 
     @Slot()

@@ -2,7 +2,7 @@
 
 import pytest
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QStyle, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMessageBox, QStyle, QToolButton
 from pytestqt.qtbot import QtBot
 
 from planner.gui.theme import ICONS, Theme
@@ -42,3 +42,18 @@ def test_a_file_dialog_and_a_message_box_show_them(theme: Theme, qtbot: QtBot):
     box = QMessageBox(QMessageBox.Icon.Warning, "Title", "Question")
     qtbot.addWidget(box)
     assert theme.color("warn").name() in colors_of(box.iconPixmap())
+
+
+def test_a_hidden_place_has_the_new_colors_before_it_is_shown(theme: Theme, qtbot: QtBot):
+    label = QLabel("text", objectName="late")
+    qtbot.addWidget(label)
+    label.setStyleSheet("QLabel { color: palette(window-text) }")
+    label.show()
+    label.hide()
+    before = theme.scheme
+    theme.apply("dark" if before == "light" else "light")
+    try:
+        theme.catch_up(label)
+        assert label.palette().windowText().color() == theme.color("text")
+    finally:
+        theme.apply(before)

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.owning.costs import buys_servers
+from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.result import Blocked, CostResult, Decision
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
@@ -191,24 +192,25 @@ def _chosen_text(answer: Decision) -> str:
 
 
 def _subject(estimate: CostEstimate, answer: Decision, card: str) -> str:
-    """Return what is rented or bought: `Rent 8 × H100 SXM from Lambda, on demand`, `Buy 13 × L40S in 2 servers`.
-
-    Whole servers may have more cards than are needed, which is then said.
-    """
-    rent, case, cards = estimate.result.rent, estimate.case, fmt.count_of(answer.count, card)
+    """Return what is rented or bought: `Rent 8 × H100 SXM from Lambda, on demand`, `Buy 13 × L40S in 2 servers`."""
+    rent, cards = estimate.result.rent, fmt.count_of(answer.count, card)
     assert rent is not None  # a decision compares with a rental
     renting = f"Rent {cards} from {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
     verb = "use" if answer.owned else "buy"
     if answer.verdict == "too-close" and answer.chosen is None:
         return f"{renting}, or {verb} {'them' if answer.count > 1 else 'it'}"
-    if answer.side_in_use == "rent" or case is None:
-        return renting
+    return renting if answer.side_in_use == "rent" else f"{fmt.capitalized(verb)} {cards}{_in_servers(estimate.case)}"
+
+
+def _in_servers(case: RentOrBuyCase | None) -> str:
+    """Return in how many servers the cards are, and how many are paid for if servers are bought whole."""
+    if case is None:
+        return ""
     shape = case.shape
-    where = f" in {shape.servers:,} servers" if shape.servers > 1 else ""
     paid = shape.servers * shape.gpus_per_server
-    if not answer.owned and paid > shape.cards and buys_servers(case.central, shape):
-        where = f" in {fmt.plural(shape.servers, 'server')} of {shape.gpus_per_server}, paying for {paid:,} cards"
-    return f"{fmt.capitalized(verb)} {cards}{where}"
+    if paid > shape.cards and buys_servers(case.central, shape):
+        return f" in {fmt.plural(shape.servers, 'server')} of {shape.gpus_per_server}, paying for {paid:,} cards"
+    return f" in {shape.servers:,} servers" if shape.servers > 1 else ""
 
 
 def difference_text(answer: Decision) -> str:
@@ -257,7 +259,7 @@ def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...]
     if own is not None:
         return DecisionView(
             f"{fmt.money(own.usd_per_period)} per {period}",
-            f"{'Use your own' if is_owned else 'Buy'} {cards}. {why}",
+            f"{'Use your own' if is_owned else 'Buy'} {cards}{_in_servers(estimate.case)}. {why}",
             buying_title="Your own" if is_owned else "Buying",
             rows=_machine_hour_rows(estimate, is_owned=is_owned),
             details=details,

@@ -8,9 +8,12 @@ from planner.cost.owning.costs import (
     energy_use,
     financed_usd,
     full_power_watts,
+    place_of,
     running_costs,
     upfront_costs,
 )
+from planner.cost.terms import BuyTerms
+from planner.plan.catalog import Catalog
 
 
 def figures(**given: float) -> dict[str, float]:
@@ -103,3 +106,22 @@ def test_a_purchase_without_a_loan_is_paid_at_once() -> None:
     assert financed_usd(1_000, SHAPE, 0.08, 3) == 1_000
     borrowed = SHAPE.evolve(loan_fraction=0.5, loan_rate=0.0, loan_years=4.0)
     assert financed_usd(1_000, borrowed, 0.08, 10) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("gpu", "terms", "place"),
+    [
+        ("rtx-4090", BuyTerms(owned=True), "desk"),
+        ("rtx-4090", BuyTerms(owned=True, place="lab"), "lab"),
+        ("rtx-4090", BuyTerms(), "lab"),
+        ("h100-sxm5-80gb", BuyTerms(owned=True), "lab"),
+    ],
+)
+def test_own_cards_are_at_a_desk_unless_they_are_made_for_servers(
+    catalog: Catalog, gpu: str, terms: BuyTerms, place: str
+):
+    assert place_of(terms, catalog.hardware.gpu(gpu)) == place
+
+
+def test_without_a_card_the_machines_are_in_a_lab():
+    assert place_of(BuyTerms(owned=True), None) == "lab"

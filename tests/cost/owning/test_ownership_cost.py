@@ -25,7 +25,7 @@ def owned(found: CostEstimate) -> OwnCost:
 def test_the_terms_of_two_cards_add_up_by_hand(catalog: Catalog) -> None:
     case = two_cards()
     demand = demand_of(DailyHours(hours_per_day=8), None)
-    own = explain_ownership(case, case.streams(), demand, CostTerms(), "l40s", None, catalog.cost)
+    own = explain_ownership(case, case.streams(), demand, CostTerms(), catalog.hardware.gpu("l40s"), None, catalog.cost)
     assert {term.name: term.usd for term in own.upfront} == {"cards": 20_000, "host": 10_000}
     # 1.2 kW with a PUE of 1.25 at 0.20 USD: 0.30 USD an hour at full load, of which 30 % at rest and 80 % at work.
     energy = 0.3 * (8_766 * 0.3 + 2_000 * 0.5) / 12

@@ -21,7 +21,7 @@ from planner.hardware.system_fields import SystemQuery
 @pytest.fixture
 def tab(make_tab, qtbot, tasks):
     tab = make_tab(on_systems=True)
-    qtbot.waitUntil(lambda: not tasks.busy and tab.systems.lookups.rents is not None)
+    qtbot.waitUntil(lambda: not tasks.busy and any(row.on_demand for row in tab.systems.model.all_records))
     return tab
 
 
@@ -125,6 +125,17 @@ def test_only_what_fits_and_what_is_sure_is_left(page):
         assert row.verdict in ("fits", "tight")
         assert row.provenance.certainty not in ("single-source", "conflicting")
         assert not row.preliminary
+
+
+def test_a_filter_by_rent_waits_for_the_prices(page, monkeypatch):
+    monkeypatch.setattr(page.lookups, "prices", None)
+    page.narrow(page.filter.with_bounds("rent", None, 1.0))
+    assert page.empty._words.text() == "Rental prices are being read…"
+    assert page.empty._button.isHidden()
+    monkeypatch.undo()
+    page.show_rows()
+    assert "leaves nothing to list" in page.empty._words.text()
+    assert not page.empty._button.isHidden()
 
 
 def test_nothing_left_names_what_removed_the_last_and_lifts_it(tab, page):

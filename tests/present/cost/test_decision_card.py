@@ -195,3 +195,9 @@ def test_a_commitment_that_changes_the_decision_is_a_chip_only(seen):
     assert view.headline == "Buy"
     assert view.chips[0].value == "reserved-3y"
     assert view.commitment is None
+
+
+def test_servers_that_are_bought_whole_may_have_more_cards_than_are_needed(seen):
+    job = DailyHours(hours_per_day=24, days_per_week=7)
+    view, _ = seen(count=35, cost=CostTerms(job=job, buy=BuyTerms(server_price_usd=1_000)))
+    assert view.subject.startswith("Buy 35 × GeForce RTX 4090 in 5 servers of 8, paying for 40 cards. ")
