@@ -36,7 +36,9 @@ from planner.models.architecture import Architecture
 from planner.models.images import with_image_size
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
+from planner.workload.software.registry import DEFAULT
 from planner.workload.training import Training
+from planner.workload.weight_files import loading_notes
 from planner.workload.workload import Inference
 
 
@@ -54,7 +56,11 @@ def resolve_workload(architecture: Architecture, workload: Training | Inference,
         SpecError: If the workload is not possible with the model or the number of cards.
     """
     sized = with_image_size(architecture, workload.image_size)
-    return ResolvedWorkload(sized, with_defaults(workload, sized, count))
+    settled = with_defaults(workload, sized, count)
+    if isinstance(settled, Inference) and isinstance(workload, Inference):
+        notes = loading_notes(settled.profile or DEFAULT, workload.weights, settled.weights or "", sized)
+        sized = sized.evolve(reader_notes=(*sized.reader_notes, *notes)) if notes else sized
+    return ResolvedWorkload(sized, settled)
 
 
 def estimate_memory(

@@ -64,7 +64,7 @@ def test_the_details_of_a_dense_decoder():
         ("Input and output", "Longest context"): "8,192 tokens",
         ("Input and output", "Vocabulary"): "1,000",
         ("Input and output", "Output head"): "tied to the embedding",
-        ("Input and output", "Stored as"): "bf16",
+        ("Input and output", "Stored as"): "BF16",
     }
 
 
@@ -132,7 +132,7 @@ def test_several_stacks_are_named():
 def test_an_image_encoder_has_classes_and_no_tokens():
     lines = _lines(_network(_group(2), kind="vision-encoder", vocabulary=None, labels=1000))
     assert lines["Input and output", "Classes"] == "1,000"
-    assert lines["Input and output", "Stored as"] == "unknown"
+    assert lines["Input and output", "Stored as"] == "not stated; BF16 is assumed"
     assert ("Input and output", "Vocabulary") not in lines
 
 
