@@ -26,10 +26,11 @@ DEFAULT_CONTEXT: Final = 4_096
 def with_defaults(workload: Training | Inference, architecture: Architecture, count: int) -> Training | Inference:
     """Return `workload` with its unset fields filled in for `architecture` on `count` cards.
 
-    Inference: weights as the program loads the checkpoint, bf16 if nothing states its format; context and prompt 4,096 tokens or the model's
-    maximum if that is smaller. Training: sequences of 2,048 tokens or the model's maximum; parameters in fp32 under
-    autocast, else in the compute precision; adapters of rank 16 on all linear layers of a model in 16 bits or NF4;
-    the profile's default loss and optimizer step. A model of fixed input length (an image encoder) uses that length.
+    Inference: weights as the program loads the checkpoint, bf16 if nothing states its format; context and prompt 4,096
+    tokens or the model's maximum if that is smaller. Training: sequences of 2,048 tokens or the model's maximum;
+    parameters in fp32 under autocast, else in the compute precision; adapters of rank 16 on all linear layers of a
+    model in 16 bits or NF4; the profile's default loss and optimizer step. A model of fixed input length (an image
+    encoder) uses that length.
 
     GGUF files run in llama.cpp, everything else in Hugging Face transformers unless a profile is named or a setting
     of another engine is given. llama.cpp keeps caches of 16 bits in F16.

@@ -35,8 +35,8 @@ class ServingSupport(NamedTuple):
     the row of a log that includes CUDA graphs; `working_memory` and `outside_memory` explain the other contents of the
     log's rows. `narrows_fp32` is whether FP32 checkpoints are loaded in 16 bits unless asked otherwise.
 
-    **Source**: vLLM, `--dtype auto`: "FP16 precision for FP32 and FP16 models"; llama.cpp, `convert_hf_to_gguf.py
-    --outtype auto`: "the highest-fidelity 16-bit float type"; transformers 5, `from_pretrained(dtype="auto")`: as stored.
+    **Source** of `narrows_fp32`: vLLM, `--dtype auto`: "FP16 precision for FP32 and FP16 models"; llama.cpp,
+    `convert_hf_to_gguf.py --outtype auto`: "the highest-fidelity 16-bit float type"; transformers 5 loads as stored.
     """
 
     settings: type[EngineSettings] = EngineSettings

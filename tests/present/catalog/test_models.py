@@ -16,7 +16,14 @@ from planner.models.architecture import (
     StoredTensors,
     Tensor,
 )
-from planner.present.catalog.models import MODEL_COLUMNS, architecture_details, is_sparse, model_details, stacked_layers
+from planner.present.catalog.models import (
+    MODEL_COLUMNS,
+    architecture_details,
+    is_sparse,
+    model_details,
+    stacked_layers,
+    stored_format_text,
+)
 from planner.present.format import THIN
 
 NORM = Norm(kind="rms")
@@ -179,3 +186,11 @@ def test_the_published_size_and_variants_are_shown(catalog):
     titles = [detail.title for detail in model_details(published, catalog.models.model(published.id))[0].details]
     assert "Size as published" in titles
     assert any(title.startswith("In ") for title in titles)
+
+
+def test_the_stored_format_is_said_in_words():
+    network = _network(_group(2))
+    assert stored_format_text(network.evolve(quantization="fp8-block128")) == "FP8 (blocks of 128)"
+    assert stored_format_text(network.evolve(stored_dtype="fp16")) == "FP16"
+    mixed = tuple(StoredTensors(place="other", format=name, elements=4, bytes=8) for name in ("BF16", "F32"))
+    assert stored_format_text(network.evolve(stored=mixed)) == "several formats"
