@@ -60,7 +60,7 @@ def loading_notes(profile: str, weights: str | None, loaded: str, architecture: 
         return ()
     if not architecture.states_format:
         assumed = f"{SCHEMES[architecture.stored_as].title} is assumed. Set the weight format if it differs."
-        return (f"Nothing states the number format in which the model's weights are stored: {assumed}",)
+        return (f"The number format of the stored weights is not known: {assumed}",)
     if architecture.quantization is not None and architecture.container is None:
         return (f"The weights are stored in {SCHEMES[architecture.quantization].title}.",)
     if architecture.stored_as != "fp32":

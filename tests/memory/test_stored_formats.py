@@ -119,7 +119,7 @@ def test_a_note_names_a_quantized_checkpoint_in_words():
 def test_an_unknown_format_is_said_to_be_assumed():
     unknown = small_llama().evolve(stored_dtype=None)
     (note,) = format_notes(unknown, Inference())
-    assert note.startswith("Nothing states the number format")
+    assert note.startswith("The number format of the stored weights is not known")
     assert "BF16 is assumed. Set the weight format" in note
     assert not format_notes(unknown, Inference(weights="bf16"))
     assert not format_notes(unknown.evolve(stored_dtype="bf16"), Inference())

@@ -150,7 +150,7 @@ def stored_format_text(architecture: Architecture) -> str:
     if architecture.components and not architecture.states_format:
         return fmt.UNKNOWN
     title = SCHEMES[architecture.stored_as].title
-    return title if architecture.states_format else f"not stated; {title} is assumed"
+    return title if architecture.states_format else f"not known; {title} is assumed"
 
 
 def _stored_format_details(architecture: Architecture) -> tuple[Detail, ...]:

@@ -139,7 +139,7 @@ def test_several_stacks_are_named():
 def test_an_image_encoder_has_classes_and_no_tokens():
     lines = _lines(_network(_group(2), kind="vision-encoder", vocabulary=None, labels=1000))
     assert lines["Input and output", "Classes"] == "1,000"
-    assert lines["Input and output", "Stored as"] == "not stated; BF16 is assumed"
+    assert lines["Input and output", "Stored as"] == "not known; BF16 is assumed"
     assert ("Input and output", "Vocabulary") not in lines
 
 
