@@ -136,7 +136,7 @@ FAMILIES = {
     "whisper": Family("whisper", BART | {"max_target_positions": 1024}),
     "vit": Family("vit", MULTI_HEAD),
 }
-SHAPES = {"2x512": (2, 512), "8x256": (8, 256)}
+SHAPES = {"1x128": (1, 128), "2x512": (2, 512), "8x256": (8, 256)}
 
 
 class Comparison(NamedTuple):
