@@ -211,7 +211,7 @@ UNKNOWN_FORMATS = [
     "openai/clip-vit-large-patch14",
     "google/vivit-b-16x2-kinetics400",
 ]
-"""Models whose stored format no copy of their configuration or files confirms, and BitNet, whose packing is not read."""
+"""Models whose stored format no copy of their configuration or files confirms, and BitNet, whose packing is unread."""
 
 
 def test_every_model_states_its_stored_format_with_a_source_or_is_known_not_to():
