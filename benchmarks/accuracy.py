@@ -23,9 +23,10 @@ from calibration import LEVELS, Stated, print_reliability
 from counters import counter_of
 from explained_misses import reason_for
 from leave_one_out import print_leave_one_out
+from memory_rows import Excluded, Predicted, Row
 from tables import add_table_option, write_table
 from truth_rows import KINDS as OTHER_KINDS
-from truth_rows import Excluded, Predicted, Row, predict
+from truth_rows import predict
 from truth_tuned import TUNED, predict_tuned
 from vllm_totals import print_vllm_totals, vllm_totals
 

@@ -1,10 +1,15 @@
 """From a published measurement to the same run in the estimator, or the reason why it is not covered."""
 
 import re
-from typing import Final, NamedTuple, Self
+from collections.abc import Callable
+from typing import Final
 
+from awq_rows import awq_run
 from counters import counted, counter_of
 from engine_rows import ENGINES, activation_run, measured_bytes, not_covered, total_run
+from exllama_rows import exllama_run
+from gpt_fast_rows import gpt_fast_run
+from litgpt_rows import litgpt_run
 from loop_rows import peak_without_loss
 from old_transformers import (
     BEFORE_SDPA,
@@ -14,13 +19,13 @@ from old_transformers import (
     mask_bytes,
     rotary_bytes,
 )
+from memory_rows import Excluded, Predicted, Row
 from pipeline_rows import pipeline_run
 from truth_sharded import is_sharded, sharded_run, summed_bytes
 
 from planner.dtypes import SCHEMES
 from planner.errors import PlannerError
 from planner.hardware.names import resolve_gpu
-from planner.memory.chance import ByteInterval
 from planner.memory.estimate import estimate_memory
 from planner.memory.gguf import tensor_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
@@ -56,11 +61,8 @@ _SCHEMES: Final = {
     "bf16 (stated elsewhere in the README as torch_dtype=bfloat16)": "bf16",
 }
 _OTHER_ENGINES: Final = {
-    "litgpt": "litgpt's own modules",
-    "exllama": "exllama's own kernels and caches",
     "gptqll": "GPTQ-for-LLaMa's own kernels",
-    "awq": "AutoAWQ's fused layers and caches",
-    "ao-": "gpt-fast or torchao with compilation",
+    "ao-": "torchao's examples under torch.compile",
     "rasbt": "a from-scratch implementation",
     "torchtune": "torchtune's own modules, FSDP or offload",
     "swift": "DeepSpeed, GaLore or an unstated mix of lengths",
@@ -68,6 +70,14 @@ _OTHER_ENGINES: Final = {
     "mbridge": "Megatron",
     "qwen1-vllm": "vLLM of 2023 (V0), at the least share of the card that started",
     "glm2": "remote code with its own attention",
+}
+_OWN_PROGRAMS: Final[dict[str, Callable[[Row, Architecture], Predicted | Excluded]]] = {
+    "awq": awq_run,
+    "ao-llama": gpt_fast_run,
+    "exllama": exllama_run,
+    "litgpt": litgpt_run,
+    "litgpt-quant": litgpt_run,
+    "litgpt-mgpu": litgpt_run,
 }
 _BEYOND: Final = (
     "fluxq",
@@ -87,84 +97,11 @@ _BEYOND: Final = (
 )
 
 
-class Row(NamedTuple):
-    """A published memory measurement with the fields that the comparison needs."""
-
-    id: str
-    kind: str
-    model: str
-    gpu: str
-    cards: int
-    precision: str
-    compute: str
-    optimizer: str
-    technique: str
-    batch: str
-    length: str
-    other: str
-    kv_format: str
-    measured_gib: float
-    metric: str
-    scope: str
-    confidence: str
-    complete: bool
-
-    @classmethod
-    def from_csv(cls, record: dict[str, str]) -> Self:
-        """Return the row that a record of the table describes."""
-        cards = record["n_gpus"]
-        return cls(
-            id=record["id"],
-            kind=record["kind"],
-            model=record["model"].split(" (")[0],
-            gpu=record["gpu"],
-            cards=int(cards) if cards.isdigit() else 1,
-            precision=record["precision"],
-            compute=record["compute_precision"],
-            optimizer=record["optimizer"],
-            technique=record["technique"],
-            batch=record["batch_size"],
-            length=record["seq_len"],
-            other=record["image_size_or_other"],
-            kv_format=record["kv_dtype"],
-            measured_gib=float(record["measured_gib"]),
-            metric=record["metric"],
-            scope=record["mem_scope"],
-            confidence=record["confidence"],
-            complete=record["config_complete"] == "yes",
-        )
-
-    @property
-    def family(self) -> str:
-        """Return the source's prefix."""
-        return re.sub(r"[-_]?\d+$", "", self.id)
-
-
-class Predicted(NamedTuple):
-    """The estimated bytes for a row, a description of the estimate, and its interval if it is uncertain."""
-
-    bytes: int
-    how: str
-    low: int | None = None
-    high: int | None = None
-
-    @property
-    def interval(self) -> ByteInterval | None:
-        """Return the stated interval, or None if the bytes are certain."""
-        return None if self.low is None or self.high is None else ByteInterval(self.low, self.bytes, self.high)
-
-
-class Excluded(NamedTuple):
-    """The reason why a row is not covered."""
-
-    reason: str
-
-
 def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     """Return the estimate for `row`, or the reason why there is none."""
     if row.id.startswith(_BEYOND):
         return _pipeline(row, catalog)
-    if row.kind in ("inference", "train_full"):
+    if row.kind in ("inference", "train_full") and row.family not in _OWN_PROGRAMS:
         engine = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
         if engine:
             return Excluded(f"another engine or recipe: {engine}")
@@ -178,6 +115,9 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
         architecture = catalog.models.model(row.model)
     except PlannerError:
         return Excluded(f"the model is not in the catalog: {row.model}")
+    own_program = _OWN_PROGRAMS.get(row.family)
+    if own_program and row.kind == "inference":
+        return own_program(row, architecture)
     if row.kind in ("weights_only", "kv_only", "activation_only"):
         return _single_term(row, architecture)
     if row.family == "llcpp":

@@ -1,7 +1,9 @@
 """Published measurements with several cards that share one model, as runs of the estimator."""
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from memory_rows import Row
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
@@ -20,9 +22,6 @@ from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 
-if TYPE_CHECKING:
-    from truth_rows import Row
-
 _DETERMINISTIC: Final = 8 * 4 * MIB
 """Megatron's functional tests set CUBLAS_WORKSPACE_CONFIG to :4096:8, eight buffers of 4 MiB."""
 _SHARES: Final = ("weights_only", "kv_only")
@@ -38,12 +37,12 @@ _OTHER_NETWORKS: Final = {
 _COMPILED: Final = ("titan", "ao-float8")
 
 
-def is_sharded(row: "Row") -> bool:
+def is_sharded(row: Row) -> bool:
     """Return whether `sharded_run` covers a row: training from scratch, and weights and caches split over cards."""
     return row.kind == "pretrain" or (row.kind in _SHARES and row.cards > 1 and row.scope == "per_gpu")
 
 
-def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
+def sharded_run(row: Row, catalog: Catalog) -> tuple[int, str] | str:
     """Return the estimated bytes for a row with several cards and a description, or the reason why there are none."""
     if row.kind in _SHARES:
         return _bytes_per_card(row, catalog.models.model(row.model)), f"a share of {row.cards} cards"
@@ -56,7 +55,7 @@ def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     return "several cards that share one model"
 
 
-def _bytes_per_card(row: "Row", architecture: Architecture) -> int:
+def _bytes_per_card(row: Row, architecture: Architecture) -> int:
     """Return one card's bytes of weights or cache with vLLM, SGLang or DeepSpeed's AutoTP, in 16 bits."""
     pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1
     own = tensor_share(architecture, row.cards, vocabulary_multiple=pad)
@@ -75,7 +74,7 @@ def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gp
     )
 
 
-def _megatron(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
+def _megatron(row: Row, catalog: Catalog) -> tuple[int, str] | str:
     group, name = row.model.removeprefix("megatron/").split("/")
     if group in _OTHER_NETWORKS:
         return _OTHER_NETWORKS[group]
@@ -93,7 +92,7 @@ def _megatron(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     ) + snapshots.threads * workspace, f"the last stage of {_workload_text(filled)}"
 
 
-def _gpt(row: "Row", name: str) -> Architecture:
+def _gpt(row: Row, name: str) -> Architecture:
     """Return Megatron's GPT: GPT-2 with the row's sizes, grouped heads, norms of queries and keys, or a gate."""
     hidden, heads = _number(row, "h"), _number(row, "heads")
     dropped = {} if "_cp4_" not in name else dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), 0.0)
@@ -114,12 +113,12 @@ def _gpt(row: "Row", name: str) -> Architecture:
     return network.evolve(stacks=(network.main.evolve(groups=groups),))
 
 
-def _inner_width(row: "Row", hidden: int) -> int:
+def _inner_width(row: Row, hidden: int) -> int:
     """Return the inner width: with a gate Megatron takes two thirds of 4h, in whole 64s (training/arguments.py)."""
     return int(4 * hidden * 2 / 3) // 64 * 64 if "swiglu" in row.other else 4 * hidden
 
 
-def _layer(layer: Layer, row: "Row", norms_keys: bool) -> Layer:
+def _layer(layer: Layer, row: Row, norms_keys: bool) -> Layer:
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return layer
@@ -136,7 +135,7 @@ def _layer(layer: Layer, row: "Row", norms_keys: bool) -> Layer:
     return layer.evolve(mixer=grouped, feed_forward=fused, tensors=tuple(tensors))
 
 
-def _megatron_step(row: "Row", architecture: Architecture) -> Training:
+def _megatron_step(row: Row, architecture: Architecture) -> Training:
     tensor, pipeline, context = (_degree(row, name) for name in ("TP", "PP", "CP"))
     micro_batch = int(row.batch)
     replicas = row.cards // (tensor * pipeline * context)
@@ -159,7 +158,7 @@ def _megatron_step(row: "Row", architecture: Architecture) -> Training:
     )
 
 
-def _number(row: "Row", name: str, default: int | None = None) -> int:
+def _number(row: Row, name: str, default: int | None = None) -> int:
     """Return the number that the row's description states as `name=…`."""
     found = re.search(rf"(?:^|\s){name}=(\d+)", row.other)
     if found:
@@ -169,7 +168,7 @@ def _number(row: "Row", name: str, default: int | None = None) -> int:
     return default
 
 
-def _degree(row: "Row", name: str) -> int:
+def _degree(row: Row, name: str) -> int:
     found = re.search(rf"\b{name}(\d+)", row.technique)
     return int(found[1]) if found else 1
 
@@ -179,7 +178,7 @@ def _allocated_peak_bytes(timeline: PhaseSnapshots) -> int:
     return max(one.total - (0 if one.name == "load" else timeline.outside_bytes) for one in timeline.snapshots)
 
 
-def _gpu(row: "Row", catalog: Catalog) -> Gpu | None:
+def _gpu(row: Row, catalog: Catalog) -> Gpu | None:
     try:
         return resolve_gpu(catalog.hardware, row.gpu)
     except PlannerError:

@@ -7,7 +7,7 @@ and which library quantised. A row is covered where that is known from the sourc
 import re
 from typing import Final, NamedTuple
 
-from truth_rows import Excluded, Predicted, Row
+from memory_rows import Excluded, Predicted, Row
 
 from planner.errors import PlannerError
 from planner.memory.estimate import fullest_timeline
