@@ -19,6 +19,7 @@ _NOT_OURS: Final = {
     "vllm-014": "the vision tower's profile of 128 images (V0 engine)",
     "llmd-016": "a vision tower is profiled, too, whose activations are not estimated",
     "ikllama-079": "imatrix, which keeps more outputs than a server",
+    "ikllama-083": "a file whose mixture of types beside IQ4_XS is not printed",
     "ikllama-082": "a build from before fused_moe, whose twin (084) is covered",
 }
 
@@ -35,6 +36,8 @@ def not_covered(row_id: str, technique: str) -> str | None:
     """Return the reason why a row of an engine is not covered, or None."""
     if row_id in _NOT_OURS:
         return _NOT_OURS[row_id]
+    if re.search(r"mla_attn=[1-9]|tensor overrides=yes", technique) and "compute buffer" in technique:
+        return "ik_llama.cpp's own latent attention, or experts on the host"
     if "pipeline parallel copies" in technique:
         return "llama.cpp's copies for pipeline parallelism"
     return "tensor parallelism" if "TP=2" in technique or "TP=4" in technique else None
@@ -56,8 +59,11 @@ def total_run(technique: str, length: str, other: str, weights: str) -> EngineRu
 
 
 def _llama_cpp(technique: str, length: str, other: str, *, logits: bool) -> Inference:
-    """Return one slot of llama.cpp; before llama-server limited them, there was room for the logits of all tokens."""
-    found = re.search(r"n_ubatch=(\d+)", other)
+    """Return one slot of llama.cpp; before llama-server limited them, there was room for the logits of all tokens.
+
+    Until 2024 `n_batch` was the physical batch, which has been `n_ubatch` since (llama.cpp at 6017: `llama_context_params`).
+    """
+    found = re.search(r"n_ubatch=(\d+)", other) or re.search(r"n_batch=(\d+)", other)
     micro_batch = int(found[1]) if found else 512
     settings = {"slots": 1, "n_ubatch": micro_batch} | ({"n_outputs_max": micro_batch} if logits else {})
     fused = "flash_attn=1" in technique

@@ -1,9 +1,42 @@
 """A row of the published memory measurements, its prediction, or the reason why there is none."""
 
 import re
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
+from planner.dtypes import KV_FORMATS, SCHEMES
 from planner.memory.chance import ByteInterval
+
+_SCHEMES: Final = {
+    "unstated (fp32 by the numbers)": "fp32",
+    "int8 (GPTQ)": "gptq8-128",
+    "int4 (GPTQ, g128)": "gptq4-128",
+    "int4 (GPTQ)": "gptq4-128",
+    "int4 (AWQ, g128)": "awq4-128",
+    "fp8 (block)": "fp8-block128",
+    "nf4 double-quant (bnb)": "nf4-dq",
+    "fp4 (bnb)": "nf4",
+}
+_GGUF_SIZES: Final = ("Small", "Medium", "Large")
+
+
+def scheme_named(precision: str) -> str | None:
+    """Return the command line's name of the weight format that a source calls `precision`, None if it has none."""
+    if precision in _SCHEMES:
+        return _SCHEMES[precision]
+    plain, _, size = precision.split(" (")[0].partition(" - ")
+    if "(GGUF)" in precision:
+        sized = f"{plain}_{size[0]}" if size in _GGUF_SIZES else plain
+        return next((name for name in (sized, plain, plain.upper()) if name in SCHEMES), None)
+    of_bitsandbytes = "bnb" in precision and "torchao" not in precision
+    of_no_library = "(" not in precision or "stated elsewhere" in precision
+    return plain if plain in SCHEMES and (of_bitsandbytes or of_no_library) else None
+
+
+def cache_formats(kv_format: str) -> tuple[str, str] | None:
+    """Return the command line's names of the formats of keys and of values, None if one has no such name."""
+    keys, _, values = kv_format.partition("/")
+    names = tuple({"f16": "fp16"}.get(name, name) for name in (keys, values or keys))
+    return (names[0], names[1]) if all(name in KV_FORMATS for name in names) else None
 
 
 class Row(NamedTuple):
@@ -52,6 +85,11 @@ class Row(NamedTuple):
             confidence=record["confidence"],
             complete=record["config_complete"] == "yes",
         )
+
+    @property
+    def scheme(self) -> str | None:
+        """Return the weight format under its name on the command line, None if it has none."""
+        return scheme_named(self.precision)
 
     @property
     def family(self) -> str:

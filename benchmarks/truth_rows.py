@@ -19,11 +19,11 @@ from old_transformers import (
     mask_bytes,
     rotary_bytes,
 )
-from memory_rows import Excluded, Predicted, Row
+from memory_rows import Excluded, Predicted, Row, cache_formats
 from pipeline_rows import pipeline_run
 from truth_sharded import is_sharded, sharded_run, summed_bytes
 
-from planner.dtypes import SCHEMES
+from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.errors import PlannerError
 from planner.hardware.names import resolve_gpu
 from planner.memory.estimate import estimate_memory
@@ -33,33 +33,60 @@ from planner.memory.result import MemoryResult
 from planner.memory.terms import lower_bound_bytes, upper_bound_bytes
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention
+from planner.models.readers.config_json import read_config
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
 KINDS: Final = ("weights_only", "kv_only", "activation_only", "inference", "train_full", "pretrain")
 
-_SCHEMES: Final = {
-    "bf16": "bf16",
-    "fp16": "fp16",
-    "fp32": "fp32",
-    "unstated (fp32 by the numbers)": "fp32",
-    "int8 (GPTQ)": "gptq8-128",
-    "int4 (GPTQ, g128)": "gptq4-128",
-    "int4 (GPTQ)": "gptq4-128",
-    "int4 (AWQ, g128)": "awq4-128",
-    "fp8 (block)": "fp8-block128",
-    "nf4 (bnb)": "nf4",
-    "nf4 double-quant (bnb)": "nf4-dq",
-    "fp4 (bnb)": "nf4",
-    "int8 (bnb LLM.int8)": "int8",
-    "Q4_K - Medium (GGUF)": "Q4_K_M",
-    "Q5_K - Small (GGUF)": "Q5_K_S",
-    "Q4_0 (GGUF)": "Q4_0",
-    "f16 (GGUF)": "F16",
-    "mxfp4": "mxfp4",
-    "bf16 (stated elsewhere in the README as torch_dtype=bfloat16)": "bf16",
+_BERT: Final[dict[str, object]] = {
+    "model_type": "bert",
+    "architectures": ["BertModel"],
+    "vocab_size": 30_522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
 }
+_ALBERT: Final[dict[str, object]] = {
+    "model_type": "albert",
+    "architectures": ["AlbertModel"],
+    "vocab_size": 30_000,
+    "embedding_size": 128,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu_new",
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+}
+_CONFIGURED: Final = {
+    "albert/albert-base-v1": _ALBERT,
+    "bert-base config, hidden 384": _BERT | {"hidden_size": 384},
+    "bert-base config, 6 layers": _BERT | {"num_hidden_layers": 6},
+}
+"""Networks that the catalog has not. ALBERT is what its class is by default, in the base size of its documentation:
+its page names `AlbertModel` and no configuration.
+
+**Source**: transformers configuration_albert.py (defaults, "ALBERT-base style configuration"); docs/source/en/
+benchmarks.md (`BertConfig(hidden_size=384)`, `num_hidden_layers=6`), model_doc/albert.md.
+"""
+_OPTIMIZERS: Final = {
+    "AdamW (HF)": "adamw",
+    "AdamW (torch)": "adamw",
+    "AdamW (torch fused)": "adamw",
+    "Adafactor": "adafactor-transformers",
+    "Adam8bit (bnb)": "adamw-8bit",
+}
+_LITGPT_SAMPLES: Final = 32
+"""Samples of a step (`global_batch_size`) in Lightning-AI/litgpt config_hub/finetune/tiny-llama/full.yaml."""
 _OTHER_ENGINES: Final = {
     "gptqll": "GPTQ-for-LLaMa's own kernels",
     "ao-": "torchao's examples under torch.compile",
@@ -112,7 +139,7 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     if why_not:
         return Excluded(why_not)
     try:
-        architecture = catalog.models.model(row.model)
+        architecture = _architecture(row, catalog)
     except PlannerError:
         return Excluded(f"the model is not in the catalog: {row.model}")
     own_program = _OWN_PROGRAMS.get(row.family)
@@ -121,11 +148,18 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     if row.kind in ("weights_only", "kv_only", "activation_only"):
         return _single_term(row, architecture)
     if row.family == "llcpp":
-        total = total_run(row.technique, row.length, row.other, _SCHEMES[row.precision])
+        total = total_run(row.technique, row.length, row.other, row.scheme or "")
         return Predicted(measured_bytes(architecture, total), "weights, cache and buffers of llama.cpp")
     if row.cards > 1 and row.scope != "sum_all_gpus":
         return Excluded("several cards that share one model")
     return _inference(row, architecture, catalog) if row.kind == "inference" else _training(row, architecture, catalog)
+
+
+def _architecture(row: Row, catalog: Catalog) -> Architecture:
+    """Return the row's network: from the catalog, or from the configuration that its page states."""
+    if row.model in _CONFIGURED:
+        return read_config(_CONFIGURED[row.model], row.model)
+    return catalog.models.model(row.model)
 
 
 def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
@@ -136,10 +170,13 @@ def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
     if run.result is None:
         return Excluded(f"a diffusion pipeline: {run.words}")
     if row.kind == "weights_only":
+        if row.precision not in ELEMENT_BYTES:
+            return Excluded("what PyTorch keeps reserved of weights that were quantised while loading")
         return Predicted(next(term.bytes for term in run.result.terms if term.name == "weights"), run.words)
     counter = counter_of(row.metric)
     low, expected, high = counted(counter, run.result)
-    return Predicted(expected, f"{run.words}, {counter}", low, high)
+    more = max(run.loaded_bytes - expected, 0)
+    return Predicted(expected + more, f"{run.words}, {counter}", low + more, high + more)
 
 
 def _single_term(row: Row, architecture: Architecture) -> Predicted | Excluded:
@@ -158,7 +195,7 @@ def _engine_exclusion_reason(row: Row) -> str | None:
 
 
 def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
-    scheme = _SCHEMES.get(row.precision)
+    scheme = row.scheme
     if scheme is None:
         return Excluded(f"weight format {row.precision!r}")
     if row.cards > 1 and "sum_all" not in row.metric and "device_map" not in row.technique:
@@ -175,18 +212,17 @@ def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
 
 
 def _cache(row: Row, architecture: Architecture) -> Predicted | Excluded:
-    formats = {"f16/f16": "fp16", "f16": "fp16", "bf16": "bf16", "q8_0/q8_0": "q8_0"}
-    kv_format = formats.get(row.kv_format)
-    if kv_format is None:
-        return Excluded(f"keys and values in different formats ({row.kv_format})")
+    formats = cache_formats(row.kv_format)
+    if formats is None:
+        return Excluded(f"keys and values in a format that the estimator has not ({row.kv_format})")
     if "mla_attn=0" in row.technique and any(
         group.layer.mixer and group.layer.mixer.kind == "latent" for group in architecture.main.groups
     ):
         return Excluded("an expanded MLA cache (the estimate caches the latent)")
-    if "TP=" in row.technique:
-        return Excluded("tensor parallelism")
-    cache = kv_cache_term(_full_length(architecture), int(row.batch), int(row.length), 0, kv_format)
-    return Predicted(cache.bytes, f"cache of {row.length} tokens, {kv_format}") if cache else Excluded("no cache")
+    whole = _full_length(architecture)
+    caches = [kv_cache_term(whole, int(row.batch), int(row.length), 0, name) for name in formats]
+    total = sum(cache.bytes for cache in caches if cache) // 2
+    return Predicted(total, f"cache of {row.length} tokens, {row.kv_format}")
 
 
 def _full_length(architecture: Architecture) -> Architecture:
@@ -203,7 +239,7 @@ def _full_length(architecture: Architecture) -> Architecture:
 
 
 def _inference(row: Row, architecture: Architecture, catalog: Catalog) -> Predicted | Excluded:
-    scheme = _SCHEMES.get(row.precision)
+    scheme = row.scheme
     if scheme is None:
         return Excluded(f"weight format {row.precision!r}")
     lengths = _lengths(row)
@@ -230,7 +266,7 @@ def _inference(row: Row, architecture: Architecture, catalog: Catalog) -> Predic
 
 
 def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predicted | Excluded:
-    scheme = _SCHEMES.get(row.precision)
+    scheme = row.scheme
     if scheme not in ("bf16", "fp16", "fp32"):
         return Excluded(f"weight format {row.precision!r}")
     if not row.length.isdigit():
@@ -239,22 +275,33 @@ def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predict
     if "autocast" in row.compute or "AMP" in row.compute:
         compute = "amp-fp16" if "fp16" in row.compute else "amp-bf16"
     without_step = row.optimizer.startswith("none")
-    if not without_step and not row.optimizer.startswith("AdamW ("):
+    optimizer = "sgd" if without_step else _OPTIMIZERS.get(row.optimizer)
+    if optimizer is None:
         return Excluded(f"optimizer {row.optimizer!r}")
     if "DeepSpeed" in row.optimizer or row.family == "qwen1-recipe":
         return Excluded("another engine or recipe: DeepSpeed")
     workload = Training(
         weights="fp32" if compute.startswith("amp") else scheme,
         compute=compute,
-        optimizer="sgd" if without_step else "adamw",
+        optimizer=optimizer,
         micro_batch=int(row.batch),
         sequence_length=int(row.length),
+        gradient_accumulation=_accumulated_batches(row),
         activation_checkpointing="full" if "grad_ckpt=yes" in row.technique else "none",
         attention=_attention(row),
+        profile="litgpt" if row.family == "litgpt-hub" else "hf",
     )
     if not without_step:
         return _as_measured(row, architecture, workload, catalog)
     return _without_loss(row, architecture, workload)
+
+
+def _accumulated_batches(row: Row) -> int:
+    """Return the micro-batches of an optimizer step, which the row or its program's file states."""
+    found = re.search(r"grad_accum=(\d+)", row.other)
+    if found:
+        return int(found[1])
+    return _LITGPT_SAMPLES // int(row.batch) if row.family == "litgpt-hub" else 1
 
 
 def _without_loss(row: Row, architecture: Architecture, workload: Training) -> Predicted:
@@ -303,9 +350,9 @@ def _lengths(row: Row) -> tuple[int, int] | None:
     split = re.search(r"prompt=(\d+)\D+gen=(\d+)", row.other)
     if split:
         return int(split[1]), int(split[1]) + int(split[2])
-    generated = re.search(r"^gen=(\d+); prompt short", row.other)
+    generated = re.search(r"^gen=(\d+); prompt short|^short prompt, gen (\d+)", row.other)
     if generated:
-        return 1, int(generated[1])
+        return 1, int(generated[1] or generated[2])
     return (int(row.length), int(row.length)) if row.length.isdigit() else None
 
 

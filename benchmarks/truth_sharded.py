@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from memory_rows import Row
+from memory_rows import Row, cache_formats
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
@@ -45,7 +45,11 @@ def is_sharded(row: Row) -> bool:
 def sharded_run(row: Row, catalog: Catalog) -> tuple[int, str] | str:
     """Return the estimated bytes for a row with several cards and a description, or the reason why there are none."""
     if row.kind in _SHARES:
-        return _bytes_per_card(row, catalog.models.model(row.model)), f"a share of {row.cards} cards"
+        try:
+            architecture = catalog.models.model(row.model)
+        except PlannerError:
+            return f"the model is not in the catalog: {row.model}"
+        return _bytes_per_card(row, architecture), f"a share of {row.cards} cards"
     if row.family == "mcore":
         return _megatron(row, catalog)
     if row.family in _COMPILED:
@@ -56,12 +60,13 @@ def sharded_run(row: Row, catalog: Catalog) -> tuple[int, str] | str:
 
 
 def _bytes_per_card(row: Row, architecture: Architecture) -> int:
-    """Return one card's bytes of weights or cache with vLLM, SGLang or DeepSpeed's AutoTP, in 16 bits."""
+    """Return one card's bytes of weights or cache with vLLM, SGLang or DeepSpeed's AutoTP."""
     pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1
     own = tensor_share(architecture, row.cards, vocabulary_multiple=pad)
     if row.kind == "weights_only":
-        return weight_bytes(own, "bf16")
-    cache = kv_cache_term(own, int(row.batch), int(row.length), 0, "bf16")
+        return weight_bytes(own, row.scheme or "bf16")
+    formats = cache_formats(row.kv_format) or ("bf16", "bf16")
+    cache = kv_cache_term(own, int(row.batch or 1), int(row.length), 0, formats[0])
     return cache.bytes if cache else 0
 
 
@@ -78,6 +83,10 @@ def _megatron(row: Row, catalog: Catalog) -> tuple[int, str] | str:
     group, name = row.model.removeprefix("megatron/").split("/")
     if group in _OTHER_NETWORKS:
         return _OTHER_NETWORKS[group]
+    if "MLA" in row.other:
+        return "Megatron's latent attention, whose head sizes are not stated"
+    if "uneven_pipeline" in name:
+        return "the layers of each of Megatron's uneven stages are not stated"
     if row.cards == 1:
         return "the number of cards is not stated"
     architecture = _gpt(row, name)
@@ -146,7 +155,8 @@ def _megatron_step(row: Row, architecture: Architecture) -> Training:
         micro_batch=micro_batch,
         sequence_length=int(row.length),
         gradient_accumulation=max(_number(row, "batch") // (micro_batch * replicas), 1),
-        attention="eager" if "unfused" in row.technique else "flash",
+        attention="eager" if "unfused" in row.technique or "impl=local" in row.technique else "flash",
+        activation_checkpointing="full" if "recompute=full" in row.technique else "none",
         parallel=Parallel(
             tensor=tensor,
             pipeline=pipeline,

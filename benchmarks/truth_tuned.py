@@ -85,6 +85,8 @@ def _exclusion_reason(row: Row) -> str | None:
     recipe = next((why for prefix, why in _OTHER_RECIPES.items() if row.id.startswith(prefix)), None)
     if recipe:
         return f"another recipe: {recipe}"
+    if not row.family.startswith("litgpt"):
+        return "another recipe: neither its modules nor what it converts were read"
     if "LoRA r=" not in row.technique and "LoRA r=" not in row.technique.replace("QLoRA", "LoRA"):
         return "another method than LoRA: LLaMA-Adapter, or a rank that is not stated"
     return "LitGPT over several cards, by FSDP" if row.cards > 1 else None
