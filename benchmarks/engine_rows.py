@@ -38,6 +38,8 @@ def not_covered(row_id: str, technique: str) -> str | None:
         return _NOT_OURS[row_id]
     if re.search(r"mla_attn=[1-9]|tensor overrides=yes", technique) and "compute buffer" in technique:
         return "ik_llama.cpp's own latent attention, or experts on the host"
+    if row_id.startswith("vllm") and "profile run" in technique:
+        return "a profile of vLLM of 2024 (V0)"
     if "pipeline parallel copies" in technique:
         return "llama.cpp's copies for pipeline parallelism"
     return "tensor parallelism" if "TP=2" in technique or "TP=4" in technique else None

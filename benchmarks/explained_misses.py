@@ -12,6 +12,23 @@ _EAGER_CONTEXT: Final = (
     "bertl), not that of lazy loading"
 )
 _MECHANISMS: Final = (
+    (
+        r"exllama-0(09|10)",
+        "the rows of groups of 128 and of 32 changed places: each is within 0.4 % of the other's estimate",
+    ),
+    (
+        r"mcore-043",
+        "its attention is not named: mcore-039, its twin with unfused attention and a plain loss, takes 1.77 GiB",
+    ),
+    (
+        r"vllm-01[12]",
+        "vLLM pads gpt-oss's experts from 2,880: for Marlin to 3,072 and 2,944 (mxfp4.py, create_weights), for Hopper's "
+        "Triton kernels in the layout of the packed values",
+    ),
+    (
+        r"vllm-006",
+        "the tokens are those of the card with the fewest blocks (v1/core/kv_cache_utils.py), the GiB another's",
+    ),
     (r"accel-001", "read off nvidia-smi in GB of an unstated kind; GPT-J of that version has mask buffers of 0.1 GiB"),
     (r"ikllama-031", "quantised with a mixture of ik_llama.cpp's own: 5.52 bits, llama.cpp's Q5_K_S has 5.57"),
     (r"ikllama-0(28|30)", "a build of ik_llama.cpp without fused operators, on cards that are not named"),

@@ -215,6 +215,8 @@ def _cache(row: Row, architecture: Architecture) -> Predicted | Excluded:
     formats = cache_formats(row.kv_format)
     if formats is None:
         return Excluded(f"keys and values in a format that the estimator has not ({row.kv_format})")
+    if "kv^T (" in row.technique:
+        return Excluded("a latent cache with a transposed copy, which ik_llama.cpp had")
     if "mla_attn=0" in row.technique and any(
         group.layer.mixer and group.layer.mixer.kind == "latent" for group in architecture.main.groups
     ):
@@ -307,7 +309,7 @@ def _accumulated_batches(row: Row) -> int:
 def _without_loss(row: Row, architecture: Architecture, workload: Training) -> Predicted:
     """Return the peak of a loop of forward and backward passes over the sum of all logits."""
     filled = with_defaults(workload, architecture, 1)
-    returns_cache = row.family == "sdpa" and architecture.model_type == "gpt2"
+    returns_cache = row.family == "sdpa" and architecture.model_type in ("gpt2", "gpt_neox")
     peak = peak_without_loss(architecture, workload, returns_cache=returns_cache)
     peak += mask_bytes(row.family, architecture)
     return Predicted(
