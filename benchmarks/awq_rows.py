@@ -1,6 +1,7 @@
 """Published measurements of AutoAWQ's fused layers: a peak over loading, prompt and generation.
 
-**Source**: casper-hansen/AutoAWQ at v0.1.6, examples/benchmark.py `run_round`, which resets no counter after loading.
+**Source**: casper-hansen/AutoAWQ at v0.1.6, examples/benchmark.py `run_round`, which resets no counter after loading;
+at d54bf0e for Mixtral, over two cards, of which it adds the peaks.
 """
 
 from typing import Final
@@ -10,7 +11,7 @@ from memory_rows import Excluded, Predicted, Row
 from planner.dtypes import SCHEMES
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.weights import weight_bytes
-from planner.models.architecture import Architecture, Attention
+from planner.models.architecture import Architecture, Attention, Layer
 
 _FORMAT: Final = "awq4-128"
 _HALF, _FLOAT, _COMPLEX = 2, 4, 8
@@ -18,15 +19,16 @@ _HALF, _FLOAT, _COMPLEX = 2, 4, 8
 
 def awq_run(row: Row, architecture: Architecture) -> Predicted | Excluded:
     """Return the peak of one length of AutoAWQ's benchmark; the cache holds as many tokens as are generated."""
-    mixer = architecture.main.groups[0].layer.mixer
-    if row.cards > 1 or not isinstance(mixer, Attention):
-        return Excluded("AutoAWQ without fused layers, over several cards")
+    layer = architecture.main.groups[0].layer
+    mixer = layer.mixer
+    if not isinstance(mixer, Attention):
+        return Excluded("a network without attention")
     batch, tokens = int(row.batch), int(row.length) // 2
     cache = kv_cache_term(_of_full_length(architecture), batch, tokens, 0, "fp16")
     kept = weight_bytes(architecture, _FORMAT) + (cache.bytes if cache else 0)
     kept += _position_bytes(architecture, mixer, tokens)
-    loading = _unfused_bytes(architecture)
-    prompt = _attention_bytes(architecture, mixer, batch, tokens)
+    loading = _unfused_bytes(architecture) + row.cards * _stacking_bytes(layer)
+    prompt = row.cards * _attention_bytes(architecture, mixer, batch, tokens)
     how = f"{batch} × {tokens}→{2 * tokens}, AutoAWQ's fused layers"
     return Predicted(kept + max(loading, prompt), how)
 
@@ -54,6 +56,18 @@ def _unfused_bytes(architecture: Architecture) -> int:
         for tensor, count in architecture.main.tensors_with_counts()
         if any(part in tensor.name for part in parts)
     )
+
+
+def _stacking_bytes(layer: Layer) -> int:
+    """Return what stacking the experts' gates holds twice more: the single ones, and zeros that the stack replaces.
+
+    **Source**: awq/models/mixtral.py `fuse_transformer`, awq/utils/fused_utils.py `fuse_linears`, which makes a whole
+    `WQLinear_GEMM` before it stacks.
+    """
+    scheme = SCHEMES[_FORMAT]
+    experts = [tensor for tensor in layer.tensors if tensor.role == "expert"]
+    gates = [tensor for tensor in experts if tensor.shape[-1] == experts[0].shape[-1]] if experts else []
+    return 2 * sum(scheme.tensor_bytes(tensor.shape) * tensor.copies for tensor in gates)
 
 
 def _position_bytes(architecture: Architecture, mixer: Attention, tokens: int) -> int:

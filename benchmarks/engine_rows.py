@@ -14,6 +14,8 @@ from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 
+_COPIES: Final = 4
+_FLOAT: Final = 4
 ENGINES: Final = ("vllm", "llmd", "llcpp", "ikllama", "llamafile")
 _NOT_OURS: Final = {
     "vllm-014": "the vision tower's profile of 128 images (V0 engine)",
@@ -40,8 +42,6 @@ def not_covered(row_id: str, technique: str) -> str | None:
         return "ik_llama.cpp's own latent attention, or experts on the host"
     if row_id.startswith("vllm") and "profile run" in technique:
         return "a profile of vLLM of 2024 (V0)"
-    if "pipeline parallel copies" in technique:
-        return "llama.cpp's copies for pipeline parallelism"
     return "tensor parallelism" if "TP=2" in technique or "TP=4" in technique else None
 
 
@@ -82,6 +82,21 @@ def measured_bytes(architecture: Architecture, run: EngineRun) -> int:
     """Return the largest sum of the run's terms over the snapshots of the run."""
     snapshots = fullest_timeline(architecture, with_defaults(run.workload, architecture, 1), run.of_card)
     return max(_sum(snapshot, run.terms) for snapshot in snapshots.snapshots)
+
+
+def copied_bytes(architecture: Architecture, technique: str, run: EngineRun) -> int:
+    """Return what llama.cpp's scheduler copies on each card to overlap several micro-batches over cards.
+
+    **Formula**: 3 more masks (context · u · 4 bytes) and 4 inputs of the card's layers (u · h · 4 bytes).
+
+    **Source**: ggml/src/ggml-backend.cpp `ggml_backend_sched_split_graph` (`GGML_SCHED_MAX_COPIES` 4: a graph's own
+    input is its first copy, another card's output is copied as often as there are copies).
+    """
+    if "pipeline parallel copies" not in technique:
+        return 0
+    settings = run.workload.engine
+    tokens, context = settings.n_ubatch, run.workload.context_length or 0
+    return _FLOAT * tokens * ((_COPIES - 1) * context + _COPIES * architecture.hidden)
 
 
 def _sum(snapshot: Snapshot, names: tuple[str, ...]) -> int:

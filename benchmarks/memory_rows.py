@@ -87,6 +87,11 @@ class Row(NamedTuple):
         )
 
     @property
+    def strict(self) -> bool:
+        """Return whether the row belongs to the strictest set: confidence A and a complete configuration."""
+        return self.confidence == "A" and self.complete
+
+    @property
     def scheme(self) -> str | None:
         """Return the weight format under its name on the command line, None if it has none."""
         return scheme_named(self.precision)

@@ -6,7 +6,7 @@ from typing import Final
 
 from awq_rows import awq_run
 from counters import counted, counter_of
-from engine_rows import ENGINES, activation_run, measured_bytes, not_covered, total_run
+from engine_rows import ENGINES, activation_run, copied_bytes, measured_bytes, not_covered, total_run
 from exllama_rows import exllama_run
 from gpt_fast_rows import gpt_fast_run
 from litgpt_rows import litgpt_run
@@ -32,7 +32,7 @@ from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.result import MemoryResult
 from planner.memory.terms import lower_bound_bytes, upper_bound_bytes
 from planner.memory.weights import weight_bytes
-from planner.models.architecture import Architecture, Attention
+from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.models.readers.config_json import read_config
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
@@ -67,6 +67,15 @@ _ALBERT: Final[dict[str, object]] = {
     "max_position_embeddings": 512,
     "type_vocab_size": 2,
 }
+_GPT: Final[dict[str, object]] = {
+    "model_type": "gpt2",
+    "vocab_size": 50_257,
+    "n_positions": 1024,
+    "n_embd": 768,
+    "n_layer": 12,
+    "n_head": 12,
+    "tie_word_embeddings": False,
+}
 _CONFIGURED: Final = {
     "albert/albert-base-v1": _ALBERT,
     "bert-base config, hidden 384": _BERT | {"hidden_size": 384},
@@ -90,7 +99,7 @@ _LITGPT_SAMPLES: Final = 32
 _OTHER_ENGINES: Final = {
     "gptqll": "GPTQ-for-LLaMa's own kernels",
     "ao-": "torchao's examples under torch.compile",
-    "rasbt": "a from-scratch implementation",
+    "rasbt": "a from-scratch implementation that generates",
     "torchtune": "torchtune's own modules, FSDP or offload",
     "swift": "DeepSpeed, GaLore or an unstated mix of lengths",
     "xtuner": "FSDP with a chunked loss",
@@ -132,6 +141,8 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
         engine = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
         if engine:
             return Excluded(f"another engine or recipe: {engine}")
+    if row.family == "rasbt" and row.kind == "pretrain":
+        return _from_scratch(row, catalog)
     if is_sharded(row):
         found = sharded_run(row, catalog)
         return Excluded(found) if isinstance(found, str) else Predicted(*found)
@@ -183,7 +194,8 @@ def _single_term(row: Row, architecture: Architecture) -> Predicted | Excluded:
     """Return the estimate for a row that measured only one memory term."""
     if row.kind == "activation_only":
         run = activation_run(row.id, row.technique, row.length, row.other)
-        return Predicted(measured_bytes(architecture, run), "buffers of vLLM or llama.cpp")
+        copied = copied_bytes(architecture, row.technique, run)
+        return Predicted(measured_bytes(architecture, run) + copied, "buffers of vLLM or llama.cpp")
     return _weights(row, architecture) if row.kind == "weights_only" else _cache(row, architecture)
 
 
@@ -201,7 +213,7 @@ def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
     if row.cards > 1 and "sum_all" not in row.metric and "device_map" not in row.technique:
         return Excluded("tensor parallelism")
     if "LoRA" in row.technique or "context" in row.technique:
-        return Excluded("LoRA adapters are part of the figure")
+        return Excluded("LoRA adapters or a device context are part of the figure")
     if SCHEMES[scheme].family == "gguf-file":
         parts = tensor_bytes(architecture, scheme)
         on_host = 0 if architecture.tied_head else parts["embedding"]
@@ -217,26 +229,27 @@ def _cache(row: Row, architecture: Architecture) -> Predicted | Excluded:
         return Excluded(f"keys and values in a format that the estimator has not ({row.kv_format})")
     if "kv^T (" in row.technique:
         return Excluded("a latent cache with a transposed copy, which ik_llama.cpp had")
-    if "mla_attn=0" in row.technique and any(
-        group.layer.mixer and group.layer.mixer.kind == "latent" for group in architecture.main.groups
-    ):
-        return Excluded("an expanded MLA cache (the estimate caches the latent)")
-    whole = _full_length(architecture)
+    whole = _full_length(architecture, expanded="mla_attn=0" in row.technique)
     caches = [kv_cache_term(whole, int(row.batch), int(row.length), 0, name) for name in formats]
     total = sum(cache.bytes for cache in caches if cache) // 2
     return Predicted(total, f"cache of {row.length} tokens, {row.kv_format}")
 
 
-def _full_length(architecture: Architecture) -> Architecture:
-    """Return `architecture` with caches of full length for sliding layers, as these engine versions allocate them."""
+def _full_length(architecture: Architecture, *, expanded: bool) -> Architecture:
+    """Return `architecture` with caches of full length for sliding layers, as these engine versions allocate them.
+
+    Without llama.cpp's own kernels for it (`mla_attn=0`), latent attention caches the keys and values of each head.
+    """
     stack = architecture.main
     groups = []
     for group in stack.groups:
         mixer = group.layer.mixer
         if isinstance(mixer, Attention):
-            layer = group.layer.evolve(mixer=mixer.evolve(window=None))
-            group = group.evolve(layer=layer)
-        groups.append(group)
+            mixer = mixer.evolve(window=None)
+        elif isinstance(mixer, LatentAttention) and expanded:
+            width = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim
+            mixer = Attention(heads=mixer.heads, kv_heads=mixer.heads, head_dim=width // 2)
+        groups.append(group.evolve(layer=group.layer.evolve(mixer=mixer)))
     return architecture.evolve(stacks=(*architecture.stacks[:-1], stack.evolve(groups=tuple(groups))))
 
 
@@ -272,7 +285,7 @@ def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predict
     if scheme not in ("bf16", "fp16", "fp32"):
         return Excluded(f"weight format {row.precision!r}")
     if not row.length.isdigit():
-        return Excluded("lengths are not stated, or differ from sequence to sequence")
+        return Excluded("lengths or image sizes are not stated, or differ from sequence to sequence")
     compute = scheme
     if "autocast" in row.compute or "AMP" in row.compute:
         compute = "amp-fp16" if "fp16" in row.compute else "amp-bf16"
@@ -296,6 +309,27 @@ def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predict
     if not without_step:
         return _as_measured(row, architecture, workload, catalog)
     return _without_loss(row, architecture, workload)
+
+
+def _from_scratch(row: Row, catalog: Catalog) -> Predicted | Excluded:
+    """Return the estimate of the book's GPT as GPT-2 of its sizes, whose loss reads the logits as they are.
+
+    **Source**: rasbt/LLMs-from-scratch ch05/10_llm-training-speed/00_orig.py, 01_opt_single_gpu.py (`calc_loss_batch`).
+    """
+    if "compile" in row.technique:
+        return Excluded("a network under torch.compile")
+    own = "gelu_pytorch_tanh" if "torch LayerNorm" in row.technique or "Flash" in row.technique else "gelu_new"
+    network = read_config(_GPT | {"activation_function": own}, row.id).evolve(loss_reads="logits")
+    scheme = row.scheme or ""
+    workload = Training(
+        weights=scheme,
+        compute=scheme,
+        optimizer="adamw",
+        micro_batch=int(row.batch),
+        sequence_length=int(row.length),
+        attention="flash" if "Flash" in row.technique else "eager",
+    )
+    return _as_measured(row, network, workload, catalog)
 
 
 def _accumulated_batches(row: Row) -> int:

@@ -31,6 +31,7 @@ _LITGPT_TARGETS: Final = {
 }
 _WEIGHTS: Final = {"bf16": "bf16", "fp32": "fp32", "nf4 (bnb)": "nf4", "nf4 double-quant (bnb)": "nf4-dq"}
 _OTHER_RECIPES: Final = {
+    "peft-mm": "PEFT's comparison of methods, whose batches differ in length, at most 768 tokens",
     "peft-img": "a diffusion pipeline",
     "peft-sd": "a diffusion pipeline",
     "amused": "a diffusion pipeline",
@@ -79,9 +80,6 @@ def predict_tuned(row: Row, catalog: Catalog) -> Predicted | Excluded:
 
 
 def _exclusion_reason(row: Row) -> str | None:
-    if row.id.startswith("peft-mm"):
-        method = row.technique.split(" ")[0]
-        return f"another method of PEFT than LoRA: {method}; lengths are not stated, at most 768"
     recipe = next((why for prefix, why in _OTHER_RECIPES.items() if row.id.startswith(prefix)), None)
     if recipe:
         return f"another recipe: {recipe}"
