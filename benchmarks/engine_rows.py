@@ -63,7 +63,7 @@ def total_run(technique: str, length: str, other: str, weights: str) -> EngineRu
 def _llama_cpp(technique: str, length: str, other: str, *, logits: bool) -> Inference:
     """Return one slot of llama.cpp; before llama-server limited them, there was room for the logits of all tokens.
 
-    Until 2024 `n_batch` was the physical batch, which has been `n_ubatch` since (llama.cpp at 6017: `llama_context_params`).
+    Until March 2024 `n_batch` was the physical batch, which has been `n_ubatch` since (ggml-org/llama.cpp#6017).
     """
     found = re.search(r"n_ubatch=(\d+)", other) or re.search(r"n_batch=(\d+)", other)
     micro_batch = int(found[1]) if found else 512

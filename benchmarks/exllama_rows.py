@@ -37,8 +37,13 @@ def exllama_run(row: Row, architecture: Architecture) -> Predicted | Excluded:
         )
     buffers = _buffer_bytes(architecture, block)
     prompt = tokens - _GENERATED
-    working = prompt * _HALF * max(
-        architecture.hidden * 2 + 2 * block.intermediate, architecture.hidden * 2 + 2 * mixer.q_dim + 2 * mixer.kv_dim
+    working = (
+        prompt
+        * _HALF
+        * max(
+            architecture.hidden * 2 + 2 * block.intermediate,
+            architecture.hidden * 2 + 2 * mixer.q_dim + 2 * mixer.kv_dim,
+        )
     )
     scores = 0 if "Llama-2" in row.model else 2 * mixer.heads
     masks = _HALF * prompt**2 * (1 + scores)

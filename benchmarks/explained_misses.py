@@ -22,8 +22,8 @@ _MECHANISMS: Final = (
     ),
     (
         r"vllm-01[12]",
-        "vLLM pads gpt-oss's experts from 2,880: for Marlin to 3,072 and 2,944 (mxfp4.py, create_weights), for Hopper's "
-        "Triton kernels in the layout of the packed values",
+        "vLLM pads gpt-oss's experts from 2,880: for Marlin to 3,072 and 2,944 (mxfp4.py, create_weights), for "
+        "Triton's kernels on Hopper in the layout of the packed values",
     ),
     (
         r"vllm-006",

@@ -11,7 +11,6 @@ from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
 
-
 _FLOAT = 4
 
 

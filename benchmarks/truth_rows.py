@@ -11,6 +11,7 @@ from exllama_rows import exllama_run
 from gpt_fast_rows import gpt_fast_run
 from litgpt_rows import litgpt_run
 from loop_rows import peak_without_loss
+from memory_rows import Excluded, Predicted, Row, cache_formats
 from old_transformers import (
     BEFORE_SDPA,
     LOGITS_OF_WHOLE_PROMPT,
@@ -19,8 +20,8 @@ from old_transformers import (
     mask_bytes,
     rotary_bytes,
 )
-from memory_rows import Excluded, Predicted, Row, cache_formats
 from pipeline_rows import pipeline_run
+from stated_networks import architecture_of, scratch_run
 from truth_sharded import is_sharded, sharded_run, summed_bytes
 
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
@@ -33,60 +34,12 @@ from planner.memory.result import MemoryResult
 from planner.memory.terms import lower_bound_bytes, upper_bound_bytes
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention, LatentAttention
-from planner.models.readers.config_json import read_config
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
 KINDS: Final = ("weights_only", "kv_only", "activation_only", "inference", "train_full", "pretrain")
 
-_BERT: Final[dict[str, object]] = {
-    "model_type": "bert",
-    "architectures": ["BertModel"],
-    "vocab_size": 30_522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-}
-_ALBERT: Final[dict[str, object]] = {
-    "model_type": "albert",
-    "architectures": ["AlbertModel"],
-    "vocab_size": 30_000,
-    "embedding_size": 128,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu_new",
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-}
-_GPT: Final[dict[str, object]] = {
-    "model_type": "gpt2",
-    "vocab_size": 50_257,
-    "n_positions": 1024,
-    "n_embd": 768,
-    "n_layer": 12,
-    "n_head": 12,
-    "tie_word_embeddings": False,
-}
-_CONFIGURED: Final = {
-    "albert/albert-base-v1": _ALBERT,
-    "bert-base config, hidden 384": _BERT | {"hidden_size": 384},
-    "bert-base config, 6 layers": _BERT | {"num_hidden_layers": 6},
-}
-"""Networks that the catalog has not. ALBERT is what its class is by default, in the base size of its documentation:
-its page names `AlbertModel` and no configuration.
-
-**Source**: transformers configuration_albert.py (defaults, "ALBERT-base style configuration"); docs/source/en/
-benchmarks.md (`BertConfig(hidden_size=384)`, `num_hidden_layers=6`), model_doc/albert.md.
-"""
 _OPTIMIZERS: Final = {
     "AdamW (HF)": "adamw",
     "AdamW (torch)": "adamw",
@@ -137,22 +90,24 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     """Return the estimate for `row`, or the reason why there is none."""
     if row.id.startswith(_BEYOND):
         return _pipeline(row, catalog)
-    if row.kind in ("inference", "train_full") and row.family not in _OWN_PROGRAMS:
-        engine = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
-        if engine:
-            return Excluded(f"another engine or recipe: {engine}")
     if row.family == "rasbt" and row.kind == "pretrain":
-        return _from_scratch(row, catalog)
+        run = scratch_run(row)
+        return run if isinstance(run, Excluded) else _as_measured(row, run.architecture, run.workload, catalog)
+    why_not = _exclusion_reason(row)
+    if why_not:
+        return Excluded(why_not)
     if is_sharded(row):
         found = sharded_run(row, catalog)
         return Excluded(found) if isinstance(found, str) else Predicted(*found)
-    why_not = _engine_exclusion_reason(row)
-    if why_not:
-        return Excluded(why_not)
     try:
-        architecture = _architecture(row, catalog)
+        architecture = architecture_of(row, catalog)
     except PlannerError:
         return Excluded(f"the model is not in the catalog: {row.model}")
+    return _of_network(row, architecture, catalog)
+
+
+def _of_network(row: Row, architecture: Architecture, catalog: Catalog) -> Predicted | Excluded:
+    """Return the estimate for a row with its network on one card, or on cards whose bytes are added."""
     own_program = _OWN_PROGRAMS.get(row.family)
     if own_program and row.kind == "inference":
         return own_program(row, architecture)
@@ -164,13 +119,6 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     if row.cards > 1 and row.scope != "sum_all_gpus":
         return Excluded("several cards that share one model")
     return _inference(row, architecture, catalog) if row.kind == "inference" else _training(row, architecture, catalog)
-
-
-def _architecture(row: Row, catalog: Catalog) -> Architecture:
-    """Return the row's network: from the catalog, or from the configuration that its page states."""
-    if row.model in _CONFIGURED:
-        return read_config(_CONFIGURED[row.model], row.model)
-    return catalog.models.model(row.model)
 
 
 def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
@@ -199,10 +147,14 @@ def _single_term(row: Row, architecture: Architecture) -> Predicted | Excluded:
     return _weights(row, architecture) if row.kind == "weights_only" else _cache(row, architecture)
 
 
-def _engine_exclusion_reason(row: Row) -> str | None:
-    """Return the reason why a row of vLLM or llama.cpp is not covered, or None."""
+def _exclusion_reason(row: Row) -> str | None:
+    """Return the reason why a row of another program, of vLLM or of llama.cpp is not covered, or None."""
+    if row.kind in ("inference", "train_full") and row.family not in _OWN_PROGRAMS:
+        program = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
+        if program:
+            return f"another engine or recipe: {program}"
     if row.family in ENGINES:
-        return not_covered(row.id, row.technique)
+        return None if is_sharded(row) else not_covered(row.id, row.technique)
     return "activations of training, measured apart" if row.kind == "activation_only" else None
 
 
@@ -309,27 +261,6 @@ def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predict
     if not without_step:
         return _as_measured(row, architecture, workload, catalog)
     return _without_loss(row, architecture, workload)
-
-
-def _from_scratch(row: Row, catalog: Catalog) -> Predicted | Excluded:
-    """Return the estimate of the book's GPT as GPT-2 of its sizes, whose loss reads the logits as they are.
-
-    **Source**: rasbt/LLMs-from-scratch ch05/10_llm-training-speed/00_orig.py, 01_opt_single_gpu.py (`calc_loss_batch`).
-    """
-    if "compile" in row.technique:
-        return Excluded("a network under torch.compile")
-    own = "gelu_pytorch_tanh" if "torch LayerNorm" in row.technique or "Flash" in row.technique else "gelu_new"
-    network = read_config(_GPT | {"activation_function": own}, row.id).evolve(loss_reads="logits")
-    scheme = row.scheme or ""
-    workload = Training(
-        weights=scheme,
-        compute=scheme,
-        optimizer="adamw",
-        micro_batch=int(row.batch),
-        sequence_length=int(row.length),
-        attention="flash" if "Flash" in row.technique else "eager",
-    )
-    return _as_measured(row, network, workload, catalog)
 
 
 def _accumulated_batches(row: Row) -> int:
