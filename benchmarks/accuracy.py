@@ -42,7 +42,7 @@ TITLES = {
     "inference": "inference, peak",
     "train_full": "full training, peak",
     "pretrain": "pretraining, mostly Megatron-LM on several GPUs",
-    "lora": "LoRA, LitGPT",
+    "lora": "LoRA",
     "qlora": "QLoRA, LitGPT",
 }
 

@@ -10,10 +10,13 @@ from memory_rows import Excluded, Predicted, Row
 
 from planner.dtypes import SCHEMES
 from planner.memory.inference.kv_cache import kv_cache_term
+from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention, Layer
 
 _FORMAT: Final = "awq4-128"
+_WARM_UP: Final = 2 * 4 * 4096**2
+"""The benchmark's first product, of a matrix in fp32 with itself (`warmup`)."""
 _HALF, _FLOAT, _COMPLEX = 2, 4, 8
 
 
@@ -30,7 +33,7 @@ def awq_run(row: Row, architecture: Architecture) -> Predicted | Excluded:
     loading = _unfused_bytes(architecture) + row.cards * _stacking_bytes(layer)
     prompt = row.cards * _attention_bytes(architecture, mixer, batch, tokens)
     how = f"{batch} × {tokens}→{2 * tokens}, AutoAWQ's fused layers"
-    return Predicted(kept + max(loading, prompt), how)
+    return Predicted(kept + max(loading, _WARM_UP, prompt) + row.cards * cublas_workspace_bytes(None), how)
 
 
 def _of_full_length(architecture: Architecture) -> Architecture:

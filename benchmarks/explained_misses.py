@@ -34,6 +34,10 @@ _MECHANISMS: Final = (
         "calc_loss_batch of its script drops the logits before the backward pass, 0.77 GiB; its own norms and GELU, "
         "which the rows before had, kept as much",
     ),
+    (
+        r"torchtune-020",
+        "torchtune of 2024 cut no loss into chunks: 14 bytes for each of 8,192 × 32,000 logits are 3.4 GiB",
+    ),
     (r"accel-001", "read off nvidia-smi in GB of an unstated kind; GPT-J of that version has mask buffers of 0.1 GiB"),
     (r"ikllama-031", "quantised with a mixture of ik_llama.cpp's own: 5.52 bits, llama.cpp's Q5_K_S has 5.57"),
     (r"ikllama-0(28|30)", "a build of ik_llama.cpp without fused operators, on cards that are not named"),

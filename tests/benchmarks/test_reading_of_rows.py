@@ -176,3 +176,22 @@ def test_programs_with_modules_of_their_own_hold_what_their_source_says(family, 
 def test_keys_that_gpt_neox_returned_were_in_fp32(error_of):
     for name in ("sdpa-193", "sdpa-201"):
         assert abs(error_of(name)) < 0.005
+
+
+def test_adapters_of_ms_swift_are_named_as_in_the_network(error_of):
+    assert abs(error_of("swift-038")) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "reason"),
+    [
+        ("torchtune-017", {}, "offloaded"),
+        ("torchtune-003", {"n_gpus": "2"}, "several cards"),
+        ("torchtune-003", {"seq_len": "packed"}, "lengths"),
+        ("torchtune-003", {"precision": "nf4 double-quant (torchao)"}, "weight format"),
+        ("torchtune-003", {"technique": "LoRA; grad_ckpt=yes"}, "rank"),
+        ("torchtune-003", {"technique": "LoRA r=8 targets=nothing"}, "rank"),
+    ],
+)
+def test_adapters_whose_run_is_not_known_have_a_reason(name, changed, reason, row_of, answer_to):
+    assert reason in answer_to(row_of(name, **changed)).reason
