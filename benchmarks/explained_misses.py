@@ -21,6 +21,10 @@ _MECHANISMS: Final = (
         "its attention is not named: mcore-039, its twin with unfused attention and a plain loss, takes 1.77 GiB",
     ),
     (
+        r"mcore-072",
+        "it overlaps the reduction of gradients and the gathering of parameters: mcore-073, the same without, is met",
+    ),
+    (
         r"vllm-01[12]",
         "vLLM pads gpt-oss's experts from 2,880: for Marlin to 3,072 and 2,944 (mxfp4.py, create_weights), for "
         "Triton's kernels on Hopper in the layout of the packed values",

@@ -14,7 +14,7 @@ from planner.memory.parallel.ranks import timelines_by_stage
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.weights import weight_bytes
-from planner.models.architecture import Architecture, Attention, Layer, Mlp
+from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, Tensor
 from planner.models.readers.config_json import read_config
 from planner.plan.catalog import Catalog
 from planner.units import MIB
@@ -30,7 +30,6 @@ _OTHER_NETWORKS: Final = {
     "bert": "Megatron's BERT has heads and a pooler of its own",
     "t5": "Megatron's T5 reads inputs of two lengths",
     "hybrid": "Megatron's Mamba layers",
-    "moe": "Megatron's experts are sliced by a group of their own, or offloaded",
     "nemotron": "Megatron's FSDP, with Mamba layers",
     "mixtral": "the number of cards is not stated",
 }
@@ -83,6 +82,8 @@ def _megatron(row: Row, catalog: Catalog) -> tuple[int, str] | str:
     group, name = row.model.removeprefix("megatron/").split("/")
     if group in _OTHER_NETWORKS:
         return _OTHER_NETWORKS[group]
+    if group == "moe" and "ETP" in row.technique:
+        return "Megatron's experts are sliced by a group of their own, or offloaded"
     if "MLA" in row.other:
         return "Megatron's latent attention, whose head sizes are not stated"
     if "uneven_pipeline" in name:
@@ -116,8 +117,10 @@ def _gpt(row: Row, name: str) -> Architecture:
         "tie_word_embeddings": "untied" not in row.other,
     }
     network = read_config(sizes | dropped, row.id)
+    layers = (_layer(group.layer, row, "qk_layernorm" in name) for group in network.main.groups)
     groups = tuple(
-        group.evolve(layer=_layer(group.layer, row, "qk_layernorm" in name)) for group in network.main.groups
+        group.evolve(layer=_with_experts(layer, row, hidden) if "experts=" in row.other else layer)
+        for group, layer in zip(network.main.groups, layers, strict=True)
     )
     return network.evolve(stacks=(network.main.evolve(groups=groups),))
 
@@ -144,6 +147,24 @@ def _layer(layer: Layer, row: Row, norms_keys: bool) -> Layer:
     return layer.evolve(mixer=grouped, feed_forward=fused, tensors=tuple(tensors))
 
 
+def _with_experts(layer: Layer, row: Row, hidden: int) -> Layer:
+    """Return `layer` with experts of the block's width in the place of its block, without biases."""
+    block = layer.feed_forward
+    if not isinstance(block, Mlp):
+        return layer
+    count, width = _number(row, "experts"), block.intermediate
+    experts = Moe(
+        experts=count, top_k=_number(row, "top-k"), intermediate=width, gated=block.gated, activation=block.activation
+    )
+    tensors = (
+        *(tensor for tensor in layer.tensors if ".mlp." not in f".{tensor.name}"),
+        Tensor(name="mlp.router.weight", shape=(count, hidden), role="router"),
+        Tensor(name="mlp.experts.{expert}.fc1.weight", shape=(width, hidden), role="expert", copies=count),
+        Tensor(name="mlp.experts.{expert}.fc2.weight", shape=(hidden, width), role="expert", copies=count),
+    )
+    return layer.evolve(feed_forward=experts, tensors=tensors)
+
+
 def _megatron_step(row: Row, architecture: Architecture) -> Training:
     tensor, pipeline, context = (_degree(row, name) for name in ("TP", "PP", "CP"))
     micro_batch = int(row.batch)
@@ -161,6 +182,7 @@ def _megatron_step(row: Row, architecture: Architecture) -> Training:
             tensor=tensor,
             pipeline=pipeline,
             context=context,
+            expert=_degree(row, "EP"),
             sequence="sequence_parallel=yes" in row.technique,
             zero=1 if "distributed_optimizer=yes" in row.technique else 0,
             interleave=architecture.depth // (pipeline * int(virtual[1])) if virtual else 1,

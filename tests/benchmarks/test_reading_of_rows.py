@@ -100,6 +100,15 @@ def test_recomputation_local_attention_and_virtual_stages_of_megatron_are_read(n
     assert abs(error_of(name)) < 0.02
 
 
+@pytest.mark.parametrize("name", ["mcore-073", "mcore-074"])
+def test_experts_of_megatron_are_split_over_replicas(name, error_of):
+    assert abs(error_of(name)) < 0.025
+
+
+def test_experts_in_a_group_of_their_own_are_not_covered(row_of, answer_to):
+    assert "a group of their own" in answer_to(row_of("mcore-075")).reason
+
+
 @pytest.mark.parametrize("name", ["mcore-035", "mcore-045"])
 def test_what_a_row_of_megatron_does_not_state_is_not_guessed(name, row_of, answer_to):
     assert "not stated" in answer_to(row_of(name)).reason
