@@ -4,6 +4,10 @@ import re
 from typing import Final, NamedTuple, Self
 
 from planner.dtypes import KV_FORMATS, SCHEMES
+from planner.errors import PlannerError
+from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_gpu
 from planner.memory.chance import ByteInterval
 
 _SCHEMES: Final = {
@@ -17,6 +21,28 @@ _SCHEMES: Final = {
     "fp4 (bnb)": "nf4",
 }
 _GGUF_SIZES: Final = ("Small", "Medium", "Large")
+
+
+_CARDS: Final = {
+    "A100": "a100-sxm4-80gb",
+    "A100-40GB": "a100-sxm4-40gb",
+    "A100-80GB": "a100-sxm4-80gb",
+    "A100-SXM-80GB": "a100-sxm4-80gb",
+    "A800-80GB": "a800-sxm4-80gb",
+    "H100-80GB": "h100-sxm5-80gb",
+    "V100-16GB": "tesla-v100-sxm2-16gb",
+    "V100-32GB": "tesla-v100-sxm2-32gb",
+}
+"""Cards whose form is not stated, which the workspaces and the context of a process do not depend on."""
+
+
+def card_named(written: str, hardware: HardwareCatalog) -> Gpu | None:
+    """Return the card that a source calls `written`, None if it names none or several kinds."""
+    name = written.split(" (")[0]
+    try:
+        return resolve_gpu(hardware, _CARDS.get(name, name))
+    except PlannerError:
+        return None
 
 
 def scheme_named(precision: str) -> str | None:

@@ -11,7 +11,7 @@ from exllama_rows import exllama_run
 from gpt_fast_rows import gpt_fast_run
 from litgpt_rows import litgpt_run
 from loop_rows import peak_without_loss
-from memory_rows import Excluded, Predicted, Row, cache_formats
+from memory_rows import Excluded, Predicted, Row, cache_formats, card_named
 from old_transformers import (
     BEFORE_SDPA,
     LOGITS_OF_WHOLE_PROMPT,
@@ -26,7 +26,6 @@ from truth_sharded import is_sharded, sharded_run, summed_bytes
 
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.errors import PlannerError
-from planner.hardware.names import resolve_gpu
 from planner.memory.estimate import estimate_memory
 from planner.memory.gguf import tensor_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
@@ -285,10 +284,7 @@ def _without_loss(row: Row, architecture: Architecture, workload: Training) -> P
 def _as_measured(
     row: Row, architecture: Architecture, workload: Training | Inference, catalog: Catalog
 ) -> Predicted | Excluded:
-    try:
-        gpu = resolve_gpu(catalog.hardware, row.gpu)
-    except PlannerError:
-        gpu = None
+    gpu = card_named(row.gpu, catalog.hardware)
     result = estimate_memory(architecture, workload, gpu)
     counter = counter_of(row.metric)
     low, expected, high = counted(counter, result)

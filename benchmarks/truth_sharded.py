@@ -3,11 +3,10 @@
 import re
 from typing import Final
 
-from memory_rows import Row, cache_formats
+from memory_rows import Row, cache_formats, card_named
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import resolve_gpu
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.parallel.ranks import timelines_by_stage
@@ -95,7 +94,7 @@ def _megatron(row: Row, catalog: Catalog) -> tuple[int, str] | str:
     filled = with_defaults(workload, architecture, row.cards)
     # Megatron logs the last rank, which is in the last stage.
     _, snapshots = timelines_by_stage(architecture, filled)[-1]
-    gpu = _gpu(row, catalog)
+    gpu = card_named(row.gpu, catalog.hardware)
     workspace = cublas_workspace_bytes(gpu) if "nondeterministic" in name else _DETERMINISTIC
     return _allocated_peak_bytes(
         snapshots
@@ -208,13 +207,6 @@ def _degree(row: Row, name: str) -> int:
 def _allocated_peak_bytes(timeline: PhaseSnapshots) -> int:
     """Return the peak bytes of PyTorch's allocator, without NCCL's buffers."""
     return max(one.total - (0 if one.name == "load" else timeline.outside_bytes) for one in timeline.snapshots)
-
-
-def _gpu(row: Row, catalog: Catalog) -> Gpu | None:
-    try:
-        return resolve_gpu(catalog.hardware, row.gpu)
-    except PlannerError:
-        return None
 
 
 def _workload_text(workload: Training | Inference) -> str:
