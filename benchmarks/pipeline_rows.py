@@ -12,14 +12,12 @@ from planner.workload.workload import Inference
 _IDS: Final = {"runwayml/stable-diffusion-v1-5": "stable-diffusion-v1-5/stable-diffusion-v1-5"}
 _FAMILIES: Final = ("dtao", "fluxq", "qsd", "quanto", "sd3", "sdxl")
 _NOT_COVERED: Final = {
-    "compile=True": "a compiled denoiser",
-    "torch.compile": "a compiled denoiser",
     "tiny autoencoder": "a decoder of another pipeline",
     "precomputed": "what is on the card beside the embeddings is not said",
     "SDPA + model CPU offload": "an offload of 2023 that leaves the denoiser on the card while decoding",
 }
 _PLAIN: Final = ("fp32", "bf16", "fp16")
-_QUANTISED: Final = {"int8wo": "int8", "int8": "int8", "fp8wo": "fp8", "fp8dq": "fp8"}
+_QUANTISED: Final = {"int8wo": "int8", "int8": "int8", "fp8wo": "fp8", "fp8dq": "fp8", "fp8dqrow": "fp8"}
 _HALF: Final = 2
 _ENCODER_3: Final = "text_encoder_3"
 

@@ -67,27 +67,28 @@ _OWN_PROGRAMS: Final[dict[str, Callable[[Row, Architecture], Predicted | Exclude
     "litgpt-quant": litgpt_run,
     "litgpt-mgpu": litgpt_run,
 }
-_BEYOND: Final = (
-    "fluxq",
-    "dtao",
-    "quanto",
-    "sd3",
-    "sdxl",
-    "qsd",
-    "dfd",
-    "ooba",
-    "amused",
-    "cogv",
-    "d2",
-    "mm",
-    "mxnet",
-    "whisper",
-)
+_BEYOND: Final = {
+    "fluxq": "a network without a formula",
+    "dtao": "a video pipeline, whose decoder in three dimensions has no formula",
+    "quanto": "a network without a formula",
+    "sd3": "a network without a formula",
+    "sdxl": "a network without a formula",
+    "qsd": "a network without a formula",
+    "dfd": "a distilled or compressed pipeline without a configuration",
+    "ooba": "a video pipeline, whose decoder in three dimensions has no formula",
+    "amused": "a masked image model, without a formula",
+    "cogv": "a video pipeline, whose decoder in three dimensions has no formula",
+    "d2": "detectron2: images and boxes differ from batch to batch, so that no one shape can be traced",
+    "mmdet": "mmdetection: images and boxes differ from batch to batch, so that no one shape can be traced",
+    "mm": "mmsegmentation and mmaction2: of a fixed shape, but their networks were not at hand to be traced",
+    "mxnet": "MXNet, which shares memory by its own graph",
+    "whisper": "speech in segments, by faster-whisper's own kernels",
+}
 
 
 def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     """Return the estimate for `row`, or the reason why there is none."""
-    if row.id.startswith(_BEYOND):
+    if row.id.startswith(tuple(_BEYOND)):
         return _pipeline(row, catalog)
     if row.family == "rasbt" and row.kind == "pretrain":
         run = scratch_run(row)
@@ -124,7 +125,7 @@ def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
     """Return the estimate of a diffusion pipeline; other networks that are not for text have no formula."""
     run = pipeline_run(row.id, row.model, row.precision, row.technique, row.batch, catalog)
     if run is None:
-        return Excluded("video, detection, audio or another network without a formula")
+        return Excluded(next(why for prefix, why in _BEYOND.items() if row.id.startswith(prefix)))
     if run.result is None:
         return Excluded(f"a diffusion pipeline: {run.words}")
     if row.kind == "weights_only":
