@@ -52,6 +52,8 @@ class ResolvedWorkload(NamedTuple):
 def resolve_workload(architecture: Architecture, workload: Training | Inference, count: int) -> ResolvedWorkload:
     """Return `architecture` and `workload` with every unset option resolved for `count` cards.
 
+    The network's notes then say how weights as stored are loaded, or that their format is assumed.
+
     Raises:
         SpecError: If the workload is not possible with the model or the number of cards.
     """
