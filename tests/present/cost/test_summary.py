@@ -116,7 +116,6 @@ def test_a_few_words_for_the_plan_bar(catalog):
 def test_the_chance_is_told_of_the_cheaper_way(catalog):
     rented = plain(chance_sentence(simulate(estimated(catalog).case)))
     assert re.fullmatch(r"Renting is cheaper in \d+ % of 2,000 Monte Carlo draws\.", rented)
-    bought = "owned, purchase included"
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
     assert chance_sentence(simulate(busy.case)).startswith("Owning is cheaper in ")
 
@@ -133,7 +132,6 @@ def test_the_range_of_the_saving_is_told_of_the_side_that_the_headline_names(cat
     )
     dearer = either.evolve(saving_usd=Quantiles(p10=100, p50=200, p90=300))
     assert saving_range_sentence(dearer, renting.result.answer) == "In 8 of 10 cases, renting costs $100 to $300 more."
-    bought = "owned, purchase included"
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
     told = saving_range_sentence(simulate(busy.case), busy.result.answer)
     assert told.startswith("In 8 of 10 cases, buying saves $")
