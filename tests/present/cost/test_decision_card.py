@@ -1,16 +1,19 @@
 """Contents of the decision card: the decision, or why there is none."""
 
+from dataclasses import replace
+
 import pytest
 from cost_samples import QLORA_ON_4090, TODAY
 
-from planner.cost.job import DailyHours, Run
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
-from planner.plan.plan import ModelChoice
+from planner.plan.plan import ModelChoice, Plan
 from planner.present.cost.decision import decision_headline
 from planner.present.cost.decision_card import DecisionView, decision_view, difference_text
 from planner.present.format import THIN, money
+from planner.workload.workload import Inference
 
 
 @pytest.fixture(scope="module")
@@ -195,3 +198,25 @@ def test_a_commitment_that_changes_the_decision_is_a_chip_only(seen):
     assert view.headline == "Buy"
     assert view.chips[0].value == "reserved-3y"
     assert view.commitment is None
+
+
+def test_a_close_call_names_both_sides(seen, catalog):
+    _, cost = seen()
+    result = cost.estimate.result
+    close = result.evolve(answer=result.answer.evolve(verdict="too-close", chosen=None))
+    evaluation = evaluate(QLORA_ON_4090, catalog)
+    told = decision_view(replace(cost, estimate=replace(cost.estimate, result=close)), evaluation, catalog, TODAY)
+    assert told.subject.startswith(f"Rent 1 × GeForce RTX 4090 from {result.rent.provider}, on demand, or buy it")
+
+
+def test_the_best_mix_of_own_and_rented_cards_is_told(catalog):
+    job = Service(requests_per_day=2_000_000, peak_factor=6, output_tokens=100, scales_down=True)
+    plan = Plan(
+        model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
+        workload=Inference(profile="vllm"),
+        gpu="l40s",
+        cost=CostTerms(job=job),
+    )
+    evaluation = evaluate(plan, catalog)
+    view = decision_view(evaluate_cost(evaluation, catalog, TODAY), evaluation, catalog, TODAY)
+    assert any("groups of cards needed at the peak" in line for line in view.details)
