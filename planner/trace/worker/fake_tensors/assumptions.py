@@ -5,6 +5,7 @@ choice. From there its values are followed like known ones, so that what depends
 """
 
 import linecache
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Self
@@ -30,6 +31,9 @@ _CHOICES: Final = frozenset(
 )
 """Operators that choose positions along a dimension, or anywhere."""
 _ANYWHERE: Final = frozenset((_aten.argmax.default, _aten.argmin.default))
+_CHECK: Final = re.compile(r"\s*(?:el)?if (?P<negated>not\b)?.*:\s*raise\b")
+"""A condition under which an error is raised, on this line or the next one."""
+_PASSED: Final = "A check of the data was assumed to pass"
 _SELECTION_TEXTS: Final = {0.0: "nothing", 1.0: "everything"}
 
 
@@ -43,7 +47,7 @@ class Assumptions:
     number, or else is false or 0. With the `fewest`, a mask selects nothing and numbers are small; with the `most`,
     conditions are true; with both, everyone chooses the first or the last, but each is chosen twice. With the `slowest`
     and the `most`, numbers fall slowly. No condition has the same result more than `MOST_ROUNDS` times in a row, what
-    is asserted is true, and numbers are finite.
+    is asserted is true, what raises an error is not, and numbers are finite.
     """
 
     def __init__(
@@ -182,6 +186,8 @@ class Assumptions:
             is_true, longest = given > 0, int(given) or MOST_ROUNDS
         elif _is_asserted(user_line):
             return True, self._text("A condition that depends on the data was assumed to be true")
+        elif (passed := _passed_check(line)) is not None:
+            return passed, self._text(_PASSED)
         elif self._unknown_values in ("fewest", "most"):
             is_true = self._unknown_values == "most"
         # Positive rounds count true results in a row, negative rounds false ones.
@@ -192,6 +198,13 @@ class Assumptions:
         return is_true, self._text(
             f"A condition that depends on the data was assumed to be {str(first).lower()} at first"
         )
+
+    def passed_check(self) -> bool | None:
+        """Return the condition by which a check of the data on the current line passes, and tell it; None if none is."""
+        passed = _passed_check(self._line()[1])
+        if passed is not None:
+            self._tell(self._text(_PASSED))
+        return passed
 
     def _selected_fraction(self) -> tuple[float, str]:
         """Return which fraction a mask is assumed to select, and what was assumed."""
@@ -337,6 +350,16 @@ def _is_asserted(line: str) -> bool:
     """Return whether the source line, `/path/file.py:42`, asserts what it reads."""
     file, _, number = line.rpartition(":")
     return "assert" in linecache.getline(file, int(number or 0))
+
+
+def _passed_check(line: str) -> bool | None:
+    """Return the result of the condition on a source line, `/path/file.py:42`, after which it does not raise an error.
+
+    None if an error is not what follows the condition.
+    """
+    file, _, number = line.rpartition(":")
+    found = _CHECK.match("".join(linecache.getline(file, int(number or 0) + place) for place in (0, 1)))
+    return None if found is None else found["negated"] is not None
 
 
 class AssumedNumber(float):

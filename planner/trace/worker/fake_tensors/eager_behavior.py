@@ -43,6 +43,7 @@ def eager_behavior() -> Iterator[None]:
         *real_derivatives(),
         (FakeTensor, "__copy__", _shallow_copy),
         (FakeTensor, "__reduce_ex__", _reduce),
+        (FakeTensor, "__format__", _format),
         (FakeTensor, "get_nested_int", _nested_int),
         (torch.Tensor, "share_memory_", lambda tensor: tensor),
         (torch.Tensor, "is_shared", lambda _tensor: True),
@@ -50,9 +51,7 @@ def eager_behavior() -> Iterator[None]:
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
             stack.enter_context(patched_attributes(holder, **{name: replacement}))
-        stack.enter_context(
-            replaced_compositions({"linalg_svdvals": _singular_values, "linalg_eigvalsh": _eigenvalues})
-        )
+        stack.enter_context(replaced_compositions(_COMPOSITIONS))
         yield
 
 
@@ -145,6 +144,34 @@ def _eigenvalues(matrix: torch.Tensor, UPLO: str = "L") -> torch.Tensor:  # noqa
     return values
 
 
+def _tensor_split(tensor: torch.Tensor, places: torch.Tensor, dim: int = 0) -> Sequence[torch.Tensor]:
+    """Return the parts of a tensor, of which another one says where they begin, or how many there are.
+
+    **Source**: `tensor_split` in aten/src/ATen/native/TensorShape.cpp, which reads that tensor's memory.
+    """
+    parts: Sequence[torch.Tensor] = torch.tensor_split(tensor, places.tolist(), dim)
+    return parts
+
+
+def _all_close(
+    one: torch.Tensor, other: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    """Return whether two tensors are nearly equal.
+
+    **Source**: `allclose` in aten/src/ATen/native/TensorCompare.cpp.
+    """
+    with torch.no_grad():
+        return bool(torch.isclose(one, other, rtol, atol, equal_nan).all())
+
+
+_COMPOSITIONS: Final[dict[str, Callable[..., Any]]] = {
+    "linalg_svdvals": _singular_values,
+    "linalg_eigvalsh": _eigenvalues,
+    "tensor_split.tensor_indices_or_sections": _tensor_split,
+    "allclose": _all_close,
+}
+
+
 def _needs_gradient(tensor: torch.Tensor) -> bool:
     return tensor.requires_grad and torch.is_grad_enabled()
 
@@ -217,6 +244,11 @@ def _shallow_copy(tensor: torch.Tensor) -> torch.Tensor:
     """Return another tensor of the same storage, for `copy.copy`."""
     alias = tensor.detach()
     return nn.Parameter(alias, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else alias
+
+
+def _format(tensor: torch.Tensor, form: str) -> str:
+    """Return the text of a single number in the given form, as in an f-string, or else of the tensor."""
+    return format(tensor.item(), form) if tensor.dim() == 0 else object.__format__(tensor, form)
 
 
 def _reduce(tensor: torch.Tensor, _protocol: int) -> tuple[Any, ...]:

@@ -298,6 +298,15 @@ def test_known_lengths_and_masks_select_exactly(work: Callable[[], None]) -> Non
     assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
 
 
+def test_a_tensor_is_split_where_another_one_says() -> None:
+    def work() -> None:
+        first, *_ = torch.tensor_split(torch.randn(512, 64, requires_grad=True), torch.tensor([128, 384]))
+        assert torch.allclose(first, first)
+        assert len(torch.tensor_split(first * 2, torch.tensor(3))) == 3
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
+
+
 @pytest.mark.parametrize("kernel", [2, 5])
 def test_unfolded_images_are_resized_from_the_inputs_size(kernel: int) -> None:
     def work() -> torch.Tensor:
