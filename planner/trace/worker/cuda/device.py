@@ -136,7 +136,15 @@ _FAKE_CODE: Final = (
     str(Path(__file__).parent.parent),
     *(
         str(Path(torch.__file__).parent / name)
-        for name in ("_subclasses", "_refs", "_prims", "_decomp", "_meta_registrations", "_dynamo", "_higher_order_ops/flex_attention")
+        for name in (
+            "_subclasses",
+            "_refs",
+            "_prims",
+            "_decomp",
+            "_meta_registrations",
+            "_dynamo",
+            "_higher_order_ops/flex_attention",
+        )
     ),
 )
 _FAKE_DEVICE: Final[Any] = vars(FakeTensor)["device"].fget

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
-from planner.trace.worker.cuda.dispatch import patched_attributes, replaced_compositions
+from planner.trace.worker.cuda.dispatch import patched_attributes, replaced_compositions, replaced_kernels
 from planner.trace.worker.fake_tensors.derivatives import real_derivatives
 
 _aten: Final = torch.ops.aten
@@ -52,6 +52,7 @@ def eager_behavior() -> Iterator[None]:
         for holder, name, replacement in replacements:
             stack.enter_context(patched_attributes(holder, **{name: replacement}))
         stack.enter_context(replaced_compositions(_COMPOSITIONS))
+        stack.enter_context(replaced_kernels("AutocastCPU", {"_transformer_encoder_layer_fwd": _encoder_layer}))
         yield
 
 
@@ -170,6 +171,41 @@ _COMPOSITIONS: Final[dict[str, Callable[..., Any]]] = {
     "tensor_split.tensor_indices_or_sections": _tensor_split,
     "allclose": _all_close,
 }
+
+
+def _encoder_layer(
+    source: torch.Tensor,
+    width: int,
+    heads: int,
+    qkv_weight: torch.Tensor,
+    qkv_bias: torch.Tensor,
+    output_weight: torch.Tensor,
+    output_bias: torch.Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    epsilon: float,
+    *parameters: Any,
+) -> torch.Tensor:
+    """Run a fused encoder layer within autocast, which also converts the operators that the layer runs.
+
+    **Source**: `transformer_encoder_layer_forward` in aten/src/ATen/native/transformers/transformer.cpp.
+    """
+    norms, (inner_weight, inner_bias, last_weight, last_bias), mask = parameters[:4], parameters[4:8], parameters[8:]
+
+    def norm(tensor: torch.Tensor, number: int) -> torch.Tensor:
+        return functional.layer_norm(tensor, (width,), *norms[2 * number : 2 * number + 2], epsilon)
+
+    state = norm(source, 0) if norm_first else source
+    weights = (qkv_weight, qkv_bias, output_weight, output_bias)
+    mask, kind = (*mask, None, None)[:2]
+    state = _aten._native_multi_head_attention(state, state, state, width, heads, *weights, mask, False, True, kind)[0]
+    state.add_(source)
+    state = state if norm_first else norm(state, 0)
+    rows = (norm(state, 1) if norm_first else state).view(-1, width)
+    # Autocast knows the product without an activation only.
+    inner = _aten._addmm_activation(inner_bias, rows, inner_weight.t(), use_gelu=use_gelu)
+    result = torch.addmm(last_bias, inner, last_weight.t()).view_as(state).add_(state)
+    return result if norm_first else norm(result, 1)
 
 
 def _needs_gradient(tensor: torch.Tensor) -> bool:

@@ -199,13 +199,13 @@ def _card_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @contextmanager
 def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
     """Count what is on the card only, and copy what is moved to it or from it; enter it inside the simulated card."""
-    with _placed(ledger, watcher, None) as moves:
-        with (
-            patched_attributes(torch, **moves.factories()),
-            patched_attributes(_builtins, _find_builtin=_find_original(_builtins._find_builtin)),
-            patched_attributes(Tensor, new=moves.beside(Tensor.new), new_tensor=moves.beside(Tensor.new_tensor)),
-        ):
-            yield
+    with (
+        _placed(ledger, watcher, None) as moves,
+        patched_attributes(torch, **moves.factories()),
+        patched_attributes(_builtins, _find_builtin=_find_original(_builtins._find_builtin)),
+        patched_attributes(Tensor, new=moves.beside(Tensor.new), new_tensor=moves.beside(Tensor.new_tensor)),
+    ):
+        yield
 
 
 @contextmanager

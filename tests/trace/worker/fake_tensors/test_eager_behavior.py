@@ -298,6 +298,16 @@ def test_known_lengths_and_masks_select_exactly(work: Callable[[], None]) -> Non
     assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_a_fused_encoder_layer_is_converted_within(norm_first: bool) -> None:
+    def work() -> None:
+        layer = nn.TransformerEncoderLayer(64, 4, 512, batch_first=True, norm_first=norm_first).eval()
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            layer(torch.randn(4, 60, 64))
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
+
+
 def test_a_tensor_is_split_where_another_one_says() -> None:
     def work() -> None:
         first, *_ = torch.tensor_split(torch.randn(512, 64, requires_grad=True), torch.tensor([128, 384]))
