@@ -445,8 +445,8 @@ def _fused_attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result
 def _fused_layer_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
     """Return the bytes that a fused encoder layer in evaluation holds beside its result.
 
-    **Formula**: that of fused attention; or the inner layer with its input and its result, and blocks of products. Norms that come first hold
-    their result meanwhile. **Source**: `transformer_encoder_layer_forward` in
+    **Formula**: that of fused attention; or the inner layer with its input and its result, and the blocks of products.
+    Norms that come first hold their result meanwhile. **Source**: `transformer_encoder_layer_forward` in
     aten/src/ATen/native/transformers/transformer.cpp.
     """
     source, norm_first, inner_weight = args[0], args[8], args[14]
@@ -521,10 +521,10 @@ def _product_blocks_bytes(
     """Return the bytes of the blocks in which a product of brain floats is computed by vector units.
 
     One of the second matrix, or two if it is deep; one of the result in float32; and one of the first matrix if it is
-    transposed, for more columns of the result at once where there is more than one in depth. **Source**: `init_aux_values`
-    in oneDNN's src/cpu/x64/matmul/brgemm_matmul_utils.cpp (`buffer_a`, `buffer_b`, `buffer_c`, `wsp_tile`), and
-    `use_mkldnn_bf16_matmul` in aten/src/ATen/native/mkldnn/Matmul.cpp, which leaves small products out. The blocks'
-    sizes were measured: 292 of 300 random products are exact.
+    transposed, for more columns of the result at once where there is more than one in depth. **Source**:
+    `init_aux_values` in oneDNN's src/cpu/x64/matmul/brgemm_matmul_utils.cpp (`buffer_a`, `buffer_b`, `buffer_c`,
+    `wsp_tile`), and `mkldnn_gemm` and `checksize` in aten/src/ATen/native/mkldnn/Matmul.cpp, which leave small products
+    out. The blocks' sizes were measured: 292 of 300 random products are exact.
     """
     units = vector_units()
     if dtype != torch.bfloat16 or units.has_tiles or not units.has_avx512 or count * rows * depth * columns <= 16**3:

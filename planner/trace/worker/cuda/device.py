@@ -137,12 +137,7 @@ _FAKE_CODE: Final = (
     *(
         str(Path(torch.__file__).parent / name)
         for name in (
-            "_subclasses",
-            "_refs",
-            "_prims",
-            "_decomp",
-            "_meta_registrations",
-            "_dynamo",
+            *("_subclasses", "_refs", "_prims", "_decomp", "_meta_registrations", "_dynamo"),
             "_higher_order_ops/flex_attention",
         )
     ),

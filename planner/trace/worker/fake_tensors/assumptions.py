@@ -200,7 +200,7 @@ class Assumptions:
         )
 
     def passed_check(self) -> bool | None:
-        """Return the condition by which a check of the data on the current line passes, and tell it; None if none is."""
+        """Return the result with which the check of the data on the current line passes, and tell it; else None."""
         passed = _passed_check(self._line()[1])
         if passed is not None:
             self._tell(self._text(_PASSED))

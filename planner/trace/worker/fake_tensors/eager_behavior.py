@@ -145,6 +145,17 @@ def _eigenvalues(matrix: torch.Tensor, UPLO: str = "L") -> torch.Tensor:  # noqa
     return values
 
 
+def _general_eigenvalues(matrix: torch.Tensor) -> torch.Tensor:
+    """Return eigenvalues of any matrix; vectors are computed only for a gradient.
+
+    **Source**: `linalg_eigvals` in aten/src/ATen/native/BatchLinearAlgebra.cpp; a subclass gets them always.
+    """
+    values: torch.Tensor = (
+        torch.linalg.eig(matrix).eigenvalues if _needs_gradient(matrix) else _aten._linalg_eigvals(matrix)
+    )
+    return values
+
+
 def _tensor_split(tensor: torch.Tensor, places: torch.Tensor, dim: int = 0) -> Sequence[torch.Tensor]:
     """Return the parts of a tensor, of which another one says where they begin, or how many there are.
 
@@ -168,6 +179,7 @@ def _all_close(
 _COMPOSITIONS: Final[dict[str, Callable[..., Any]]] = {
     "linalg_svdvals": _singular_values,
     "linalg_eigvalsh": _eigenvalues,
+    "linalg_eigvals": _general_eigenvalues,
     "tensor_split.tensor_indices_or_sections": _tensor_split,
     "allclose": _all_close,
 }
@@ -193,7 +205,8 @@ def _encoder_layer(
     norms, (inner_weight, inner_bias, last_weight, last_bias), mask = parameters[:4], parameters[4:8], parameters[8:]
 
     def norm(tensor: torch.Tensor, number: int) -> torch.Tensor:
-        return functional.layer_norm(tensor, (width,), *norms[2 * number : 2 * number + 2], epsilon)
+        weight, bias = norms[2 * number : 2 * number + 2]
+        return functional.layer_norm(tensor, (width,), weight, bias, epsilon)
 
     state = norm(source, 0) if norm_first else source
     weights = (qkv_weight, qkv_bias, output_weight, output_bias)
