@@ -164,7 +164,7 @@ def values() -> dict[str, Callable[[torch.Tensor], object]]:
         "triangle": lambda state: torch.linalg.cholesky(state[:, :64] @ state[:, :64].mT + 9 * torch.eye(64)),
         "singular values": lambda state: torch.linalg.svdvals(state.view(4, 16, 256)),
         "eigenvalues": lambda state: torch.linalg.eigvalsh(state[:, :64]),
-        "eigenvalues of any matrix": lambda state: torch.linalg.eigvals(state[:, :64]),
+        "eigenvalues of any matrix": lambda state: torch.linalg.eigvals(state[:, :64]).abs(),
         "pooled": lambda state: torch.max_pool1d(state.view(4, 16, 256), 2),
         "checkpointed": lambda state: checkpoint(lambda each: each.sigmoid().tanh(), state, use_reentrant=False),
     }
