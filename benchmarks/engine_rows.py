@@ -14,11 +14,14 @@ from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 
+_COPIES: Final = 4
+_FLOAT: Final = 4
 ENGINES: Final = ("vllm", "llmd", "llcpp", "ikllama", "llamafile")
 _NOT_OURS: Final = {
     "vllm-014": "the vision tower's profile of 128 images (V0 engine)",
     "llmd-016": "a vision tower is profiled, too, whose activations are not estimated",
     "ikllama-079": "imatrix, which keeps more outputs than a server",
+    "ikllama-083": "a file whose mixture of types beside IQ4_XS is not printed",
     "ikllama-082": "a build from before fused_moe, whose twin (084) is covered",
 }
 
@@ -35,8 +38,10 @@ def not_covered(row_id: str, technique: str) -> str | None:
     """Return the reason why a row of an engine is not covered, or None."""
     if row_id in _NOT_OURS:
         return _NOT_OURS[row_id]
-    if "pipeline parallel copies" in technique:
-        return "llama.cpp's copies for pipeline parallelism"
+    if re.search(r"mla_attn=[1-9]|tensor overrides=yes", technique) and "compute buffer" in technique:
+        return "ik_llama.cpp's own latent attention, or experts on the host"
+    if row_id.startswith("vllm") and "profile run" in technique:
+        return "a profile of vLLM of 2024 (V0)"
     return "tensor parallelism" if "TP=2" in technique or "TP=4" in technique else None
 
 
@@ -56,8 +61,11 @@ def total_run(technique: str, length: str, other: str, weights: str) -> EngineRu
 
 
 def _llama_cpp(technique: str, length: str, other: str, *, logits: bool) -> Inference:
-    """Return one slot of llama.cpp; before llama-server limited them, there was room for the logits of all tokens."""
-    found = re.search(r"n_ubatch=(\d+)", other)
+    """Return one slot of llama.cpp; before llama-server limited them, there was room for the logits of all tokens.
+
+    Until March 2024 `n_batch` was the physical batch, which has been `n_ubatch` since (ggml-org/llama.cpp#6017).
+    """
+    found = re.search(r"n_ubatch=(\d+)", other) or re.search(r"n_batch=(\d+)", other)
     micro_batch = int(found[1]) if found else 512
     settings = {"slots": 1, "n_ubatch": micro_batch} | ({"n_outputs_max": micro_batch} if logits else {})
     fused = "flash_attn=1" in technique
@@ -74,6 +82,21 @@ def measured_bytes(architecture: Architecture, run: EngineRun) -> int:
     """Return the largest sum of the run's terms over the snapshots of the run."""
     snapshots = fullest_timeline(architecture, with_defaults(run.workload, architecture, 1), run.of_card)
     return max(_sum(snapshot, run.terms) for snapshot in snapshots.snapshots)
+
+
+def copied_bytes(architecture: Architecture, technique: str, run: EngineRun) -> int:
+    """Return what llama.cpp's scheduler copies on each card to overlap several micro-batches over cards.
+
+    **Formula**: 3 more masks (context · u · 4 bytes) and 4 inputs of the card's layers (u · h · 4 bytes).
+
+    **Source**: ggml/src/ggml-backend.cpp `ggml_backend_sched_split_graph` (`GGML_SCHED_MAX_COPIES` 4: a graph's own
+    input is its first copy, another card's output is copied as often as there are copies).
+    """
+    if "pipeline parallel copies" not in technique:
+        return 0
+    settings = run.workload.engine
+    tokens, context = settings.n_ubatch, run.workload.context_length or 0
+    return _FLOAT * tokens * ((_COPIES - 1) * context + _COPIES * architecture.hidden)
 
 
 def _sum(snapshot: Snapshot, names: tuple[str, ...]) -> int:

@@ -12,6 +12,36 @@ _EAGER_CONTEXT: Final = (
     "bertl), not that of lazy loading"
 )
 _MECHANISMS: Final = (
+    (
+        r"exllama-0(09|10)",
+        "the rows of groups of 128 and of 32 changed places: each is within 0.4 % of the other's estimate",
+    ),
+    (
+        r"mcore-043",
+        "its attention is not named: mcore-039, its twin with unfused attention and a plain loss, takes 1.77 GiB",
+    ),
+    (
+        r"mcore-072",
+        "it overlaps the reduction of gradients and the gathering of parameters: mcore-073, the same without, is met",
+    ),
+    (
+        r"vllm-01[12]",
+        "vLLM pads gpt-oss's experts from 2,880: for Marlin to 3,072 and 2,944 (mxfp4.py, create_weights), for "
+        "Triton's kernels on Hopper in the layout of the packed values",
+    ),
+    (
+        r"vllm-006",
+        "the tokens are those of the card with the fewest blocks (v1/core/kv_cache_utils.py), the GiB another's",
+    ),
+    (
+        r"rasbt-00[56]",
+        "calc_loss_batch of its script drops the logits before the backward pass, 0.77 GiB; its own norms and GELU, "
+        "which the rows before had, kept as much",
+    ),
+    (
+        r"torchtune-020",
+        "torchtune of 2024 cut no loss into chunks: 14 bytes for each of 8,192 × 32,000 logits are 3.4 GiB",
+    ),
     (r"accel-001", "read off nvidia-smi in GB of an unstated kind; GPT-J of that version has mask buffers of 0.1 GiB"),
     (r"ikllama-031", "quantised with a mixture of ik_llama.cpp's own: 5.52 bits, llama.cpp's Q5_K_S has 5.57"),
     (r"ikllama-0(28|30)", "a build of ik_llama.cpp without fused operators, on cards that are not named"),

@@ -11,6 +11,8 @@ from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
 
+_FLOAT = 4
+
 
 def peak_without_loss(architecture: Architecture, workload: Training, *, returns_cache: bool) -> int:
     """Return the peak memory of such a loop, including cuBLAS workspaces.
@@ -32,18 +34,24 @@ def peak_without_loss(architecture: Architecture, workload: Training, *, returns
 
 
 def _cache_bytes(architecture: Architecture, workload: Training, snapshot: Snapshot) -> int:
-    """Return the size of the keys and values that GPT-2 returned during training before transformers had caches.
+    """Return the size of the keys and values that networks returned during training before transformers had caches.
 
     They are views of the projection of queries, keys and values, and keep it: the previous pass's until the forward
     pass is through, then this one's until the end. It is among the activations, unless eager attention has copied it
-    to multiply the heads of several sequences at once, or the backward pass has freed its layers.
+    to multiply the heads of several sequences at once, or the backward pass has freed its layers. GPT-NeoX's keys are
+    no view: its tables of positions are in fp32 and make them fp32, beside the copy that attention reads.
 
-    **Source**: transformers 4.41 `GPT2Attention.forward` (`present = (key, value)`, `use_cache` by default), and
-    `torch.matmul`, which folds batch and heads into one dimension.
+    **Source**: transformers 4.41 `GPT2Attention.forward` (`present = (key, value)`, `use_cache` by default), 4.43
+    `GPTNeoXAttention._attn_projections_and_rope` (`torch.cat` of halves in fp32 and fp16), and `torch.matmul`, which
+    folds batch and heads into one dimension.
     """
     layers = architecture.main.layer_count
-    of_a_layer = workload.micro_batch * (workload.sequence_length or 0) * 3 * architecture.hidden * _size(workload)
+    elements = workload.micro_batch * (workload.sequence_length or 0) * architecture.hidden
+    of_a_layer = elements * 3 * _size(workload)
     own = of_a_layer * layers if workload.attention == "eager" and workload.micro_batch > 1 else 0
+    if architecture.model_type == "gpt_neox":
+        own = elements * _FLOAT * layers
+        of_a_layer += elements * _FLOAT
     if snapshot.name == "forward":
         return of_a_layer * layers + own
     if "last layer" in snapshot.explanation or "head" in snapshot.explanation:

@@ -1,11 +1,17 @@
 """From a published measurement to the same run in the estimator, or the reason why it is not covered."""
 
 import re
-from typing import Final, NamedTuple, Self
+from collections.abc import Callable
+from typing import Final
 
+from awq_rows import awq_run
 from counters import counted, counter_of
-from engine_rows import ENGINES, activation_run, measured_bytes, not_covered, total_run
+from engine_rows import ENGINES, activation_run, copied_bytes, measured_bytes, not_covered, total_run
+from exllama_rows import exllama_run
+from gpt_fast_rows import gpt_fast_run
+from litgpt_rows import litgpt_run
 from loop_rows import peak_without_loss
+from memory_rows import Excluded, Predicted, Row, cache_formats, card_named
 from old_transformers import (
     BEFORE_SDPA,
     LOGITS_OF_WHOLE_PROMPT,
@@ -15,53 +21,37 @@ from old_transformers import (
     rotary_bytes,
 )
 from pipeline_rows import pipeline_run
+from stated_networks import architecture_of, scratch_run
 from truth_sharded import is_sharded, sharded_run, summed_bytes
 
-from planner.dtypes import SCHEMES
+from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.errors import PlannerError
-from planner.hardware.names import resolve_gpu
-from planner.memory.chance import ByteInterval
 from planner.memory.estimate import estimate_memory
 from planner.memory.gguf import tensor_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.result import MemoryResult
 from planner.memory.terms import lower_bound_bytes, upper_bound_bytes
 from planner.memory.weights import weight_bytes
-from planner.models.architecture import Architecture, Attention
+from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
 KINDS: Final = ("weights_only", "kv_only", "activation_only", "inference", "train_full", "pretrain")
 
-_SCHEMES: Final = {
-    "bf16": "bf16",
-    "fp16": "fp16",
-    "fp32": "fp32",
-    "unstated (fp32 by the numbers)": "fp32",
-    "int8 (GPTQ)": "gptq8-128",
-    "int4 (GPTQ, g128)": "gptq4-128",
-    "int4 (GPTQ)": "gptq4-128",
-    "int4 (AWQ, g128)": "awq4-128",
-    "fp8 (block)": "fp8-block128",
-    "nf4 (bnb)": "nf4",
-    "nf4 double-quant (bnb)": "nf4-dq",
-    "fp4 (bnb)": "nf4",
-    "int8 (bnb LLM.int8)": "int8",
-    "Q4_K - Medium (GGUF)": "Q4_K_M",
-    "Q5_K - Small (GGUF)": "Q5_K_S",
-    "Q4_0 (GGUF)": "Q4_0",
-    "f16 (GGUF)": "F16",
-    "mxfp4": "mxfp4",
-    "bf16 (stated elsewhere in the README as torch_dtype=bfloat16)": "bf16",
+_OPTIMIZERS: Final = {
+    "AdamW (HF)": "adamw",
+    "AdamW (torch)": "adamw",
+    "AdamW (torch fused)": "adamw",
+    "Adafactor": "adafactor-transformers",
+    "Adam8bit (bnb)": "adamw-8bit",
 }
+_LITGPT_SAMPLES: Final = 32
+"""Samples of a step (`global_batch_size`) in Lightning-AI/litgpt config_hub/finetune/tiny-llama/full.yaml."""
 _OTHER_ENGINES: Final = {
-    "litgpt": "litgpt's own modules",
-    "exllama": "exllama's own kernels and caches",
     "gptqll": "GPTQ-for-LLaMa's own kernels",
-    "awq": "AutoAWQ's fused layers and caches",
-    "ao-": "gpt-fast or torchao with compilation",
-    "rasbt": "a from-scratch implementation",
+    "ao-": "torchao's examples under torch.compile",
+    "rasbt": "a from-scratch implementation that generates",
     "torchtune": "torchtune's own modules, FSDP or offload",
     "swift": "DeepSpeed, GaLore or an unstated mix of lengths",
     "xtuner": "FSDP with a chunked loss",
@@ -69,119 +59,62 @@ _OTHER_ENGINES: Final = {
     "qwen1-vllm": "vLLM of 2023 (V0), at the least share of the card that started",
     "glm2": "remote code with its own attention",
 }
-_BEYOND: Final = (
-    "fluxq",
-    "dtao",
-    "quanto",
-    "sd3",
-    "sdxl",
-    "qsd",
-    "dfd",
-    "ooba",
-    "amused",
-    "cogv",
-    "d2",
-    "mm",
-    "mxnet",
-    "whisper",
-)
-
-
-class Row(NamedTuple):
-    """A published memory measurement with the fields that the comparison needs."""
-
-    id: str
-    kind: str
-    model: str
-    gpu: str
-    cards: int
-    precision: str
-    compute: str
-    optimizer: str
-    technique: str
-    batch: str
-    length: str
-    other: str
-    kv_format: str
-    measured_gib: float
-    metric: str
-    scope: str
-    confidence: str
-    complete: bool
-
-    @classmethod
-    def from_csv(cls, record: dict[str, str]) -> Self:
-        """Return the row that a record of the table describes."""
-        cards = record["n_gpus"]
-        return cls(
-            id=record["id"],
-            kind=record["kind"],
-            model=record["model"].split(" (")[0],
-            gpu=record["gpu"],
-            cards=int(cards) if cards.isdigit() else 1,
-            precision=record["precision"],
-            compute=record["compute_precision"],
-            optimizer=record["optimizer"],
-            technique=record["technique"],
-            batch=record["batch_size"],
-            length=record["seq_len"],
-            other=record["image_size_or_other"],
-            kv_format=record["kv_dtype"],
-            measured_gib=float(record["measured_gib"]),
-            metric=record["metric"],
-            scope=record["mem_scope"],
-            confidence=record["confidence"],
-            complete=record["config_complete"] == "yes",
-        )
-
-    @property
-    def family(self) -> str:
-        """Return the source's prefix."""
-        return re.sub(r"[-_]?\d+$", "", self.id)
-
-
-class Predicted(NamedTuple):
-    """The estimated bytes for a row, a description of the estimate, and its interval if it is uncertain."""
-
-    bytes: int
-    how: str
-    low: int | None = None
-    high: int | None = None
-
-    @property
-    def interval(self) -> ByteInterval | None:
-        """Return the stated interval, or None if the bytes are certain."""
-        return None if self.low is None or self.high is None else ByteInterval(self.low, self.bytes, self.high)
-
-
-class Excluded(NamedTuple):
-    """The reason why a row is not covered."""
-
-    reason: str
+_OWN_PROGRAMS: Final[dict[str, Callable[[Row, Architecture], Predicted | Excluded]]] = {
+    "awq": awq_run,
+    "ao-llama": gpt_fast_run,
+    "exllama": exllama_run,
+    "litgpt": litgpt_run,
+    "litgpt-quant": litgpt_run,
+    "litgpt-mgpu": litgpt_run,
+}
+_BEYOND: Final = {
+    "fluxq": "a network without a formula",
+    "dtao": "a video pipeline, whose decoder in three dimensions has no formula",
+    "quanto": "a network without a formula",
+    "sd3": "a network without a formula",
+    "sdxl": "a network without a formula",
+    "qsd": "a network without a formula",
+    "dfd": "a distilled or compressed pipeline without a configuration",
+    "ooba": "a video pipeline, whose decoder in three dimensions has no formula",
+    "amused": "a masked image model, without a formula",
+    "cogv": "a video pipeline, whose decoder in three dimensions has no formula",
+    "d2": "detectron2: images and boxes differ from batch to batch, so that no one shape can be traced",
+    "mmdet": "mmdetection: images and boxes differ from batch to batch, so that no one shape can be traced",
+    "mm": "mmsegmentation and mmaction2: of a fixed shape, but their networks were not at hand to be traced",
+    "mxnet": "MXNet, which shares memory by its own graph",
+    "whisper": "speech in segments, by faster-whisper's own kernels",
+}
 
 
 def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     """Return the estimate for `row`, or the reason why there is none."""
-    if row.id.startswith(_BEYOND):
+    if row.id.startswith(tuple(_BEYOND)):
         return _pipeline(row, catalog)
-    if row.kind in ("inference", "train_full"):
-        engine = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
-        if engine:
-            return Excluded(f"another engine or recipe: {engine}")
+    if row.family == "rasbt" and row.kind == "pretrain":
+        run = scratch_run(row)
+        return run if isinstance(run, Excluded) else _as_measured(row, run.architecture, run.workload, catalog)
+    why_not = _exclusion_reason(row)
+    if why_not:
+        return Excluded(why_not)
     if is_sharded(row):
         found = sharded_run(row, catalog)
         return Excluded(found) if isinstance(found, str) else Predicted(*found)
-    why_not = _engine_exclusion_reason(row)
-    if why_not:
-        return Excluded(why_not)
     try:
-        architecture = catalog.models.model(row.model)
+        architecture = architecture_of(row, catalog)
     except PlannerError:
         return Excluded(f"the model is not in the catalog: {row.model}")
+    return _of_network(row, architecture, catalog)
+
+
+def _of_network(row: Row, architecture: Architecture, catalog: Catalog) -> Predicted | Excluded:
+    """Return the estimate for a row with its network on one card, or on cards whose bytes are added."""
+    own_program = _OWN_PROGRAMS.get(row.family)
+    if own_program and row.kind == "inference":
+        return own_program(row, architecture)
     if row.kind in ("weights_only", "kv_only", "activation_only"):
         return _single_term(row, architecture)
     if row.family == "llcpp":
-        total = total_run(row.technique, row.length, row.other, _SCHEMES[row.precision])
+        total = total_run(row.technique, row.length, row.other, row.scheme or "")
         return Predicted(measured_bytes(architecture, total), "weights, cache and buffers of llama.cpp")
     if row.cards > 1 and row.scope != "sum_all_gpus":
         return Excluded("several cards that share one model")
@@ -192,39 +125,47 @@ def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
     """Return the estimate of a diffusion pipeline; other networks that are not for text have no formula."""
     run = pipeline_run(row.id, row.model, row.precision, row.technique, row.batch, catalog)
     if run is None:
-        return Excluded("video, detection, audio or another network without a formula")
+        return Excluded(next(why for prefix, why in _BEYOND.items() if row.id.startswith(prefix)))
     if run.result is None:
         return Excluded(f"a diffusion pipeline: {run.words}")
     if row.kind == "weights_only":
+        if row.precision not in ELEMENT_BYTES:
+            return Excluded("what PyTorch keeps reserved of weights that were quantised while loading")
         return Predicted(next(term.bytes for term in run.result.terms if term.name == "weights"), run.words)
     counter = counter_of(row.metric)
     low, expected, high = counted(counter, run.result)
-    return Predicted(expected, f"{run.words}, {counter}", low, high)
+    more = max(run.loaded_bytes - expected, 0)
+    return Predicted(expected + more, f"{run.words}, {counter}", low + more, high + more)
 
 
 def _single_term(row: Row, architecture: Architecture) -> Predicted | Excluded:
     """Return the estimate for a row that measured only one memory term."""
     if row.kind == "activation_only":
         run = activation_run(row.id, row.technique, row.length, row.other)
-        return Predicted(measured_bytes(architecture, run), "buffers of vLLM or llama.cpp")
+        copied = copied_bytes(architecture, row.technique, run)
+        return Predicted(measured_bytes(architecture, run) + copied, "buffers of vLLM or llama.cpp")
     return _weights(row, architecture) if row.kind == "weights_only" else _cache(row, architecture)
 
 
-def _engine_exclusion_reason(row: Row) -> str | None:
-    """Return the reason why a row of vLLM or llama.cpp is not covered, or None."""
+def _exclusion_reason(row: Row) -> str | None:
+    """Return the reason why a row of another program, of vLLM or of llama.cpp is not covered, or None."""
+    if row.kind in ("inference", "train_full") and row.family not in _OWN_PROGRAMS:
+        program = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
+        if program:
+            return f"another engine or recipe: {program}"
     if row.family in ENGINES:
-        return not_covered(row.id, row.technique)
+        return None if is_sharded(row) else not_covered(row.id, row.technique)
     return "activations of training, measured apart" if row.kind == "activation_only" else None
 
 
 def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
-    scheme = _SCHEMES.get(row.precision)
+    scheme = row.scheme
     if scheme is None:
         return Excluded(f"weight format {row.precision!r}")
     if row.cards > 1 and "sum_all" not in row.metric and "device_map" not in row.technique:
         return Excluded("tensor parallelism")
     if "LoRA" in row.technique or "context" in row.technique:
-        return Excluded("LoRA adapters are part of the figure")
+        return Excluded("LoRA adapters or a device context are part of the figure")
     if SCHEMES[scheme].family == "gguf-file":
         parts = tensor_bytes(architecture, scheme)
         on_host = 0 if architecture.tied_head else parts["embedding"]
@@ -235,35 +176,37 @@ def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
 
 
 def _cache(row: Row, architecture: Architecture) -> Predicted | Excluded:
-    formats = {"f16/f16": "fp16", "f16": "fp16", "bf16": "bf16", "q8_0/q8_0": "q8_0"}
-    kv_format = formats.get(row.kv_format)
-    if kv_format is None:
-        return Excluded(f"keys and values in different formats ({row.kv_format})")
-    if "mla_attn=0" in row.technique and any(
-        group.layer.mixer and group.layer.mixer.kind == "latent" for group in architecture.main.groups
-    ):
-        return Excluded("an expanded MLA cache (the estimate caches the latent)")
-    if "TP=" in row.technique:
-        return Excluded("tensor parallelism")
-    cache = kv_cache_term(_full_length(architecture), int(row.batch), int(row.length), 0, kv_format)
-    return Predicted(cache.bytes, f"cache of {row.length} tokens, {kv_format}") if cache else Excluded("no cache")
+    formats = cache_formats(row.kv_format)
+    if formats is None:
+        return Excluded(f"keys and values in a format that the estimator has not ({row.kv_format})")
+    if "kv^T (" in row.technique:
+        return Excluded("a latent cache with a transposed copy, which ik_llama.cpp had")
+    whole = _full_length(architecture, expanded="mla_attn=0" in row.technique)
+    caches = [kv_cache_term(whole, int(row.batch), int(row.length), 0, name) for name in formats]
+    total = sum(cache.bytes for cache in caches if cache) // 2
+    return Predicted(total, f"cache of {row.length} tokens, {row.kv_format}")
 
 
-def _full_length(architecture: Architecture) -> Architecture:
-    """Return `architecture` with caches of full length for sliding layers, as these engine versions allocate them."""
+def _full_length(architecture: Architecture, *, expanded: bool) -> Architecture:
+    """Return `architecture` with caches of full length for sliding layers, as these engine versions allocate them.
+
+    Without llama.cpp's own kernels for it (`mla_attn=0`), latent attention caches the keys and values of each head.
+    """
     stack = architecture.main
     groups = []
     for group in stack.groups:
         mixer = group.layer.mixer
         if isinstance(mixer, Attention):
-            layer = group.layer.evolve(mixer=mixer.evolve(window=None))
-            group = group.evolve(layer=layer)
-        groups.append(group)
+            mixer = mixer.evolve(window=None)
+        elif isinstance(mixer, LatentAttention) and expanded:
+            width = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim
+            mixer = Attention(heads=mixer.heads, kv_heads=mixer.heads, head_dim=width // 2)
+        groups.append(group.evolve(layer=group.layer.evolve(mixer=mixer)))
     return architecture.evolve(stacks=(*architecture.stacks[:-1], stack.evolve(groups=tuple(groups))))
 
 
 def _inference(row: Row, architecture: Architecture, catalog: Catalog) -> Predicted | Excluded:
-    scheme = _SCHEMES.get(row.precision)
+    scheme = row.scheme
     if scheme is None:
         return Excluded(f"weight format {row.precision!r}")
     lengths = _lengths(row)
@@ -290,37 +233,48 @@ def _inference(row: Row, architecture: Architecture, catalog: Catalog) -> Predic
 
 
 def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predicted | Excluded:
-    scheme = _SCHEMES.get(row.precision)
+    scheme = row.scheme
     if scheme not in ("bf16", "fp16", "fp32"):
         return Excluded(f"weight format {row.precision!r}")
     if not row.length.isdigit():
-        return Excluded("lengths are not stated, or differ from sequence to sequence")
+        return Excluded("lengths or image sizes are not stated, or differ from sequence to sequence")
     compute = scheme
     if "autocast" in row.compute or "AMP" in row.compute:
         compute = "amp-fp16" if "fp16" in row.compute else "amp-bf16"
     without_step = row.optimizer.startswith("none")
-    if not without_step and not row.optimizer.startswith("AdamW ("):
+    optimizer = "sgd" if without_step else _OPTIMIZERS.get(row.optimizer)
+    if optimizer is None:
         return Excluded(f"optimizer {row.optimizer!r}")
     if "DeepSpeed" in row.optimizer or row.family == "qwen1-recipe":
         return Excluded("another engine or recipe: DeepSpeed")
     workload = Training(
         weights="fp32" if compute.startswith("amp") else scheme,
         compute=compute,
-        optimizer="sgd" if without_step else "adamw",
+        optimizer=optimizer,
         micro_batch=int(row.batch),
         sequence_length=int(row.length),
+        gradient_accumulation=_accumulated_batches(row),
         activation_checkpointing="full" if "grad_ckpt=yes" in row.technique else "none",
         attention=_attention(row),
+        profile="litgpt" if row.family == "litgpt-hub" else "hf",
     )
     if not without_step:
         return _as_measured(row, architecture, workload, catalog)
     return _without_loss(row, architecture, workload)
 
 
+def _accumulated_batches(row: Row) -> int:
+    """Return the micro-batches of an optimizer step, which the row or its program's file states."""
+    found = re.search(r"grad_accum=(\d+)", row.other)
+    if found:
+        return int(found[1])
+    return _LITGPT_SAMPLES // int(row.batch) if row.family == "litgpt-hub" else 1
+
+
 def _without_loss(row: Row, architecture: Architecture, workload: Training) -> Predicted:
     """Return the peak of a loop of forward and backward passes over the sum of all logits."""
     filled = with_defaults(workload, architecture, 1)
-    returns_cache = row.family == "sdpa" and architecture.model_type == "gpt2"
+    returns_cache = row.family == "sdpa" and architecture.model_type in ("gpt2", "gpt_neox")
     peak = peak_without_loss(architecture, workload, returns_cache=returns_cache)
     peak += mask_bytes(row.family, architecture)
     return Predicted(
@@ -331,10 +285,7 @@ def _without_loss(row: Row, architecture: Architecture, workload: Training) -> P
 def _as_measured(
     row: Row, architecture: Architecture, workload: Training | Inference, catalog: Catalog
 ) -> Predicted | Excluded:
-    try:
-        gpu = resolve_gpu(catalog.hardware, row.gpu)
-    except PlannerError:
-        gpu = None
+    gpu = card_named(row.gpu, catalog.hardware)
     result = estimate_memory(architecture, workload, gpu)
     counter = counter_of(row.metric)
     low, expected, high = counted(counter, result)
@@ -363,9 +314,9 @@ def _lengths(row: Row) -> tuple[int, int] | None:
     split = re.search(r"prompt=(\d+)\D+gen=(\d+)", row.other)
     if split:
         return int(split[1]), int(split[1]) + int(split[2])
-    generated = re.search(r"^gen=(\d+); prompt short", row.other)
+    generated = re.search(r"^gen=(\d+); prompt short|^short prompt, gen (\d+)", row.other)
     if generated:
-        return 1, int(generated[1])
+        return 1, int(generated[1] or generated[2])
     return (int(row.length), int(row.length)) if row.length.isdigit() else None
 
 

@@ -1,27 +1,25 @@
 """Published measurements with several cards that share one model, as runs of the estimator."""
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from memory_rows import Row, cache_formats, card_named
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import resolve_gpu
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.parallel.ranks import timelines_by_stage
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.weights import weight_bytes
-from planner.models.architecture import Architecture, Attention, Layer, Mlp
+from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, Tensor
 from planner.models.readers.config_json import read_config
 from planner.plan.catalog import Catalog
 from planner.units import MIB
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
-
-if TYPE_CHECKING:
-    from truth_rows import Row
 
 _DETERMINISTIC: Final = 8 * 4 * MIB
 """Megatron's functional tests set CUBLAS_WORKSPACE_CONFIG to :4096:8, eight buffers of 4 MiB."""
@@ -31,22 +29,25 @@ _OTHER_NETWORKS: Final = {
     "bert": "Megatron's BERT has heads and a pooler of its own",
     "t5": "Megatron's T5 reads inputs of two lengths",
     "hybrid": "Megatron's Mamba layers",
-    "moe": "Megatron's experts are sliced by a group of their own, or offloaded",
     "nemotron": "Megatron's FSDP, with Mamba layers",
     "mixtral": "the number of cards is not stated",
 }
 _COMPILED: Final = ("titan", "ao-float8")
 
 
-def is_sharded(row: "Row") -> bool:
+def is_sharded(row: Row) -> bool:
     """Return whether `sharded_run` covers a row: training from scratch, and weights and caches split over cards."""
     return row.kind == "pretrain" or (row.kind in _SHARES and row.cards > 1 and row.scope == "per_gpu")
 
 
-def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
+def sharded_run(row: Row, catalog: Catalog) -> tuple[int, str] | str:
     """Return the estimated bytes for a row with several cards and a description, or the reason why there are none."""
     if row.kind in _SHARES:
-        return _bytes_per_card(row, catalog.models.model(row.model)), f"a share of {row.cards} cards"
+        try:
+            architecture = catalog.models.model(row.model)
+        except PlannerError:
+            return f"the model is not in the catalog: {row.model}"
+        return _bytes_per_card(row, architecture), f"a share of {row.cards} cards"
     if row.family == "mcore":
         return _megatron(row, catalog)
     if row.family in _COMPILED:
@@ -56,13 +57,14 @@ def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     return "several cards that share one model"
 
 
-def _bytes_per_card(row: "Row", architecture: Architecture) -> int:
-    """Return one card's bytes of weights or cache with vLLM, SGLang or DeepSpeed's AutoTP, in 16 bits."""
+def _bytes_per_card(row: Row, architecture: Architecture) -> int:
+    """Return one card's bytes of weights or cache with vLLM, SGLang or DeepSpeed's AutoTP."""
     pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1
     own = tensor_share(architecture, row.cards, vocabulary_multiple=pad)
     if row.kind == "weights_only":
-        return weight_bytes(own, "bf16")
-    cache = kv_cache_term(own, int(row.batch), int(row.length), 0, "bf16")
+        return weight_bytes(own, row.scheme or "bf16")
+    formats = cache_formats(row.kv_format) or ("bf16", "bf16")
+    cache = kv_cache_term(own, int(row.batch or 1), int(row.length), 0, formats[0])
     return cache.bytes if cache else 0
 
 
@@ -75,10 +77,16 @@ def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gp
     )
 
 
-def _megatron(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
+def _megatron(row: Row, catalog: Catalog) -> tuple[int, str] | str:
     group, name = row.model.removeprefix("megatron/").split("/")
     if group in _OTHER_NETWORKS:
         return _OTHER_NETWORKS[group]
+    if group == "moe" and "ETP" in row.technique:
+        return "Megatron's experts are sliced by a group of their own, or offloaded"
+    if "MLA" in row.other:
+        return "Megatron's latent attention, whose head sizes are not stated"
+    if "uneven_pipeline" in name:
+        return "the layers of each of Megatron's uneven stages are not stated"
     if row.cards == 1:
         return "the number of cards is not stated"
     architecture = _gpt(row, name)
@@ -86,14 +94,14 @@ def _megatron(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     filled = with_defaults(workload, architecture, row.cards)
     # Megatron logs the last rank, which is in the last stage.
     _, snapshots = timelines_by_stage(architecture, filled)[-1]
-    gpu = _gpu(row, catalog)
+    gpu = card_named(row.gpu, catalog.hardware)
     workspace = cublas_workspace_bytes(gpu) if "nondeterministic" in name else _DETERMINISTIC
     return _allocated_peak_bytes(
         snapshots
     ) + snapshots.threads * workspace, f"the last stage of {_workload_text(filled)}"
 
 
-def _gpt(row: "Row", name: str) -> Architecture:
+def _gpt(row: Row, name: str) -> Architecture:
     """Return Megatron's GPT: GPT-2 with the row's sizes, grouped heads, norms of queries and keys, or a gate."""
     hidden, heads = _number(row, "h"), _number(row, "heads")
     dropped = {} if "_cp4_" not in name else dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), 0.0)
@@ -108,18 +116,20 @@ def _gpt(row: "Row", name: str) -> Architecture:
         "tie_word_embeddings": "untied" not in row.other,
     }
     network = read_config(sizes | dropped, row.id)
+    layers = (_layer(group.layer, row, "qk_layernorm" in name) for group in network.main.groups)
     groups = tuple(
-        group.evolve(layer=_layer(group.layer, row, "qk_layernorm" in name)) for group in network.main.groups
+        group.evolve(layer=_with_experts(layer, row, hidden) if "experts=" in row.other else layer)
+        for group, layer in zip(network.main.groups, layers, strict=True)
     )
     return network.evolve(stacks=(network.main.evolve(groups=groups),))
 
 
-def _inner_width(row: "Row", hidden: int) -> int:
+def _inner_width(row: Row, hidden: int) -> int:
     """Return the inner width: with a gate Megatron takes two thirds of 4h, in whole 64s (training/arguments.py)."""
     return int(4 * hidden * 2 / 3) // 64 * 64 if "swiglu" in row.other else 4 * hidden
 
 
-def _layer(layer: Layer, row: "Row", norms_keys: bool) -> Layer:
+def _layer(layer: Layer, row: Row, norms_keys: bool) -> Layer:
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return layer
@@ -136,7 +146,25 @@ def _layer(layer: Layer, row: "Row", norms_keys: bool) -> Layer:
     return layer.evolve(mixer=grouped, feed_forward=fused, tensors=tuple(tensors))
 
 
-def _megatron_step(row: "Row", architecture: Architecture) -> Training:
+def _with_experts(layer: Layer, row: Row, hidden: int) -> Layer:
+    """Return `layer` with experts of the block's width in the place of its block, without biases."""
+    block = layer.feed_forward
+    if not isinstance(block, Mlp):
+        return layer
+    count, width = _number(row, "experts"), block.intermediate
+    experts = Moe(
+        experts=count, top_k=_number(row, "top-k"), intermediate=width, gated=block.gated, activation=block.activation
+    )
+    tensors = (
+        *(tensor for tensor in layer.tensors if ".mlp." not in f".{tensor.name}"),
+        Tensor(name="mlp.router.weight", shape=(count, hidden), role="router"),
+        Tensor(name="mlp.experts.{expert}.fc1.weight", shape=(width, hidden), role="expert", copies=count),
+        Tensor(name="mlp.experts.{expert}.fc2.weight", shape=(hidden, width), role="expert", copies=count),
+    )
+    return layer.evolve(feed_forward=experts, tensors=tensors)
+
+
+def _megatron_step(row: Row, architecture: Architecture) -> Training:
     tensor, pipeline, context = (_degree(row, name) for name in ("TP", "PP", "CP"))
     micro_batch = int(row.batch)
     replicas = row.cards // (tensor * pipeline * context)
@@ -147,11 +175,13 @@ def _megatron_step(row: "Row", architecture: Architecture) -> Training:
         micro_batch=micro_batch,
         sequence_length=int(row.length),
         gradient_accumulation=max(_number(row, "batch") // (micro_batch * replicas), 1),
-        attention="eager" if "unfused" in row.technique else "flash",
+        attention="eager" if "unfused" in row.technique or "impl=local" in row.technique else "flash",
+        activation_checkpointing="full" if "recompute=full" in row.technique else "none",
         parallel=Parallel(
             tensor=tensor,
             pipeline=pipeline,
             context=context,
+            expert=_degree(row, "EP"),
             sequence="sequence_parallel=yes" in row.technique,
             zero=1 if "distributed_optimizer=yes" in row.technique else 0,
             interleave=architecture.depth // (pipeline * int(virtual[1])) if virtual else 1,
@@ -159,7 +189,7 @@ def _megatron_step(row: "Row", architecture: Architecture) -> Training:
     )
 
 
-def _number(row: "Row", name: str, default: int | None = None) -> int:
+def _number(row: Row, name: str, default: int | None = None) -> int:
     """Return the number that the row's description states as `name=…`."""
     found = re.search(rf"(?:^|\s){name}=(\d+)", row.other)
     if found:
@@ -169,7 +199,7 @@ def _number(row: "Row", name: str, default: int | None = None) -> int:
     return default
 
 
-def _degree(row: "Row", name: str) -> int:
+def _degree(row: Row, name: str) -> int:
     found = re.search(rf"\b{name}(\d+)", row.technique)
     return int(found[1]) if found else 1
 
@@ -177,13 +207,6 @@ def _degree(row: "Row", name: str) -> int:
 def _allocated_peak_bytes(timeline: PhaseSnapshots) -> int:
     """Return the peak bytes of PyTorch's allocator, without NCCL's buffers."""
     return max(one.total - (0 if one.name == "load" else timeline.outside_bytes) for one in timeline.snapshots)
-
-
-def _gpu(row: "Row", catalog: Catalog) -> Gpu | None:
-    try:
-        return resolve_gpu(catalog.hardware, row.gpu)
-    except PlannerError:
-        return None
 
 
 def _workload_text(workload: Training | Inference) -> str:

@@ -7,10 +7,12 @@ and which library quantised. A row is covered where that is known from the sourc
 import re
 from typing import Final, NamedTuple
 
-from truth_rows import Excluded, Predicted, Row
+from counters import counted, counter_of
+from memory_rows import Excluded, Predicted, Row
 
+from planner.dtypes import ELEMENT_BYTES
 from planner.errors import PlannerError
-from planner.memory.estimate import fullest_timeline
+from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.phases import Snapshot
 from planner.models.architecture import Architecture
@@ -31,16 +33,18 @@ _LITGPT_TARGETS: Final = {
 }
 _WEIGHTS: Final = {"bf16": "bf16", "fp32": "fp32", "nf4 (bnb)": "nf4", "nf4 double-quant (bnb)": "nf4-dq"}
 _OTHER_RECIPES: Final = {
+    "peft-mm": "PEFT's comparison of methods, whose batches differ in length, at most 768 tokens",
     "peft-img": "a diffusion pipeline",
     "peft-sd": "a diffusion pipeline",
     "amused": "a diffusion pipeline",
     "hidream": "a diffusion pipeline",
     "qwenvl": "remote code with its own vision tower",
     "qwen1": "remote code with its own layers, under the Trainer of 2023",
-    "swift": "lengths are cut at a maximum, or differ; ms-swift's own patches of remote code",
+    "swift-ex": "lengths differ, and figures are rounded",
+    "swift-sp": "lengths differ, and figures are rounded",
+    "swift-tuner": "lengths differ from sequence to sequence",
     "unsloth": "lengths differ from sequence to sequence, and so does what the memory was read from",
     "axolotl": "cut cross entropy, packed samples, figures rounded",
-    "torchtune": "torchtune's own modules, compiled, with activations that may be offloaded",
     "fsdpq": "FSDP of 2023 around each block, with adapters wrapped apart from their network",
     "mbridge": "Megatron-Bridge with tensor parallelism; lengths or cards are not stated",
     "cet": "lengths are not stated",
@@ -48,6 +52,9 @@ _OTHER_RECIPES: Final = {
     "peft-ds": "DeepSpeed ZeRO-3 over eight cards, read from a screenshot",
     "glm4": "remote code with its own vision tower",
 }
+_PROFILES: Final = {"swift": "hf", "torchtune": "torchtune"}
+_SWIFT_TARGETS: Final = ("q_proj", "k_proj", "v_proj", "query_key_value", "c_attn", "W_pack")
+"""The projections of queries, keys and values, which ms-swift's DEFAULT adapts under the name that the network has."""
 _LATER: Final = "litgpt-hub"
 """Runs of 2024. Those of 2023 have their longest sample in the first step: nothing is left of a step before it.
 
@@ -72,6 +79,8 @@ def predict_tuned(row: Row, catalog: Catalog) -> Predicted | Excluded:
         architecture = catalog.models.model(row.model)
     except PlannerError:
         return Excluded(f"the model is not in the catalog: {row.model}")
+    if row.family in _PROFILES:
+        return _of_profile(row, architecture)
     run = _litgpt(row)
     filled = with_defaults(run.workload, architecture, 1)
     how = f"{filled.method}, {filled.weights}, {filled.micro_batch} × {filled.sequence_length}, LitGPT"
@@ -79,15 +88,58 @@ def predict_tuned(row: Row, catalog: Catalog) -> Predicted | Excluded:
 
 
 def _exclusion_reason(row: Row) -> str | None:
-    if row.id.startswith("peft-mm"):
-        method = row.technique.split(" ")[0]
-        return f"another method of PEFT than LoRA: {method}; lengths are not stated, at most 768"
     recipe = next((why for prefix, why in _OTHER_RECIPES.items() if row.id.startswith(prefix)), None)
     if recipe:
         return f"another recipe: {recipe}"
+    if row.family in _PROFILES:
+        return _profile_exclusion_reason(row)
+    if not row.family.startswith("litgpt"):
+        return "another recipe: neither its modules nor what it converts were read"
     if "LoRA r=" not in row.technique and "LoRA r=" not in row.technique.replace("QLoRA", "LoRA"):
         return "another method than LoRA: LLaMA-Adapter, or a rank that is not stated"
     return "LitGPT over several cards, by FSDP" if row.cards > 1 else None
+
+
+def _profile_exclusion_reason(row: Row) -> str | None:
+    """Return the reason why a row of ms-swift or torchtune is not covered, or None."""
+    if row.cards > 1:
+        return "adapters over several cards"
+    if not row.length.isdigit():
+        return "lengths are not stated"
+    if "offloading" in row.technique:
+        return "torchtune with activations that are offloaded"
+    return None if row.scheme in ELEMENT_BYTES else f"weight format {row.precision!r}, with adapters"
+
+
+def _of_profile(row: Row, architecture: Architecture) -> Predicted | Excluded:
+    """Return the estimate for a row of ms-swift or torchtune, whose sequences are as long as they may be.
+
+    **Source**: ms-swift Benchmark.md (samples of 3,234 tokens on average, cut at the row's length; transformers'
+    Trainer with PEFT, in bf16), torchtune README (packed samples).
+    """
+    found = re.search(r"r=(\d+).*?targets=([\w,]+)", row.technique)
+    if found is None:
+        return Excluded("rank or layers with adapters are not stated")
+    named = _SWIFT_TARGETS if row.family == "swift" else tuple(f"{name}_proj" for name in found[2].split(","))
+    modules = {part for tensor, _ in architecture.main.tensors_with_counts() for part in tensor.name.split(".")}
+    targets = tuple(name for name in named if name in modules)
+    if not targets:
+        return Excluded("rank or layers with adapters are not stated")
+    workload = Training(
+        method="lora",
+        weights=row.scheme,
+        compute="amp-bf16" if row.family == "swift" else "bf16",
+        micro_batch=int(row.batch),
+        sequence_length=int(row.length),
+        activation_checkpointing="full" if "grad_ckpt=yes" in row.technique else "none",
+        attention="flash" if "flash_attn=yes" in row.technique else "sdpa",
+        profile=_PROFILES[row.family],
+        lora=Lora(rank=int(found[1]), targets=targets),
+    )
+    counter = counter_of(row.metric)
+    low, expected, high = counted(counter, estimate_memory(architecture, workload))
+    how = f"LoRA, {workload.weights}, {workload.micro_batch} × {workload.sequence_length}, {row.family}, {counter}"
+    return Predicted(expected, how, low, high)
 
 
 def _litgpt(row: Row) -> _Run:

@@ -2,12 +2,13 @@
 
 import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 import shiboken6
+from coverage import Coverage
 from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -20,6 +21,19 @@ from planner.gui.threads import import_finished
 from planner.gui.window import MainWindow
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog, load_catalog
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Measure no coverage here: the core's tests cover it without the window, which would need twice as long."""
+    coverage = Coverage.current()
+    if coverage is None:
+        return (yield)
+    coverage.stop()
+    try:
+        return (yield)
+    finally:
+        coverage.start()
 
 
 @pytest.fixture(scope="session")

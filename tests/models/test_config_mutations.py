@@ -1,16 +1,13 @@
 """Whatever a configuration holds, reading it gives a network or says why not."""
 
-import copy
 from typing import Any
 
 import pytest
+from config_outcomes import read_or_refuse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.errors import ModelFileError
-from planner.models.architecture import Architecture
 from planner.models.catalog import load_models
-from planner.models.readers.config_json import read_config
 from planner.models.readers.registry import readers
 from planner.paths import catalog_dir
 
@@ -33,25 +30,6 @@ NAMES = sorted(
     {name for config in CONFIGS for name in config}
     | {"layer_types", "quantization_config", "torch_dtype", "text_config", "attention_bias", "use_sliding_window"}
 )
-
-
-def read_or_refuse(config: dict[str, Any]) -> None:
-    before = copy.deepcopy(config)
-    outcome = outcome_of(config)
-    if isinstance(outcome, ModelFileError):
-        assert outcome.message.startswith("config.json: ")
-        assert outcome.hint
-    else:
-        assert 0 < outcome.active_parameters <= outcome.parameters
-    # Not ==: a NaN put in by a mutation is not equal to itself.
-    assert repr(config) == repr(before)
-
-
-def outcome_of(config: dict[str, Any]) -> Architecture | ModelFileError:
-    try:
-        return read_config(config, "config.json")
-    except ModelFileError as error:
-        return error
 
 
 @given(st.sampled_from(CONFIGS), st.dictionaries(st.sampled_from(NAMES), VALUES, min_size=1, max_size=4))

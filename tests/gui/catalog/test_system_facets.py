@@ -23,7 +23,7 @@ WAIT_MS = 20_000
 @pytest.fixture
 def tab(make_tab, qtbot, tasks):
     tab = make_tab(on_systems=True)
-    qtbot.waitUntil(lambda: not tasks.busy and tab.systems.lookups.rents is not None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not tasks.busy and any(row.on_demand for row in tab.systems.model.records), timeout=WAIT_MS)
     return tab
 
 

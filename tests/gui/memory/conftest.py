@@ -4,9 +4,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from planner.gui.memory.tab import MemoryTab
+from planner.gui.memory.trace.dialog import TraceDialog
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
@@ -35,3 +37,20 @@ def explored_tab(tab: MemoryTab, qtbot: QtBot) -> MemoryTab:
     with qtbot.waitSignal(tab.exploration.updated):
         tab.exploration.update_now()
     return tab
+
+
+@pytest.fixture
+def holder(qtbot: QtBot) -> QWidget:
+    """A shown widget, over which dialogs open."""
+    made = QWidget()
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+@pytest.fixture
+def trace_dialog(holder: QWidget, workspace: Workspace, theme: Theme) -> TraceDialog:
+    """The open dialog to set up a trace."""
+    made = TraceDialog(workspace, theme, holder)
+    made.open()
+    return made

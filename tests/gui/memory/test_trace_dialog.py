@@ -22,18 +22,8 @@ def net(tmp_path) -> Path:
 
 
 @pytest.fixture
-def holder(qtbot) -> QWidget:
-    made = QWidget()
-    qtbot.addWidget(made)
-    made.show()
-    return made
-
-
-@pytest.fixture
-def dialog(holder, workspace, theme) -> TraceDialog:
-    made = TraceDialog(workspace, theme, holder)
-    made.open()
-    return made
+def dialog(trace_dialog) -> TraceDialog:
+    return trace_dialog
 
 
 def edit_of(field) -> QLineEdit:

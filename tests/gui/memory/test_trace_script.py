@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit
 from traced_runs import NET, recording
 
 from planner.gui.memory.tab import MemoryTab
@@ -42,19 +42,9 @@ def train(tmp_path) -> Path:
 
 
 @pytest.fixture
-def holder(qtbot) -> QWidget:
-    made = QWidget()
-    qtbot.addWidget(made)
-    made.show()
-    return made
-
-
-@pytest.fixture
-def dialog(holder, workspace, theme) -> TraceDialog:
-    made = TraceDialog(workspace, theme, holder)
-    made.open()
-    made.target.choose_script()
-    return made
+def dialog(trace_dialog) -> TraceDialog:
+    trace_dialog.target.choose_script()
+    return trace_dialog
 
 
 @pytest.fixture

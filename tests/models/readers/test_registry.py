@@ -1,34 +1,11 @@
 """Readers are found by `model_type`, and unknown types are refused with a hint."""
 
-import copy
-from typing import Any
-
 import pytest
+from config_outcomes import read_or_refuse
 
 from planner.errors import ModelFileError
-from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.models.readers.registry import readers
-
-
-def read_or_refuse(config: dict[str, Any]) -> None:
-    before = copy.deepcopy(config)
-    outcome = outcome_of(config)
-    if isinstance(outcome, ModelFileError):
-        assert outcome.message.startswith("config.json: ")
-        assert outcome.hint
-    else:
-        assert 0 < outcome.active_parameters <= outcome.parameters
-    # Not ==: a NaN put in by a mutation is not equal to itself.
-    assert repr(config) == repr(before)
-
-
-def outcome_of(config: dict[str, Any]) -> Architecture | ModelFileError:
-    try:
-        return read_config(config, "config.json")
-    except ModelFileError as error:
-        return error
-
 
 LLAMA = {
     "model_type": "llama",

@@ -1,0 +1,206 @@
+"""Published memory measurements are read as the runs that they were."""
+
+import csv
+import sys
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules_of_the_benchmarks():
+    """Let the tests import the benchmark's modules, and leave the path as it was."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    yield
+    sys.path.remove(str(ROOT / "benchmarks"))
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    from planner.plan.catalog import load_catalog
+
+    return load_catalog()
+
+
+@pytest.fixture(scope="module")
+def records():
+    with (ROOT / "tests" / "truth" / "memory.csv").open(encoding="utf-8", newline="") as stream:
+        return {record["id"]: record for record in csv.DictReader(stream)}
+
+
+@pytest.fixture(scope="module")
+def row_of(records):
+    """Return a function that reads a row of the table, with other entries where they are given."""
+    from memory_rows import Row
+
+    return lambda name, **changed: Row.from_csv(records[name] | changed)
+
+
+@pytest.fixture(scope="module")
+def answer_to(catalog):
+    """Return a function that answers a row as the benchmark does."""
+    from truth_rows import predict
+    from truth_tuned import TUNED, predict_tuned
+
+    return lambda row: (predict_tuned if row.kind in TUNED else predict)(row, catalog)
+
+
+@pytest.fixture(scope="module")
+def error_of(row_of, answer_to):
+    """Return a function that gives the signed relative error of the estimate for a row of the table."""
+
+    def error(name):
+        row = row_of(name)
+        return answer_to(row).bytes / 2**30 / row.measured_gib - 1
+
+    return error
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("bf16", "bf16"),
+        ("bf16 (stated elsewhere in the README as torch_dtype=bfloat16)", "bf16"),
+        ("fp8", "fp8"),
+        ("nf4 (bnb)", "nf4"),
+        ("nf4 double-quant (bnb)", "nf4-dq"),
+        ("int4 (AWQ, g128)", "awq4-128"),
+        ("Q4_K - Medium (GGUF)", "Q4_K_M"),
+        ("Q5_K - Small (GGUF)", "Q5_K_S"),
+        ("IQ4_XS - 4.25 bpw (GGUF)", "IQ4_XS"),
+        ("f16 (GGUF)", "F16"),
+        ("int8 (quanto)", None),
+        ("int4wo-64", None),
+        ("nf4 double-quant (torchao)", None),
+    ],
+)
+def test_a_weight_format_gets_its_name_on_the_command_line(written, name):
+    from memory_rows import scheme_named
+
+    assert scheme_named(written) == name
+
+
+def test_keys_and_values_may_have_a_format_each():
+    from memory_rows import cache_formats
+
+    assert cache_formats("q8_0") == ("q8_0", "q8_0")
+    assert cache_formats("f16/q8_0") == ("fp16", "q8_0")
+    assert cache_formats("iq4_nl/f16") is None
+
+
+def test_a_cache_in_q8_0_is_covered(error_of):
+    assert abs(error_of("ikllama-011")) < 0.001
+
+
+@pytest.mark.parametrize("name", ["mcore-021", "mcore-051", "mcore-052", "mcore-028"])
+def test_recomputation_local_attention_and_virtual_stages_of_megatron_are_read(name, error_of):
+    assert abs(error_of(name)) < 0.02
+
+
+@pytest.mark.parametrize("name", ["mcore-070", "mcore-073", "mcore-074"])
+def test_experts_of_megatron_are_split_over_replicas(name, error_of):
+    assert abs(error_of(name)) < 0.025
+
+
+def test_experts_in_a_group_of_their_own_are_not_covered(row_of, answer_to):
+    assert "a group of their own" in answer_to(row_of("mcore-075")).reason
+
+
+@pytest.mark.parametrize("name", ["mcore-035", "mcore-045"])
+def test_what_a_row_of_megatron_does_not_state_is_not_guessed(name, row_of, answer_to):
+    assert "not stated" in answer_to(row_of(name)).reason
+
+
+@pytest.mark.parametrize(
+    ("other", "tokens"), [("n_ctx=512 n_batch=256", 256), ("n_batch=2048 n_ubatch=64", 64), ("", 512)]
+)
+def test_the_batch_of_an_old_llama_cpp_is_its_micro_batch(other, tokens):
+    from engine_rows import total_run
+
+    assert total_run("llama.cpp", "512", other, "F16").workload.engine.n_ubatch == tokens
+
+
+def test_copies_for_cards_that_work_on_several_micro_batches_are_counted(error_of):
+    assert abs(error_of("llcpp-039")) < 0.01
+
+
+def test_forks_of_llama_cpp_are_covered_only_where_they_do_what_it_does(row_of, answer_to):
+    assert "ik_llama.cpp's own" in answer_to(row_of("ikllama-056")).reason
+    assert answer_to(row_of("ikllama-084")).bytes
+
+
+def test_fp8_weights_are_split_over_cards_as_fp8(row_of, answer_to):
+    half = answer_to(row_of("vllm-003")).bytes
+    assert 0.5 < answer_to(row_of("vllm-003", precision="fp8")).bytes / half < 0.6
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"id": "mbridge-099", "model": "Qwen/Qwen3-30B-A3B", "technique": "LoRA r=8; TP4 EP4; SP=yes", "kind": "lora"},
+        {"id": "fluxl-001", "model": "black-forest-labs/FLUX.1-dev", "technique": "QLoRA r=4", "kind": "qlora"},
+        {"id": "vllm-099", "model": "nobody/nothing", "technique": "vLLM TP=4 EP4", "n_gpus": "4", "kind": "kv_only"},
+    ],
+)
+def test_a_row_that_is_not_covered_has_a_reason(changed, row_of, answer_to):
+    assert answer_to(row_of("vllm-003", **changed)).reason
+
+
+def test_a_row_of_vllm_without_a_batch_is_one_sequence(row_of, answer_to):
+    assert answer_to(row_of("vllm-010")).bytes == answer_to(row_of("vllm-010", batch_size="1")).bytes
+
+
+def test_offload_and_slices_of_a_pipeline_are_read(row_of, answer_to):
+    plain, sliced = (answer_to(row_of(name)) for name in ("sdxl-003", "sdxl-007"))
+    assert sliced.bytes < plain.bytes
+    assert "offload: sequential" in answer_to(row_of("sdxl-006")).how
+    assert "another pipeline" in answer_to(row_of("sdxl-010")).reason
+
+
+def test_weights_that_are_quantised_on_the_card_are_there_before(error_of):
+    for name in ("dtao-011", "dtao-012"):
+        assert abs(error_of(name)) < 0.01
+
+
+def test_accumulated_micro_batches_are_read(row_of, answer_to):
+    assert (
+        answer_to(row_of("bertl-003")).bytes > answer_to(row_of("bertl-003", image_size_or_other="grad_accum=1")).bytes
+    )
+
+
+@pytest.mark.parametrize("family", ["awq", "ao-llama", "exllama", "litgpt", "litgpt-mgpu"])
+def test_programs_with_modules_of_their_own_hold_what_their_source_says(family, records, row_of, answer_to):
+    from memory_rows import Predicted
+
+    rows = [row for row in map(row_of, records) if row.family == family and row.kind == "inference" and row.strict]
+    found = [(answer_to(row), row.measured_gib) for row in rows]
+    errors = [abs(one.bytes / 2**30 / measured - 1) for one, measured in found if isinstance(one, Predicted)]
+    assert len(errors) > 0.8 * len(rows)
+    assert median(errors) < 0.015
+
+
+def test_keys_that_gpt_neox_returned_were_in_fp32(error_of):
+    for name in ("sdpa-193", "sdpa-201"):
+        assert abs(error_of(name)) < 0.005
+
+
+def test_adapters_of_ms_swift_are_named_as_in_the_network(error_of):
+    assert abs(error_of("swift-038")) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "reason"),
+    [
+        ("torchtune-017", {}, "offloaded"),
+        ("torchtune-003", {"n_gpus": "2"}, "several cards"),
+        ("torchtune-003", {"seq_len": "packed"}, "lengths"),
+        ("torchtune-003", {"precision": "nf4 double-quant (torchao)"}, "weight format"),
+        ("torchtune-003", {"technique": "LoRA; grad_ckpt=yes"}, "rank"),
+        ("torchtune-003", {"technique": "LoRA r=8 targets=nothing"}, "rank"),
+    ],
+)
+def test_adapters_whose_run_is_not_known_have_a_reason(name, changed, reason, row_of, answer_to):
+    assert reason in answer_to(row_of(name, **changed)).reason
