@@ -42,12 +42,12 @@ class Assumptions:
 
     `line` returns the user's current line and the line of the library that it calls, by which `given` values are found.
 
-    **Assumes** that a mask selects everything, that choices are spread evenly, that values are different, that a number
-    is 1 at first and halves each time that its line runs, and that a condition or a whole number follows from such a
-    number, or else is false or 0. With the `fewest`, a mask selects nothing and numbers are small; with the `most`,
-    conditions are true; with both, everyone chooses the first or the last, but each is chosen twice. With the `slowest`
-    and the `most`, numbers fall slowly. No condition has the same result more than `MOST_ROUNDS` times in a row, what
-    is asserted is true, what raises an error is not, and numbers are finite.
+    **Assumes** that a mask selects everything, that choices are spread evenly, that values are different, that matrices
+    have full rank, that a number is 1 at first and halves each time that its line runs, and that a condition or a whole
+    number follows from such a number, or else is false or 0. With the `fewest`, a mask selects nothing and numbers are
+    small; with the `most`, conditions are true; with both, everyone chooses the first or the last, but each is chosen
+    twice. With the `slowest` and the `most`, numbers fall slowly. No condition has the same result more than
+    `MOST_ROUNDS` times in a row, what is asserted is true, what raises an error is not, and numbers are finite.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Assumptions:
             _aten.unique_dim.default: self._assume_unique_dim,
             _aten.repeat_interleave.Tensor: self._assume_repeat,
             _aten.bincount.default: self._assume_bincount,
+            _aten.linalg_lstsq.default: self._assume_least_squares,
             "torchvision.nms.default": self._assume_boxes_kept,
         }
 
@@ -339,6 +340,29 @@ class Assumptions:
         """Return assumed counts of `bincount`, as if the largest value were the smallest possible."""
         self._tell(self._text("The largest counted value depends on the data: the smallest possible was assumed"))
         return torch.empty((max(minlength, 1),), dtype=torch.int64 if weights is None else weights.dtype)
+
+    def _assume_least_squares(
+        self, matrix: torch.Tensor, wanted: torch.Tensor, _cutoff: float | None = None, *, driver: str | None = None
+    ) -> tuple[torch.Tensor, ...]:
+        """Return assumed results of a least-squares problem, as if its matrix had full rank.
+
+        **Source**: `linalg_lstsq_out` in aten/src/ATen/native/BatchLinearAlgebra.cpp.
+        """
+        self._tell(self._text("A matrix that depends on the data was assumed to have full rank"))
+        driver = driver or ("gels" if matrix.is_cuda else "gelsy")
+        rows, columns = matrix.shape[-2:]
+        is_vector = wanted.dim() == 1 or wanted.shape == matrix.shape[:-1]
+        batch = torch.broadcast_shapes(matrix.shape[:-2], wanted.shape[: -1 if is_vector else -2])
+        sides = () if is_vector else wanted.shape[-1:]
+        real = matrix.dtype.to_real()
+        solution = torch.empty((*batch, max(rows, columns), *sides), dtype=matrix.dtype)
+        has_residuals, has_values = rows > columns and driver != "gelsy", driver in ("gelsd", "gelss")
+        return (
+            solution.narrow(len(batch), 0, columns),
+            torch.empty((*batch, *sides) if has_residuals else (0,), dtype=real),
+            torch.empty((0,) if driver == "gels" else matrix.shape[:-2], dtype=torch.int64),
+            torch.empty((*matrix.shape[:-2], min(rows, columns)) if has_values else (0,), dtype=real),
+        )
 
 
 def _names(name: str) -> Callable[[str], bool]:
