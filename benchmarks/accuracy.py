@@ -121,7 +121,7 @@ def manual_tables(
     yield (
         "memory",
         ["measured (complete, quality A)", "rows", "median error", "within 5%", "worst", "bias"],
-        [_errors(TITLES[kind], items) for kind, items in strict.items() if items],
+        [_errors(title, items) for title, items in _by_profile(strict) if items],
     )
     left_out = Counter(row.kind for row, _ in excluded)
     strictly_left_out = Counter(row.kind for row, _ in excluded if row.strict)
@@ -136,6 +136,7 @@ def manual_tables(
             "covered",
             "not covered",
             "covered of the complete, quality A",
+            "of these, without a profile",
             "outside the aim, explained",
             "outside the aim, unexplained",
         ],
@@ -144,6 +145,7 @@ def manual_tables(
                 TITLES[kind],
                 *map(str, (len(items), left_out[kind])),
                 f"{len(strict[kind])} of {len(strict[kind]) + strictly_left_out[kind]}",
+                str(sum(not item.predicted.has_profile for item in strict[kind])),
                 *map(str, _explained(missed[kind])),
             ]
             for kind, items in of_kind.items()
@@ -158,6 +160,13 @@ def manual_tables(
         ["measured", "rows", "in the interval", *(f"a stated {level:.0%} came true" for level in LEVELS)],
         [_confidence(name, rows) for name, rows in groups.items() if "allocated" in name],
     )
+
+
+def _by_profile(strict: dict[str, list[Compared]]) -> Iterator[tuple[str, list[Compared]]]:
+    """Yield the rows of each kind, those of programs without a profile apart, with their titles."""
+    for kind, items in strict.items():
+        yield TITLES[kind], [item for item in items if item.predicted.has_profile]
+        yield f"{TITLES[kind]}, programs without a profile", [item for item in items if not item.predicted.has_profile]
 
 
 def _errors(title: str, items: list[Compared]) -> list[str]:
@@ -181,9 +190,9 @@ def _confidence(name: str, rows: list[Stated]) -> list[str]:
 
 
 def strict_rows(compared: list[Compared]) -> Iterator[Missed]:
-    """Yield the rows of the strictest set, as the aims ask for them."""
+    """Yield the rows of the strictest set that a profile covers, as the aims ask for them."""
     for item in compared:
-        if item.strict:
+        if item.strict and item.predicted.has_profile:
             yield Missed(item.row.kind, item.row.id, item.error, reason_for(item.row.id) is not None)
 
 

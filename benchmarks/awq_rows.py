@@ -33,7 +33,9 @@ def awq_run(row: Row, architecture: Architecture) -> Predicted | Excluded:
     loading = _unfused_bytes(architecture) + row.cards * _stacking_bytes(layer)
     prompt = row.cards * _attention_bytes(architecture, mixer, batch, tokens)
     how = f"{batch} × {tokens}→{2 * tokens}, AutoAWQ's fused layers"
-    return Predicted(kept + max(loading, _WARM_UP, prompt) + row.cards * cublas_workspace_bytes(None), how)
+    return Predicted(
+        kept + max(loading, _WARM_UP, prompt) + row.cards * cublas_workspace_bytes(None), how, has_profile=False
+    )
 
 
 def _of_full_length(architecture: Architecture) -> Architecture:

@@ -48,7 +48,7 @@ def exllama_run(row: Row, architecture: Architecture) -> Predicted | Excluded:
     scores = 0 if "Llama-2" in row.model else 2 * mixer.heads
     masks = _HALF * prompt**2 * (1 + scores)
     total = weights + (cache.bytes if cache else 0) + (buffers + working + masks) * row.cards
-    return Predicted(total, f"prompt {prompt}, cache of {tokens}, ExLlama")
+    return Predicted(total, f"prompt {prompt}, cache of {tokens}, ExLlama", has_profile=False)
 
 
 def _embedding_bytes(architecture: Architecture) -> int:

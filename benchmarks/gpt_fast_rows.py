@@ -31,7 +31,7 @@ def gpt_fast_run(row: Row, architecture: Architecture) -> Predicted | Excluded:
     positions = (architecture.max_context or size) * mixer.head_dim * element
     kept = weight_bytes(architecture, row.precision) + cache_bytes + mask + positions
     peak = max(kept + _attention_bytes(mixer, size, element, quantised=quantised), kept + mask - cache_bytes)
-    return Predicted(peak, f"cache of {size} tokens in {row.kv_format}, {row.precision}, gpt-fast")
+    return Predicted(peak, f"cache of {size} tokens in {row.kv_format}, {row.precision}, gpt-fast", has_profile=False)
 
 
 def _attention_bytes(mixer: Attention, tokens: int, element: int, *, quantised: bool) -> int:

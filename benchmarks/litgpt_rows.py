@@ -39,7 +39,7 @@ def litgpt_run(row: Row, architecture: Architecture) -> Predicted | Excluded:
     total = undivided + ceil_div(kept - undivided, row.cards) + cublas_workspace_bytes(None)
     if scheme != "bf16":
         total += 2 * _HALF * _largest_matrix_elements(architecture)
-    return Predicted(total, f"{scheme}, {row.cards} card{'' if row.cards == 1 else 's'}, LitGPT")
+    return Predicted(total, f"{scheme}, {row.cards} card{'' if row.cards == 1 else 's'}, LitGPT", has_profile=False)
 
 
 def _undivided_bytes(architecture: Architecture, scheme: str) -> int:

@@ -129,12 +129,16 @@ class Row(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """The estimated bytes for a row, a description of the estimate, and its interval if it is uncertain."""
+    """The estimated bytes for a row, a description of the estimate, and its interval if it is uncertain.
+
+    `has_profile` is False for a program that the planner has no profile of: its own modules are written down here.
+    """
 
     bytes: int
     how: str
     low: int | None = None
     high: int | None = None
+    has_profile: bool = True
 
     @property
     def interval(self) -> ByteInterval | None:

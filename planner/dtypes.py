@@ -109,7 +109,7 @@ _NAMED: Final = (
     _plain_format("fp16", "FP16", 16),
     Scheme(
         "fp8",
-        "FP8, a scale per output channel",
+        "FP8 (a scale per output channel)",
         "float8",
         Fraction(8),
         (SchemeOverhead(Fraction(4), "row"),),
@@ -117,7 +117,7 @@ _NAMED: Final = (
     ),
     Scheme(
         "fp8-block128",
-        "FP8, 128 × 128 blocks",
+        "FP8 (blocks of 128)",
         "float8",
         Fraction(8),
         (SchemeOverhead(Fraction(4), "tile", 128),),

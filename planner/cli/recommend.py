@@ -15,13 +15,16 @@ from planner.cli.report import prose_width, wrap
 from planner.cli.table import TableColumn, table, terminal_width
 from planner.cli.user_catalog import user_catalog
 from planner.cost.terms import CostTerms
+from planner.dtypes import AS_STORED
 from planner.errors import SpecError
 from planner.numbers import COUNT, kind_at
 from planner.plan.catalog import Catalog
+from planner.plan.evaluate import architecture_of
 from planner.plan.plan import Plan
 from planner.plan.recommend.option import Acquisition, Recommendation, Wish
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.variants import apply_option, counts_tokens
+from planner.present.catalog.models import stored_format_text
 from planner.present.cost.recommendation import (
     AwardView,
     Meter,
@@ -32,6 +35,7 @@ from planner.present.cost.recommendation import (
     option_columns,
     option_rows,
 )
+from planner.workload.workload import Inference
 
 NOTHING: Final = 1
 _DESCRIPTION: Final = """\
@@ -176,6 +180,8 @@ def _text(found: Recommendation, plan: Plan, catalog: Catalog, limit: int | None
     width = terminal_width()
     rows = option_rows(found, catalog.hardware)
     period = f"{assumed_use_sentence(plan.cost)} Costs and the budget are per {found.period}."
+    if isinstance(plan.workload, Inference) and plan.workload.weights in (None, AS_STORED) and plan.model.trace is None:
+        period += f" Weights as stored: {stored_format_text(architecture_of(plan, catalog))}."
     blocks = [wrap(period, prose_width(width)), wrap(no_option_sentence(found), prose_width(width))]
     blocks += [_award_text(view, prose_width(width)) for view in award_views(found, catalog.hardware)]
     listed = rows[:limit]

@@ -36,7 +36,9 @@ from planner.models.architecture import Architecture
 from planner.models.images import with_image_size
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
+from planner.workload.software.registry import DEFAULT
 from planner.workload.training import Training
+from planner.workload.weight_files import loading_notes
 from planner.workload.workload import Inference
 
 
@@ -50,11 +52,17 @@ class ResolvedWorkload(NamedTuple):
 def resolve_workload(architecture: Architecture, workload: Training | Inference, count: int) -> ResolvedWorkload:
     """Return `architecture` and `workload` with every unset option resolved for `count` cards.
 
+    The network's notes then say how weights as stored are loaded, or that their format is assumed.
+
     Raises:
         SpecError: If the workload is not possible with the model or the number of cards.
     """
     sized = with_image_size(architecture, workload.image_size)
-    return ResolvedWorkload(sized, with_defaults(workload, sized, count))
+    settled = with_defaults(workload, sized, count)
+    if isinstance(settled, Inference) and isinstance(workload, Inference):
+        notes = loading_notes(settled.profile or DEFAULT, workload.weights, settled.weights or "", sized)
+        sized = sized.evolve(reader_notes=(*sized.reader_notes, *notes)) if notes else sized
+    return ResolvedWorkload(sized, settled)
 
 
 def estimate_memory(

@@ -147,11 +147,16 @@ class Architecture(Spec):
         parts = (*self.stored, *(part for component in self.components for part in component.stored))
         return sum(part.bytes for part in parts)
 
+    @property
+    def states_format(self) -> bool:
+        """Return whether the model's configuration or files state the number format of its weights."""
+        return bool(self.quantization or self.stored_dtype or self.stored)
+
     @cached_property
     def stored_as(self) -> str:
         """Return the weight format of the checkpoint: a scheme's name, or `AS_STORED` if no scheme matches its size.
 
-        The default is bf16.
+        If nothing states the format (`states_format`), it is assumed to be bf16.
         """
         plain = {_PLAIN_FORMATS.get(part.format) for part in self.stored}
         if self.quantization is None and plain and plain != {self.stored_dtype}:

@@ -16,7 +16,7 @@ from planner.workload.parallel import Parallel
 from planner.workload.rules import WEIGHT_FILE_RULES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, serving_support, settings_for, training_support
 from planner.workload.training import Lora, Training
-from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, native_format_name
+from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, loaded_format, native_format_name
 from planner.workload.workload import Inference
 
 DEFAULT_SEQUENCE: Final = 2_048
@@ -26,10 +26,11 @@ DEFAULT_CONTEXT: Final = 4_096
 def with_defaults(workload: Training | Inference, architecture: Architecture, count: int) -> Training | Inference:
     """Return `workload` with its unset fields filled in for `architecture` on `count` cards.
 
-    Inference: weights as the checkpoint stores them, else bf16; context and prompt 4,096 tokens or the model's
-    maximum if that is smaller. Training: sequences of 2,048 tokens or the model's maximum; parameters in fp32 under
-    autocast, else in the compute precision; adapters of rank 16 on all linear layers of a model in 16 bits or NF4;
-    the profile's default loss and optimizer step. A model of fixed input length (an image encoder) uses that length.
+    Inference: weights as the program loads the checkpoint, bf16 if nothing states its format; context and prompt 4,096
+    tokens or the model's maximum if that is smaller. Training: sequences of 2,048 tokens or the model's maximum;
+    parameters in fp32 under autocast, else in the compute precision; adapters of rank 16 on all linear layers of a
+    model in 16 bits or NF4; the profile's default loss and optimizer step. A model of fixed input length (an image
+    encoder) uses that length.
 
     GGUF files run in llama.cpp, everything else in Hugging Face transformers unless a profile is named or a setting
     of another engine is given. llama.cpp keeps caches of 16 bits in F16.
@@ -60,6 +61,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     own_fields = [getattr(workload, name) for name in EXCLUSIVE_FIELDS]
     profile = workload.profile or default_profile(workload.engine.explicit_names(), own_fields, weights, architecture)
     own = serving_support(profile)
+    loaded = loaded_format(profile, workload.weights, architecture, workload.compute)
     if architecture.kind not in own.networks:
         hint = f"Choose the profile {DEFAULT}, and weights that are not in a GGUF file."
         raise SpecError("profile", f"{SOFTWARE[profile].title} cannot run an image encoder on its own", hint)
@@ -70,7 +72,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     return _validated_workload(
         workload,
         profile=profile,
-        weights=native_format_name(profile, weights, architecture),
+        weights=native_format_name(profile, loaded, architecture),
         engine=settings_for(profile, workload.engine),
         kv_cache=own.cache_names.get(workload.kv_cache, workload.kv_cache),
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),

@@ -47,6 +47,30 @@ def incompatibility(profile: str, weights: str | None, architecture: Architectur
     return ()
 
 
+def loaded_format(profile: str, weights: str | None, architecture: Architecture, compute: str) -> str:
+    """Return the format in which `profile` holds the weights: `weights`, else the checkpoint's, narrowed to 16 bits."""
+    stored = _stored_format(weights, architecture)
+    narrows = weights in (None, AS_STORED) and stored == "fp32" and serving_support(profile).narrows_fp32
+    return compute if narrows else stored
+
+
+def loading_notes(profile: str, weights: str | None, loaded: str, architecture: Architecture) -> tuple[str, ...]:
+    """Return a note if weights as stored are an assumption, quantized or FP32, which `profile` holds as `loaded`."""
+    if weights not in (None, AS_STORED) or architecture.kind == "diffusion":
+        return ()
+    if not architecture.states_format:
+        assumed = f"{SCHEMES[architecture.stored_as].title} is assumed. Set the weight format if it differs."
+        return (f"The number format of the stored weights is not known: {assumed}",)
+    if architecture.quantization is not None and architecture.container is None:
+        return (f"The weights are stored in {SCHEMES[architecture.quantization].title}.",)
+    if architecture.stored_as != "fp32":
+        return ()
+    title = SOFTWARE[profile].title
+    if loaded in ("fp32", _GGUF_NAMES["fp32"]):
+        return (f"The weights are stored in FP32, and {title} keeps them so; as bf16 they take half the memory.",)
+    return (f"The weights are stored in FP32; {title} loads them in 16 bits.",)
+
+
 def native_format_name(profile: str, weights: str, architecture: Architecture) -> str:
     """Return the name that `profile` uses for the format `weights`; GGUF has its own names for some formats."""
     containers = serving_support(profile).containers

@@ -46,6 +46,11 @@ def test_it_says_what_the_costs_are_for(said, words, says):
     assert said("gpt2", "--counts", "1", *words).startswith(says)
 
 
+def test_it_says_how_the_weights_are_stored(said):
+    assert "Weights as stored: FP32." in " ".join(said("gpt2", "--counts", "1").split())
+    assert "Weights as stored" not in said("gpt2", "--counts", "1", "--weights", "bf16")
+
+
 def test_scripts_get_everything(said):
     found = json.loads(said(*TUNING, "--json", "--counts", "1"))
     assert {"wish", "period", "options", "cheapest", "fastest", "best_value", "pareto", "left_out", "nearest"} < set(

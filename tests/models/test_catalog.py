@@ -177,3 +177,53 @@ def test_a_bad_record_is_named_with_its_field(tmp_path: Path, changes: dict[str,
 def test_an_empty_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="there are no JSON files here"):
         load_models(tmp_path)
+
+
+UNKNOWN_FORMATS = [
+    "microsoft/bitnet-b1.58-2B-4T",
+    "google/gemma-3-270m-it",
+    "THUDM/chatglm3-6b",
+    "THUDM/GLM-4-32B-0414",
+    "zai-org/GLM-4.7-Flash",
+    "THUDM/GLM-4-9B-0414",
+    "internlm/internlm3-8b-instruct",
+    "moonshotai/Moonlight-16B-A3B",
+    "codellama/CodeLlama-70b-hf",
+    "meta-llama/Llama-3.3-70B-Instruct",
+    "meta-llama/Llama-3.2-11B-Vision",
+    "openbmb/MiniCPM-2B-sft-bf16",
+    "mistralai/Mistral-Large-Instruct-2407",
+    "mistralai/Ministral-8B-Instruct-2410",
+    "mistralai/Ministral-3-3B-Reasoning-2512",
+    "mistralai/Mistral-Small-3.1-24B-Instruct-2503",
+    "allenai/Olmo-3-7B-Instruct",
+    "microsoft/Phi-3.5-mini-instruct",
+    "microsoft/Phi-3.5-MoE-instruct",
+    "microsoft/Phi-4-mini-instruct",
+    "Qwen/Qwen-1_8B",
+    "Qwen/Qwen-7B",
+    "Qwen/Qwen-14B",
+    "Qwen/Qwen-72B",
+    "ByteDance-Seed/Seed-OSS-36B-Instruct",
+    "bigscience/T0_3B",
+    "bigscience/T0pp",
+    "bigscience/mt0-xxl",
+    "openai/clip-vit-large-patch14",
+    "google/vivit-b-16x2-kinetics400",
+]
+"""Models whose stored format no copy of their configuration or files confirms, and BitNet, whose packing is unread."""
+
+
+def test_every_model_states_its_stored_format_with_a_source_or_is_known_not_to():
+    unknown = set()
+    for record in CATALOG.records:
+        sourced = any(source.startswith("stored format: ") for source in record.sources)
+        assert sourced == bool({"torch_dtype", "quantization_config"} & set(record.config)), record.id
+        if record.kind != "diffusion" and not CATALOG.model(record.id).states_format:  # pipelines: as they compute
+            unknown.add(record.id)
+    assert unknown == set(UNKNOWN_FORMATS)
+
+
+def test_chat_models_of_gemma_2_are_stored_in_half_the_bytes_of_the_base_models():
+    base, chat = CATALOG.model("google/gemma-2-9b"), CATALOG.model("google/gemma-2-9b-it")
+    assert (base.stored_as, chat.stored_as) == ("fp32", "bf16")

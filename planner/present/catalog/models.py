@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.dtypes import AS_STORED
+from planner.dtypes import AS_STORED, SCHEMES
 from planner.memory.weights import placed_tensors
 from planner.models.architecture import (
     Architecture,
@@ -143,17 +143,26 @@ def _format_details(architecture: Architecture) -> tuple[Detail, ...]:
     )
 
 
+def stored_format_text(architecture: Architecture) -> str:
+    """Return the format of the checkpoint in words, such as `FP8 (blocks of 128)`, or what is assumed."""
+    if architecture.stored_as == AS_STORED:
+        return "several formats"
+    if architecture.components and not architecture.states_format:
+        return fmt.UNKNOWN
+    title = SCHEMES[architecture.stored_as].title
+    return title if architecture.states_format else f"not known; {title} is assumed"
+
+
 def _stored_format_details(architecture: Architecture) -> tuple[Detail, ...]:
-    named = architecture.quantization or architecture.stored_dtype
     if not architecture.stored:
-        return (Detail("Stored as", named or fmt.UNKNOWN),)
+        return (Detail("Stored as", stored_format_text(architecture)),)
     by_format: dict[str, int] = {}
     for part in architecture.stored:
         by_format[part.format] = by_format.get(part.format, 0) + part.bytes
     largest_first = sorted(by_format.items(), key=lambda item: -item[1])
     mixture = ", ".join(f"{name} {fmt.size(count)}" for name, count in largest_first)
     return (
-        Detail("Stored as", mixture if architecture.stored_as == AS_STORED else architecture.stored_as),
+        Detail("Stored as", mixture if architecture.stored_as == AS_STORED else stored_format_text(architecture)),
         Detail(
             "In its files",
             f"{fmt.size(architecture.stored_bytes)}: {mixture}",

@@ -3,6 +3,7 @@
 from itertools import islice
 from typing import Final
 
+from planner.dtypes import SCHEMES
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, settled_fit
 from planner.plan.logs.applied_corrections import applied_corrections
@@ -175,13 +176,21 @@ def _inference_parts(workload: Inference) -> list[str]:
     parts = [
         _software_phrase(workload),
         _tokens_text(workload.batch, workload.context_length),
-        workload.weights or "weights as stored",
+        _weights_phrase(workload.weights),
     ]
     if workload.images:
         parts.append(f"{fmt.plural(workload.images, 'image')} per prompt")
     if not _has_default_cache(workload):
         parts.append(f"KV cache in {workload.kv_cache}")
     return parts
+
+
+def _weights_phrase(weights: str | None) -> str:
+    """Return the weight format by its name, or in words where the name is only ours: `FP8 (blocks of 128)`."""
+    if weights is None:
+        return "weights as stored"
+    scheme = SCHEMES.get(weights)
+    return weights if scheme is None or scheme.family != "float8" else scheme.title
 
 
 def _image_parts(workload: Inference) -> list[str]:

@@ -72,5 +72,6 @@ LLAMA_CPP: Final = Software(
         quantised_cache_attention=("flash", "sdpa"),
         working_memory="llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer per device.",
         outside_memory="The figure includes memory of other processes on the card.",
+        narrows_fp32=True,
     ),
 )

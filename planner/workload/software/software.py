@@ -33,7 +33,10 @@ class ServingSupport(NamedTuple):
     memory. `quantised_cache_attention` are the attention implementations that support a quantized cache. `offloads` are
     the supported values of `parallel.offload`, and `default_split` is what its default parallelism splits. `graphs` is
     the row of a log that includes CUDA graphs; `working_memory` and `outside_memory` explain the other contents of the
-    log's rows.
+    log's rows. `narrows_fp32` is whether FP32 checkpoints are loaded in 16 bits unless asked otherwise.
+
+    **Source** of `narrows_fp32`: vLLM, `--dtype auto`: "FP16 precision for FP32 and FP16 models"; llama.cpp,
+    `convert_hf_to_gguf.py --outtype auto`: "the highest-fidelity 16-bit float type"; transformers 5 loads as stored.
     """
 
     settings: type[EngineSettings] = EngineSettings
@@ -50,6 +53,7 @@ class ServingSupport(NamedTuple):
     graphs: Literal["overhead", "working"] = "overhead"
     working_memory: str = ""
     outside_memory: str = ""
+    narrows_fp32: bool = False
 
 
 class TrainingSupport(NamedTuple):

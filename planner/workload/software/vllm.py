@@ -75,5 +75,6 @@ VLLM: Final = Software(
         graphs="working",
         working_memory="vLLM profiles its largest batch and the logits of all slots, whatever the plan's batch is.",
         outside_memory="vLLM measures its memory after start, so the device context is not included.",
+        narrows_fp32=True,
     ),
 )

@@ -16,7 +16,14 @@ from planner.models.architecture import (
     StoredTensors,
     Tensor,
 )
-from planner.present.catalog.models import MODEL_COLUMNS, architecture_details, is_sparse, model_details, stacked_layers
+from planner.present.catalog.models import (
+    MODEL_COLUMNS,
+    architecture_details,
+    is_sparse,
+    model_details,
+    stacked_layers,
+    stored_format_text,
+)
 from planner.present.format import THIN
 
 NORM = Norm(kind="rms")
@@ -64,7 +71,7 @@ def test_the_details_of_a_dense_decoder():
         ("Input and output", "Longest context"): "8,192 tokens",
         ("Input and output", "Vocabulary"): "1,000",
         ("Input and output", "Output head"): "tied to the embedding",
-        ("Input and output", "Stored as"): "bf16",
+        ("Input and output", "Stored as"): "BF16",
     }
 
 
@@ -132,7 +139,7 @@ def test_several_stacks_are_named():
 def test_an_image_encoder_has_classes_and_no_tokens():
     lines = _lines(_network(_group(2), kind="vision-encoder", vocabulary=None, labels=1000))
     assert lines["Input and output", "Classes"] == "1,000"
-    assert lines["Input and output", "Stored as"] == "unknown"
+    assert lines["Input and output", "Stored as"] == "not known; BF16 is assumed"
     assert ("Input and output", "Vocabulary") not in lines
 
 
@@ -179,3 +186,11 @@ def test_the_published_size_and_variants_are_shown(catalog):
     titles = [detail.title for detail in model_details(published, catalog.models.model(published.id))[0].details]
     assert "Size as published" in titles
     assert any(title.startswith("In ") for title in titles)
+
+
+def test_the_stored_format_is_said_in_words():
+    network = _network(_group(2))
+    assert stored_format_text(network.evolve(quantization="fp8-block128")) == "FP8 (blocks of 128)"
+    assert stored_format_text(network.evolve(stored_dtype="fp16")) == "FP16"
+    mixed = tuple(StoredTensors(place="other", format=name, elements=4, bytes=8) for name in ("BF16", "F32"))
+    assert stored_format_text(network.evolve(stored=mixed)) == "several formats"

@@ -119,6 +119,8 @@ def test_a_full_prompt_that_changes_the_verdict_is_said_with_its_verdict(catalog
         ),
         (Inference(context_length=4096, weights="bf16"), "inference, 1 × 4,096 tokens, bf16"),
         (Inference(batch=2), "inference, 2 sequences, weights as stored"),
+        (Inference(batch=2, weights="stored"), "inference, 2 sequences, stored"),
+        (Inference(batch=2, weights="fp8-block128"), "inference, 2 sequences, FP8 (blocks of 128)"),
         (
             Inference(context_length=4785, weights="bf16", images=4),
             "inference, 1 × 4,785 tokens, bf16, 4 images per prompt",
