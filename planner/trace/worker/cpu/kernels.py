@@ -396,7 +396,9 @@ def attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) 
     if not is_half(query):
         return held_bytes
     held_bytes += threads * 2 * rows * columns
-    if not (vector_units().has_tiles if query.dtype == torch.bfloat16 else torch.cpu._is_amx_fp16_supported()):
+    # The first tested versions of PyTorch cannot tell whether tiles take fp16; few processors have such.
+    has_half_tiles = getattr(torch.cpu, "_is_amx_fp16_supported", bool)
+    if not (vector_units().has_tiles if query.dtype == torch.bfloat16 else has_half_tiles()):
         return held_bytes
     blocks = ceil_div(batch * heads * ceil_div(queries, rows), threads)
     causal = bool(args[4]) if len(args) > 4 else False
