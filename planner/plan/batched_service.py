@@ -42,13 +42,12 @@ def find_batched_service(
     changed = evaluate(apply_change(plan, CONTINUOUS_BATCHING), catalog)
     batched, cost = plan_throughput(changed), evaluate_cost(changed, catalog, today).estimate
     needed = None if cost is None or cost.result.blocked else cost.result.machines
-    if cost is None or batched is None or batched.concurrent_requests is None:
-        return None
-    if needed is None or needed.cards >= machines.cards:
+    answers_at_once = None if batched is None else batched.concurrent_requests
+    if cost is None or needed is None or answers_at_once is None or needed.cards >= machines.cards:
         return None
     return BatchedService(
         profile=changed.workload.profile or "",
-        at_once=batched.concurrent_requests,
+        at_once=answers_at_once,
         cards=needed.cards,
         rent_usd_per_month=None if cost.result.rent is None else cost.result.rent.usd,
         present_at_once=speed.concurrent_requests,

@@ -162,3 +162,7 @@ def test_topologies_are_what_the_record_or_its_note_says() -> None:
         noted = any(note.field == "topology" for note in system.figure_notes)
         told = system.interconnect or ""
         assert noted or said[system.topology] in told or "domain of 72 GPUs" in told
+
+
+def test_a_system_with_its_accelerator_has_the_source_of_its_record() -> None:
+    assert BY_ID["dgx-h100"].provenance is HARDWARE.system("dgx-h100").provenance

@@ -5,7 +5,7 @@ import pytest
 from planner.errors import SpecError
 from planner.memory.estimate import fullest_timeline
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.trace_request import is_traced_for_other_card, operator_fields, request_of_plan
+from planner.plan.trace_request import is_traced_for_other_card, operator_fields, request_of_config, request_of_plan
 from planner.trace.request import Target, TraceRequest
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -178,3 +178,9 @@ def test_a_trace_is_for_another_card_if_that_has_another_compute_capability(cata
     asked = TraceRequest(target=Target(kind="file", place="net.py"), compute_capability="8.9")
     assert [is_traced_for_other_card(asked, gpu) for gpu in (None, ada, hopper, amd)] == [False, False, True, True]
     assert not is_traced_for_other_card(asked.evolve(compute_capability=None), hopper)
+
+
+def test_a_model_without_a_formula_is_traced_by_its_configuration(catalog):
+    request = request_of_config(GPT2.id, catalog)
+    assert (request.target.kind, request.target.place) == ("config", GPT2.id)
+    assert json.loads(request.target.config)["model_type"] == "gpt2"

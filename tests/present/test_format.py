@@ -243,3 +243,7 @@ def test_next_to_nothing_has_no_sign():
 )
 def test_two_sizes_have_as_many_figures_as_tell_them_apart(first, second, texts):
     assert tuple(text.replace(fmt.THIN, " ") for text in fmt.sizes_apart(first, second)) == texts
+
+
+def test_a_number_stays_on_the_line_of_its_unit():
+    assert fmt.unbroken(f"2 cards, 16.4{THIN}GiB") == "2 cards, 16.4\u202fGiB"

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 _SHORTEST = 8
 _SHORTER: Final = (
-    (", owned, purchase included", " with purchase"),
-    (", purchase included", " with purchase"),
     (", rented", ""),
     (", owned", ""),
     (" per ", "/"),
@@ -342,7 +340,7 @@ class PlanBar(QWidget):
         hours, money = hours_phrase(cost.estimate), money_phrase(cost.estimate)
         if hours:
             self._show_time_text(hours)
-        self._cost.show_text(money, ("cost", "muted"), f"{money}. {_OWNED_COST}" if money.endswith("included") else "")
+        self._cost.show_text(money, ("cost", "muted"), f"{money}. {_OWNED_COST}" if " with purchase" in money else "")
         self._show_part_text(self._cost, money)
         self.priced.emit()
 

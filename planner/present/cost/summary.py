@@ -127,9 +127,9 @@ def is_bought_for_one_run(own: OwnCost, demand: Demand) -> bool:
 
 
 def money_phrase(estimate: CostEstimate | None) -> str:
-    """Return the cost of the side in use, for the plan bar: `$14.20 per run, rented`, `$910 per month, 13 owned, …`.
+    """Return the cost of the side in use, for the plan bar: `$14.20 per run, rented`, `$910 per month with purchase`.
 
-    The share of a purchase is part of it, which is said. It is empty for a plan that cannot run, or without a price.
+    It is empty for a plan that cannot run, or without a price.
     """
     if estimate is None or estimate.result.blocked is not None:
         return ""
@@ -142,9 +142,10 @@ def money_phrase(estimate: CostEstimate | None) -> str:
     usd = side.usd_per_period if isinstance(side, OwnCost) else side.usd
     cards = f"{machines.cards:,} " if machines is not None and machines.groups > 1 else ""
     demand = estimate.demand
-    period = "run" if demand.period == "run" else f"month for {fmt.significant(demand.rented_hours / demand.groups)} h"
-    basis = ", purchase included" if isinstance(side, OwnCost) and side.upfront else ""
-    return f"{fmt.money(usd)} per {period}, {cards}{'owned' if buys else 'rented'}{basis}"
+    hours = "" if demand.period == "run" else f" for {fmt.significant(demand.rented_hours / demand.groups)} h"
+    counted = " with purchase" if isinstance(side, OwnCost) and side.upfront else hours
+    whole = "run" if demand.period == "run" else "month"
+    return f"{fmt.money(usd)} per {whole}{counted}, {cards}{'owned' if buys else 'rented'}"
 
 
 def used_price_date(result: CostResult) -> tuple[str, str | None] | None:

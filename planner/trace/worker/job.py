@@ -30,6 +30,7 @@ from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenByt
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.refusals import SAVING, UntraceableError
 from planner.trace.worker.running import run
+from planner.trace.worker.script.host import keep_fullest_card, one_or_more_cards
 from planner.trace.worker.script.run import run_script
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
             modules = run_script(request, watcher, ledger)
         else:
             modules = _run_target(request, watcher, ledger, distribute)
+        keep_fullest_card(ledger, watcher)
         watcher.report_end()
         allocations = ledger.allocations()
     parameters = {id(parameter): parameter for module in modules.values() for parameter in module.parameters()}
@@ -169,7 +171,12 @@ def _pretended_card(request: TraceRequest, ledger: AllocationLedger, watcher: Ru
     driver = CardDriver(capability, request.card, CardMemory(ledger), watcher)
     # The fake ranks of a sharded module have CPU tensors, by which they choose how they communicate.
     is_sharded = request.parallel.strategy != "none"
-    with driver.pretended(), nullcontext() if is_sharded else tensors_on_cards(ledger):
+    with ExitStack() as stack:
+        stack.enter_context(driver.pretended())
+        if not is_sharded:
+            stack.enter_context(tensors_on_cards(ledger))
+            if not request.target.is_script:
+                stack.enter_context(one_or_more_cards(ledger, watcher))
         yield driver
 
 

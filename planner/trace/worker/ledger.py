@@ -45,7 +45,9 @@ class FlopCounter:
             formula = self._formulas[func] = flop_registry.get(func._overloadpacket)
         self.calls += 1
         if formula is not None:
-            flops = int(formula(*args, **kwargs, out_val=result))
+            # Formulas do not expect the type that some products give their results.
+            shaped = (value for value in args if not isinstance(value, torch.dtype))
+            flops = int(formula(*shaped, **kwargs, out_val=result))
             self.total += flops
             if "convolution" in func._overloadpacket.__name__:
                 self.convolutions += flops
@@ -173,7 +175,7 @@ class AllocationLedger(FakeTensorMode):
     @contextmanager
     def real_tensors(self) -> Iterator[None]:
         """Make real tensors within the context, and record them like others: for numbers that decide what is run."""
-        with unset_fake_temporarily(), _RecordedOperators(self):
+        with unset_fake_temporarily(), torch.device("cpu"), _RecordedOperators(self):
             yield
 
     def observe_use_counts(self) -> None:
@@ -183,6 +185,11 @@ class AllocationLedger(FakeTensorMode):
     def begin_phase(self, phase: PhaseName, step: int) -> None:
         """Begin `phase` of `step`."""
         self._phases.append((phase, step, self.events))
+
+    @property
+    def phase(self) -> PhaseName:
+        """Return the name of the current phase."""
+        return self._phases[-1][0]
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, owner: int | None = None) -> None:
         """Set the category of the storages of `tensors`, and the number of the module that owns them."""

@@ -54,6 +54,13 @@ _OPERATOR: Final = Refusal(
     "the operator {} cannot run without data",
     "Say what it returns, by torch.library.register_fake if it is your own, or leave this line out of what is traced.",
 )
+_NUMBERED_DEVICE: Final = Refusal(
+    "a device is made of a number alone, for which PyTorch asks the driver what kind of card it has",
+    "Name the kind: torch.device('cuda', 0).",
+)
+_HALF_FOURIER: Final = Refusal(
+    "a Fourier transform in half precision cannot be traced", "Transform in fp32: x.float(), for an upper bound."
+)
 SAVING: Final = Refusal(
     "tensors are saved, which have no data in a trace",
     "Leave saving out of the module, or trace the script that saves: its files go to a scratch folder.",
@@ -80,6 +87,8 @@ _BY_TEXT: Final = (
     (r"[Qq]uantized", _QUANTIZED),
     (r"[Nn]ested ?[Tt]ensor|_nested_", _JAGGED),
     (r"Couldn't swap", _MOVED_TO_META),
+    (r"Cannot access accelerator device", _NUMBERED_DEVICE),
+    (r"Unsupported dtype Half", _HALF_FOURIER),
     (r"set the storage of a tensor on device .?\"meta", _SCRIPTED),
     (r"HigherOrderOperator (\w+)", Refusal("{} runs functions that only a compiler follows", _LEAVE_OUT)),
     (
@@ -91,7 +100,7 @@ _BY_TEXT: Final = (
     (r"torch\._C' has no attribute|No module named 'torch\._C|dummy base class", _NOT_ON_CARD),
     (r"compiled with CUDA|support for cuda|ATen_cuda", _NOT_ON_CARD),
     (r"No CUDA GPUs are available|Found no NVIDIA driver", _NOT_ON_CARD),
-    (r"data pointer|data_ptr|_share_fd_|Not available for 'meta'|OpaqueTensorImpl", _NO_DATA),
+    (r"data pointer|data_ptr|data is not allocated|_share_fd_|Not available for 'meta'|OpaqueTensorImpl", _NO_DATA),
 )
 """Refusals by a pattern of the error's class and text."""
 EXTENSION: Final = Refusal(

@@ -1,16 +1,19 @@
 """Contents of the decision card: the decision, or why there is none."""
 
+from dataclasses import replace
+
 import pytest
 from cost_samples import QLORA_ON_4090, TODAY
 
-from planner.cost.job import DailyHours, Run
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
-from planner.plan.plan import ModelChoice
+from planner.plan.plan import ModelChoice, Plan
 from planner.present.cost.decision import decision_headline
 from planner.present.cost.decision_card import DecisionView, decision_view, difference_text
 from planner.present.format import THIN, money
+from planner.workload.workload import Inference
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +204,25 @@ def test_servers_that_are_bought_whole_may_have_more_cards_than_are_needed(seen)
     job = DailyHours(hours_per_day=24, days_per_week=7)
     view, _ = seen(count=35, cost=CostTerms(job=job, buy=BuyTerms(server_price_usd=1_000)))
     assert view.subject.startswith("Buy 35 × GeForce RTX 4090 in 5 servers of 8, paying for 40 cards. ")
+
+
+def test_a_close_call_names_both_sides(seen, catalog):
+    _, cost = seen()
+    result = cost.estimate.result
+    close = result.evolve(answer=result.answer.evolve(verdict="too-close", chosen=None))
+    evaluation = evaluate(QLORA_ON_4090, catalog)
+    told = decision_view(replace(cost, estimate=replace(cost.estimate, result=close)), evaluation, catalog, TODAY)
+    assert told.subject.startswith(f"Rent 1 × GeForce RTX 4090 from {result.rent.provider}, on demand, or buy it")
+
+
+def test_the_best_mix_of_own_and_rented_cards_is_told(catalog):
+    job = Service(requests_per_day=2_000_000, peak_factor=6, output_tokens=100, scales_down=True)
+    plan = Plan(
+        model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
+        workload=Inference(profile="vllm"),
+        gpu="l40s",
+        cost=CostTerms(job=job),
+    )
+    evaluation = evaluate(plan, catalog)
+    view = decision_view(evaluate_cost(evaluation, catalog, TODAY), evaluation, catalog, TODAY)
+    assert any("groups of cards needed at the peak" in line for line in view.details)

@@ -152,6 +152,7 @@ def test_marks_tell_awards_and_guesses(catalog):
         "speed not measured",
         "cheapest, fastest, best value",
     ]
+    assert [row.id for row in option_rows(both, catalog.hardware)] == [guessed.key, sure.key]
 
 
 def test_one_option_is_all_three(catalog):

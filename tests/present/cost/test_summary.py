@@ -101,14 +101,14 @@ def test_a_few_words_for_the_plan_bar(catalog):
     month = estimated(catalog)
     assert hours_phrase(month) == ""
     assert money_phrase(month) == f"{money(month.result.rent.usd)} per month for 174 h, rented"
-    bought = "owned, purchase included"
+    bought = "with purchase, owned"
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
-    assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} per month for 730 h, {bought}"
+    assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} per month {bought}"
     chosen = estimated(catalog, chosen="buy")
-    assert money_phrase(chosen) == f"{money(chosen.result.own.usd_per_period)} per month for 174 h, {bought}"
+    assert money_phrase(chosen) == f"{money(chosen.result.own.usd_per_period)} per month {bought}"
     assert money_phrase(None) == hours_phrase(None) == ""
     unrented = estimated(catalog, rent=RentTerms(mode="spot", providers=("Nobody",)))
-    assert money_phrase(unrented) == f"{money(unrented.result.own.usd_per_period)} per month for 174 h, {bought}"
+    assert money_phrase(unrented) == f"{money(unrented.result.own.usd_per_period)} per month {bought}"
     unpriced = dataclasses.replace(unrented, result=unrented.result.evolve(own=None))
     assert money_phrase(unpriced) == ""
 

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.plan.solve import SolveResult
-from planner.present.memory.solved import solved_sentence, solved_text
+from planner.present.memory.solved import solved_sentence, solved_text, solved_title
 
 
 def found(value=None, bounded_by="memory", reason="", asked="batch", prompt=None):
@@ -24,6 +24,7 @@ def found(value=None, bounded_by="memory", reason="", asked="batch", prompt=None
 def test_the_value_that_fits_comes_before_the_tight_one(surely, barely, words):
     assert solved_text(surely, barely) == words
     assert solved_sentence(surely, barely) == f"Largest batch that fits: {words}."
+    assert solved_title("batch") == "Largest batch that fits"
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ def test_the_bar_shows_terms_in_order_then_free_and_other_memory():
         ("other_processes", 23, 1),
     ]
     assert sum(piece.share for piece in view.segments) == pytest.approx(1)
+    assert seen(view.headline).startswith("Fits: 16.0 of 24.0 GiB")
     assert seen(view.segments[0].text) == "Weights 12.0 GiB"
     assert seen(view.segments[0].tooltip) == "Weights: 12,884,901,888 B"
 

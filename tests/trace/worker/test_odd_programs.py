@@ -154,6 +154,11 @@ with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
 y.backward()
 """,
     "fake quantization": "torch.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 255).sum().backward()",
+    "least squares": """
+a = net(torch.ones(512, 256)).detach()
+y = torch.linalg.lstsq(a[:, :64], a)
+assert (y.solution.shape, y.residuals.shape, y.rank.shape) == ((64, 256), (0,), ())
+""",
     "meta device": """
 with torch.device('meta'):
     a = nn.Linear(256, 256)
@@ -219,7 +224,7 @@ REFUSED = {
         "Leave this line out",
     ),
     "module moved to meta": Refused("net.to('meta')  # here", "meta device", "to_empty"),
-    "least squares": Refused("y = torch.linalg.lstsq(net(x), net(x))  # here", "depends on tensor values", "part"),
+    "runs of values": Refused("y = torch.unique_consecutive(net(x))  # here", "depends on tensor values", "part"),
     "packages of kernels": Refused("import flash_attn  # here", "flash_attn is not installed", "scaled_dot_product"),
     "Triton": Refused("import triton.language as tl  # here", "triton is not installed", "need a card"),
 }  # fmt: skip
@@ -283,6 +288,12 @@ def test_an_odd_program_is_refused_in_words(tmp_path, refused, way, device):
     assert f"train.py, line {number}: " in failure.reason or f'train.py", line {number}' in failure.traceback
     said = re.sub(r"^ .*", "", f"{failure.reason}\n{failure.hint}\n{failure.traceback}", flags=re.MULTILINE)
     assert INSIDE.search(said.replace("meta device", "").replace("device('meta')", "")) is None, said
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sparse_tensor_on_a_card_is_refused_as_one(tmp_path):
+    program = "y = torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 3), device='cuda')"
+    assert "a sparse tensor" in failure_of(as_script(tmp_path, program, device="cuda")).reason
 
 
 def test_a_persons_own_error_keeps_its_text(tmp_path):

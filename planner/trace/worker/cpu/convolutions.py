@@ -323,7 +323,7 @@ def _weight_moments_bytes(conv: Convolution) -> list[int]:
     scratch_bytes = _strided_rows_bytes(conv)
     if conv.itemsize == 2 and not conv.is_depthwise:
         paired_bytes = _paired_pixels_bytes if _is_of_single_pixels(conv) else _paired_rows_bytes
-        scratch_bytes += 2 * weight_bytes + _SCRATCH_ALIGNMENT_BYTES + paired_bytes(conv)
+        scratch_bytes += 2 * weight_bytes + SCRATCH_ALIGNMENT_BYTES + paired_bytes(conv)
     return [source_bytes + target_bytes + weight_bytes + scratch_bytes, weight_bytes + conv.weight_bytes]
 
 
@@ -346,7 +346,7 @@ def _reads_source_in_place(conv: Convolution) -> bool:
     return is_first and not (conv.itemsize == 2 and _is_of_single_pixels(conv))
 
 
-_SCRATCH_ALIGNMENT_BYTES: Final = 128
+SCRATCH_ALIGNMENT_BYTES: Final = 128
 """Room beside each buffer of oneDNN's scratch memory. **Source**: `registry_t::book` in its memory_tracking.hpp."""
 _BARRIER_BYTES: Final = 2 * 4096
 """A barrier of oneDNN's threads, one page at the start of a page. **Source**: its simple_barrier.hpp."""
@@ -359,7 +359,7 @@ def _full_precision_bytes(conv: Convolution, channels: int, pixels: int) -> int:
     """
     if conv.itemsize != 2 or conv.groups > 1 or not _is_of_single_pixels(conv):
         return 0
-    return vector_units().threads * round_up(channels, vector_units().block) * pixels * 4 + _SCRATCH_ALIGNMENT_BYTES
+    return vector_units().threads * round_up(channels, vector_units().block) * pixels * 4 + SCRATCH_ALIGNMENT_BYTES
 
 
 def _paired_rows_bytes(conv: Convolution) -> int:
@@ -376,10 +376,10 @@ def _paired_rows_bytes(conv: Convolution) -> int:
     padding = round_up(max(before, after + 1), 2)
     row = round_up(ceil_div(source, step) + padding, 2) * step
     image_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels // target * round_up(target, 2))
-    held_bytes = _BARRIER_BYTES + _SCRATCH_ALIGNMENT_BYTES
+    held_bytes = _BARRIER_BYTES + SCRATCH_ALIGNMENT_BYTES
     if not _reads_source_in_place(conv):
         image_bytes += _blocked_bytes(conv, conv.source_channels, conv.source_pixels // source * row)
-        held_bytes += padding * conv.itemsize + _SCRATCH_ALIGNMENT_BYTES
+        held_bytes += padding * conv.itemsize + SCRATCH_ALIGNMENT_BYTES
     return held_bytes + image_bytes // conv.batch
 
 
@@ -401,7 +401,7 @@ def _paired_pixels_bytes(conv: Convolution) -> int:
     blocks = _least_divisor(ceil_div(conv.target_channels, block), _FEWEST_TARGET_BLOCKS)
     blocks += _least_divisor(ceil_div(conv.source_channels, block), _FEWEST_SOURCE_BLOCKS)
     pixels_bytes = round_up(conv.target_pixels, 2) * block * blocks * conv.itemsize
-    return vector_units().threads * pixels_bytes + 2 * _SCRATCH_ALIGNMENT_BYTES
+    return vector_units().threads * pixels_bytes + 2 * SCRATCH_ALIGNMENT_BYTES
 
 
 def _least_divisor(count: int, least: int) -> int:
@@ -516,7 +516,7 @@ def _strided_rows_bytes(conv: Convolution) -> int:
     if conv.itemsize == 2 and not _is_of_single_pixels(conv):
         return 0
     channels = conv.source_channels if conv.itemsize == 4 else round_up(conv.source_channels, vector_units().block)
-    return vector_units().threads * (channels * conv.target_pixels * conv.itemsize + _SCRATCH_ALIGNMENT_BYTES)
+    return vector_units().threads * (channels * conv.target_pixels * conv.itemsize + SCRATCH_ALIGNMENT_BYTES)
 
 
 _PAGE: Final = 4096

@@ -12,8 +12,14 @@ from planner.trace.request import TraceRequest
 from planner.trace.worker.cpu import convolutions as cpu_convolutions
 from planner.trace.worker.cpu import rnn as cpu_recurrent
 from planner.trace.worker.cpu.composed import COMPOSED_FORMULAS
-from planner.trace.worker.cpu.convolutions import contiguous_copies_bytes, is_half, size_bytes, vector_units
-from planner.units import KIB, MIB, ceil_div
+from planner.trace.worker.cpu.convolutions import (
+    SCRATCH_ALIGNMENT_BYTES,
+    contiguous_copies_bytes,
+    is_half,
+    size_bytes,
+    vector_units,
+)
+from planner.units import KIB, MIB, ceil_div, round_up
 
 _aten: Final = torch.ops.aten
 _MEAN_REDUCTION: Final = 1
@@ -378,8 +384,9 @@ def _attention_block_lengths(queries: int, keys: int) -> tuple[int, int]:
 def attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the total bytes of each thread's block of scores, row maxima and sums, and a block of the result.
 
-    In half precision also a converted block, and keys and values packed for matrix tiles if that pays off. **Source**:
-    `cpu_flash_attention` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
+    In half precision also a converted block, and keys and values packed for matrix tiles if there are any and it pays
+    off. **Source**: `cpu_flash_attention` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, `could_pack` in
+    CPUBlas.cpp beside it.
     """
     query, key = args[0], args[1]
     batch, heads, queries, width = map(int, query.shape)
@@ -389,6 +396,10 @@ def attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) 
     if not is_half(query):
         return held_bytes
     held_bytes += threads * 2 * rows * columns
+    # The first tested versions of PyTorch cannot tell whether tiles take fp16; few processors have such.
+    has_half_tiles = getattr(torch.cpu, "_is_amx_fp16_supported", bool)
+    if not (vector_units().has_tiles if query.dtype == torch.bfloat16 else has_half_tiles()):
+        return held_bytes
     blocks = ceil_div(batch * heads * ceil_div(queries, rows), threads)
     causal = bool(args[4]) if len(args) > 4 else False
     work = blocks * rows * (min(queries, keys) if causal else keys) * width
@@ -400,20 +411,26 @@ def attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) 
 def attention_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the size in bytes of each thread's two blocks of scores, also in half precision, and of a gradient copy.
 
-    **Source**: `cpu_flash_attention_backward` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
+    Beside them the largest blocks of their products with gradients, with keys and with queries. **Source**:
+    `cpu_flash_attention_backward` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     """
     query, key = args[1], args[2]
     rows, columns = _attention_block_lengths(int(query.shape[2]), int(key.shape[2]))
-    threads = torch.get_num_threads()
+    threads, width = torch.get_num_threads(), int(query.shape[3])
     held_bytes = threads * 4 * (2 * rows * columns + rows) + contiguous_copies_bytes((args[0].transpose(1, 2),))
-    return held_bytes + (threads * 2 * 2 * rows * columns if is_half(query) else 0)
+    held_bytes += threads * 2 * 2 * rows * columns if is_half(query) else 0
+    return held_bytes + max(
+        _product_blocks_bytes(query.dtype, columns, rows, width, is_transposed=True),
+        _product_blocks_bytes(query.dtype, rows, columns, width),
+    )
 
 
 def _fused_attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: tuple[torch.Tensor, ...]) -> int:
     """Return the bytes that fused attention in evaluation holds beside its results.
 
     **Formula**: max(queries, keys and values twice; them once with the scores; them with the attended values and the
-    result, and with the scores if they are returned; with all that is returned, and the scores).
+    result, and with the scores if they are returned; with all that is returned, and the scores), with the blocks of the
+    product that makes them.
 
     **Source**: `native_multi_head_attention_cpu` in aten/src/ATen/native/transformers/attention.cpp.
     """
@@ -421,22 +438,28 @@ def _fused_attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result
     scores_bytes = _scores_bytes(args[0], args[4])
     returned_bytes = size_bytes(output)
     if weights is None or not weights.numel():
-        return max(_fused_attention_moments_bytes(args[0], scores_bytes, 0)) - returned_bytes
+        return max(_fused_attention_moments_bytes(args[0], args[4], 0)) - returned_bytes
     returned_bytes += size_bytes(weights)
     last_bytes = 3 * size_bytes(args[0]) + scores_bytes + returned_bytes
-    return max(last_bytes, *_fused_attention_moments_bytes(args[0], scores_bytes, scores_bytes)) - returned_bytes
+    return max(last_bytes, *_fused_attention_moments_bytes(args[0], args[4], scores_bytes)) - returned_bytes
 
 
 def _fused_layer_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
     """Return the bytes that a fused encoder layer in evaluation holds beside its result.
 
-    **Formula**: that of fused attention; or the inner layer with its input and its result. Norms that come first hold
-    their result meanwhile. **Source**: `transformer_encoder_layer_forward` in
+    **Formula**: that of fused attention; or the inner layer with its input and its result, and the blocks of products.
+    Norms that come first hold their result meanwhile. **Source**: `transformer_encoder_layer_forward` in
     aten/src/ATen/native/transformers/transformer.cpp.
     """
     source, norm_first, inner_weight = args[0], args[8], args[14]
-    attention = max(_fused_attention_moments_bytes(source, _scores_bytes(source, args[2]), 0))
-    inner = 2 * size_bytes(source) + size_bytes(source) // int(source.shape[-1]) * int(inner_weight.shape[0])
+    attention = max(_fused_attention_moments_bytes(source, args[2], 0))
+    inner_width, width = map(int, inner_weight.shape)
+    rows = source.numel() // width
+    inner = 2 * size_bytes(source) + size_bytes(source) // width * inner_width
+    inner += max(
+        _product_blocks_bytes(source.dtype, rows, width, inner_width),
+        _product_blocks_bytes(source.dtype, rows, inner_width, width),
+    )
     return max(attention, inner) + (size_bytes(source) if norm_first else 0) - size_bytes(source)
 
 
@@ -446,18 +469,26 @@ def _scores_bytes(query: torch.Tensor, heads: int) -> int:
     return batch * heads * length**2 * query.element_size()
 
 
-def _fused_attention_moments_bytes(query: torch.Tensor, scores_bytes: int, kept_bytes: int) -> tuple[int, ...]:
+def _fused_attention_moments_bytes(query: torch.Tensor, heads: int, kept_bytes: int) -> tuple[int, ...]:
     """Return the bytes that fused attention holds at each moment, of the scores `kept_bytes` to its end."""
+    batch, length, width = map(int, query.shape)
     projected_bytes = 3 * size_bytes(query)
-    return 2 * projected_bytes, projected_bytes + scores_bytes, projected_bytes + kept_bytes + 2 * size_bytes(query)
+    return (
+        projected_bytes + _product_blocks_bytes(query.dtype, batch * length, width, 3 * width),
+        2 * projected_bytes,
+        projected_bytes
+        + _scores_bytes(query, heads)
+        + _product_blocks_bytes(query.dtype, length, width // heads, length),
+        projected_bytes + kept_bytes + 2 * size_bytes(query),
+    )
 
 
 def matrix_product_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
     """Return the size in bytes of contiguous copies of matrices that are neither row- nor column-major.
 
-    In half precision also the part of the second matrix that is packed for matrix tiles, limited by the cache.
-    **Source**: measured by `benchmarks/real_peaks.py --operators`; the layouts are those of oneDNN's brgemm_matmul.
-    **Assumes** the measured block sizes; the bound on the error is in `differences`.
+    In half precision also blocks of them; with matrix tiles, the part of the second matrix that is packed, limited by
+    the cache. **Source**: measured by `benchmarks/real_peaks.py --operators`; the layouts are those of oneDNN's
+    brgemm_matmul. **Assumes** the measured block sizes; the bound on the error is in `differences`.
     """
     left, right = args[-2:]
     copies_bytes = sum(
@@ -466,11 +497,53 @@ def matrix_product_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     if not is_half(right):
         return copies_bytes
     depth, columns = map(int, right.shape[-2:])
+    if right.dtype == torch.bfloat16 and not vector_units().has_tiles:
+        *batch, rows, _ = map(int, left.shape)
+        blocks_bytes = _product_blocks_bytes(
+            right.dtype, rows, depth, columns, is_transposed=left.stride(-1) != 1, count=prod(batch)
+        )
+        return copies_bytes + blocks_bytes
     if not left.is_contiguous():
         columns = min(columns, 256)
     elif not right.is_contiguous() and columns > 256:
         columns = 32
     return copies_bytes + min(min(depth, 1024) * columns * 2, _MAX_PACKED_BYTES)
+
+
+_MAX_ROWS, _MAX_DEPTH, _MAX_COLUMNS = 256, 512, 64
+"""Sizes of the largest blocks of a product in brain floats, of which as many are made evenly as are needed."""
+_MAX_BLOCKS_AT_ONCE: Final = 16
+_DEPTH_STEP: Final = 32
+_WORKSPACE_BYTES: Final = 1024
+
+
+def _product_blocks_bytes(
+    dtype: torch.dtype, rows: int, depth: int, columns: int, *, is_transposed: bool = False, count: int = 1
+) -> int:
+    """Return the bytes of the blocks in which a product of brain floats is computed by vector units.
+
+    One of the second matrix, or two if it is deep; one of the result in float32; and one of the first matrix if it is
+    transposed, for more columns of the result at once where there is more than one in depth. **Source**:
+    `init_aux_values` in oneDNN's src/cpu/x64/matmul/brgemm_matmul_utils.cpp (`buffer_a`, `buffer_b`, `buffer_c`,
+    `wsp_tile`), and `mkldnn_gemm` and `checksize` in aten/src/ATen/native/mkldnn/Matmul.cpp, which leave small products
+    out. The blocks' sizes were measured: 292 of 300 random products are exact.
+    """
+    units = vector_units()
+    if dtype != torch.bfloat16 or units.has_tiles or not units.has_avx512 or count * rows * depth * columns <= 16**3:
+        return 0
+    block_rows = ceil_div(rows, ceil_div(rows, _MAX_ROWS))
+    block_depth = round_up(min(depth, _MAX_DEPTH), _DEPTH_STEP)
+    weight_bytes = 2 * block_depth * _MAX_COLUMNS
+    result_bytes = 4 * block_rows * min(columns, _MAX_COLUMNS)
+    if not is_transposed or columns == 1:
+        return _WORKSPACE_BYTES + weight_bytes * (2 if depth > 2 * _MAX_DEPTH else 1) + result_bytes
+    # Rows of a multiple of 1 KiB would meet in the cache.
+    padding = _DEPTH_STEP if block_depth == _MAX_DEPTH else 0
+    if depth > _MAX_DEPTH:
+        blocks = ceil_div(columns, _MAX_COLUMNS)
+        result_bytes *= next(number for number in range(_MAX_BLOCKS_AT_ONCE, 0, -1) if blocks % number == 0)
+    source_bytes = 2 * block_rows * (block_depth + padding) + SCRATCH_ALIGNMENT_BYTES
+    return _WORKSPACE_BYTES + weight_bytes + result_bytes + source_bytes
 
 
 def _is_row_or_column_major(matrix: torch.Tensor) -> bool:
@@ -588,7 +661,13 @@ _formulas: dict[Any, BytesFormula | None] = {
 
 _HALF_PRECISIONS: Final = ("bf16", "fp16")
 _TILES_ERRORS_BYTES: Final = (-320 * KIB, 2355 * KIB)
-"""Bounds of what a half-precision convolution holds beside the formulas, on a CPU with matrix tiles."""
+"""Bounds of what a half-precision convolution holds beside the formulas, on a CPU with matrix tiles.
+
+They are the largest errors of 60 random shapes. With tiles, oneDNN takes `brgemm_convolution`, or a kernel of
+`jit_avx512_core_amx`, by an estimate of its efficiency for each way of blocking (`est_eff` in its
+jit_brgemm_conv_utils.cpp), and whether the input is copied padded follows from that; a formula would have to repeat
+this choice, and needs a CPU with tiles to be checked.
+"""
 _VECTORS_ERRORS_BYTES: Final = (-417 * KIB, 256 * KIB)
 """The same on a CPU without: a weight's gradient of few channels and one image, and a transposed one of uneven width.
 
@@ -596,6 +675,13 @@ _VECTORS_ERRORS_BYTES: Final = (-417 * KIB, 256 * KIB)
 """
 _PRODUCT_SCRATCH_BYTES: Final = MIB
 """Largest measured error of the formula for a half-precision matrix product."""
+_PRODUCTS: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("mm", "addmm", "bmm", "baddbmm", "_native_multi_head_attention", "_transformer_encoder_layer_fwd"),
+        "_scaled_dot_product_flash_attention_for_cpu_backward",
+    )
+)
 _CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
 
 
@@ -612,7 +698,7 @@ def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterat
         yield _scratch_difference(
             "oneDNN's scratch memory for convolutions in half precision", high_bytes, low_bytes=low_bytes
         )
-    if half and names & {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}:
+    if half and names & _PRODUCTS:
         yield _scratch_difference(
             "oneDNN's blocks of matrices in half precision", _PRODUCT_SCRATCH_BYTES, low_bytes=-_PRODUCT_SCRATCH_BYTES
         )

@@ -58,6 +58,7 @@ def simulated_card() -> Iterator[None]:
         (Tensor, {"cuda": _return_unchanged, "to": _tensor_to, "pin_memory": _return_unchanged, "is_cuda": True}),
         (Tensor, {"record_stream": lambda *_: None, "_make_wrapper_subclass": staticmethod(_make_wrapper)}),
         (FakeTensorMode, {"dispatch": _cpu_dispatch(FakeTensorMode.dispatch)}),
+        (torch, {name: _on_the_cpu(getattr(torch, name)) for name in _SPARSE_FACTORIES}),
         (optimizer, _foreach_overrides(optimizer)),
         (_foreach_utils, _foreach_overrides(_foreach_utils)),
     )
@@ -74,6 +75,11 @@ def _cpu_dispatch(dispatch: Callable[..., Any]) -> Callable[..., Any]:
         return dispatch(mode, func, types, args, _with_cpu_device(kwargs) if kwargs else kwargs)
 
     return dispatch_on_the_cpu
+
+
+def _on_the_cpu(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a factory that makes its tensors on the CPU: PyTorch looks for a card before a mode is asked."""
+    return lambda *args, **kwargs: make(*args, **kwargs | {"device": _CPU})
 
 
 def _make_wrapper(*args: Any, **kwargs: Any) -> Tensor:
@@ -132,11 +138,17 @@ def _return_unchanged(value: Any, *_: object, **__: object) -> Any:
     return value
 
 
+_SPARSE_FACTORIES: Final = tuple(
+    f"sparse_{layout}_tensor" for layout in ("coo", "csr", "csc", "bsr", "bsc", "compressed")
+)
 _FAKE_CODE: Final = (
     str(Path(__file__).parent.parent),
     *(
         str(Path(torch.__file__).parent / name)
-        for name in ("_subclasses", "_refs", "_prims", "_decomp", "_meta_registrations", "_dynamo", "_higher_order_ops")
+        for name in (
+            *("_subclasses", "_refs", "_prims", "_decomp", "_meta_registrations", "_dynamo"),
+            "_higher_order_ops/flex_attention",
+        )
     ),
 )
 _FAKE_DEVICE: Final[Any] = vars(FakeTensor)["device"].fget

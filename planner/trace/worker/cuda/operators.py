@@ -93,6 +93,50 @@ def _fake_rms_norm_backward(
     )
 
 
+def _fake_sums_of_channels(_mode: Any, _func: Any, input_tensor: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    """Return empty means and inverse deviations of a batch norm over several ranks.
+
+    **Source**: `batch_norm_stats_cuda` and `batch_norm_gather_stats_with_counts_cuda` of
+    aten/src/ATen/native/cuda/Normalization.cu.
+    """
+    dtype = accumulation_dtype(input_tensor.dtype)
+    return (
+        input_tensor.new_empty(input_tensor.shape[1], dtype=dtype),
+        input_tensor.new_empty(input_tensor.shape[1], dtype=dtype),
+    )
+
+
+def _fake_reduced_gradients(
+    _mode: Any,
+    _func: Any,
+    _gradient: Tensor,
+    input_tensor: Tensor,
+    mean: Tensor,
+    _invstd: Tensor,
+    weight: Tensor | None,
+    *wanted: bool,
+) -> tuple[Tensor | None, ...]:
+    """Return empty sums of a batch norm's gradients over a rank, and those of its weight and bias.
+
+    **Source**: `batch_norm_backward_reduce_cuda` of aten/src/ATen/native/cuda/Normalization.cu.
+    """
+    templates = (mean, mean, mean if weight is None else weight, mean if weight is None else weight)
+    flags = (wanted[0], wanted[0], *wanted[1:])
+    return tuple(
+        template.new_empty(input_tensor.shape[1]) if is_wanted else None
+        for template, is_wanted in zip(templates, flags, strict=True)
+    )
+
+
+def _fake_normalized(_mode: Any, func: Any, *tensors: Any) -> Tensor:
+    """Return the empty result of a batch norm over several ranks, or the empty gradient of its input.
+
+    **Source**: `batch_norm_elemt_cuda` and `batch_norm_backward_elemt_cuda` of
+    aten/src/ATen/native/cuda/Normalization.cu.
+    """
+    return torch.empty_like(tensors[1 if "backward" in func._overloadpacket.__name__ else 0])
+
+
 def _fake_histogram(_mode: Any, _func: Any, values: Tensor, bins: int = 100, *_: Any, **__: Any) -> Tensor:
     """Return the empty result of CUDA's histogram, which unlike the CPU's also counts integers.
 
@@ -100,6 +144,16 @@ def _fake_histogram(_mode: Any, _func: Any, values: Tensor, bins: int = 100, *_:
     """
     return values.new_empty((bins,))
 
+
+_FAKE_RESULTS: Final[dict[str, Kernel]] = {
+    "histc": _fake_histogram,
+    "batch_norm_stats": _fake_sums_of_channels,
+    "batch_norm_gather_stats_with_counts": _fake_sums_of_channels,
+    "batch_norm_elemt": _fake_normalized,
+    "batch_norm_backward_reduce": _fake_reduced_gradients,
+    "batch_norm_backward_elemt": _fake_normalized,
+}
+"""Fake results of operators that only a card has, or has in more formats."""
 
 ASSUMED_CAPABILITY: Final[Capability] = (8, 0)
 
@@ -125,7 +179,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         stack = self._stack
         stack.enter_context(autocast_as_on_cuda())
         stack.enter_context(replaced_kernels("CPU", norm_placeholder_kernels()))
-        stack.enter_context(replaced_fake_results(fake_norms() | fake_rnns() | {"histc": _fake_histogram}))
+        stack.enter_context(replaced_fake_results(fake_norms() | fake_rnns() | _FAKE_RESULTS))
         attention_composition = {"scaled_dot_product_attention": self._attend}
         stack.enter_context(
             replaced_compositions(_COMPOSITIONS | device_move_kernels() | rnn_compositions() | attention_composition)

@@ -5,6 +5,7 @@ choice. From there its values are followed like known ones, so that what depends
 """
 
 import linecache
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Self
@@ -30,6 +31,9 @@ _CHOICES: Final = frozenset(
 )
 """Operators that choose positions along a dimension, or anywhere."""
 _ANYWHERE: Final = frozenset((_aten.argmax.default, _aten.argmin.default))
+_CHECK: Final = re.compile(r"\s*(?:el)?if (?P<negated>not\b)?.*:\s*raise\b")
+"""A condition under which an error is raised, on this line or the next one."""
+_PASSED: Final = "A check of the data was assumed to pass"
 _SELECTION_TEXTS: Final = {0.0: "nothing", 1.0: "everything"}
 
 
@@ -38,12 +42,12 @@ class Assumptions:
 
     `line` returns the user's current line and the line of the library that it calls, by which `given` values are found.
 
-    **Assumes** that a mask selects everything, that choices are spread evenly, that values are different, that a number
-    is 1 at first and halves each time that its line runs, and that a condition or a whole number follows from such a
-    number, or else is false or 0. With the `fewest`, a mask selects nothing and numbers are small; with the `most`,
-    conditions are true; with both, everyone chooses the first or the last, but each is chosen twice. With the `slowest`
-    and the `most`, numbers fall slowly. No condition has the same result more than `MOST_ROUNDS` times in a row, what
-    is asserted is true, and numbers are finite.
+    **Assumes** that a mask selects everything, that choices are spread evenly, that values are different, that matrices
+    have full rank, that a number is 1 at first and halves each time that its line runs, and that a condition or a whole
+    number follows from such a number, or else is false or 0. With the `fewest`, a mask selects nothing and numbers are
+    small; with the `most`, conditions are true; with both, everyone chooses the first or the last, but each is chosen
+    twice. With the `slowest` and the `most`, numbers fall slowly. No condition has the same result more than
+    `MOST_ROUNDS` times in a row, what is asserted is true, what raises an error is not, and numbers are finite.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class Assumptions:
             _aten.unique_dim.default: self._assume_unique_dim,
             _aten.repeat_interleave.Tensor: self._assume_repeat,
             _aten.bincount.default: self._assume_bincount,
+            _aten.linalg_lstsq.default: self._assume_least_squares,
             "torchvision.nms.default": self._assume_boxes_kept,
         }
 
@@ -182,6 +187,8 @@ class Assumptions:
             is_true, longest = given > 0, int(given) or MOST_ROUNDS
         elif _is_asserted(user_line):
             return True, self._text("A condition that depends on the data was assumed to be true")
+        elif (passed := _passed_check(line)) is not None:
+            return passed, self._text(_PASSED)
         elif self._unknown_values in ("fewest", "most"):
             is_true = self._unknown_values == "most"
         # Positive rounds count true results in a row, negative rounds false ones.
@@ -192,6 +199,13 @@ class Assumptions:
         return is_true, self._text(
             f"A condition that depends on the data was assumed to be {str(first).lower()} at first"
         )
+
+    def passed_check(self) -> bool | None:
+        """Return the result with which the check of the data on the current line passes, and tell it; else None."""
+        passed = _passed_check(self._line()[1])
+        if passed is not None:
+            self._tell(self._text(_PASSED))
+        return passed
 
     def _selected_fraction(self) -> tuple[float, str]:
         """Return which fraction a mask is assumed to select, and what was assumed."""
@@ -327,6 +341,29 @@ class Assumptions:
         self._tell(self._text("The largest counted value depends on the data: the smallest possible was assumed"))
         return torch.empty((max(minlength, 1),), dtype=torch.int64 if weights is None else weights.dtype)
 
+    def _assume_least_squares(
+        self, matrix: torch.Tensor, wanted: torch.Tensor, _cutoff: float | None = None, *, driver: str | None = None
+    ) -> tuple[torch.Tensor, ...]:
+        """Return assumed results of a least-squares problem, as if its matrix had full rank.
+
+        **Source**: `linalg_lstsq_out` in aten/src/ATen/native/BatchLinearAlgebra.cpp.
+        """
+        self._tell(self._text("A matrix that depends on the data was assumed to have full rank"))
+        driver = driver or ("gels" if matrix.is_cuda else "gelsy")
+        rows, columns = matrix.shape[-2:]
+        is_vector = wanted.dim() == 1 or wanted.shape == matrix.shape[:-1]
+        batch = torch.broadcast_shapes(matrix.shape[:-2], wanted.shape[: -1 if is_vector else -2])
+        sides = () if is_vector else wanted.shape[-1:]
+        real = matrix.dtype.to_real()
+        solution = torch.empty((*batch, max(rows, columns), *sides), dtype=matrix.dtype)
+        has_residuals, has_values = rows > columns and driver != "gelsy", driver in ("gelsd", "gelss")
+        return (
+            solution.narrow(len(batch), 0, columns),
+            torch.empty((*batch, *sides) if has_residuals else (0,), dtype=real),
+            torch.empty((0,) if driver == "gels" else matrix.shape[:-2], dtype=torch.int64),
+            torch.empty((*matrix.shape[:-2], min(rows, columns)) if has_values else (0,), dtype=real),
+        )
+
 
 def _names(name: str) -> Callable[[str], bool]:
     """Return a function that tells whether a line, `/path/file.py:42`, is the one that the user wrote as `name`."""
@@ -337,6 +374,16 @@ def _is_asserted(line: str) -> bool:
     """Return whether the source line, `/path/file.py:42`, asserts what it reads."""
     file, _, number = line.rpartition(":")
     return "assert" in linecache.getline(file, int(number or 0))
+
+
+def _passed_check(line: str) -> bool | None:
+    """Return the result of the condition on a source line, `/path/file.py:42`, after which it does not raise an error.
+
+    None if an error is not what follows the condition.
+    """
+    file, _, number = line.rpartition(":")
+    found = _CHECK.match("".join(linecache.getline(file, int(number or 0) + place) for place in (0, 1)))
+    return None if found is None else found["negated"] is not None
 
 
 class AssumedNumber(float):

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
 from planner.trace.worker.cpu.rnn import rnn_workspace_bytes
-from planner.trace.worker.cuda.dispatch import patched_attributes, replaced_compositions
+from planner.trace.worker.cuda.dispatch import patched_attributes, replaced_compositions, replaced_kernels
 from planner.trace.worker.fake_tensors.derivatives import real_derivatives
 
 _aten: Final = torch.ops.aten
@@ -43,6 +43,7 @@ def eager_behavior() -> Iterator[None]:
         *real_derivatives(),
         (FakeTensor, "__copy__", _shallow_copy),
         (FakeTensor, "__reduce_ex__", _reduce),
+        (FakeTensor, "__format__", _format),
         (FakeTensor, "get_nested_int", _nested_int),
         (torch.Tensor, "share_memory_", lambda tensor: tensor),
         (torch.Tensor, "is_shared", lambda _tensor: True),
@@ -50,9 +51,8 @@ def eager_behavior() -> Iterator[None]:
     with ExitStack() as stack:
         for holder, name, replacement in replacements:
             stack.enter_context(patched_attributes(holder, **{name: replacement}))
-        stack.enter_context(
-            replaced_compositions({"linalg_svdvals": _singular_values, "linalg_eigvalsh": _eigenvalues})
-        )
+        stack.enter_context(replaced_compositions(_COMPOSITIONS))
+        stack.enter_context(replaced_kernels("AutocastCPU", {"_transformer_encoder_layer_fwd": _encoder_layer}))
         yield
 
 
@@ -145,6 +145,82 @@ def _eigenvalues(matrix: torch.Tensor, UPLO: str = "L") -> torch.Tensor:  # noqa
     return values
 
 
+def _general_eigenvalues(matrix: torch.Tensor) -> torch.Tensor:
+    """Return eigenvalues of any matrix; vectors are computed only for a gradient.
+
+    **Source**: `linalg_eigvals` in aten/src/ATen/native/BatchLinearAlgebra.cpp; a subclass gets them always.
+    """
+    values: torch.Tensor = (
+        torch.linalg.eig(matrix).eigenvalues if _needs_gradient(matrix) else _aten._linalg_eigvals(matrix)
+    )
+    return values
+
+
+def _tensor_split(tensor: torch.Tensor, places: torch.Tensor, dim: int = 0) -> Sequence[torch.Tensor]:
+    """Return the parts of a tensor, of which another one says where they begin, or how many there are.
+
+    **Source**: `tensor_split` in aten/src/ATen/native/TensorShape.cpp, which reads that tensor's memory.
+    """
+    parts: Sequence[torch.Tensor] = torch.tensor_split(tensor, places.tolist(), dim)
+    return parts
+
+
+def _all_close(
+    one: torch.Tensor, other: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    """Return whether two tensors are nearly equal.
+
+    **Source**: `allclose` in aten/src/ATen/native/TensorCompare.cpp.
+    """
+    with torch.no_grad():
+        return bool(torch.isclose(one, other, rtol, atol, equal_nan).all())
+
+
+_COMPOSITIONS: Final[dict[str, Callable[..., Any]]] = {
+    "linalg_svdvals": _singular_values,
+    "linalg_eigvalsh": _eigenvalues,
+    "linalg_eigvals": _general_eigenvalues,
+    "tensor_split.tensor_indices_or_sections": _tensor_split,
+    "allclose": _all_close,
+}
+
+
+def _encoder_layer(
+    source: torch.Tensor,
+    width: int,
+    heads: int,
+    qkv_weight: torch.Tensor,
+    qkv_bias: torch.Tensor,
+    output_weight: torch.Tensor,
+    output_bias: torch.Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    epsilon: float,
+    *parameters: Any,
+) -> torch.Tensor:
+    """Run a fused encoder layer within autocast, which also converts the operators that the layer runs.
+
+    **Source**: `transformer_encoder_layer_forward` in aten/src/ATen/native/transformers/transformer.cpp.
+    """
+    norms, (inner_weight, inner_bias, last_weight, last_bias), mask = parameters[:4], parameters[4:8], parameters[8:]
+
+    def norm(tensor: torch.Tensor, number: int) -> torch.Tensor:
+        weight, bias = norms[2 * number : 2 * number + 2]
+        return functional.layer_norm(tensor, (width,), weight, bias, epsilon)
+
+    state = norm(source, 0) if norm_first else source
+    weights = (qkv_weight, qkv_bias, output_weight, output_bias)
+    mask, kind = (*mask, None, None)[:2]
+    state = _aten._native_multi_head_attention(state, state, state, width, heads, *weights, mask, False, True, kind)[0]
+    state.add_(source)
+    state = state if norm_first else norm(state, 0)
+    rows = (norm(state, 1) if norm_first else state).view(-1, width)
+    # Autocast knows the product without an activation only.
+    inner = _aten._addmm_activation(inner_bias, rows, inner_weight.t(), use_gelu=use_gelu)
+    result = torch.addmm(last_bias, inner, last_weight.t()).view_as(state).add_(state)
+    return result if norm_first else norm(result, 1)
+
+
 def _needs_gradient(tensor: torch.Tensor) -> bool:
     return tensor.requires_grad and torch.is_grad_enabled()
 
@@ -217,6 +293,11 @@ def _shallow_copy(tensor: torch.Tensor) -> torch.Tensor:
     """Return another tensor of the same storage, for `copy.copy`."""
     alias = tensor.detach()
     return nn.Parameter(alias, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else alias
+
+
+def _format(tensor: torch.Tensor, form: str) -> str:
+    """Return the text of a single number in the given form, as in an f-string, or else of the tensor."""
+    return format(tensor.item(), form) if tensor.dim() == 0 else object.__format__(tensor, form)
 
 
 def _reduce(tensor: torch.Tensor, _protocol: int) -> tuple[Any, ...]:

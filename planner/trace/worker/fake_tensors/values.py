@@ -242,8 +242,12 @@ class KnownValues:
         assumed = self._inputs_assumed((*args, *kwargs.values()))
         if assumed is None:
             return self._assumptions.assumed_result(func, args, kwargs)
-        if assumed and func is _aten._local_scalar_dense.default and _is_in_initialization():
-            return False
+        if assumed and func is _aten._local_scalar_dense.default:
+            if _is_in_initialization():
+                return False
+            passed = self._assumptions.passed_check() if args[0].dtype == torch.bool else None
+            if passed is not None:
+                return passed
         self._assumptions.tell(assumed)
         with unset_fake_temporarily(), torch.no_grad():
             real = self._run_on_values(func, args, kwargs)

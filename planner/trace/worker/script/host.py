@@ -1,7 +1,8 @@
 """Host memory beside the card's: what a script makes without naming a card is not on it until it is moved there.
 
 **Rule**: an operator's results are on the card if one of its tensors is, or if it was told a card as its device. An
-operator of the simulated card's own kernels, or of autograd, without tensors is on the card too.
+operator of the simulated card's own kernels, or of autograd, without tensors is on the card too. What a module makes
+without naming another card is on the first one.
 """
 
 import sys
@@ -29,10 +30,16 @@ _CARD_KERNELS: Final = str(_WORKER_FOLDER / "cuda")
 
 
 class ResultPlace:
-    """Place in which operators make their results: the host or a card."""
+    """Place in which operators make their results: the host or a card.
 
-    def __init__(self, ledger: AllocationLedger) -> None:
+    What names no card is made in the place `otherwise`; with a card there, nothing is on the host.
+    """
+
+    def __init__(self, ledger: AllocationLedger, otherwise: int | None) -> None:
         self._ledger = ledger
+        self.otherwise = otherwise
+        self.has_several = otherwise is None
+        """Whether there are places to move to: a host, or a second card that was named."""
         self._forced: int | None = None
         self._is_forced = False
 
@@ -42,12 +49,20 @@ class ResultPlace:
             return self._forced
         device = kwargs.get("device")
         if device is not None:
-            return card_of_device(device)
+            return self.place_of_device(device)
+        if not self.has_several:
+            return self.otherwise
         tensors = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, Tensor)]
         if tensors:
             return next((card for card in map(self._ledger.card_of, tensors) if card is not None), None)
         is_on_card = torch._C._current_graph_task_id() != -1 or _is_in_kernel_of_card()
-        return torch.cuda.current_device() if is_on_card else None
+        return torch.cuda.current_device() if is_on_card else self.otherwise
+
+    def place_of_device(self, device: Any) -> int | None:
+        """Return the card that `device` names, or the place of what names none."""
+        card = card_of_device(device)
+        self.has_several |= card is not None and card != self.otherwise
+        return self.otherwise if card is None else card
 
     @contextmanager
     def forced(self, card: int | None) -> Iterator[None]:
@@ -99,11 +114,15 @@ class Moves:
         if device is None or not tensor.untyped_storage().nbytes():
             return tensor
         card = self._ledger.card_of(device.tensor) if isinstance(device, _Place) else card_of_device(device)
-        if card == self._ledger.card_of(tensor):
+        before = self._ledger.card_of(tensor)
+        if card == before or (card is None and self._placement.otherwise is not None):
             return tensor
         with self._placement.forced(card):
             copy = torch.ops.aten._to_copy.default(tensor)
-        if card is not None and not tensor.requires_grad:
+        if copy.requires_grad:
+            # Gradients go back to where the tensor came from.
+            copy.register_hook(lambda gradient: self.copied(gradient, "cpu" if before is None else f"cuda:{before}"))
+        elif card is not None and self._placement.otherwise is None:
             self._watcher.label((copy,), "inputs")
         return copy
 
@@ -113,11 +132,21 @@ class Moves:
         def move(value: Any, *args: Any, **kwargs: Any) -> Any:
             device = device_of(args, kwargs)
             result = original(value, *args, **kwargs)
+            if device is not None and not isinstance(device, _Place):
+                self._placement.place_of_device(device)
+            if not self._placement.has_several:
+                return result
             if isinstance(result, nn.Module):
+                self._leave_host(result)
                 return result._apply(lambda tensor: self.copied(tensor, device))
             return self.copied(result, device)
 
         return move
+
+    def _leave_host(self, module: nn.Module) -> None:
+        """Forget that a module was made on the first card, if it is built now: a real run builds it on the host."""
+        if self._placement.otherwise is not None and self._ledger.phase == "load":
+            self._ledger.forget_allocations((*module.parameters(), *module.buffers()))
 
     def factories(self) -> dict[str, Callable[..., Any]]:
         """Return the functions of `torch` that make tensors, on the card if they are told it as their device.
@@ -170,16 +199,30 @@ def _card_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @contextmanager
 def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
     """Count what is on the card only, and copy what is moved to it or from it; enter it inside the simulated card."""
-    placement = ResultPlace(ledger)
+    with (
+        _placed(ledger, watcher, None) as moves,
+        patched_attributes(torch, **moves.factories()),
+        patched_attributes(_builtins, _find_builtin=_find_original(_builtins._find_builtin)),
+        patched_attributes(Tensor, new=moves.beside(Tensor.new), new_tensor=moves.beside(Tensor.new_tensor)),
+    ):
+        yield
+
+
+@contextmanager
+def one_or_more_cards(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[None]:
+    """Count all on the first card, but what is told another one; enter it inside the simulated card."""
+    with _placed(ledger, watcher, 0):
+        yield
+
+
+@contextmanager
+def _placed(ledger: AllocationLedger, watcher: RunObserver, otherwise: int | None) -> Iterator[Moves]:
+    """Place each result, in the place `otherwise` if nothing tells where, and follow moves of tensors and modules."""
+    placement = ResultPlace(ledger, otherwise)
     moves = Moves(ledger, placement, watcher)
     counts_all, ledger.card_of_result = ledger.card_of_result, placement.card_of_result
     with ExitStack() as stack:
         stack.callback(setattr, ledger, "card_of_result", counts_all)
-        stack.enter_context(patched_attributes(torch, **moves.factories()))
-        stack.enter_context(patched_attributes(_builtins, _find_builtin=_find_original(_builtins._find_builtin)))
-        stack.enter_context(
-            patched_attributes(Tensor, new=moves.beside(Tensor.new), new_tensor=moves.beside(Tensor.new_tensor))
-        )
         for owner in (Tensor, nn.Module):
             stack.enter_context(
                 patched_attributes(
@@ -189,11 +232,11 @@ def host_and_card(ledger: AllocationLedger, watcher: RunObserver) -> Iterator[No
                     cpu=moves.replacement(owner.cpu, lambda *_: "cpu"),
                 )
             )
-        yield
+        yield moves
 
 
 def keep_fullest_card(ledger: AllocationLedger, watcher: RunObserver) -> None:
-    """Keep the record of the card that holds the most at once, if a script used several; each has its own memory."""
+    """Keep the record of the card that holds the most at once, if there are several; each has its own memory."""
     if len(ledger.cards()) < 2:
         return
     live, most = Counter[int](), Counter[int]()
@@ -208,5 +251,5 @@ def keep_fullest_card(ledger: AllocationLedger, watcher: RunObserver) -> None:
             most[card] = max(most[card], live[card])
     fullest = max(most, key=lambda card: most[card])
     held = ", ".join(f"cuda:{card} {most[card] / (1 << 30):.2f} GiB" for card in sorted(most))
-    watcher.add_note(f"The script uses {len(most)} cards ({held}); the result is that of cuda:{fullest}, the fullest.")
+    watcher.add_note(f"{len(most)} cards are used ({held}); the result is that of cuda:{fullest}, the fullest.")
     ledger.keep_card(fullest)

@@ -21,7 +21,7 @@ from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.script.checkpoints import checkpoints_without_data
 from planner.trace.worker.script.downloads import refused_downloads
 from planner.trace.worker.script.files import scratch_files
-from planner.trace.worker.script.host import host_and_card, keep_fullest_card
+from planner.trace.worker.script.host import host_and_card
 from planner.trace.worker.script.loaders import inline_loaders
 from planner.trace.worker.script.ranks import launched_rank
 from planner.trace.worker.script.steps import EndOfScript, ScriptModules, ScriptSteps, watched_steps
@@ -66,7 +66,6 @@ def run_script(request: TraceRequest, watcher: RunObserver, ledger: AllocationLe
         _globals = _run_to_end(target)
         if not found:
             end_record()
-    keep_fullest_card(ledger, watcher)
     if not ledger.events:
         raise _nothing_counted(request, made_on_host=bool(ledger.uncounted_bytes))
     watcher.add_note(_end_note(steps, request.steps))

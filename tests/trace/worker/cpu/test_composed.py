@@ -40,6 +40,11 @@ OPERATORS: dict[str, tuple[Any, ...]] = {
     "solution by a factor": (aten.cholesky_solve.default, MATRICES, TRIANGLES),
     "eigenvectors": (aten._linalg_eigh.default, SYMMETRIC),
     "eigenvalues": (aten._linalg_eigh.default, SYMMETRIC, "L", False),
+    "eigenvalues of any matrix": (aten._linalg_eigvals.default, MATRICES),
+    "eigenvectors of any matrix": (aten.linalg_eig.default, MATRICES),
+    "eigenvectors of a complex matrix": (aten.linalg_eig.default, torch.complex(MATRICES, MATRICES)),
+    "exponentials": (aten.linalg_matrix_exp.default, MATRICES),
+    "exponential": (aten.linalg_matrix_exp.default, MATRICES[0]),
     "least squares": (aten.linalg_lstsq.default, MATRICES, MATRICES),
     "pseudoinverse": (aten.linalg_pinv.atol_rtol_tensor, MATRICES[:, :32]),
 }

@@ -381,6 +381,34 @@ def test_what_a_product_in_half_precision_holds(rows: int, depth: int, columns: 
     agree(aten.mm.default, torch.randn(rows, depth, dtype=HALF), torch.randn(depth, columns, dtype=HALF), within=20_000)
 
 
+@pytest.mark.skipif(vector_units().has_tiles, reason="measured on a processor without matrix tiles")
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns", "is_transposed"),
+    [
+        (240, 64, 192, False),
+        (1000, 256, 40, False),
+        (64, 3000, 128, False),
+        (64, 64, 1, False),
+        (33, 128, 13, True),
+        (300, 1024, 256, True),
+        (256, 1024, 3000, True),
+    ],
+)
+def test_blocks_of_a_product_of_brain_floats(rows: int, depth: int, columns: int, is_transposed: bool) -> None:
+    left = torch.randn(depth, rows, dtype=HALF).t() if is_transposed else torch.randn(rows, depth, dtype=torch.bfloat16)
+    agree(aten.mm.default, left, torch.randn(depth, columns, dtype=HALF), within=0)
+
+
+@pytest.mark.parametrize("length", [60, 200])
+def test_what_attention_holds_of_brain_floats(length: int) -> None:
+    query = torch.randn(4, 4, length, 16, dtype=HALF)
+    func = aten._scaled_dot_product_flash_attention_for_cpu.default
+    agree(func, query, query, query)
+    output, sums = func(query, query, query)
+    func = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+    agree(func, torch.randn_like(output), query, query, query, output, sums, 0.0, False)
+
+
 @pytest.mark.skipif(not vector_units().has_tiles, reason="measured on a processor with matrix tiles")
 def test_a_convolution_in_half_precision_copies_its_result_twice() -> None:
     given, weight, _, *sizes = CONVOLUTIONS["3 × 3"]

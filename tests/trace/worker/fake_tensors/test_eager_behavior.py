@@ -164,6 +164,7 @@ def values() -> dict[str, Callable[[torch.Tensor], object]]:
         "triangle": lambda state: torch.linalg.cholesky(state[:, :64] @ state[:, :64].mT + 9 * torch.eye(64)),
         "singular values": lambda state: torch.linalg.svdvals(state.view(4, 16, 256)),
         "eigenvalues": lambda state: torch.linalg.eigvalsh(state[:, :64]),
+        "eigenvalues of any matrix": lambda state: torch.linalg.eigvals(state[:, :64]).abs(),
         "pooled": lambda state: torch.max_pool1d(state.view(4, 16, 256), 2),
         "checkpointed": lambda state: checkpoint(lambda each: each.sigmoid().tanh(), state, use_reentrant=False),
     }
@@ -295,6 +296,25 @@ def matched_anchors() -> None:
 
 @pytest.mark.parametrize("work", [packed_sequences, temporal_classification, masked_language_model, matched_anchors])
 def test_known_lengths_and_masks_select_exactly(work: Callable[[], None]) -> None:
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_a_fused_encoder_layer_is_converted_within(norm_first: bool) -> None:
+    def work() -> None:
+        layer = nn.TransformerEncoderLayer(64, 4, 512, batch_first=True, norm_first=norm_first).eval()
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            layer(torch.randn(4, 60, 64))
+
+    assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
+
+
+def test_a_tensor_is_split_where_another_one_says() -> None:
+    def work() -> None:
+        first, *_ = torch.tensor_split(torch.randn(512, 64, requires_grad=True), torch.tensor([128, 384]))
+        assert torch.allclose(first, first)
+        assert len(torch.tensor_split(first * 2, torch.tensor(3))) == 3
+
     assert max(traced_levels(work)) == pytest.approx(max(real_levels(work)), abs=64)
 
 

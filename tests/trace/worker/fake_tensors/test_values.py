@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from ledger_kit import Books
+from scripted import script, traced
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from watched import file_target
 
@@ -14,6 +15,7 @@ from planner.errors import PlannerError
 from planner.trace.request import AssumedValue, TraceRequest, UnknownValues
 from planner.trace.worker.cuda.operators import CudaOperators
 from planner.trace.worker.fake_tensors.assumptions import MOST_ROUNDS
+from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import ShapeRules
 from planner.trace.worker.job import record_trace
 
@@ -127,9 +129,28 @@ def test_a_number_that_is_only_printed_is_no_assumption(books: Books) -> None:
     with books.assumptions.read_as_numbers():
         loss = torch.empty(3).sum().item()
         assert f"{(loss + loss) / 2:.2f}" == "1.00"
+        with eager_behavior():
+            assert f"{torch.empty(3).mean():.2f}" == "0.50"
         assert books.notes == []
         assert loss > 0.5
         assert len(books.notes) == 1
+
+
+CHECKED = """
+import torch
+from torch.distributions import Normal
+values = torch.randn(8)
+if (values < 0).any():
+    raise ValueError
+if not values.isfinite().all() or not (values.sum() > 0): raise ValueError
+Normal(values, values.exp()).log_prob(values)
+torch.nn.functional.gaussian_nll_loss(values, values, values)
+"""
+
+
+@pytest.mark.parametrize("unknown_values", ["typical", "fewest", "most"])
+def test_checks_of_the_data_pass(tmp_path: Path, unknown_values: UnknownValues) -> None:
+    assert traced(script(tmp_path, CHECKED, unknown_values=unknown_values)).spans
 
 
 def test_a_loop_that_ends_by_its_data_ends(books: Books) -> None:

@@ -132,3 +132,46 @@ assert net(torch.randn(4, 64)).device.type == "cuda"
 def test_a_dropout_of_the_card_is_on_the_card(tmp_path):
     source = "import torch\nx = torch.ones(1 << 20, requires_grad=True)\ny = torch.dropout(x.cuda(), 0.5, True)\n"
     assert peak_bytes(traced(script(tmp_path, source, device="cuda"))) == 9 << 20
+
+
+TWO_CARDS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(256, 1024), nn.Linear(1024, 512).to("cuda:1")
+
+    def forward(self, x):
+        y = self.first(x)
+        z = self.second(y.to("cuda:1"))
+        assert (y.device.index, z.device.index) == (0, 1)
+        if z.requires_grad:
+            y.register_hook(lambda gradient: expect(gradient.device.index, 0))
+            z.register_hook(lambda gradient: expect(gradient.device.index, 1))
+        return z
+
+def expect(found, wanted):
+    assert found == wanted
+"""
+
+
+@pytest.mark.parametrize("task", ["inference", "training"])
+def test_each_card_of_a_module_has_its_own_memory(tmp_path, task):
+    target = file_target(tmp_path, TWO_CARDS, "Net", f"two_cards_{task}.py")
+    inputs = ({"value": {"kind": "tensor", "shape": (512, 256)}},)
+    fields = {"task": task, "loss": "mean", "optimizer": "SGD", "steps": 1}
+    recording = record_trace(TraceRequest(target=target, inputs=inputs, **fields), lambda *_: None)
+    if task == "inference":
+        # The second card holds its layer, the copy of the input and the output.
+        assert peak_bytes(recording) == 4 * (1024 * 512 + 512 + 512 * 1024 + 512 * 512)
+    assert any(note.startswith("2 cards are used (cuda:0 ") for note in recording.notes)
+
+
+def test_a_loader_draws_numbers_on_the_host_if_all_else_is_made_on_the_card(tmp_path):
+    source = """
+import torch
+torch.set_default_device("cuda")
+data = torch.utils.data.TensorDataset(torch.ones(64, 1024))
+batch, = next(iter(torch.utils.data.DataLoader(data, batch_size=8)))
+assert batch.device.type == "cuda"
+"""
+    assert traced(script(tmp_path, source, device="cuda")).spans

@@ -36,6 +36,25 @@ def test_one_of_several_ranks_has_the_buckets_of_its_gradients(tmp_path):
     assert dict(os.environ) == before
 
 
+SYNCHRONIZED = """
+import torch
+from torch import nn
+torch.distributed.init_process_group("nccl")
+net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))).cuda()
+with torch.autocast("cuda", torch.float16):
+    normalized = net(torch.randn(4, 3, 32, 32, device="cuda"))
+normalized.float().sum().backward()
+"""
+
+
+def test_batch_norms_over_several_ranks_have_the_cards_operators(tmp_path):
+    recording = traced(script(tmp_path, SYNCHRONIZED, launcher=("torchrun", "--nproc_per_node=2"), device="cuda"))
+    sizes = dict(zip(recording.allocations.operator, recording.allocations.bytes, strict=True))
+    by_name = {recording.operators[number]: size for number, size in sizes.items()}
+    assert by_name["aten::batch_norm_elemt"] == by_name["aten::batch_norm_backward_elemt"] == 2 * 4 * 8 * 30 * 30
+    assert by_name["aten::batch_norm_gather_stats_with_counts"] == by_name["aten::batch_norm_backward_reduce"] == 4 * 8
+
+
 def test_processes_that_a_script_spawns_are_one(tmp_path):
     source = """
 import torch, torch.distributed as dist, torch.multiprocessing as mp
