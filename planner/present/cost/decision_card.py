@@ -204,8 +204,7 @@ def _subject(estimate: CostEstimate, answer: Decision, card: str) -> str:
 
 def _in_servers(case: RentOrBuyCase | None) -> str:
     """Return in how many servers the cards are, and how many are paid for if servers are bought whole."""
-    if case is None:
-        return ""
+    assert case is not None  # the cost of owning follows from a case
     shape = case.shape
     paid = shape.servers * shape.gpus_per_server
     if paid > shape.cards and buys_servers(case.central, shape):
