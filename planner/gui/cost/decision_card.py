@@ -60,12 +60,13 @@ class DecisionCard(QFrame):
     """The decision with its figures; the reasons in prose are collapsed.
 
     `flip_requested` carries the change of one input that the user wants to try, and `back_requested` takes it back;
-    `hardware_requested` asks for other hardware.
+    `hardware_requested` asks for other hardware, and `note_followed` for what the note proposes.
     """
 
     flip_requested = Signal(object)
     back_requested = Signal()
     hardware_requested = Signal()
+    note_followed = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -78,6 +79,7 @@ class DecisionCard(QFrame):
         self._subject = make_label(selectable=True, wrap=True)
         self._saving_range = make_label(role="muted", selectable=True, wrap=True)
         self._note = make_label(selectable=True, wrap=True)
+        self.follow_note = link_button("", "Ctrl+Z takes it back.")
         self._bar = ConfidenceBar(theme)
         self._bar_ends = tuple(make_label(role="muted", font=theme.font("small")) for _ in range(2))
         self._confidence = make_label(selectable=True)
@@ -96,6 +98,7 @@ class DecisionCard(QFrame):
         self.details = Section(theme, "Details", self._details_label)
         self._lay_out()
         self.choose_hardware.clicked.connect(self.hardware_requested)
+        self.follow_note.clicked.connect(self.note_followed)
         self.back.clicked.connect(self.back_requested)
         self.commitment.clicked.connect(lambda: self.flip_requested.emit(self._view.commitment))
 
@@ -143,10 +146,13 @@ class DecisionCard(QFrame):
         self._show_details()
         self.setAccessibleName(view.summary)
 
-    def show_note(self, sentence: str) -> None:
-        """Show a sentence below the decision."""
+    def show_note(self, sentence: str, proposal: str = "") -> None:
+        """Show a sentence below the decision, as a warning with a link if it proposes something better."""
         self._note.setText(sentence)
         self._note.setVisible(bool(sentence))
+        set_style_role(self._note, "warn" if proposal else "")
+        self.follow_note.setText(proposal)
+        self.follow_note.setVisible(bool(proposal))
 
     def show_trial(self, value: str) -> None:
         """Show which value is tried, with a link that takes it back; nothing if none is."""
@@ -205,7 +211,7 @@ class DecisionCard(QFrame):
             in_row((self._subject, 1), self.choose_hardware, spacing=space.large),
             in_row(self._trial, self.back, STRETCH, spacing=space.small),
             self._saving_range,
-            self._note,
+            in_row((self._note, 1), self.follow_note, spacing=space.large),
             in_row(self.figures, STRETCH),
             in_row(self._flip_heading, (self._flips, 1), spacing=space.small),
             in_row(self.commitment, STRETCH),

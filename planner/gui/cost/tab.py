@@ -41,6 +41,7 @@ from planner.present.cost.decision_card import decision_view
 from planner.present.cost.rent_or_buy import ComparedPlan
 from planner.present.cost.summary import chance_sentence, running_period, saving_range_sentence
 from planner.present.plan.phrase import plan_phrase
+from planner.workload.software.registry import SOFTWARE
 
 if TYPE_CHECKING:
     from planner.plan.batched_service import BatchedService
@@ -110,6 +111,7 @@ class CostTab(QuestionTab):
         self.answer.flip_requested.connect(self._try_flip)
         self.answer.back_requested.connect(self._take_trial_back)
         self.answer.hardware_requested.connect(self.choose_hardware)
+        self.answer.note_followed.connect(self._use_batched_service)
         self.offers.used.connect(self._use)
         self.elsewhere.chosen.connect(self._move_to)
         self.controls.recommend.clicked.connect(self.choose_hardware)
@@ -264,7 +266,17 @@ class CostTab(QuestionTab):
         self.batched_service = found
         if found is not None:
             profile = self.workspace.evaluation.workload.profile or ""
-            self.answer.show_note(batched_service_sentence(found, self._card(), profile))
+            sentence = batched_service_sentence(found, self._card(), profile)
+            self.answer.show_note(sentence, f"Use {SOFTWARE[found.profile].title}")
+
+    @Slot()
+    def _use_batched_service(self) -> None:
+        """Serve the plan's requests with the program that answers many at once."""
+        from planner.plan.advice.faster_program import CONTINUOUS_BATCHING
+        from planner.plan.advice.search import apply_change
+
+        workload = apply_change(self.workspace.plan, CONTINUOUS_BATCHING).workload
+        self.workspace.apply(CONTINUOUS_BATCHING.name, workload=workload)
 
     def _show_faster_rental(self, rental: "FasterRental | None") -> None:
         self.faster_rental = rental

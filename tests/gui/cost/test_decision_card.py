@@ -85,6 +85,11 @@ def test_a_service_names_the_program_that_needs_fewer_cards(tab: CostTab, qtbot)
     set_job(tab, Service(requests_per_day=200_000))
     qtbot.waitUntil(lambda: any("vLLM answers 256 and needs 1 ×" in text for text in shown_texts(tab)))
     assert json.loads(tab._json())["batched_service"]["cards"] == 1
+    assert tab.answer.follow_note.text() == "Use vLLM"
+    tab.answer.follow_note.click()
+    assert tab.workspace.plan.workload.profile == "vllm"
+    assert tab.cost.estimate.result.machines.cards == 1
+    assert not tab.answer.follow_note.isVisible()
 
 
 def test_a_card_without_offers_is_priced_as_bought(tab: CostTab):
