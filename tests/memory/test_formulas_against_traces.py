@@ -75,11 +75,17 @@ def steps() -> list[Any]:
             cases += [Case(name, shape, compute, "full") for compute in ("bf16", "amp-bf16")]
     cases += [Case(name, "2x512", compute, "full") for name in CHECKPOINTED for compute in ("bf16", "amp-bf16")]
     cases += [Case(name, "2x512", compute, "selective") for name in SELECTIVE for compute in ("bf16", "amp-bf16")]
-    return [_marked(case, case in QUICK) for case in cases]
+    return [_marked(case, case in QUICK, _is_sampled(case)) for case in cases]
 
 
-def _marked(case: tuple[str, ...], is_quick: bool) -> Any:
-    return pytest.param(*case, id="-".join(case), marks=() if is_quick else pytest.mark.oracle)
+def _is_sampled(case: Case) -> bool:
+    """Return whether a step is compared in every run of all checks: under autocast, and some in single precision."""
+    return case.compute == "amp-bf16" or (case.compute == "fp32" and case.family in BOTH_SHAPES)
+
+
+def _marked(case: tuple[str, ...], is_quick: bool, is_sampled: bool = True) -> Any:
+    slow = pytest.mark.oracle if is_sampled else pytest.mark.matrix
+    return pytest.param(*case, id="-".join(case), marks=() if is_quick else slow)
 
 
 @pytest.mark.parametrize(("family", "shape", "compute", "checkpointing"), steps())
