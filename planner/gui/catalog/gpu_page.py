@@ -104,12 +104,12 @@ class GpuPage(Page):
         """Show only the cards on which the plan fits, with the plan's own selected if it is one, else the first."""
         self.narrow(CatalogFilter(only_fitting=True), "only_fitting")
         self.table.scrollToTop()
-        planned = self.workspace.plan.gpu
-        if planned is not None and self.model.row_of(planned) is not None:
-            self.table.choose(planned)
-        elif self.model.rowCount():
-            # Without scrolling: prices that arrive later sort the rows, and the list stays at its top.
-            self.table.choose(self.model.identify(self.model.record(0)), scrolls=False)
+        if self.model.rowCount():
+            planned = self.workspace.plan.gpu
+            if planned is None or self.model.row_of(planned) is None:
+                planned = self.model.identify(self.model.record(0))
+            # The best choices stay in view, also when prices that arrive later sort the rows.
+            self.table.choose(planned, scrolls=False)
 
     def show_columns(self, name: str) -> None:
         """Show a named set of columns."""
