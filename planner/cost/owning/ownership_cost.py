@@ -108,7 +108,9 @@ _ALWAYS_ON: Final = (
     "of your own cards, only electricity is counted, around the clock as a service is always on: all else is paid with "
     "or without this job"
 )
-_OWNED_AT: Final = "your own cards are taken to be at this place: {}, at the {} tariff and a PUE of {:g}"
+_OWNED_AT: Final = (
+    "your own cards are assumed to be at this location: {}, with the {} electricity tariff and a PUE of {:g}"
+)
 _RESOLD: Final = "the resale share of servers and networks is assumed to be half that of the cards"
 
 
