@@ -1,5 +1,6 @@
 """Published speeds of inference as runs of the estimate: decoding, prompts, and throughput of many requests."""
 
+import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -26,6 +27,9 @@ from planner.plan.catalog import Catalog
 
 TASKS: Final = ("infer_decode", "infer_prefill", "infer_offline", "image_infer", "image_train")
 _FLAT_MFU: Final = 0.4
+_TIMED_WITH_PROMPT: Final = ("qw25",)
+"""Sources that divide the tokens of an answer by the time of prompt and answer together: QwenLM/Qwen2.5
+speed_benchmark_vllm.py and speed_benchmark_transformers.py (`time_cost` of the whole call)."""
 
 _MODELS: Final = {
     "CodeLlama": "codellama/CodeLlama-34b-hf",
@@ -213,11 +217,15 @@ def _case_on(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, wei
 
 
 def degrees(row: Row) -> tuple[int, int]:
-    """Return the tensor and pipeline degrees that a row states; layers are split over cards in llama.cpp."""
-    found = {part[:2]: int(part[2:]) for part in row.parallelism.split(",") if part[:2] in ("TP", "PP") and part[2:]}
+    """Return the tensor and pipeline degrees that a row states.
+
+    Layers are split over cards in llama.cpp, and in Transformers with a device map. Experts are divided over the
+    tensor-parallel cards, so that EP names no further cards.
+    """
+    found = {name: int(size) for name, size in re.findall(r"(TP|PP)(\d+)", row.parallelism)}
     if row.parallelism == "TP":
         return row.cards, 1
-    if row.parallelism in ("layer split", "sequential"):
+    if row.parallelism in ("layer split", "sequential") or row.framework.startswith("Transformers"):
         return 1, row.cards
     return found.get("TP", 1), found.get("PP", 1)
 
@@ -230,7 +238,7 @@ def _decoding_speeds(case: Case) -> Speeds | Excluded:
     prompt = row.length if row.source not in ("xd", "gf") and row.length else 0
     context = prompt if row.source == "awq" else prompt + answer / 2
     seconds = decoding_step_time(run, batch, context).seconds
-    if row.unit.endswith("/user") and prompt:
+    if prompt and (row.unit.endswith("/user") or row.source in _TIMED_WITH_PROMPT):
         seconds += batch / answer * prompt_time(run, 1, prompt).seconds
     share = {"tokens/s/user": 1.0, "tokens/s/GPU": batch / row.cards}.get(row.unit, float(batch))
     return Speeds(share / seconds, _flat_rate_speed(case, 1), share / _bandwidth_step(case, batch, context))

@@ -88,11 +88,24 @@ def kernel_width(weights: str) -> Width:
     return "16" if bits > 10 else "8" if bits > 7 else "4"
 
 
+_FALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {"fp32": (), "tf32": (), "fp16": ("bf16",)}
+"""Number formats whose dense rate applies if a card has none for the key; by default 16 bits. The last one is fp32."""
+
+
 def dense_ops_per_s(gpu: Gpu, dtype: str) -> float | None:
-    """Return one device's dense rate in `dtype`, or in a fallback format, in operations per second; None if unknown."""
-    order = {"fp16": ("fp16", "bf16", "fp32"), "fp32": ("fp32",)}.get(dtype, (dtype, "fp16"))
-    found = next((rate for rate in map(gpu.rate, order) if rate is not None), None)
-    return found.ops_per_s / gpu.device_count if found else None
+    """Return the dense rate of one device at which software multiplies `dtype`, in operations per second, or None.
+
+    Without a rate in `dtype` it is that of a fallback format; a rate below that of fp32 is not used.
+
+    **Source**: llama.cpp ggml-cuda/common.cuh `fast_fp16_available` (not on compute capability 6.1): GP102, GP104 and
+    GP106 multiply fp16 at 1/64 of the rate of fp32 (CUDA C++ Programming Guide, throughput of arithmetic instructions),
+    so that libraries read 16 bits and multiply in fp32.
+    """
+    order = (dtype, *_FALLBACKS.get(dtype, ("fp16", "bf16")))
+    found = [rate.ops_per_s for rate in map(gpu.rate, order) if rate is not None][:1]
+    wide = gpu.rate("fp32")
+    fastest = max([*found, wide.ops_per_s if wide else 0.0])
+    return fastest / gpu.device_count if fastest else None
 
 
 def product_ceiling(gpu: Gpu, dtype: str) -> float:

@@ -63,9 +63,9 @@ class Engine:
     to 16 bits before a product with many rows. `multiplies_stored` means that its products read fp8 and NVFP4 as
     stored, and `reads_float4` that it has kernels that read 4-bit floats. `batches_continuously` means that a new
     request replaces each that ends. `overlaps_stages` means that the stages of a pipeline decode different sequences at
-    once; `chunks_in_flight` how many chunks of a prompt are in flight at once. `older_host_layer_seconds` is the time
-    of a layer in hosts of older cards, and `stacked_layer_seconds` with stacked memory, whose hosts have slower
-    processors. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
+    once. `older_host_slowdown` is how much
+    longer launches take in hosts of older cards, and `stacked_layer_seconds` the time of a layer with stacked memory,
+    whose hosts have slower processors. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
     `measured_decoding` and `measured_prompts` are the families of cards on which it was measured.
     """
 
@@ -74,7 +74,7 @@ class Engine:
     source: str
     eager: bool = False
     quantised_layer_seconds: Mapping[str, float] = field(default_factory=dict)
-    older_host_layer_seconds: float | None = None
+    older_host_slowdown: float = 1.0
     sequence_seconds: float = 0.0
     chunk: int | None = None
     compute_share: float = 0.8
@@ -85,7 +85,6 @@ class Engine:
     reads_float4: bool = True
     batches_continuously: bool = False
     overlaps_stages: bool = False
-    chunks_in_flight: int | None = None
     stacked_layer_seconds: float | None = None
     measured_decoding: tuple[Family, ...] = ()
     measured_prompts: tuple[Family, ...] = ()
@@ -100,13 +99,17 @@ class Engine:
 
     def seconds_per_layer(self, gpu: Gpu, weights: str) -> float:
         """Return the seconds of kernel launches and gaps in one layer of one pass."""
-        for begins, seconds in self.quantised_layer_seconds.items():
-            if weights.startswith(begins):
-                return seconds
         if self.stacked_layer_seconds is not None and memory_class(gpu) == "HBM":
             return self.stacked_layer_seconds
-        older = self.older_host_layer_seconds
-        return older if older is not None and gpu.architecture in OLDER_HOSTS else self.layer_seconds
+        slower = self.older_host_slowdown if gpu.architecture in OLDER_HOSTS else 1.0
+        for begins, seconds in self.quantised_layer_seconds.items():
+            if weights.startswith(begins):
+                return slower * seconds
+        return slower * self.layer_seconds
+
+    def chunks_at_once(self, _work: PassWork, _stages: int, chunks: int) -> int:
+        """Return how many of the `chunks` of a prompt the stages of a pipeline process at the same time."""
+        return chunks
 
     def read_share(self, gpu: Gpu, weights: str) -> MeasuredShare:
         """Return the share of the memory bandwidth that reading weights in the format `weights` reaches."""

@@ -91,9 +91,9 @@ def _reached_matrix_share(gpu: Gpu, classes: EfficiencyClasses, bits: InputBits)
 
 
 def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
-    """Return the format of attention and output head; cards without bf16 or tf32 use fp32 instead.
+    """Return the format of attention and output head; cards without bf16 or tf32, or with a slow fp16, use fp32.
 
-    **Source**: NVIDIA architecture whitepapers: bf16 and tf32 since Ampere.
+    **Source**: NVIDIA architecture whitepapers: bf16 and tf32 since Ampere; fp16: `reach.dense_ops_per_s`.
     """
     asked: MatrixFormat = "fp32"
     if compute in ("bf16", "amp-bf16", "fp8"):
@@ -102,7 +102,10 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
         asked = "fp16"
     elif compute == "tf32":
         asked = "tf32"
-    emulated = asked in ("bf16", "tf32") and gpu.rate(asked) is None and gpu.rate("fp32") is not None
+    rate, wide = gpu.rate(asked), gpu.rate("fp32")
+    if wide is None:
+        return asked
+    emulated = asked in ("bf16", "tf32") if rate is None else rate.ops_per_s < wide.ops_per_s
     return "fp32" if emulated else asked
 
 
