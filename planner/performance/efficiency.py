@@ -234,6 +234,16 @@ ISOLATED_MATRIX_SHARES: Final[Mapping[tuple[MatrixFamily, InputBits], float]] = 
 """Share of the dense rate that large matrix products reach in isolation: stas00/ml-engineering 744d01e (maximum
 achievable matmul FLOPS; the median of several cards) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000,
 NVFP4)."""
+_ISOLATED_BY_CARD: Final[Mapping[str, float]] = {
+    "instinct-mi300x": 0.514,
+    "instinct-mi325x": 0.604,
+    "instinct-mi350x": 0.68,
+    "instinct-mi355x": 0.68,
+}
+"""Share of the dense 16-bit rate that large matrix products reach in isolation on cards of a family that differ: power
+limits lower their clocks (stas00/ml-engineering 744d01e)."""
+_MEASURED_INSTINCT: Final = 0.64
+"""The same share, averaged over the Instinct cards on which training was measured: MI325X, MI350X and MI355X."""
 TRAINING_FRACTION: Final = 0.75
 """Rate of matrix products in training relative to their rate in isolation: the ratio is 0.60 to 0.95 on cards on which
 both rates were measured in 16 and 8 bits."""
@@ -244,6 +254,20 @@ _SIMILAR_FAMILY: Final[Mapping[MatrixFamily, MatrixFamily]] = {
     "Blackwell GDDR": "Ada",
 }
 """Substitute for a family without measurements: another family whose matrix units also run at half rate."""
+
+
+def card_matrix_share(classes: EfficiencyClasses, gpu: Gpu, bits: InputBits) -> float:
+    """Return the share of the dense rate that large matrix products with `bits`-bit inputs reach on `gpu`.
+
+    **Formula**: the share of the family, times what the card's own products reach in isolation relative to those of the
+    cards on which that share was measured.
+    """
+    family, own = matrix_family(gpu), _ISOLATED_BY_CARD.get(gpu.id)
+    share = matrix_share(classes, family, bits)
+    if own is None:
+        return share
+    measured = (family, bits) in classes.matrix
+    return share * own / (_MEASURED_INSTINCT if measured else ISOLATED_MATRIX_SHARES[family, bits])
 
 
 def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBits) -> float:
@@ -261,10 +285,20 @@ def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBi
     return _median_share([share for (_, other), share in classes.matrix.items() if other == bits])
 
 
-def attention_share(classes: EfficiencyClasses, family: Family) -> float:
-    """Return the share of the 16-bit rate that fused attention reaches on `family`; the median of all if unmeasured."""
+def attention_share(classes: EfficiencyClasses, gpu: Gpu) -> float:
+    """Return the share of the 16-bit rate that fused attention reaches on `gpu`.
+
+    Without measurements of its family, it is the same part of what large products reach in isolation as on the family
+    in the middle, so that a card whose clock falls under load has less.
+    """
+    family = family_of(gpu)
     found = classes.attention.get(family)
-    return _median_share(list(classes.attention.values())) if found is None else found
+    if found is not None:
+        return found
+    alone = _ISOLATED_BY_CARD.get(gpu.id) or ISOLATED_MATRIX_SHARES.get((family, "16"))
+    if alone is None:
+        return _median_share(list(classes.attention.values()))
+    return alone * _median_share([share / ISOLATED_MATRIX_SHARES[one, "16"] for one, share in classes.attention.items()])
 
 
 def memory_share(classes: EfficiencyClasses, family: Family) -> float:
