@@ -112,8 +112,8 @@ def product_ceiling(gpu: Gpu, dtype: str) -> float:
     """Return the share of the dense rate that large matrix products in `dtype` reach on `gpu`."""
     width = {"fp8": "8", "fp4": "4"}.get(dtype, "16")
     if width == "16" and _halves_16_bit_rate(gpu):
-        return _HALVED_CEILING
-    return share_within_power_limit(gpu, _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING))
+        return limited_share(gpu, _HALVED_CEILING)
+    return sustained_share(gpu, _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING))
 
 
 def _halves_16_bit_rate(gpu: Gpu) -> bool:
@@ -130,6 +130,45 @@ _SUSTAINED_SHARES: Final[Mapping[str, float]] = {"tesla-t4": 24 / 65}
 """
 
 
+_WATTS_PER_TERAOP: Final[Mapping[Family, float]] = {
+    "A100": 400 / 312,
+    "Ampere GDDR": 350 / 142,
+    "Ada": 450 / 330,
+    "Hopper SXM": 700 / 989,
+    "Hopper PCIe": 350 / 756,
+    "Blackwell GDDR": 575 / 419,
+}
+"""Board power per dense 16-bit rate of the card on which most of a family's shares were measured, in watts per 10¹² ops:
+A100 SXM, RTX 3090, RTX 4090, H100 SXM and PCIe, RTX 5090."""
+_CLOCK_EXPONENT: Final = 1 / 3
+
+
+def limited_share(gpu: Gpu, share: float) -> float:
+    """Return `share` of a dense rate, reduced if the power limit of `gpu` is below its board power.
+
+    **Formula**: share · (power limit ÷ board power)^⅓.
+    """
+    if gpu.power_limit_watts is None or gpu.board_power_watts is None:
+        return share
+    return float(share * (gpu.power_limit_watts / gpu.board_power_watts) ** _CLOCK_EXPONENT)
+
+
+def sustained_share(gpu: Gpu, share: float) -> float:
+    """Return `share` of the 16-bit rate, or what `gpu` was measured to sustain if that is less."""
+    return limited_share(gpu, min(share, _SUSTAINED_SHARES.get(gpu.id, share)))
+
+
 def share_within_power_limit(gpu: Gpu, share: float) -> float:
-    """Return `share` of the 16-bit rate, capped at what the card sustains within its power limit."""
-    return min(share, _SUSTAINED_SHARES.get(gpu.id, share))
+    """Return `share` of the 16-bit rate, reduced to what `gpu` sustains with its board power.
+
+    **Formula**: share · (own watts per rate ÷ those of the measured card)^⅓, if it is less.
+
+    **Source**: switching takes f · V², with V in proportion to f, so that the sustained clock is the cube root of the
+    power; large products reach 0.81 of the rate on an A100 with 300 W and 0.87 with 400 W (stas00/ml-engineering
+    744d01e), which is the power 0.24.
+    """
+    usual, rate = _WATTS_PER_TERAOP.get(family_of(gpu)), gpu.rate("int8")
+    if usual is not None and rate is not None and gpu.board_power_watts is not None:
+        own = gpu.board_power_watts / (rate.ops_per_s / 2e12)
+        share *= min(1.0, own / usual) ** _CLOCK_EXPONENT
+    return sustained_share(gpu, share)

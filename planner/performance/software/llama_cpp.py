@@ -12,7 +12,7 @@ from planner.performance.reach import (
     Width,
     dense_ops_per_s,
     memory_class,
-    share_within_power_limit,
+    sustained_share,
 )
 from planner.performance.software.engine import Engine
 
@@ -102,7 +102,7 @@ class _LlamaCpp(Engine):
     def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
         """Return the share of the dense rate that llama.cpp's products reach, limited by the board power."""
         family = family_of(gpu)
-        share = share_within_power_limit(gpu, _CEILING.get(family, _USUAL_CEILING))
+        share = sustained_share(gpu, _CEILING.get(family, _USUAL_CEILING))
         rate, each_watt = self.rate(gpu, dtype), _OPS_PER_JOULE.get(family)
         if rate is not None and each_watt is not None and gpu.drawn_watts is not None:
             share = min(share, each_watt * gpu.drawn_watts / (rate * gpu.device_count))

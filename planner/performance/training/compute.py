@@ -17,7 +17,7 @@ from planner.performance.efficiency import (
     memory_share,
 )
 from planner.performance.flops import MatrixProduct
-from planner.performance.reach import share_within_power_limit
+from planner.performance.reach import limited_share, share_within_power_limit
 from planner.performance.training.work import MicroBatch
 from planner.workload.choices import Checkpointing, Compute
 
@@ -98,7 +98,7 @@ def card_rates(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes:
 
 def _reached_matrix_share(gpu: Gpu, classes: EfficiencyClasses, bits: InputBits) -> float:
     share = card_matrix_share(classes, gpu, bits)
-    return share_within_power_limit(gpu, share) if bits == "16" else share
+    return share_within_power_limit(gpu, share) if bits == "16" else limited_share(gpu, share)
 
 
 def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
