@@ -86,6 +86,20 @@ _DATASETS: Final = {
     "Llama-3.1-8B (MLPerf)": (778.0, 73.0),
 }
 """Mean tokens of prompts and answers of MLPerf's data sets: the rows state answers at the most, so both are assumed."""
+_REQUESTS: Final = {
+    (128, 128): 30_000,
+    (128, 2_048): 3_000,
+    (128, 4_096): 1_500,
+    (500, 2_000): 3_000,
+    (1_000, 1_000): 3_000,
+    (1_000, 2_000): 1_500,
+    (1_024, 2_048): 1_500,
+    (2_048, 128): 3_000,
+    (2_048, 2_048): 1_500,
+    (5_000, 500): 1_500,
+    (20_000, 2_000): 1_000,
+}
+"""Requests of a run by the tokens of prompt and answer: NVIDIA/TensorRT-LLM perf-overview, Preparing a Dataset."""
 _ENGINES: Final[tuple[tuple[str, Engine], ...]] = (
     ("llama.cpp", llama_cpp.ENGINE),
     ("ollama", llama_cpp.ENGINE),
@@ -317,7 +331,15 @@ def _lengths(row: Row) -> tuple[float, float] | Excluded:
 def _saturated(case: Case, prompt: float, answer: float) -> SaturatedThroughput | None:
     held = (case.gpu.memory_bytes or 0) / case.gpu.device_count
     sequences = sequences_that_fit(case.run, case.weights, prompt + answer / 2, held)
-    return saturated_throughput(case.run, sequences, prompt, answer) if sequences else None
+    requests = _REQUESTS.get((round(prompt), round(answer))) if case.row.source == "trt" else None
+    if not sequences or requests is None:
+        return saturated_throughput(case.run, sequences, prompt, answer) if sequences else None
+    steady = saturated_throughput(case.run, min(sequences, requests), prompt, answer)
+    seconds = requests / steady.requests_per_second
+    if requests > sequences:  # the last ones run at falling batches, whose steps take no less than that of one sequence
+        seconds += answer / 2 * decoding_step_time(case.run, 1, prompt + answer / 2).seconds
+    rate = requests / seconds
+    return steady._replace(requests_per_second=rate, tokens_per_second=rate * answer)
 
 
 def _best_layout(case: Case, prompt: float, answer: float) -> SaturatedThroughput | None:

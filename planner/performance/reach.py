@@ -71,8 +71,12 @@ def reachable_bandwidth(gpu: Gpu) -> float | None:
 
 
 def memory_class(gpu: Gpu) -> MemoryClass:
-    """Return the card's kind of memory, which determines the achievable share of its bandwidth."""
-    if gpu.unified_memory:
+    """Return the card's kind of memory, which determines the achievable share of its bandwidth.
+
+    The shares of unified memory are those of Apple's kernels. Other processors with unified memory run the kernels of
+    the cards of their vendors, whose memory has as few stacks as theirs.
+    """
+    if gpu.unified_memory and gpu.vendor == "Apple":
         return "unified"
     return "HBM" if (gpu.memory_type or "").startswith("HBM") else "GDDR"
 

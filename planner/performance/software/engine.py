@@ -44,7 +44,9 @@ _READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
     ("unified", "4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
     ("unified", "float4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
 }
-_CACHE: Final = MeasuredShare(0.75, _GEMV)
+_CACHE_SHARE: Final = 0.75 / 0.80
+"""Share of the bandwidth that reading the KV cache reaches relative to that of reading weights of 16 bits: 0.75 and 0.80
+with stacked memory."""
 _CEILING_SOURCE: Final = "large products: ai-dynamo/aiconfigurator@095f58a and stas00/ml-engineering@744d01e (MAMF)"
 """4 bits on Blackwell, and 8 bits on Instinct, are what whole prompts reach on the newer stacks of
 NVIDIA/TensorRT-LLM@00f3768 and of MLPerf Inference 5.1; the tables of single products have 0.40 to 0.68 there."""
@@ -56,8 +58,9 @@ class Engine:
 
     `layer_seconds` are spent for each layer of each pass: the launch of its kernels and the gaps between them. If they
     are launched one by one from Python (`eager`), the host runs ahead of the card, and only the longer of both counts.
-    `quantised_layer_seconds` is the same for formats whose names begin with its keys. `sequence_seconds` are spent for
-    each sequence of each pass (scheduling, sampling). `chunk` is the most tokens of one pass of a prompt, None for no
+    `quantised_layer_seconds` is the same for formats whose names begin with its keys. `expert_layer_seconds` are
+    added for layers with routed experts, whose routing takes more kernels. `sequence_seconds` are spent for each sequence
+    of each pass (scheduling, sampling), on the host; with `schedules_ahead`, while the card works on the pass before. `chunk` is the most tokens of one pass of a prompt, None for no
     limit. `compute_share` is the fraction that its products reach of the card's large ones. `pointwise_share` is the
     fraction of passes over memory that fused kernels still make. `unpacks` means that quantised weights are dequantised
     to 16 bits before a product with many rows. `multiplies_stored` means that its products read fp8 and NVFP4 as
@@ -75,7 +78,9 @@ class Engine:
     eager: bool = False
     quantised_layer_seconds: Mapping[str, float] = field(default_factory=dict)
     older_host_slowdown: float = 1.0
+    expert_layer_seconds: float = 0.0
     sequence_seconds: float = 0.0
+    schedules_ahead: bool = False
     chunk: int | None = None
     compute_share: float = 0.8
     pointwise_share: float = 1.0
@@ -122,9 +127,9 @@ class Engine:
         """Return the shares of the memory bandwidth that reading weights reaches, by kind of memory and width class."""
         return _READS
 
-    def cache_share(self, _gpu: Gpu, *, unfused: bool) -> MeasuredShare:
+    def cache_share(self, gpu: Gpu, *, unfused: bool) -> MeasuredShare:
         """Return the share of the memory bandwidth that reading the KV cache reaches, in fused or unfused attention."""
-        return _CACHE
+        return MeasuredShare(_CACHE_SHARE * _READS[memory_class(gpu), "16"].fraction, _GEMV)
 
     def cache_moves(self, _work: PassWork) -> float:
         """Return how many times a decoding step moves the whole KV cache through memory."""
@@ -136,6 +141,10 @@ class Engine:
         **Source**: vLLM 0.33 `QKVParallelLinear` (`num_kv_head_replicas`).
         """
         return min(cards, work.key_heads)
+
+    def schedulers(self, _work: PassWork, _cards: int) -> int:
+        """Return how many processes on the host share the scheduling of the sequences of tensor-parallel cards."""
+        return 1
 
     def product_format(self, gpu: Gpu, weights: str, compute: str) -> str:
         """Return the format of the matrix products: the weight format if program and card support it."""
