@@ -27,6 +27,7 @@ from planner.plan.catalog import Catalog
 
 TASKS: Final = ("infer_decode", "infer_prefill", "infer_offline", "image_infer", "image_train")
 _FLAT_MFU: Final = 0.4
+_FIGURES: Final[dict[str, Figure]] = {"infer_decode": "decode", "infer_prefill": "prefill", "infer_offline": "requests"}
 _TIMED_WITH_PROMPT: Final = ("qw25",)
 """Sources that divide the tokens of an answer by the time of prompt and answer together: QwenLM/Qwen2.5
 speed_benchmark_vllm.py and speed_benchmark_transformers.py (`time_cost` of the whole call)."""
@@ -122,6 +123,16 @@ _ENGINES: Final[tuple[tuple[str, Engine], ...]] = (
     ("litgpt", litgpt.ENGINE),
 )
 """Engine classes by a part of the engine's name; the first match applies."""
+_SUBSTITUTES: Final = {
+    llama_cpp.ENGINE.name: vllm.ENGINE,
+    transformers.COMPILED.name: vllm.ENGINE,
+    vllm.ENGINE.name: transformers.COMPILED,
+    vllm.VERSION_0.name: vllm.ENGINE,
+    tensorrt_llm.ENGINE.name: vllm.ENGINE,
+    transformers.ENGINE.name: litgpt.ENGINE,
+    litgpt.ENGINE.name: transformers.ENGINE,
+}
+"""The most similar other program of each: what its speed would be taken from if it had never been measured."""
 _WEIGHTS: Final = {
     "bf16-true": "bf16",
     "f16": "F16",
@@ -157,15 +168,18 @@ class Case(NamedTuple):
     engine: Engine
 
 
-def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
-    """Return the estimate for a row, or the reason why it is not covered."""
+def predict(row: Row, catalog: Catalog, *, substituted: bool = False) -> Speeds | Excluded:
+    """Return the estimate for a row, or the reason why it is not covered.
+
+    If `substituted`, the constants of its program are those of the most similar one.
+    """
     if row.value is None:
         return Excluded("out of memory: no speed")
     if row.quality == "C":
         return Excluded("community rows: offloading and speculation are not ruled out")
     if row.task in image_rows.TASKS:
         return image_rows.predict(row, catalog)
-    case = case_of(row, catalog)
+    case = case_of(row, catalog, substituted=substituted)
     if isinstance(case, Excluded):
         return case
     speeds = _PREDICTORS[row.task](case)
@@ -173,7 +187,7 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
 
 
 def _with_interval(case: Case, speeds: Speeds) -> Speeds:
-    figure: Figure = "decode" if case.row.task == "infer_decode" else "prefill"
+    figure = _FIGURES[case.row.task]
     factor = request_spread_factor(figure, case.engine, family_of(case.gpu))
     return speeds._replace(low=speeds.ours / factor, high=speeds.ours * factor, assumed=_assumptions(case.row))
 
@@ -187,7 +201,7 @@ def _assumptions(row: Row) -> str:
     return "the length of the answer" if row.task == "infer_decode" and row.output_length is None else ""
 
 
-def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
+def case_of(row: Row, catalog: Catalog, *, substituted: bool = False) -> Case | Excluded:
     """Return the run that a row describes, or the reason why it is not covered."""
     architecture, gpu = _network(row, catalog), gpu_of(row, catalog)
     if isinstance(architecture, Excluded):
@@ -199,7 +213,7 @@ def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
     weights = _WEIGHTS.get(asked) or _BY_LETTERS.get(asked)
     if engine is None or weights is None:
         return Excluded(f"engine or format not stated: {row.framework[:20]} {row.precision}")
-    return _case_on(row, architecture, gpu, engine, weights)
+    return _case_on(row, architecture, gpu, _SUBSTITUTES[engine.name] if substituted else engine, weights)
 
 
 def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
@@ -220,7 +234,7 @@ def _case_on(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, wei
         return Excluded("AutoAWQ reads prompts with modules that are not fused")
     if "GEMV" in row.precision and (row.batch or 1) > 1:
         return Excluded("a product of one row, called for each sequence")
-    machine = card_speed(gpu, engine, weights, unfused=engine is llama_cpp.ENGINE)
+    machine = card_speed(gpu, engine, weights, unfused="llama" in row.framework)
     if machine is None:
         return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
     tensor, stages = degrees(row)

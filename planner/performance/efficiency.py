@@ -128,31 +128,39 @@ CLASSES_SOURCE: Final = "fitted by benchmarks/throughput_classes.py to published
 _LAMBDA: Final = "lambdal/deeplearning-benchmark aa5addb (BERT)"
 _MLPERF: Final = "MLPerf Training 3.1 to 5.1 (Llama 2 and 3.1, GPT-3)"
 _BRIDGE: Final = "NVIDIA-NeMo/Megatron-Bridge 067f987"
+_DEEP_LEARNING_EXAMPLES: Final = "NVIDIA/DeepLearningExamples 729963d (BERT)"
 _A100: Final = (
-    "mosaicml/llm-foundry 8c8dd48 (MPT, 125 million to 70 billion parameters), pytorch/torchtune bd2a0fc, "
-    f"Lightning-AI/litgpt 2685705, NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}"
+    "mosaicml/llm-foundry 8c8dd48 (MPT, 125 million to 70 billion parameters)",
+    "pytorch/torchtune bd2a0fc",
+    "Lightning-AI/litgpt 2685705",
+    _DEEP_LEARNING_EXAMPLES,
+    _LAMBDA,
 )
-SOURCES: Final[Mapping[tuple[MatrixFamily, InputBits], str]] = {
+SOURCES: Final[Mapping[tuple[MatrixFamily, InputBits], tuple[str, ...]]] = {
     ("A100", "16"): _A100,
-    ("A100", "19"): f"NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}",
-    ("Hopper SXM", "16"): "KempnerInstitute/KempnerForge 5666d0d, pytorch/ao 36027d8, Llama 3 report (405B)",
-    ("Hopper SXM", "8"): f"NVIDIA/NeMo 8cfedd7, pytorch/torchtitan b5bcd76, pytorch/ao 36027d8, {_MLPERF}",
-    ("Hopper PCIe", "16"): _LAMBDA,
-    ("Hopper PCIe", "19"): _LAMBDA,
-    ("Blackwell data center", "16"): f"{_BRIDGE} (routed experts), {_LAMBDA}",
-    ("Blackwell data center", "19"): _LAMBDA,
-    ("Blackwell data center", "8"): f"{_BRIDGE}, {_MLPERF}",
-    ("Blackwell data center", "4"): _BRIDGE,
-    ("Volta", "16"): "NVIDIA/DeepLearningExamples 729963d (BERT)",
-    ("Volta", "32"): "NVIDIA/DeepLearningExamples 729963d (BERT)",
-    ("Turing", "16"): _LAMBDA,
-    ("Turing", "32"): _LAMBDA,
-    ("Ampere GDDR", "16"): _LAMBDA,
-    ("Ampere full rate", "16"): "AnswerDotAI/fsdp_qlora (March 2024)",
-    ("Ampere GDDR", "19"): _LAMBDA,
-    ("Ada", "16"): f"pytorch/torchtune bd2a0fc, {_LAMBDA}",
-    ("Ada", "19"): _LAMBDA,
-    ("Instinct", "8"): _MLPERF,
+    ("A100", "19"): (_DEEP_LEARNING_EXAMPLES, _LAMBDA),
+    ("Hopper SXM", "16"): (
+        "KempnerInstitute/KempnerForge 5666d0d",
+        "pytorch/ao 36027d8",
+        "Llama 3 report (405B)",
+    ),
+    ("Hopper SXM", "8"): ("NVIDIA/NeMo 8cfedd7", "pytorch/torchtitan b5bcd76", "pytorch/ao 36027d8", _MLPERF),
+    ("Hopper PCIe", "16"): (_LAMBDA,),
+    ("Hopper PCIe", "19"): (_LAMBDA,),
+    ("Blackwell data center", "16"): (f"{_BRIDGE} (routed experts)", _LAMBDA),
+    ("Blackwell data center", "19"): (_LAMBDA,),
+    ("Blackwell data center", "8"): (_BRIDGE, _MLPERF),
+    ("Blackwell data center", "4"): (_BRIDGE,),
+    ("Volta", "16"): (_DEEP_LEARNING_EXAMPLES,),
+    ("Volta", "32"): (_DEEP_LEARNING_EXAMPLES,),
+    ("Turing", "16"): (_LAMBDA,),
+    ("Turing", "32"): (_LAMBDA,),
+    ("Ampere GDDR", "16"): (_LAMBDA,),
+    ("Ampere full rate", "16"): ("AnswerDotAI/fsdp_qlora (March 2024)",),
+    ("Ampere GDDR", "19"): (_LAMBDA,),
+    ("Ada", "16"): ("pytorch/torchtune bd2a0fc", _LAMBDA),
+    ("Ada", "19"): (_LAMBDA,),
+    ("Instinct", "8"): (_MLPERF,),
 }
 """Sources of the measurements to which each efficiency is fitted; the deviations are in `training.spread`."""
 MEASURED_CARDS: Final = frozenset(
@@ -267,7 +275,7 @@ def card_matrix_share(classes: EfficiencyClasses, gpu: Gpu, bits: InputBits) -> 
     if own is None:
         return share
     measured = (family, bits) in classes.matrix
-    return share * own / (_MEASURED_INSTINCT if measured else ISOLATED_MATRIX_SHARES[family, bits])
+    return share * own / (_MEASURED_INSTINCT if measured else ISOLATED_MATRIX_SHARES[family, "16"])
 
 
 def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBits) -> float:
@@ -317,7 +325,7 @@ def class_source(family: MatrixFamily, bits: InputBits) -> str:
     """Return the source of the measured rate of matrix products with `bits`-bit inputs on cards of `family`."""
     for own in (family, _SIMILAR_FAMILY.get(family, family)):
         if (own, bits) in SOURCES:
-            return SOURCES[own, bits]
+            return ", ".join(SOURCES[own, bits])
     if (family, bits) in ISOLATED_MATRIX_SHARES:
         return (
             f"isolated products (ml-engineering 744d01e, aiconfigurator 095f58a), × {TRAINING_FRACTION:g} in training"
@@ -325,9 +333,9 @@ def class_source(family: MatrixFamily, bits: InputBits) -> str:
     return "no measurement of this card family: the median of the other families"
 
 
-def is_training_measured(family: MatrixFamily, bits: InputBits) -> bool:
-    """Return whether training with `bits`-bit matrix inputs was measured on cards of `family`."""
-    return (family, bits) in MEASURED.matrix
+def training_sources(family: MatrixFamily, bits: InputBits) -> int:
+    """Return the number of sources that measured training with `bits`-bit matrix inputs on cards of `family`."""
+    return len(SOURCES.get((family, bits), ()))
 
 
 def is_family_measured(gpu: Gpu) -> bool:

@@ -136,11 +136,11 @@ _SUSTAINED_SHARES: Final[Mapping[str, float]] = {"tesla-t4": 24 / 65}
 
 _WATTS_PER_TERAOP: Final[Mapping[Family, float]] = {
     "A100": 400 / 312,
-    "Ampere GDDR": 350 / 142,
-    "Ada": 450 / 330,
-    "Hopper SXM": 700 / 989,
-    "Hopper PCIe": 350 / 756,
-    "Blackwell GDDR": 575 / 419,
+    "Ampere GDDR": 350 / 142.4,
+    "Ada": 450 / 331,
+    "Hopper SXM": 700 / 990,
+    "Hopper PCIe": 350 / 757,
+    "Blackwell GDDR": 575 / 420,
 }
 """Board power per dense 16-bit rate of the card on which most of a family's shares were measured, in watts per 10¹² ops:
 A100 SXM, RTX 3090, RTX 4090, H100 SXM and PCIe, RTX 5090."""

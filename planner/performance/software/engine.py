@@ -69,7 +69,7 @@ class Engine:
     once. `older_host_slowdown` is how much
     longer launches take in hosts of older cards, and `stacked_layer_seconds` the time of a layer with stacked memory,
     whose hosts have slower processors. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
-    `measured_decoding` and `measured_prompts` are the families of cards on which it was measured.
+    `measured_decoding` and `measured_prompts` are the families of cards on which it was measured, by `sources` sources.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Engine:
     batches_continuously: bool = False
     overlaps_stages: bool = False
     stacked_layer_seconds: float | None = None
+    sources: int = 1
     measured_decoding: tuple[Family, ...] = ()
     measured_prompts: tuple[Family, ...] = ()
 

@@ -38,4 +38,7 @@ ENGINE: Final = _TensorRtLlm(
     multiplies_stored=True,
     batches_continuously=True,
     overlaps_stages=True,
+    sources=3,
+    measured_decoding=("Blackwell data center", "Hopper SXM"),
+    measured_prompts=("Blackwell data center", "Hopper SXM"),
 )

@@ -30,6 +30,7 @@ COMPILED: Final = Engine(
     source="meta-pytorch/gpt-fast@6ecad9b, Llama 2 7B at three formats on A100",
     multiplies_stored=True,
     reads_float4=False,
+    sources=3,
     measured_decoding=("A100", "Ada"),
 )
 """Engine of a network compiled by torch.compile."""
@@ -66,6 +67,7 @@ ENGINE: Final = _Transformers(
     unpacks=True,
     waits_with=("fp8",),
     reads_float4=False,
+    sources=2,
     measured_decoding=("Hopper SXM", "A100"),
     measured_prompts=("Hopper SXM",),
 )

@@ -14,6 +14,7 @@ ENGINE: Final = Engine(
     multiplies_stored=True,
     batches_continuously=True,
     overlaps_stages=True,
+    sources=2,
     measured_decoding=("Hopper SXM", "A100"),
     measured_prompts=("Hopper SXM",),
 )
