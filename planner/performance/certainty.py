@@ -18,9 +18,9 @@ class Spreads(NamedTuple):
 
 
 SPREADS: Final[Mapping[Kind, Spreads]] = {
-    "training": Spreads(several=1.19, one=1.55, none=1.6),
-    "fine-tuning": Spreads(several=1.23, one=1.25, none=1.6),
-    "decode": Spreads(several=1.44, one=1.44, none=1.6),
+    "training": Spreads(several=1.17, one=1.55, none=1.6),
+    "fine-tuning": Spreads(several=1.19, one=1.25, none=1.6),
+    "decode": Spreads(several=1.39, one=1.39, none=1.6),
     "prefill": Spreads(several=1.5, one=1.9, none=2.3),
     "requests": Spreads(several=1.5, one=1.5, none=1.6),
     "images": Spreads(several=1.21, one=1.21, none=1.6),

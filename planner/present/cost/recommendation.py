@@ -281,8 +281,8 @@ def _awards(option: HardwareOption, found: Recommendation) -> tuple[Award, ...]:
 
 
 def _mark(row: OptionRow) -> str:
-    """Return the awards, or that the speed was never measured on such cards."""
-    return ", ".join(row.awards) or ("speed not measured" if row.option.basis == "unmeasured" else "")
+    """Return the awards, and whether the speed was never measured on such cards."""
+    return ", ".join((*row.awards, *(("speed not measured",) if row.option.basis == "unmeasured" else ())))
 
 
 def _remarks(option: HardwareOption) -> tuple[str, ...]:
