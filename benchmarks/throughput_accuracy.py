@@ -11,15 +11,15 @@ reason. `--rows` lists each row. `benchmarks/throughput_classes.py` fits the cla
 
 import argparse
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
+import tables
 import throughput_inference
 import throughput_training
-import tables
 from tables import add_table_option, write_table
 from throughput_left_out import Ratio, class_of, every_source_left_out, logarithm_of
 from throughput_reliability import Stated, grouped, half_width, print_reliability, reliability_table, write_curves

@@ -1,4 +1,4 @@
-"""How far measured speeds lie from the estimates, by kind of work and by how many sources measured such work."""
+"""Width of the intervals of speeds, by kind of work and by the number of sources that measured such work."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple

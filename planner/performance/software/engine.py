@@ -170,11 +170,10 @@ class Engine:
 class TrainingPace:
     """Time behaviour of a training program; the defaults are those of transformers' layers.
 
-    `fused` means that kernels combine several element-wise operations, and `casts_within` that they also cast to fp8.
+    `fused` means that kernels combine several element-wise operations.
     """
 
     fused: bool = False
-    casts_within: bool = False
 
     def exchanged_format(self, workload: Training, trained: str) -> str:
         """Return the format in which parameters and gradients are sent between cards; `trained` is the stored format.
