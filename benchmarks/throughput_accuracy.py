@@ -5,8 +5,8 @@
 Prints, for each task and each family of cards in it, the median and the 90th percentile of the absolute error: ours,
 that of 6ND with a flat 40 % of the dense rate, and that of the plain bandwidth bound; and the bias, the median signed
 error. Rows of quality A come first, and of them those whose configuration is stated in full. Then how often what was
-said comes true on rows whose source is left out (`throughput_left_out`), and the number of rows that are not covered, by
-reason. `--rows` lists each row. `benchmarks/throughput_classes.py` fits the classes.
+said comes true on rows whose source is left out (`throughput_left_out`), and the number of rows that are not covered,
+by reason. `--rows` lists each row. `benchmarks/throughput_classes.py` fits the classes.
 """
 
 import argparse
@@ -169,7 +169,7 @@ def spread_of(errors: Iterable[float]) -> tuple[float, float]:
 
 
 def stated_without_source(compared: Iterable[Compared]) -> dict[str, list[Stated]]:
-    """Return the rows of quality A with their stated intervals around what is predicted without their source, by task."""
+    """Return the rows of quality A by task, with their stated intervals around predictions without their source."""
     catalog = load_catalog()
     widths, found = {}, []
     for item in compared:

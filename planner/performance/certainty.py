@@ -28,8 +28,8 @@ SPREADS: Final[Mapping[Kind, Spreads]] = {
 }
 """Factors of the interval of 80 %: the 80th percentile of the error of what was predicted with its source left out.
 
-**Source**: benchmarks/throughput_accuracy.py, "left out". A class with fewer sources has no smaller factor than one with
-more. Where none measured such work it is 1.6, the survey's factor for unknown cards, or more where rows have more.
+**Source**: benchmarks/throughput_accuracy.py, "left out". A class with fewer sources has no smaller factor than one
+with more. Where none measured such work it is 1.6, the survey's factor for unknown cards, or more where rows have more.
 """
 ONE_SOURCE: Final = "One source alone measured such work, so the interval is as wide as without it."
 

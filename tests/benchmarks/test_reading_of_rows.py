@@ -245,7 +245,8 @@ def test_an_interval_is_scored_by_its_width_and_what_lies_beyond_it():
     assert (inside.inside, beyond.inside) == (True, False)
     assert inside.score == pytest.approx(0.4)
     assert beyond.score == pytest.approx(0.4 + 10 * 0.1)
-    assert inside.at_most(0.9) and not inside.at_most(0.5)
+    assert inside.at_most(0.9)
+    assert not inside.at_most(0.5)
     assert beyond.at_most(0.05)
     assert came_true([inside, beyond])[3] == 0.5
     # Without its own source, the interval holds the other's error: 0.3 ÷ 0.2 and 0.1 ÷ 0.2 of the width.
