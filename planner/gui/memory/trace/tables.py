@@ -228,7 +228,7 @@ def difference_paragraphs(view: TraceView) -> tuple[Paragraph, ...]:
         Paragraph(
             heading=row.name,
             text=f"{row.explanation[:1].upper()}{row.explanation[1:]}.".replace("..", "."),
-            pairs=(("Counted as", row.amount, ""), *((("Range", row.range_text, ""),) if row.range_text else ())),
+            pairs=(("Counted as", row.amount, ""), ("Range", row.range_text, "")),
             source=" · ".join(part for part in (row.place, row.source) if part),
         )
         for row in view.differences
