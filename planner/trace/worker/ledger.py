@@ -16,8 +16,8 @@ from planner.memory.result import PhaseName
 from planner.trace.facts import CATEGORIES, Category
 from planner.trace.recording import Allocations, RecordedPhase
 from planner.trace.worker.call_sites import CallSites, NameTable
+from planner.trace.worker.fake_tensors.autograd_in_place import AutogradInPlace
 from planner.trace.worker.fake_tensors.eager_behavior import (
-    AutogradInPlace,
     correct_storage_sizes,
     mask_positions_bytes,
 )
