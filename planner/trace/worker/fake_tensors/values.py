@@ -188,11 +188,12 @@ class KnownValues:
     def run(self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the fake result of `func` in `mode`; where it depends on values, from known or assumed values."""
         rule = REPLACED_RULES.get(func)
-        if rule is not None:
-            with mode:
-                return rule(*args, **kwargs)
         try:
-            result = self._rules.dispatch(mode, func, types, args, kwargs)
+            if rule is None:
+                result = self._rules.dispatch(mode, func, types, args, kwargs)
+            else:
+                with mode:
+                    result = rule(*args, **kwargs)
             _refuse_odd_layouts(result)
         except (DataDependentOutputException, DynamicOutputShapeException):
             with mode:
@@ -368,7 +369,7 @@ class KnownValues:
         """Return the result of `func` on the values of its arguments, None if it is not known.
 
         Random numbers are known if the program seeded their generator and each number since then was drawn here too.
-        Others count as unknown, except choices: any draw is a valid one.
+        Others count as unknown, except choices, and where values are to be drawn: any draw is a valid one.
         """
         is_random = torch.Tag.nondeterministic_seeded in func.tags
         is_lost = is_random and self._is_random_state_lost(kwargs)
@@ -387,7 +388,8 @@ class KnownValues:
         generator = kwargs.get("generator") or torch.default_generator
         lost = self._lost_states.get(generator)
         is_on_card = kwargs.get("device") not in (None, _CPU)
-        return is_on_card or (lost is not None and torch.equal(generator.get_state(), lost))
+        is_lost = is_on_card or (lost is not None and torch.equal(generator.get_state(), lost))
+        return is_lost and not self._assumptions.are_drawn
 
     def _lose_random_state(self, kwargs: dict[str, Any]) -> None:
         """Remember that numbers were drawn that were not followed: later ones are unknown until the next seed."""
