@@ -26,8 +26,8 @@ def with_bounds(recording: TraceRecording, assumed: tuple[str, ...], conditions:
     """Return `recording`, in which `assumed` was assumed, with the bounds of its peak unless no other value matters.
 
     Values that end in an error do not occur in a run that works, so they bound nothing; a note says if all do. Where
-    `conditions` are decided by numbers, such as those that end an adaptive solver, the run with drawn values is returned
-    instead if there is one: a small network decides there as it does in a real run.
+    `conditions` depend on numbers, as in an adaptive solver, a trace with drawn values is returned instead, if there is
+    one: a small network decides there as it does in a real run.
     """
     request = recording.request
     limits = TraceLimits(seconds=max(_SHORTEST_SECONDS, _TIMES_AS_LONG * recording.seconds))

@@ -141,9 +141,13 @@ class AllocationLedger(FakeTensorMode):
         if self._is_paused:
             return self.dispatch(func, types, args, kwargs)
         func = self._autograd.operator_with_real_tensors(func, args)
-        with self.unrecorded():
+        # Without a context manager, as this runs for every operator.
+        self._is_paused = True
+        try:
             result = self._values.run(self, func, types, args, kwargs)
             correct_storage_sizes(func, args, result)
+        finally:
+            self._is_paused = False
         self._autograd.observe_result(func, result)
         self._flops.count_operator(func, args, kwargs, result)
         self.record_result(result, func, args, kwargs)

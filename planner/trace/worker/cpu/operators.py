@@ -36,6 +36,7 @@ _PRODUCTS: Final = frozenset(
         _aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
     )
 )
+_IN_BLOCKS: Final = _CONVOLUTIONS | _PRODUCTS
 _CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
 
 
@@ -56,7 +57,7 @@ class CpuOperators(AbstractContextManager["CpuOperators"]):
 
     def hidden_bytes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
         """Return the maximum bytes held by the CPU's kernel of `func` in addition to its inputs and `result`."""
-        if (func in _CONVOLUTIONS or func in _PRODUCTS) and is_half(args[0]):
+        if func in _IN_BLOCKS and is_half(args[0]):
             self._in_half_precision.add(func)
         return hidden_bytes(func, args, kwargs, result)
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves
 
 _aten: Final = torch.ops.aten
 _ZEROS: Final = frozenset((_aten.zeros.default, _aten.zeros_like.default, _aten.new_zeros.default))
@@ -30,6 +29,7 @@ _MASKS: Final[dict[Any, Any]] = {
 }
 _MASKED_DERIVATIVE: Final = "ClampBackward"
 _ADD: Final = _aten.add.Tensor
+_REPLACED: Final = frozenset((*_WRITES, *_CHAINS, *_MASKS, _ADD))
 _ENGINE_FUNCTION: Final = "_engine_run_backward"
 _WRAPPER_PATHS: Final = (
     str(Path(__file__).parent.parent),
@@ -76,10 +76,13 @@ class AutogradInPlace:
         if key != self._node:
             self._node = key
             self._made.clear()
-        self._made.update(id(value) for value in tree_leaves(result) if isinstance(value, torch.Tensor))
+        for value in result if isinstance(result, tuple | list) else (result,):
+            self._made.add(id(value))
 
     def operator_with_real_tensors(self, func: Any, args: tuple[Any, ...]) -> Any:
         """Return the operator that autograd would run on real tensors instead of `func`, or `func`."""
+        if func not in _REPLACED:
+            return func
         if func in _WRITES:
             return _WRITES[func] if self._is_intermediate(args[0]) and _called_by_autograd_engine() else func
         if func is _ADD:
