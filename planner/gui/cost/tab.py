@@ -229,7 +229,7 @@ class CostTab(QuestionTab):
             rows = swing_rows(tornado(case))
             self.tornado.show_rows(rows)
             may_flip = any(row.flips for row in self.tornado.rows)
-            self._moves.setText(f"{_WHAT_MOVES} (blue: may change it)" if may_flip else _WHAT_MOVES)
+            self._moves.setText(f"{_WHAT_MOVES} (blue: can flip it)" if may_flip else _WHAT_MOVES)
         self.offers.setVisible(estimate is not None)
         self.figures.setVisible(estimate is not None)
         self.elsewhere.setVisible(estimate is not None)
