@@ -53,6 +53,11 @@ _MECHANISMS: Final = (
         "as much as qwen2-004, its twin with transformers 4.38: AutoAWQ had not moved on, and the tables of each layer "
         "and the second cache were there still",
     ),
+    (
+        r"qwen15-04[12]",
+        "one projection of 4,096 × 4,096 of each of its 32 layers is in fp16: 32 × 4,096² × 1.48 bytes are 758 MiB, "
+        "which all four lengths have more (755 to 762)",
+    ),
     (r"qwen25-003", "a rounding of 0.01 GB is 2 % of it"),
     (
         r"qwen3-(007|009|010|012|04[1-8]|07[7-9]|080)",

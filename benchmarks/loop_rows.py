@@ -21,7 +21,8 @@ def peak_without_loss(architecture: Architecture, workload: Training, *, returns
     `returns_cache`, its keys and values.
     """
     peak = 0
-    for snapshot in fullest_timeline(architecture, with_defaults(workload, architecture, 1)).snapshots:
+    timeline = fullest_timeline(architecture, with_defaults(workload, architecture, 1))
+    for snapshot in timeline.snapshots:
         if snapshot.name == "loss":
             continue
         alive = snapshot.total + (_cache_bytes(architecture, workload, snapshot) if returns_cache else 0)
@@ -30,7 +31,7 @@ def peak_without_loss(architecture: Architecture, workload: Training, *, returns
             outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))
             alive += 2 * outputs * width * _size(workload) - logits.bytes
         peak = max(peak, alive)
-    return peak + 2 * cublas_workspace_bytes(None)
+    return peak + timeline.unsplit_bytes + 2 * cublas_workspace_bytes(None)
 
 
 def _cache_bytes(architecture: Architecture, workload: Training, snapshot: Snapshot) -> int:

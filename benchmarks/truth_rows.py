@@ -17,8 +17,10 @@ from old_transformers import (
     LOGITS_OF_WHOLE_PROMPT,
     exllama_bytes,
     generating_bytes,
+    hidden_bytes,
     mask_bytes,
     rotary_bytes,
+    single_expert_bytes,
 )
 from pipeline_rows import pipeline_run
 from stated_networks import architecture_of, scratch_run
@@ -305,7 +307,9 @@ def _old_version_bytes(
     element = 4 if workload.compute == "fp32" else 2
     tables = rotary_bytes(row.family, architecture, element)
     generating = generating_bytes(row.family, architecture, workload, element)
-    more = max(generating - result.allocated_bytes, tables)
+    single = single_expert_bytes(row.family, architecture, workload.weights)
+    hidden = hidden_bytes(row.family, architecture, workload, element)
+    more = max(generating - result.allocated_bytes, tables + hidden) + single
     return more + mask_bytes(row.family, architecture) + exllama_bytes(workload.weights, architecture)
 
 

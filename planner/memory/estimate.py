@@ -212,12 +212,17 @@ def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts:
     need = (
         corrected_timeline(loaded.timeline_with_all_micro_batches(), facts.own).need() if facts.own else loaded.need()
     )
-    estimated = framework_overhead(facts.overhead, plain.dynamic, need.largest, plain.threads)
+    estimated = _overhead_of(plain, facts, need)
     overhead = corrected_overhead(estimated, facts.own) if facts.own else estimated
     held = _need_with_overhead(need.held, overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
     fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, facts.unsupported, gpu_id)
     return _DeviceEstimate(loaded, facts, estimated, overhead, held, fit)
+
+
+def _overhead_of(timeline: PhaseSnapshots, facts: _CardModelFacts, need: PeakNeed) -> FrameworkOverhead:
+    """Return the framework's overhead beside the tensors of `timeline`."""
+    return framework_overhead(facts.overhead, timeline.dynamic, need.largest, timeline.threads, timeline.unsplit_bytes)
 
 
 def _free_memory_sort_key(device: _DeviceEstimate) -> tuple[bool, int]:
@@ -277,7 +282,7 @@ def fits_on(
         loaded, plain_need = by_class[card_class]
         kind = _card_model_facts(resolved, program, gpu, corrections)
         need = corrected_timeline(loaded.timeline_with_all_micro_batches(), kind.own).need() if kind.own else plain_need
-        overhead = framework_overhead(kind.overhead, loaded.timeline.dynamic, need.largest, loaded.timeline.threads)
+        overhead = _overhead_of(loaded.timeline, kind, need)
         held = _need_with_overhead(need.held, corrected_overhead(overhead, kind.own))
         yield judge_bytes(held, usable, filled_workload.other_processes_bytes, kind.unsupported, gpu.id)
 

@@ -19,6 +19,9 @@ _SLACK_SOURCE: Final = (
     "Megatron-LM theoretical_memory_usage.py allows 5 % for fragmentation; at worst one hole of the largest tensor"
 )
 _SLACK_SHARE: Final = 0.05
+_UNSPLIT_SOURCE: Final = (
+    "c10/cuda/CUDACachingAllocator.cpp should_split: up to 1 MiB at the end of a segment stays with its last block"
+)
 
 
 class DeviceContext(NamedTuple):
@@ -40,18 +43,22 @@ _UNKNOWN_CONTEXT: Final = DeviceContext(426 * MIB, 141 * MIB, 749 * MIB)
 
 
 class FrameworkOverhead(NamedTuple):
-    """Parts of the framework's overhead in bytes (context, workspace, slack), with lower and upper bound of the sum."""
+    """Parts of the framework's overhead in bytes, with lower and upper bound of the sum.
+
+    `unsplit` is what blocks of long-lived tensors hold beyond the tensors, and counts as allocated.
+    """
 
     context: int
     workspace: int
+    unsplit: int
     slack: int
     low: int
     high: int
 
     @property
     def total(self) -> int:
-        """Return the expected overhead in bytes: context, workspace and slack."""
-        return self.context + self.workspace + self.slack
+        """Return the expected overhead in bytes: context, workspace, unsplit blocks and slack."""
+        return self.context + self.workspace + self.unsplit + self.slack
 
 
 class FixedOverhead(NamedTuple):
@@ -68,21 +75,21 @@ def fixed_overhead(gpu: Gpu | None) -> FixedOverhead:
 
 
 def framework_overhead(
-    fixed: FixedOverhead, dynamic_bytes: int, largest_tensor_bytes: int, threads: int = 1
+    fixed: FixedOverhead, dynamic_bytes: int, largest_tensor_bytes: int, threads: int = 1, unsplit_bytes: int = 0
 ) -> FrameworkOverhead:
     """Return the overhead of a run that allocates `dynamic_bytes` of short-lived tensors, from a card's `fixed` part.
 
-    **Formula**: context + cuBLAS workspace of each thread + f · D, where D is what is allocated and freed in each
-    step. The backward pass runs in a separate thread.
+    **Formula**: context + cuBLAS workspace of each thread + unsplit rests of blocks + f · D, where D is what is
+    allocated and freed in each step. The backward pass runs in a separate thread.
 
     **Source**: contexts as measured by others for four families; the workspace from PyTorch's source; 5 % slack from
     Megatron-LM. The context of other families is assumed to lie in the range of those four.
     """
-    return overhead_with_slack(fixed, int(dynamic_bytes * _SLACK_SHARE), largest_tensor_bytes, threads)
+    return overhead_with_slack(fixed, int(dynamic_bytes * _SLACK_SHARE), largest_tensor_bytes, threads, unsplit_bytes)
 
 
 def overhead_with_slack(
-    fixed: FixedOverhead, slack_bytes: int, largest_tensor_bytes: int, threads: int = 1
+    fixed: FixedOverhead, slack_bytes: int, largest_tensor_bytes: int, threads: int = 1, unsplit_bytes: int = 0
 ) -> FrameworkOverhead:
     """Return the overhead of a card with `fixed` part and `slack_bytes` that the allocator holds unused.
 
@@ -91,7 +98,12 @@ def overhead_with_slack(
     context, workspace = fixed.context, threads * fixed.workspace
     hole = max(slack_bytes, min(largest_tensor_bytes, GIB))
     return FrameworkOverhead(
-        context.bytes, workspace, slack_bytes, context.low + workspace, context.high + workspace + hole
+        context.bytes,
+        workspace,
+        unsplit_bytes,
+        slack_bytes,
+        context.low + workspace + unsplit_bytes,
+        context.high + workspace + unsplit_bytes + hole,
     )
 
 
@@ -109,9 +121,10 @@ def write_overhead(overhead: FrameworkOverhead, slack_formula: str, symbols: tup
     return term(
         "framework_overhead",
         overhead.total,
-        f"C + W + {slack_formula}",
+        f"C + W + U + {slack_formula}" if overhead.unsplit else f"C + W + {slack_formula}",
         (
             *_fixed_symbols(overhead.context, overhead.workspace),
+            *([_unsplit_symbol(overhead.unsplit)] if overhead.unsplit else ()),
             *symbols,
         ),
         f"{_CONTEXT_SOURCE}; {_WORKSPACE_SOURCE}; {source}",
@@ -120,6 +133,7 @@ def write_overhead(overhead: FrameworkOverhead, slack_formula: str, symbols: tup
         high_bytes=overhead.high,
         parts=(
             *_fixed_parts(overhead.context, overhead.workspace),
+            *([_unsplit_part(overhead.unsplit)] if overhead.unsplit else ()),
             TermPart(name="allocator slack", bytes=overhead.slack, formula=slack_formula, source=source),
         ),
     )
@@ -132,6 +146,14 @@ def _fixed_symbols(context_bytes: int, workspace_bytes: int) -> tuple[Symbol, ..
         card_symbol("C", context_bytes, "bytes of the device context"),
         library_symbol("W", workspace_bytes, "bytes of the cuBLAS workspaces"),
     )
+
+
+def _unsplit_symbol(unsplit_bytes: int) -> Symbol:
+    return library_symbol("U", unsplit_bytes, "bytes that blocks of long-lived tensors hold beyond the tensors")
+
+
+def _unsplit_part(unsplit_bytes: int) -> TermPart:
+    return TermPart(name="unsplit ends of blocks", bytes=unsplit_bytes, formula="U", source=_UNSPLIT_SOURCE)
 
 
 @lru_cache(maxsize=256)

@@ -13,6 +13,7 @@ from planner.memory.parallel.sharding import REPLICAS, ShardingStrategy
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision
 from planner.memory.result import TermPart
+from planner.memory.segments import unsplit_training_bytes
 from planner.memory.software.base import SoftwareMemory
 from planner.memory.training.adapters.settings import Formats, LayerSettings, adapter_settings, formats_of
 from planner.memory.training.checkpointing import OPERATORS, Checkpoints
@@ -37,7 +38,8 @@ class TrainingMemory(SoftwareMemory[Training]):
 
     def timeline(self, architecture: Architecture, workload: Training, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of one optimizer step of `workload`."""
-        return training_timeline(self.setup(architecture, workload), workload, self.selective_source)
+        timeline = training_timeline(self.setup(architecture, workload), workload, self.selective_source)
+        return timeline._replace(unsplit_bytes=unsplit_training_bytes(architecture, workload))
 
     def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
         """Return the memory inputs of one training step of `workload` (defaults filled in).
