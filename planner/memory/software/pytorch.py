@@ -6,6 +6,7 @@ Programs with their own kernels, layers or optimizers override parts of it.
 from collections.abc import Hashable
 from typing import Final
 
+from planner.memory.chance import Spread
 from planner.memory.parallel.deepspeed import DEEPSPEED_ZERO
 from planner.memory.parallel.fsdp import FSDP
 from planner.memory.parallel.pipeline import stage_layers
@@ -33,6 +34,7 @@ class TrainingMemory(SoftwareMemory[Training]):
     """Training with plain PyTorch, and the base class of all training programs."""
 
     split_note = "Pipeline stages get equal numbers of layers on any cards; set the layers per stage to change that."
+    spread = Spread(below=0.055, above=0.04)
     fused = FusedKernels()
     selective_source = OPERATORS
 
