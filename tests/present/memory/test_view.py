@@ -182,7 +182,7 @@ def test_the_formulas_give_the_bytes_with_expert_parallelism(zero):
         assert put_in(row) == pytest.approx(row.bytes, rel=CLOSE), row.title
 
 
-def formula_term(formula, *symbols, parts=(), size=4 * GIB):
+def term_of(formula, *symbols, parts=(), size=4 * GIB):
     written = tuple(Symbol(name, value, meaning, "model") for name, value, meaning in symbols)
     named = tuple(TermPart(name, held, "", "a book") for name, held in parts)
     return Term(
@@ -210,36 +210,43 @@ CARDS = ("N", 8, "cards that share this memory, rounded up")
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        (formula_term("P × w", PARAMETERS, WIDTH), "8.03 B parameters × 2 bytes"),
-        (formula_term("(P × w) / N", PARAMETERS, WIDTH, CARDS), "8.03 B parameters × 2 bytes / 8 cards"),
+        (term_of("P × w", PARAMETERS, WIDTH), "8.03 B parameters × 2 bytes"),
+        (term_of("(P × w) / N", PARAMETERS, WIDTH, CARDS), "8.03 B parameters × 2 bytes / 8 cards"),
         (
-            formula_term("((P × w) / N) × f", PARAMETERS, WIDTH, CARDS, ("f", 0.81, "share of the gradients reduced so far")),
+            term_of(
+                "((P × w) / N) × f", PARAMETERS, WIDTH, CARDS, ("f", 0.81, "share of the gradients reduced so far")
+            ),
             "8.03 B parameters × 2 bytes / 8 cards × 81 %",
         ),
         (
-            formula_term(
+            term_of(
                 "B × n × c / 8", ("B", 1, "sequences"), ("n", 63_000, "tokens cached"), ("c", 4.5, "bits per element")
             ),
             "1 sequence × 63,000 tokens × 4.5 bits",
         ),
         (
-            formula_term("(T + 2 × n) × h", ("T", 8192, "tokens: 4 × 2,048"), ("n", 4, "sequences"), ("h", 96, "width of it")),
+            term_of(
+                "(T + 2 × n) × h", ("T", 8192, "tokens: 4 × 2,048"), ("n", 4, "sequences"), ("h", 96, "width of it")
+            ),
             "(8,192 tokens + 2 × 4 sequences) × width 96",
         ),
-        (formula_term("p × g", ("p", 512, "pages"), ("g", 2 * MIB, "bytes per page of a group")), "512 pages × 2.00 MiB"),
         (
-            formula_term(
+            term_of("p × g", ("p", 512, "pages"), ("g", 2 * MIB, "bytes per page of a group")),
+            "512 pages × 2.00 MiB",
+        ),
+        (
+            term_of(
                 "G",
                 ("G", 512 * MIB, "bytes of the graph, laid out"),
             ),
             "graph, laid out 512 MiB",
         ),
         (
-            formula_term("sum of n traced allocations", ("n", 148, "allocations alive at the peak")),
+            term_of("sum of n traced allocations", ("n", 148, "allocations alive at the peak")),
             "sum of 148 traced allocations",
         ),
-        (formula_term("n × k", ("n", 3, "tokens"), ("k", "auto", "copies")), "3 tokens × auto"),
-        (formula_term("P / (w × N)", PARAMETERS, WIDTH, CARDS), "8.03 B parameters / (2 bytes × 8 cards)"),
+        (term_of("n × k", ("n", 3, "tokens"), ("k", "auto", "copies")), "3 tokens × auto"),
+        (term_of("P / (w × N)", PARAMETERS, WIDTH, CARDS), "8.03 B parameters / (2 bytes × 8 cards)"),
     ],
 )
 def test_numbers_and_nouns_replace_symbols(written, words):
@@ -248,17 +255,17 @@ def test_numbers_and_nouns_replace_symbols(written, words):
 
 def test_of_many_parts_the_two_largest_are_named():
     parts = (("context (lazy)", GIB), ("slack", 2 * GIB), ("workspace", GIB // 2), ("rest", GIB // 2))
-    assert said(formula_term("C + W", parts=parts)) == "slack 2.00 GiB + context 1.00 GiB + 2 more"
+    assert said(term_of("C + W", parts=parts)) == "slack 2.00 GiB + context 1.00 GiB + 2 more"
 
 
 def test_what_is_freed_before_the_peak_is_subtracted():
     assert (
-        said(formula_term("A + B − M", parts=(("a", 3 * GIB), ("b", 2 * GIB))))
+        said(term_of("A + B − M", parts=(("a", 3 * GIB), ("b", 2 * GIB))))
         == "a 3.00 GiB + b 2.00 GiB − 1.00 GiB already freed"
     )
 
 
 def test_a_sum_of_sizes_names_the_largest_and_what_is_freed():
     sizes = (("N", GIB, "bytes of norms"), ("C", 3 * GIB, "bytes of checkpoints"), ("M", GIB // 2, "bytes: freed"))
-    summed = formula_term("N + C − M", *sizes, size=7 * GIB // 2)
+    summed = term_of("N + C − M", *sizes, size=7 * GIB // 2)
     assert said(summed) == "checkpoints 3.00 GiB + norms 1.00 GiB − 512 MiB already freed"
