@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from planner.cli.named_plan import named_plan
 from planner.cli.report import prose_width, wrap
 from planner.cli.table import TableColumn, table
 from planner.cli.user_catalog import named_cards
@@ -17,7 +16,7 @@ from planner.memory.logs.text import MAX_BYTES, decode_log
 from planner.plan.catalog import Catalog
 from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.files import is_plan_file, load_plan
+from planner.plan.files import is_plan_file, load_plan, named_plan
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, load_corrections, open_log, pasted_log, save_correction

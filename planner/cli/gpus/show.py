@@ -9,7 +9,6 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.named_plan import named_plan
 from planner.cli.table import TableColumn, details, table, terminal_width
 from planner.cli.user_catalog import named_cards, named_machines
 from planner.cost.card_prices import CardPrices
@@ -22,6 +21,7 @@ from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device
 from planner.plan.catalog import Catalog
+from planner.plan.files import named_plan
 from planner.plan.measured import matching_gpus
 from planner.plan.placement import Placement, place_on_all
 from planner.plan.prices import prices_of, rents_of
