@@ -11,7 +11,7 @@ reason. `--rows` lists each row. `benchmarks/throughput_classes.py` fits the cla
 
 import argparse
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median

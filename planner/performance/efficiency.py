@@ -306,7 +306,9 @@ def attention_share(classes: EfficiencyClasses, gpu: Gpu) -> float:
     alone = _ISOLATED_BY_CARD.get(gpu.id) or ISOLATED_MATRIX_SHARES.get((family, "16"))
     if alone is None:
         return _median_share(list(classes.attention.values()))
-    return alone * _median_share([share / ISOLATED_MATRIX_SHARES[one, "16"] for one, share in classes.attention.items()])
+    return alone * _median_share(
+        [share / ISOLATED_MATRIX_SHARES[one, "16"] for one, share in classes.attention.items()]
+    )
 
 
 def memory_share(classes: EfficiencyClasses, family: Family) -> float:

@@ -17,8 +17,8 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
-from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
 from planner.hardware.names import systems_named
+from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
 from planner.hardware.software_support import describe_other_hardware
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present import format as fmt

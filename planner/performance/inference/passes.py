@@ -177,9 +177,7 @@ def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatc
     )
 
 
-def _host_seconds(
-    work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int, device_seconds: float
-) -> float:
+def _host_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int, device_seconds: float) -> float:
     """Return the seconds of launches and scheduling on the host beyond those that overlap with the card's work.
 
     **Formula**: launches L · o + L' · o', hidden behind the card if it lags behind the host; scheduling b · q, hidden
