@@ -96,8 +96,8 @@ class Vllm(ServingMemory):
             runs = _PLUGIN_USERS.get(gpu.vendor, f"{gpu.vendor}'s accelerators run")
             return (f"{runs} vLLM through a separate plugin, if at all, whose memory this estimate does not describe",)
         if gpu.vendor == "AMD":
-            runs = gpu.architecture.startswith(_ROCM_FAMILIES)
-            return () if runs else ("vLLM needs an AMD Instinct MI200 or newer, or a Radeon of RDNA 3 or newer",)
+            supported = gpu.architecture.startswith(_ROCM_FAMILIES)
+            return () if supported else ("vLLM needs an AMD Instinct MI200 or newer, or a Radeon of RDNA 3 or newer",)
         return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
 
     def vocabulary_multiple(self, tensor: int) -> int:
