@@ -91,6 +91,7 @@ def print_reliability(by_title: Mapping[str, Sequence[Stated]]) -> None:
 
 def write_curves(path: Path, by_title: Mapping[str, Sequence[Stated]]) -> None:
     """Draw said against came true, a line for each kind."""
+    path.parent.mkdir(exist_ok=True)
     path.write_text(_drawing({title: came_true(rows) for title, rows in by_title.items()}), encoding="utf-8")
 
 
