@@ -138,8 +138,8 @@ def test_a_service_says_how_many_machines_it_needs(said):
     words = (*SERVING, "--requests-per-day", "2000000")
     machines = json.loads(said(*words, "--json"))["cost"]["machines"]
     assert machines == {
-        **{"groups": 13, "cards_per_group": 1, "cards": 13, "rented": 13, "owned": 2},
-        "power_watts": 13 * 350.0,
+        **{"groups": 12, "cards_per_group": 1, "cards": 12, "rented": 12, "owned": 2},
+        "power_watts": 12 * 350.0,
     }
     told = " ".join(said(*words).replace("\u2009", " ").split())
     assert "Peak load needs 13 × L40S: 13 machines if rented, 2 machines if bought and 4,550 W for the cards." in told
