@@ -17,7 +17,7 @@ _USUAL_MULTIPROCESSORS: Final = 100
 _CACHE_BYTES: Final = {"7.0": 6e6, "8.0": 40e6, "9.0": 50e6, "10.0": 126e6, "10.3": 126e6}
 """L2 cache by compute capability (NVIDIA whitepapers of Volta, A100, Hopper and Blackwell)."""
 _CACHE_BYTES_PER_BUS_BIT: Final = {"7.5": 16e3, "8.6": 16e3, "8.7": 16e3, "8.9": 250e3, "12.0": 250e3}
-"""L2 cache for each bit of the memory bus on cards with GDDR: 6 MB on 384 bits in Ampere, 96 MB in Ada (whitepapers)."""
+"""L2 cache for each bit of the memory bus on cards with GDDR: 6 MB on 384 bits in Ampere, 96 in Ada (whitepapers)."""
 _USUAL_CACHE_BYTES: Final = 18e6
 
 

@@ -25,8 +25,8 @@ class CollectiveCurve(NamedTuple):
     """Fitted parameters of a collective.
 
     `launch` µs on 2 cards and `hops` how much longer it is on twice as many; `link` share of a card's link bandwidth on
-    2 cards and `crowd` how much of it is left on twice as many; `overlap` of the terms; `protocol` µs for √(1 MB), which
-    stands for messages that are too small for the full bandwidth and too large for the latency.
+    2 cards and `crowd` how much of it is left on twice as many; `overlap` of the terms; `protocol` µs for √(1 MB), as
+    it stands for messages that are too small for the full bandwidth and too large for the latency.
     """
 
     launch: float
