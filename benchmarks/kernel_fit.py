@@ -215,7 +215,7 @@ def on_columns(function: Callable[..., Any]) -> Callable[..., Any]:
     for name in function.__code__.co_names:
         if isinstance(names.get(name), FunctionType) and name not in _ON_COLUMNS:
             names[name] = on_columns(names[name])
-    return FunctionType(function.__code__, names)
+    return FunctionType(function.__code__, names, argdefs=function.__defaults__)
 
 
 def _columns(kernel: str, rows: list[KernelRow]) -> tuple[Any, KernelCard]:
