@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu, parse_link_bytes_per_s
 from planner.performance.links import host_bytes_per_s
-from planner.performance.reach import dense_ops_per_s, reachable_bandwidth
+from planner.performance.reach import FEWER_MULTIPROCESSORS, dense_ops_per_s, reachable_bandwidth
 
 _CORES_EACH: Final = {"6.0": 64, "7.0": 64, "7.2": 64, "7.5": 64, "8.0": 64}
 """Shader cores of a multiprocessor by compute capability; 128 on all others (CUDA C++ Programming Guide)."""
@@ -58,7 +58,7 @@ def _multiprocessors(gpu: Gpu) -> float:
     """Return the number of multiprocessors (compute units) of one device."""
     capability = gpu.compute_capability or ""
     if gpu.shader_cores is None:
-        return _MULTIPROCESSORS.get(capability, _USUAL_MULTIPROCESSORS)
+        return _MULTIPROCESSORS.get(capability, _USUAL_MULTIPROCESSORS) * FEWER_MULTIPROCESSORS.get(gpu.id, 1.0)
     each = _AMD_CORES_EACH if gpu.vendor == "AMD" else _CORES_EACH.get(capability, _USUAL_CORES_EACH)
     return gpu.shader_cores / gpu.device_count / each
 

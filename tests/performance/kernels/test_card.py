@@ -1,7 +1,7 @@
 """Physical figures of a card on which its kernels depend."""
 
 from planner.hardware.gpu import Gpu
-from planner.performance.kernels.card import kernel_card
+from planner.performance.kernels.card import kernel_card, overlapped_seconds
 from planner.plan.catalog import Catalog
 
 
@@ -35,6 +35,17 @@ def test_a_card_without_a_count_of_cores_has_those_of_its_chip(catalog: Catalog)
     assert chip.shader_cores is None
     assert card is not None
     assert card.multiprocessors == 148
+
+
+def test_a_cut_down_card_has_fewer_of_them(catalog: Catalog) -> None:
+    card = kernel_card(_gpu(catalog, "h20-96gb"))
+    assert card is not None
+    assert card.multiprocessors == 78
+
+
+def test_work_that_does_not_overlap_adds_up() -> None:
+    assert overlapped_seconds(0, 1.0, 2.0, 3.0) == 6.0
+    assert overlapped_seconds(1, 3.0, 4.0) == 5.0
 
 
 def test_a_compute_unit_of_amd_has_64_cores(catalog: Catalog) -> None:
