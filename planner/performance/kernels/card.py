@@ -45,7 +45,7 @@ def kernel_card(gpu: Gpu, dtype: str = "fp16") -> KernelCard | None:
     return KernelCard(bandwidth, rate, _multiprocessors(gpu), _cache_bytes(gpu), link)
 
 
-def overlapped_seconds(overlap: float, first: float, second: float, third: float = 0.0) -> float:
+def combined_seconds(overlap: float, first: float, second: float, third: float = 0.0) -> float:
     """Return the time of work that overlaps: the sum of all with `overlap` 0, close to the longest with a large one.
 
     **Formula**: (t₁^q + t₂^q + t₃^q)^(1/q), q = 1 + overlap.

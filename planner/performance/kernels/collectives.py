@@ -3,7 +3,7 @@
 from math import log2
 from typing import Final, Literal, NamedTuple
 
-from planner.performance.kernels.card import KernelCard, overlapped_seconds
+from planner.performance.kernels.card import KernelCard, combined_seconds
 
 Collective = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all"]
 _PASSES: Final[dict[Collective, float]] = {
@@ -61,4 +61,4 @@ def collective_seconds(curve: CollectiveCurve, shape: CollectiveShape, card: Ker
     latency = curve.launch * 1e-6 * curve.hops**doublings
     sent = shape.sent_bytes / (card.link_bytes_per_s * curve.link * curve.crowd**doublings)
     protocol = curve.protocol * 1e-6 * (shape.sent_bytes / 1e6) ** 0.5
-    return overlapped_seconds(curve.overlap, latency, sent, protocol)
+    return combined_seconds(curve.overlap, latency, sent, protocol)

@@ -3,7 +3,7 @@
 from math import exp, sqrt
 from typing import NamedTuple
 
-from planner.performance.kernels.card import KernelCard, overlapped_seconds
+from planner.performance.kernels.card import KernelCard, combined_seconds
 
 
 class ExpertShape(NamedTuple):
@@ -83,5 +83,5 @@ def experts_seconds(curve: ExpertCurve, shape: ExpertShape, card: KernelCard) ->
     strip = card.multiprocessors * 128 * shape.weight_bytes / (card.bytes_per_s * curve.unit)
     alone = (shape.hidden + shape.width) * strip * min(touched, 1.0)
     passes = curve.moved * rows * (4 * shape.hidden + 2 * shape.matrices * shape.width) / card.bytes_per_s
-    kernels = overlapped_seconds(curve.overlap, products, read, alone)
+    kernels = combined_seconds(curve.overlap, products, read, alone)
     return curve.launch * 1e-6 + kernels + passes + held * curve.expert * 1e-8

@@ -3,7 +3,7 @@
 from math import ceil
 from typing import Final, NamedTuple
 
-from planner.performance.kernels.card import KernelCard, overlapped_seconds
+from planner.performance.kernels.card import KernelCard, combined_seconds
 
 _QUERY, _VALUE, _LATENT, _ROTARY = 192.0, 128.0, 512.0, 64.0
 """Sizes of queries, values, latents and rotary parts.
@@ -73,7 +73,7 @@ def latent_read_seconds(curve: LatentReadCurve, shape: LatentShape, card: Kernel
     each = 4 * shape.heads * (_QUERY + _VALUE) + 2 * (_LATENT + _ROTARY)
     read = shape.sequences * tokens * each / (card.bytes_per_s * curve.memory)
     unfolded = 2 * shape.sequences * tokens * _LATENT * shape.heads * 2 * _VALUE / card.ops_per_s * curve.unfold
-    return curve.launch * 1e-6 + overlapped_seconds(curve.overlap, products, read) + unfolded
+    return curve.launch * 1e-6 + combined_seconds(curve.overlap, products, read) + unfolded
 
 
 def latent_write_seconds(curve: LatentWriteCurve, shape: LatentShape, card: KernelCard) -> float:
@@ -98,4 +98,4 @@ def latent_write_seconds(curve: LatentWriteCurve, shape: LatentShape, card: Kern
     multiplied = shape.sequences * max(shape.heads, 16.0) * shape.tokens * 2 * (2 * _LATENT + _ROTARY)
     products = multiplied / (card.ops_per_s * curve.matrix)
     passes = curve.queries * 2 * shape.sequences * shape.heads * (2 * _LATENT + _ROTARY) / card.bytes_per_s
-    return curve.launch * 1e-6 + overlapped_seconds(curve.overlap, read, products, serial) + passes
+    return curve.launch * 1e-6 + combined_seconds(curve.overlap, read, products, serial) + passes

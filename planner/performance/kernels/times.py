@@ -28,7 +28,7 @@ from planner.performance.kernels.latent import (
     latent_read_seconds,
     latent_write_seconds,
 )
-from planner.performance.kernels.products import ProductCurve, ProductShape, product_seconds
+from planner.performance.kernels.products import ProductCurve, ProductShape, matmul_seconds
 
 
 class Law(NamedTuple):
@@ -40,7 +40,7 @@ class Law(NamedTuple):
 
 _COLLECTIVE: Final = Law(collective_seconds, CollectiveCurve)
 LAWS: Final[Mapping[str, Law]] = {
-    "product": Law(product_seconds, ProductCurve),
+    "product": Law(matmul_seconds, ProductCurve),
     "attention-read": Law(attention_read_seconds, ReadCurve),
     "attention-write": Law(attention_write_seconds, WriteCurve),
     "attention-write-single": Law(attention_write_seconds, WriteCurve),

@@ -1,7 +1,7 @@
 """Physical figures of a card on which its kernels depend."""
 
 from planner.hardware.gpu import Gpu
-from planner.performance.kernels.card import kernel_card, overlapped_seconds
+from planner.performance.kernels.card import combined_seconds, kernel_card
 from planner.plan.catalog import Catalog
 
 
@@ -44,8 +44,8 @@ def test_a_cut_down_card_has_fewer_of_them(catalog: Catalog) -> None:
 
 
 def test_work_that_does_not_overlap_adds_up() -> None:
-    assert overlapped_seconds(0, 1.0, 2.0, 3.0) == 6.0
-    assert overlapped_seconds(1, 3.0, 4.0) == 5.0
+    assert combined_seconds(0, 1.0, 2.0, 3.0) == 6.0
+    assert combined_seconds(1, 3.0, 4.0) == 5.0
 
 
 def test_a_compute_unit_of_amd_has_64_cores(catalog: Catalog) -> None:
