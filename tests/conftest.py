@@ -6,6 +6,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import accumulate, count
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import psutil
 import pytest
 from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fixtures
 
+from planner import records
+from planner.paths import catalog_dir
 from planner.plan.catalog import Catalog, load_catalog
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -76,9 +79,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage only among what the tests make."""
+    """Look for garbage only among what the tests make, and seldom: most of what they make needs no search."""
     gc.freeze()
+    gc.set_threshold(20_000)
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bundled_records_read_once() -> Iterator[None]:
+    """Read each file of the bundled catalog once: its records are frozen, and each command of a test would read all."""
+    bundled, read_file = catalog_dir(), records._read_record_file
+    read_once = cache(read_file)
+
+    def read(path: Path, adapter: object) -> object:
+        return (read_once if bundled in path.parents else read_file)(path, adapter)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "_read_record_file", read)
+        yield
 
 
 @pytest.fixture(scope="session")
