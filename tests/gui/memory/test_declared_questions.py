@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+import pytest
 from each_record import for_each
 from pydantic import Field
 from PySide6.QtWidgets import QLabel
