@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from itertools import accumulate, count
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 import hypothesis
 import psutil
 import pytest
+from coverage import Coverage
 from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fixtures
 
 from planner import records
@@ -48,6 +49,8 @@ hypothesis.settings.load_profile("quick")
 
 _TESTS = Path(__file__).parent
 _GOLDEN = _TESTS / "golden"
+_UNMEASURED = (_TESTS / "gui", _TESTS / "trace" / "worker")
+"""Folders whose tests cover nothing that other tests must not cover too, and would need twice as long."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,6 +86,19 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000)
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Pause the measurement of coverage where the window or a trace runs."""
+    coverage = Coverage.current()
+    if coverage is None or not any(folder in item.path.parents for folder in _UNMEASURED):
+        return (yield)
+    coverage.stop()
+    try:
+        return (yield)
+    finally:
+        coverage.start()
 
 
 @pytest.fixture(scope="session", autouse=True)
