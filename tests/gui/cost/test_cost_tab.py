@@ -521,7 +521,10 @@ def test_both_looks_are_drawn(tab: CostTab, theme):
 
 def test_the_legend_of_the_curve_stands_outside_of_it_and_hides_a_side(tab, qtbot):
     tab.curve.draw()
-    assert [button.text() for button in tab.curve.legend.buttons] == ["Renting", "Owning, less the resale value at that time"]
+    assert [button.text() for button in tab.curve.legend.buttons] == [
+        "Renting",
+        "Owning, less the resale value at that time",
+    ]
     rent, own = tab.curve._chart._rent, tab.curve._chart._own
     assert len(rent.getData()[0]) == len(own.getData()[0]) > 2
     tab.curve.legend.buttons[0].click()
