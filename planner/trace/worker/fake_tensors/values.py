@@ -314,8 +314,6 @@ class KnownValues:
 
     def _follow_result(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Set the values of the tensors that `func` made, if they are known or can be assumed."""
-        if isinstance(result, torch.Tensor) and result.numel() > _MAX_ELEMENTS:
-            return
         made = list(_flat_tensors((result,)))
         inputs = list(_flat_tensors((*args, *kwargs.values())))
         assumed = _KNOWN if func in _SHAPED_LIKE_A_TENSOR else self._inputs_assumed(inputs)
