@@ -8,10 +8,10 @@ from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermName
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.vllm.cache import SOURCE, Pages, pages_of
+from planner.memory.software.vllm.experts import padded_weights_term
 from planner.memory.software.vllm.profile import buffers_term, forward_term, hidden_term, sampler_term
-from planner.memory.software.vllm.setup import CardClass, VllmSetup, class_of_card, settings_of, setup_of
+from planner.memory.software.vllm.setup import CardSetup, VllmSetup, card_setup, settings_of, setup_of
 from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
-from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.units import GIB, MIB
 from planner.workload.software.vllm import VLLM, VllmSettings
@@ -25,12 +25,8 @@ _OUTSIDE_PYTORCH: Final = 143 * MIB
 _AT_ONCE: Final = "number of concurrent sequences, at most max_num_seqs"
 _VOCABULARY: Final = 64
 """Multiple to which vLLM pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
-_PLUGINS: Final = {
-    "Google": "TPUs run vLLM through a separate plugin, whose memory use this estimate does not describe",
-    "AWS": "Trainium runs vLLM through a separate plugin, whose memory use this estimate does not describe",
-    "Apple": "Apple GPUs run vLLM through the plugin vllm-metal, whose memory this estimate does not describe",
-}
-_GAUDI: Final = "Gaudi runs vLLM through a separate plugin, whose memory use this estimate does not describe"
+_METAL: Final = "Apple GPUs run vLLM through the plugin vllm-metal, whose memory this estimate does not describe"
+_PLUGIN_USERS: Final = {"Google": "TPUs run", "AWS": "Trainium runs", "Intel": "Gaudi runs"}
 _ROCM_FAMILIES: Final = ("CDNA2", "CDNA3", "CDNA4", "CDNA5", "RDNA3", "RDNA4")
 _LEAST_CAPABILITY: Final = {"0.33": 7.5, "0.19": 7.0, "0.11": 7.0}
 _BFLOAT16_CAPABILITY: Final = 8.0
@@ -55,7 +51,7 @@ class Vllm(ServingMemory):
         what the workload needs, and the pool is what the card has room for.
         """
         setup = setup_of(workload, card_class)
-        weights = weights_term(architecture, workload.weights or "bf16")
+        weights = padded_weights_term(architecture, workload.weights or "bf16", setup.experts, setup.version)
         pages = pages_of(architecture, workload.kv_cache, setup, workload.prompt_length or 1)
         sequences = min(workload.batch, setup.sequences)
         cache = _pages_term("kv_cache", pages, pages.cache_pages, sequences) if pages else None
@@ -84,9 +80,9 @@ class Vllm(ServingMemory):
             notes=_setup_notes(setup, pages, workload),
         )
 
-    def card_class(self, gpu: Gpu) -> CardClass:
-        """Return the class of cards that sets the server's default limits on `gpu`."""
-        return class_of_card(gpu)
+    def card_class(self, gpu: Gpu) -> CardSetup:
+        """Return what sets the server's default limits and its kernels on `gpu`."""
+        return card_setup(gpu)
 
     def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
         """Return the reasons why vLLM does not run `workload` on `gpu`, empty if it does.
@@ -94,13 +90,14 @@ class Vllm(ServingMemory):
         **Source**: vLLM's installation guides: compute capability 7.5 (7.0 in 0.14), MI200 and newer, Radeon RX 7900
         and newer, Intel Arc and Data Center GPUs; platforms/cuda.py check_if_supports_dtype for bf16.
         """
-        if gpu.architecture == "Gaudi":
-            return (_GAUDI,)
-        if gpu.vendor in _PLUGINS:
-            return (_PLUGINS[gpu.vendor],)
+        if gpu.vendor == "Apple":
+            return (_METAL,)
+        if not gpu.has_pytorch_build:
+            runs = _PLUGIN_USERS.get(gpu.vendor, f"{gpu.vendor}'s accelerators run")
+            return (f"{runs} vLLM through a separate plugin, if at all, whose memory this estimate does not describe",)
         if gpu.vendor == "AMD":
-            runs = gpu.architecture.startswith(_ROCM_FAMILIES)
-            return () if runs else ("vLLM needs an AMD Instinct MI200 or newer, or a Radeon of RDNA 3 or newer",)
+            supported = gpu.architecture.startswith(_ROCM_FAMILIES)
+            return () if supported else ("vLLM needs an AMD Instinct MI200 or newer, or a Radeon of RDNA 3 or newer",)
         return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
 
     def vocabulary_multiple(self, tensor: int) -> int:
@@ -115,7 +112,7 @@ class Vllm(ServingMemory):
 
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> VllmSettings:
         """Return the vLLM settings of `workload`, unset ones replaced by the server's defaults on `gpu`."""
-        setup = setup_of(workload, class_of_card(gpu) if gpu else None)
+        setup = setup_of(workload, card_setup(gpu) if gpu else None)
         return VllmSettings(
             version=setup.version,
             max_num_seqs=setup.sequences,
