@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import date
 from functools import cached_property
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 from unicodedata import category
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -55,7 +55,23 @@ Day = Annotated[str, AfterValidator(_require_date)]
 DayOrLess = Annotated[str, AfterValidator(_require_date_or_part)]
 """A date, a month or a year in ISO format."""
 
-Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple", "Google", "AWS"]
+GpuVendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
+"""Vendors of GPUs for which PyTorch has builds of its own."""
+Vendor = Literal[
+    GpuVendor,
+    "Google",
+    "AWS",
+    "Huawei",
+    "Cambricon",
+    "Moore Threads",
+    "MetaX",
+    "Tenstorrent",
+    "Groq",
+    "Cerebras",
+    "Qualcomm",
+    "Microsoft",
+    "Meta",
+]
 Segment = Literal["consumer", "workstation", "datacenter", "edge", "soc", "tpu"]
 Basis = Literal["published", "derived", "measured", "yours"]
 Certainty = Literal["confirmed", "single-source", "conflicting", "preliminary", "yours"]
@@ -151,7 +167,8 @@ class Gpu(Spec):
     segment: Segment
     architecture: Line
     aliases: tuple[Line, ...] = ()
-    released: DayOrLess | None = None
+    announced: DayOrLess | None = Field(default=None, description="when the vendor presented the card, if long before")
+    released: DayOrLess | None = Field(default=None, description="when the card was first sold or rented")
 
     memory_label: Line = Field(description="memory size as marketed, such as 24 GB; not for computing")
     memory_bytes: int | None = Field(
@@ -181,6 +198,10 @@ class Gpu(Spec):
     rates: tuple[Rate, ...] = ()
     shader_cores: int | None = Field(default=None, gt=0, le=_MOST_UNITS)
     tensor_cores: int | None = Field(default=None, gt=0, le=_MOST_UNITS)
+    l1_cache_bytes: int | None = Field(
+        default=None, gt=0, le=_MOST_BYTES, description="first-level cache and shared memory of all compute units"
+    )
+    l2_cache_bytes: int | None = Field(default=None, gt=0, le=_MOST_BYTES, description="second-level cache of the chip")
     boost_clock_hz: float | None = Field(default=None, gt=0, le=_MOST_HZ)
     compute_capability: Line | None = Field(
         default=None, description="NVIDIA compute capability (8.9) or AMD target (gfx942)"
@@ -220,8 +241,9 @@ class Gpu(Spec):
 
     @property
     def year(self) -> int | None:
-        """Return the year of release."""
-        return int(self.released[:4]) if self.released else None
+        """Return the year of release, of the announcement where no sale is known."""
+        known = self.released or self.announced
+        return int(known[:4]) if known else None
 
     @property
     def is_laptop(self) -> bool:
@@ -232,6 +254,11 @@ class Gpu(Spec):
     def is_whole_computer(self) -> bool:
         """Return whether it is sold as a computer of its own, such as a laptop, a Mac or a Jetson, not as a card."""
         return self.form_factor in _COMPUTERS
+
+    @property
+    def has_pytorch_build(self) -> bool:
+        """Return whether a build of PyTorch itself runs on it, not a plugin with a compiler of its own."""
+        return self.vendor in get_args(GpuVendor) and self.architecture != "Gaudi"
 
     @property
     def device_memory_bytes(self) -> int | None:

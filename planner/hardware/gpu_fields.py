@@ -48,7 +48,7 @@ PRICE_FIELDS: Final = {
 }
 """Query fields of prices that are not part of a card's record, with title and help; price kinds are never mixed."""
 
-_VENDORS: Final = "vendor of the card: NVIDIA, AMD, Intel, Apple, Google or AWS"
+_VENDORS: Final = "vendor of the card, such as NVIDIA, AMD, Intel, Apple, Google or Huawei"
 _SEGMENTS: Final = "market segment: consumer, workstation, datacenter, edge, soc or tpu"
 _CAPABILITY: Final = "compute capability of NVIDIA cards, compared as a version; target of AMD cards, such as gfx942"
 _CERTAINTY: Final = (

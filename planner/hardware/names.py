@@ -94,6 +94,17 @@ def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
     return systems[0]
 
 
+def hardware_family(catalog: HardwareCatalog, text: str) -> tuple[Gpu | System, ...]:
+    """Return the accelerators that share the name `text`, such as "A100"; else all with its words, and such systems.
+
+    "DGX-1" returns the systems of this name, "TPU" every TPU and every slice of TPUs.
+    """
+    named = find_by_name(catalog, text) or find_gpu_candidates(catalog, text)
+    if named:
+        return named
+    return (*map(catalog.gpu, _names_with_words_of(catalog, text)), *systems_named(catalog, text))
+
+
 def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
     """Return the systems named `text`, else those named so without memory size, else those whose name contains `text`.
 

@@ -141,6 +141,14 @@ OTHER_HARDWARE: Final[dict[str, str]] = {
         "FPGAs are chips whose circuits are configured after manufacture: for fixed networks that must answer within "
         "microseconds or on few watts, and not for training or for models that change."
     ),
+    "ASIC": (
+        "ASICs are chips made for one kind of work, of which this catalog lists those for neural networks: TPU, Trainium, "
+        "Gaudi, Ascend, Groq, Cerebras, Maia and MTIA."
+    ),
+    "NPU": (
+        "NPUs are small units for neural networks in the processors of phones and laptops, which share the memory of "
+        "their processor: search for its name, such as Ryzen AI or Apple M4, or for a card, such as Ascend or Cloud AI."
+    ),
     "CPU": (
         "A CPU runs models that fit into its own memory; when it generates text, memory bandwidth limits the speed, as "
         "on a GPU, and two channels of DDR5-5600 give 90 GB/s, a tenth of a GeForce RTX 4090; to plan for a CPU, let "
@@ -161,4 +169,9 @@ def describe_other_hardware(text: str) -> str:
     return " ".join(OTHER_HARDWARE[name] for name in mentioned)
 
 
-_ALSO_CALLED: Final = {"FPGA": ("FPGAS",), "CPU": ("CPUS", "PROCESSOR", "PROCESSORS", "RYZEN", "EPYC", "XEON")}
+_ALSO_CALLED: Final = {
+    "FPGA": ("FPGAS",),
+    "ASIC": ("ASICS",),
+    "NPU": ("NPUS", "NEURAL"),
+    "CPU": ("CPUS", "PROCESSOR", "PROCESSORS", "RYZEN", "EPYC", "XEON"),
+}

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from planner.base import Spec
-from planner.hardware.gpu import FigureNote, Gpu, Provenance, find_provenance, parse_link_bytes_per_s
+from planner.hardware.gpu import DayOrLess, FigureNote, Gpu, Provenance, find_provenance, parse_link_bytes_per_s
 
 SystemKind = Literal["server", "baseboard", "rack", "workstation", "cloud instance", "pod slice", "pod"]
 """Kinds of systems: a baseboard is part of a server, a rack holds several servers, a slice is part of a pod."""
@@ -21,7 +21,8 @@ class System(Spec):
     name: str
     vendor: str
     kind: SystemKind
-    released: str | None = Field(default=None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")
+    announced: DayOrLess | None = Field(default=None, description="when it was presented, if long before")
+    released: DayOrLess | None = Field(default=None, description="when it was first sold or rented")
     gpu_id: str | None = Field(default=None, description="catalog id of the accelerator")
     gpu_count: int | None = Field(default=None, ge=1)
     memory_label: str | None = Field(default=None, description="total accelerator memory as marketed")
@@ -84,8 +85,9 @@ class EquippedSystem:
 
     @property
     def year(self) -> int | None:
-        """Return the system's year of release, or None if unknown."""
-        return int(self.system.released[:4]) if self.system.released else None
+        """Return the system's year of release, of the announcement where no sale is known, or None if unknown."""
+        known = self.system.released or self.system.announced
+        return int(known[:4]) if known else None
 
     @property
     def provenance(self) -> Provenance:

@@ -7,11 +7,12 @@ from planner.hardware.gpu import Gpu
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.workload import Inference, Training
 
-_NO_PYTORCH_DEVICE: Final = {
-    "Google": "TPUs run compiled XLA programs, but this estimate describes PyTorch's eager operators",
-    "AWS": "Trainium runs programs compiled by Neuron, but this estimate describes PyTorch's eager operators",
+_COMPILED: Final = {
+    "Google": "TPUs run compiled XLA programs",
+    "AWS": "Trainium runs programs compiled by Neuron",
+    "Intel": "Gaudi runs graphs compiled by its own bridge",
 }
-_GAUDI: Final = "Gaudi runs graphs compiled by its own bridge, but this estimate describes PyTorch's eager operators"
+"""What accelerators without a build of PyTorch run, by vendor; others run the vendor's own plugin."""
 _BITSANDBYTES: Final = (
     "bitsandbytes has no kernels for this card: it needs compute capability 6.0 (7.5 for LLM.int8), ROCm or XPU"
 )
@@ -57,10 +58,10 @@ def pytorch_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]
 
 def unsupported_backend(gpu: Gpu) -> tuple[str, ...]:
     """Return the reason why `gpu` has no backend for PyTorch's eager operators, empty if it has one."""
-    if gpu.architecture == "Gaudi":
-        return (_GAUDI,)
-    reason = _NO_PYTORCH_DEVICE.get(gpu.vendor)
-    return (reason,) if reason else ()
+    if gpu.has_pytorch_build:
+        return ()
+    runs = _COMPILED.get(gpu.vendor, f"{gpu.vendor}'s accelerators run PyTorch through a plugin of their own")
+    return (f"{runs}, but this estimate describes PyTorch's eager operators",)
 
 
 def _needs_bitsandbytes(workload: Training | Inference) -> bool:

@@ -178,7 +178,7 @@ def test_nothing_found_is_no_error(said):
     ("words", "message", "hint"),
     [
         (["--show", "GTX 9999"], "gpu: no accelerator is called 'GTX 9999'", "gpus WORDS"),
-        (["--show", "A100"], "'A100' matches 4 records", "a100-"),
+        (["--compare", "A100"], "'A100' matches 4 records", "a100-"),
         (["--compare", "RTX 4090", "nope"], "no accelerator is called 'nope'", "gpus WORDS"),
         (["--where", "memory_gib >="], "--where: at position 14: expected a number", "--help"),
         (["--where", "__import__('os')"], "--where: at position 1: expected a field", "Fields: name"),
@@ -416,3 +416,30 @@ def test_a_plans_job_has_a_time_and_a_cost_on_each_card(said, tmp_path, catalog)
     assert records[0]["job"]["offer"]["offer"]["source"]
     unfit = json.loads(said("--fits", str(path), "--where", 'fits == "does-not-fit"', "--limit", "1", "--json"))
     assert unfit[0]["job"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "members"),
+    [
+        ("A100", {"a100-pcie-40gb", "a100-sxm4-40gb", "a100-pcie-80gb", "a100-sxm4-80gb"}),
+        ("Tesla P100", {"tesla-p100-pcie-12gb", "tesla-p100-pcie-16gb", "tesla-p100-sxm2-16gb"}),
+        ("RTX 3080", {"rtx-3080-10-gb", "rtx-3080-12-gb"}),
+        ("DGX-1", {"dgx-1-p100", "dgx-1-v100-16gb", "dgx-1-v100-32gb"}),
+        ("DGX A100", {"dgx-a100-320gb", "dgx-a100-640gb"}),
+    ],
+)
+def test_a_name_that_several_share_lists_them(said, name, members):
+    printed = said("--show", name)
+    assert f"{name} is the name of {len(members)} records" in printed
+    assert all(member in printed for member in members)
+    assert {each["id"] for each in json.loads(said("--show", name, "--json"))} == members
+
+
+def test_a_kind_of_accelerator_lists_its_chips_and_its_slices(said):
+    printed = said("--show", "TPU")
+    assert all(name in printed for name in ("tpu-v2", "tpu-v7-ironwood", "tpu-v3-pod"))
+
+
+def test_a_search_for_what_is_no_card_says_what_it_is(said):
+    assert "FPGAs are chips whose circuits" in said("fpga")
+    assert said("xyzzy").strip().endswith("matches.")

@@ -58,7 +58,7 @@ def test_record_is_sourced_dated_and_plausible(gpu: Gpu) -> None:
     assert gpu.bandwidth_bytes_per_s is None or 1e10 <= gpu.bandwidth_bytes_per_s <= 3e13
     assert gpu.board_power_watts is None or 5 <= gpu.board_power_watts <= 2_000
     assert gpu.boost_clock_hz is None or 5e8 <= gpu.boost_clock_hz <= 4e9
-    assert all(1e10 <= rate.ops_per_s <= 2e16 for rate in gpu.rates)
+    assert all(1e10 <= rate.ops_per_s <= 2e17 for rate in gpu.rates)
     assert gpu.preliminary == (gpu.provenance.certainty == "preliminary")
     assert ("Laptop" in gpu.name or "laptop" in gpu.name) == (gpu.form_factor == "Laptop")
 
@@ -108,7 +108,7 @@ def test_aliases_are_unique() -> None:
     assert len(aliases) == len(set(aliases))
 
 
-@for_each("gpu", [gpu for gpu in GPUS if gpu.vendor == "NVIDIA"])
+@for_each("gpu", [gpu for gpu in GPUS if gpu.vendor == "NVIDIA" and gpu.architecture != "Rubin"])
 def test_dense_fp8_is_twice_fp16_on_nvidia(gpu: Gpu) -> None:
     fp16, fp8 = gpu.rate("fp16"), gpu.rate("fp8")
     if fp16 and fp8:  # the L40S datasheet prints 733 against 362, 2.5 % off

@@ -165,7 +165,7 @@ def test_a_rate_that_was_worked_out_says_nothing_of_the_chip(hardware: HardwareC
 
 
 def test_what_is_not_in_the_table_has_one_sentence_each() -> None:
-    assert list(OTHER_HARDWARE) == ["TPU", "FPGA", "CPU"]
+    assert list(OTHER_HARDWARE) == ["TPU", "FPGA", "ASIC", "NPU", "CPU"]
     assert all(text.endswith(".") and text.count(". ") == 0 for text in OTHER_HARDWARE.values())
 
 

@@ -40,7 +40,7 @@ def test_system_is_sourced_and_fits_its_accelerator(system: System, hardware: Ha
 
 def test_a_figure_without_a_note_has_the_source_of_its_record(hardware: HardwareCatalog) -> None:
     system = hardware.system("dgx-h100")
-    assert "HPCwire" in system.provenance_of("released").source
+    assert "HPCwire" in system.provenance_of("announced").source
     assert system.provenance_of("max_power_watts") is system.provenance
 
 

@@ -14,6 +14,8 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, PRICE_FIELDS
 from planner.hardware.query import CatalogQuery, GpuQuery, select, used_fields
 from planner.hardware.query_schema import AnyRecord, PlanOutcome, PlanOutcomes, Prices
+from planner.hardware.software_support import describe_other_hardware
+from planner.hardware.system import System
 from planner.hardware.system_fields import RENT_FIELD, SYSTEM_QUERY_SCHEMA, SystemQuery
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
@@ -29,7 +31,7 @@ from planner.present.catalog.records import (
     system_fields,
 )
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
-from planner.present.catalog.system_row import SystemRow, system_rows
+from planner.present.catalog.system_row import SystemRow, system_rows, system_rows_without_plan
 from planner.present.columns import Column, Row, text_column
 from planner.present.record_text import to_csv
 
@@ -141,13 +143,30 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
         shown = list_columns(GPU_COLUMNS, default_keys, (GPU_COLUMN_OF[word] for word in used_fields(query)))
         print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {total:,} accelerators")
     else:
-        print(f"None of {total:,} accelerators matches.")
+        print(f"None of {total:,} accelerators matches. {describe_other_hardware(query.text)}".rstrip())
     return 0
 
 
+def family_text(name: str, family: Iterable[Gpu | System], catalog: Catalog) -> str:
+    """Return the accelerators and the systems that share `name` as tables with the id of each."""
+    members = tuple(family)
+    cards = [GpuRow(each, usable=None) for each in members if isinstance(each, Gpu)]
+    systems = system_rows_without_plan(
+        [each for each in members if isinstance(each, System)], catalog.hardware, catalog.software
+    )
+    tables = [f"{name} is the name of {len(members)} records; `gpu-planner gpus --show ID` shows one:"]
+    if cards:
+        id_column: Column[GpuRow] = text_column("id", "Id", lambda row: row.id)
+        tables.append(column_table([id_column, *list_columns(GPU_COLUMNS, _DEFAULT_COLUMNS, ())], cards, ("name",)))
+    if systems:
+        shown = [_ID_COLUMN, *list_columns(SYSTEM_COLUMNS, _DEFAULT_SYSTEM_COLUMNS, ())]
+        tables.append(column_table(shown, systems, ("name", "accelerators")))
+    return "\n\n".join(tables)
+
+
 def _plan_verdicts(word: str, catalog: Catalog, today: date) -> _PlanVerdicts:
-    from planner.cli.named_plan import named_plan
     from planner.plan.evaluate import fits_by_gpu
+    from planner.plan.files import named_plan
     from planner.plan.job_costs import job_by_gpu
 
     plan = named_plan(word, catalog)
@@ -234,7 +253,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
 
 
 def _system_fits(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
-    from planner.cli.named_plan import named_plan
+    from planner.plan.files import named_plan
     from planner.plan.placement import fits_by_system
 
     return fits_by_system(named_plan(word, catalog), catalog)

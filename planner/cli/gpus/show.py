@@ -9,19 +9,20 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.named_plan import named_plan
+from planner.cli.gpus.search import family_text
 from planner.cli.table import TableColumn, details, table, terminal_width
 from planner.cli.user_catalog import named_cards, named_machines
 from planner.cost.card_prices import CardPrices
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import resolve_hardware
+from planner.hardware.names import hardware_family, resolve_hardware
 from planner.hardware.software_support import software_of
 from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device
 from planner.plan.catalog import Catalog
+from planner.plan.files import named_plan
 from planner.plan.measured import matching_gpus
 from planner.plan.placement import Placement, place_on_all
 from planner.plan.prices import prices_of, rents_of
@@ -48,12 +49,23 @@ from planner.present.record_text import rows_to_csv
 
 
 def print_hardware(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
-    """Print all details of the card or system called `name`.
+    """Print all details of the card or system called `name`; of a name that several share, a list of them.
 
     Raises:
-        PlannerError: If there is no such card or system, or the name is ambiguous.
+        PlannerError: If there is no such card or system.
     """
-    hardware_record = resolve_hardware(catalog.hardware, name)
+    try:
+        hardware_record = resolve_hardware(catalog.hardware, name)
+    except SpecError:
+        family = hardware_family(catalog.hardware, name)
+        if not family:
+            raise
+        print(
+            to_json([each.model_dump(mode="json") for each in family], indent=2).decode()
+            if as_json
+            else family_text(name, family, catalog)
+        )
+        return 0
     if isinstance(hardware_record, System):
         print(
             _system_json(hardware_record, catalog, today) if as_json else _system_text(hardware_record, catalog, today)

@@ -17,6 +17,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
+from planner.hardware.names import systems_named
 from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
 from planner.hardware.software_support import describe_other_hardware
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
@@ -130,7 +131,10 @@ class GpuPage(Page):
         self.describe_current()
 
     def about(self, text: str) -> str:
-        """Explain why FPGAs and other accelerators that the search `text` names are not in the catalog."""
+        """Explain why the table lacks what the search `text` names: FPGAs and the like, or a system."""
+        systems = systems_named(self.workspace.catalog.hardware, text)
+        if systems:
+            return f"The systems have this name: {', '.join(each.name for each in systems)}."
         return describe_other_hardware(text)
 
     def rows_without_verdicts(self) -> list[GpuRow]:

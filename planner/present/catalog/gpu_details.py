@@ -24,6 +24,7 @@ from planner.present.columns import (
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase, months_text, price_count_text, remarks_text
 from planner.present.names import CERTAINTY_TITLES
+from planner.units import MIB
 
 _TARGET_TITLES: Final = {"NVIDIA": "Compute capability", "AMD": "ROCm target"}
 """Title of the compilation target's number, by vendor."""
@@ -105,6 +106,7 @@ def _chip_details(gpu: Gpu) -> tuple[Detail, ...]:
         field_detail(gpu, "shader_cores", "Shader cores", _count_text(gpu.shader_cores)),
         field_detail(gpu, "tensor_cores", "Matrix units", _count_text(gpu.tensor_cores)),
         field_detail(gpu, "boost_clock_hz", "Boost clock", clock),
+        *_cache_details(gpu),
     )
 
 
@@ -117,7 +119,8 @@ def _board_details(gpu: Gpu) -> tuple[Detail, ...]:
     return (
         field_detail(gpu, "vendor", "Vendor", gpu.vendor),
         field_detail(gpu, "segment", "Segment", SEGMENT_TITLES[gpu.segment]),
-        field_detail(gpu, "released", "Released", fmt.date(gpu.released)),
+        *_announced_details(gpu),
+        field_detail(gpu, "released", "First sold or rented", fmt.date(gpu.released)),
         field_detail(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
         *_power_limit_details(gpu),
         field_detail(gpu, "form_factor", "Form factor", gpu.form_factor or fmt.UNKNOWN),
@@ -127,6 +130,19 @@ def _board_details(gpu: Gpu) -> tuple[Detail, ...]:
         field_detail(gpu, "launch_price_usd", "Launch price", fmt.money(gpu.launch_price_usd)),
         Detail("Id in the catalog", gpu.id),
     )
+
+
+def _announced_details(gpu: Gpu) -> tuple[Detail, ...]:
+    """Return the date of the announcement as a detail line, where it is known apart from that of the first sale."""
+    return () if gpu.announced is None else (field_detail(gpu, "announced", "Announced", fmt.date(gpu.announced)),)
+
+
+def _cache_details(gpu: Gpu) -> Iterator[Detail]:
+    """Yield the detail lines on the caches whose sizes are known."""
+    for field, title in (("l1_cache_bytes", "L1 cache"), ("l2_cache_bytes", "L2 cache")):
+        size: int | None = getattr(gpu, field)
+        if size is not None:
+            yield field_detail(gpu, field, title, f"{size / MIB:,.4g} MiB")
 
 
 def _power_limit_details(gpu: Gpu) -> tuple[Detail, ...]:

@@ -31,6 +31,12 @@ def _accelerators_tooltip(row: SystemRow) -> str:
     return "\n".join(part for part in (row.accelerators, _system_source_reader("gpu_id")(row)) if part)
 
 
+def _dated_year_tooltip(row: SystemRow) -> str:
+    """Return the date of the first sale, else that of the announcement, with its source."""
+    field = "announced" if row.system.released is None else "released"
+    return f"{fmt.date(getattr(row.system, field))}\n{_system_source_reader(field)(row)}"
+
+
 def _accelerator_source_reader(field: str) -> Callable[[SystemRow], str]:
     """Return a function that gives the source of a field in the record of one accelerator."""
     return lambda row: "" if row.gpu is None else provenance_text(row.gpu.provenance_of(field))
@@ -154,7 +160,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         show=lambda value: f"{value:.0f}",
         unknown=fmt.UNKNOWN,
         width=7,
-        tooltip=lambda row: f"{fmt.date(row.system.released)}\n{_system_source_reader('released')(row)}",
+        tooltip=_dated_year_tooltip,
         about="Year of release",
     ),
     _RENT,

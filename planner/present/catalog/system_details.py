@@ -125,7 +125,12 @@ def _machine_details(system: System) -> tuple[Detail, ...]:
     return (
         field_detail(system, "vendor", "Vendor", system.vendor),
         field_detail(system, "kind", "Kind", system.kind),
-        field_detail(system, "released", "Released", fmt.date(system.released)),
+        *(
+            (field_detail(system, "announced", "Announced", fmt.date(system.announced)),)
+            if system.announced is not None
+            else ()
+        ),
+        field_detail(system, "released", "First sold or rented", fmt.date(system.released)),
         field_detail(system, "host_cpu", "Processor", system.host_cpu or fmt.UNKNOWN),
         bytes_detail(system, "host_memory_bytes", "Host memory", system.host_memory_bytes),
         field_detail(system, "max_power_watts", "Maximum power", fmt.power(system.max_power_watts)),

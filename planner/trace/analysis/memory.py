@@ -46,8 +46,6 @@ def _distribution_notes(parallel: TraceParallel) -> Iterator[str]:
 def _difference_text(difference: TraceDifference) -> str:
     """Return a sentence on an assumption of the trace, with the bytes counted for it and their bounds."""
     sentence = f"{difference.name}: {difference.explanation}"
-    if difference.low_bytes == difference.high_bytes == difference.bytes:
-        return sentence
     low, high = (f"{count / MIB:,.1f}" for count in (difference.low_bytes, difference.high_bytes))
     return f"{sentence} (counted as {difference.bytes / MIB:,.1f} MiB; between {low} and {high} MiB)"
 

@@ -61,7 +61,7 @@ def test_a_single_figure_of_a_system_may_have_its_own_source():
     (row,) = system_rows(HardwareCatalog(gpus=(CARD,), systems=(rack,)))
     found = details(system_details(row))
     assert found["Maximum power"].source == found["From the wall"].source == "Sheet"
-    assert found["Released"].source == "Data sheet"
+    assert found["First sold or rented"].source == "Data sheet"
 
 
 def test_a_build_has_its_power_and_warnings():

@@ -124,7 +124,7 @@ def test_without_an_evaluation_there_is_no_verdict_and_no_reason(by_id):
 
 def test_the_total_rate_of_an_unsupported_format_is_none_not_unknown(catalog):
     rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
-    assert [COLUMNS["bf16"].text(rows[name]) for name in ("dgx-2", "dgx-h100", "amd-helios-72")] == [
+    assert [COLUMNS["bf16"].text(rows[name]) for name in ("dgx-2", "dgx-h100", "tpu-8t-superpod")] == [
         "none",
         "7.92",
         UNKNOWN,

@@ -30,7 +30,7 @@ _FLOAT: Final = 4
 _UNCHECKED_SHARE: Final = 0.3
 """Assumed relative error of the compute buffer for kinds of layers that were not compared with llama.cpp."""
 _CHECKED_SHARE: Final = 0.05
-_NO_BACKEND: Final = ("Google", "AWS")
+_UNREAD_BACKENDS: Final = {"Huawei": "CANN", "Moore Threads": "MUSA"}
 
 
 class LlamaCpp(ServingMemory):
@@ -70,11 +70,15 @@ class LlamaCpp(ServingMemory):
         """Return the reason why llama.cpp does not run on `gpu`, empty if it does.
 
         **Source**: llama.cpp 0.5.0 README.md, supported backends: CUDA, HIP, SYCL, Metal, and Vulkan for other GPUs; it
-        lists none for TPUs, Trainium or Gaudi.
+        lists none for TPUs, Trainium or Gaudi, and CANN for Ascend and MUSA for Moore Threads, which were not read.
         """
-        if gpu.vendor in _NO_BACKEND or gpu.architecture == "Gaudi":
-            return ("llama.cpp has no backend for this card",)
-        return ()
+        if gpu.has_pytorch_build:
+            return ()
+        if gpu.vendor in _UNREAD_BACKENDS:
+            return (
+                f"llama.cpp runs on it through {_UNREAD_BACKENDS[gpu.vendor]}, which this estimate does not describe",
+            )
+        return ("llama.cpp has no backend for this card",)
 
     def split_layers(
         self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()

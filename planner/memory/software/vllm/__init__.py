@@ -25,12 +25,8 @@ _OUTSIDE_PYTORCH: Final = 143 * MIB
 _AT_ONCE: Final = "number of concurrent sequences, at most max_num_seqs"
 _VOCABULARY: Final = 64
 """Multiple to which vLLM pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
-_PLUGINS: Final = {
-    "Google": "TPUs run vLLM through a separate plugin, whose memory use this estimate does not describe",
-    "AWS": "Trainium runs vLLM through a separate plugin, whose memory use this estimate does not describe",
-    "Apple": "Apple GPUs run vLLM through the plugin vllm-metal, whose memory this estimate does not describe",
-}
-_GAUDI: Final = "Gaudi runs vLLM through a separate plugin, whose memory use this estimate does not describe"
+_METAL: Final = "Apple GPUs run vLLM through the plugin vllm-metal, whose memory this estimate does not describe"
+_PLUGIN_USERS: Final = {"Google": "TPUs run", "AWS": "Trainium runs", "Intel": "Gaudi runs"}
 _ROCM_FAMILIES: Final = ("CDNA2", "CDNA3", "CDNA4", "CDNA5", "RDNA3", "RDNA4")
 _LEAST_CAPABILITY: Final = {"0.33": 7.5, "0.19": 7.0, "0.11": 7.0}
 _BFLOAT16_CAPABILITY: Final = 8.0
@@ -94,13 +90,14 @@ class Vllm(ServingMemory):
         **Source**: vLLM's installation guides: compute capability 7.5 (7.0 in 0.14), MI200 and newer, Radeon RX 7900
         and newer, Intel Arc and Data Center GPUs; platforms/cuda.py check_if_supports_dtype for bf16.
         """
-        if gpu.architecture == "Gaudi":
-            return (_GAUDI,)
-        if gpu.vendor in _PLUGINS:
-            return (_PLUGINS[gpu.vendor],)
+        if gpu.vendor == "Apple":
+            return (_METAL,)
+        if not gpu.has_pytorch_build:
+            runs = _PLUGIN_USERS.get(gpu.vendor, f"{gpu.vendor}'s accelerators run")
+            return (f"{runs} vLLM through a separate plugin, if at all, whose memory this estimate does not describe",)
         if gpu.vendor == "AMD":
-            runs = gpu.architecture.startswith(_ROCM_FAMILIES)
-            return () if runs else ("vLLM needs an AMD Instinct MI200 or newer, or a Radeon of RDNA 3 or newer",)
+            supported = gpu.architecture.startswith(_ROCM_FAMILIES)
+            return () if supported else ("vLLM needs an AMD Instinct MI200 or newer, or a Radeon of RDNA 3 or newer",)
         return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
 
     def vocabulary_multiple(self, tensor: int) -> int:
