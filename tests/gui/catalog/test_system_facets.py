@@ -64,9 +64,9 @@ def test_boxes_are_ticked_and_chips_lifted_by_keyboard(page, tab):
     assert [chip.text() for chip in chips(page)] == ["rack", "Topology unknown"]
     QTest.keyClick(chips(page)[1], Qt.Key.Key_Space)
     assert len(shown(page)) == 6
-    assert tab.bar.count.text() == "6 of 43"
+    assert tab.bar.count.text() == "6 of 54"
     tab.clear_filters()
-    assert len(shown(page)) == 43
+    assert len(shown(page)) == 54
 
 
 def test_a_range_is_dragged_and_typed(page):
@@ -98,7 +98,7 @@ def test_bounds_are_typed_into_the_search_in_any_unit(tab, page):
     QTest.keyClick(chips(page)[0], Qt.Key.Key_Space)
     assert tab.bar.search.text() == "dgx system with under 12000 W"
     QTest.keyClick(tab.bar.search, Qt.Key.Key_Escape)
-    assert len(shown(page)) == 43
+    assert len(shown(page)) == 54
 
 
 def test_list_prices_are_told_from_those_of_shops(page):
