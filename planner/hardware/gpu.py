@@ -80,7 +80,7 @@ Certainty = Literal["confirmed", "single-source", "conflicting", "preliminary", 
 _COMPUTERS: Final = ("Laptop", "SoC", "SoC in mini PC", "SoM")
 """Form factors of what is sold with its processor and memory, if only as a developer kit."""
 _MOST_BYTES: Final = 2**50
-_MOST_BYTES_PER_S: Final = 1e17
+_MOST_BYTES_PER_S: Final = 1e16
 _MOST_OPS_PER_S: Final = 1e19
 _MOST_HZ: Final = 1e12
 _MOST_UNITS: Final = 10_000_000

@@ -140,6 +140,8 @@ def test_an_unknown_stored_format_is_noted() -> None:
         ({"quant_method": "compressed-tensors", "format": "float-quantized"}, "fp8"),
         ({"quant_method": "compressed-tensors", "format": "int-quantized"}, "int8"),
         ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}, "nvfp4"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}, "nvfp4"),
+        ({"quant_algo": "FP8"}, "fp8"),
     ],
     ids=str,
 )
@@ -159,6 +161,8 @@ def test_the_quantisation_of_the_checkpoint_is_read(settings: dict[str, object],
         {"quant_method": "fp8", "weight_block_size": [128, 64]},
         {"quant_method": "fp8", "weight_block_size": [17, 17]},
         {"quant_method": "compressed-tensors", "format": "marlin-24"},
+        {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["model.layers.0.self_attn*"]},
+        {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"},
     ],
     ids=str,
 )
