@@ -5,8 +5,9 @@
 Prints, for each kind, the number of rows, the median and the worst error, and the bias (the median signed error: an
 underestimate may cause an out-of-memory error). Then every row that is further off than the aim, with the mechanism
 that explains it or without one; how often what was measured lies in the stated interval, and how often a stated chance
-came true. Rows that are not covered are counted by reason. `--rows` lists each row. `--leave-one-out` prints the
-constants that are estimated from several sources, each left out in turn.
+came true, also where the interval is found again without the row's source. Rows that are not covered are counted by
+reason. `--rows` lists each row. `--leave-one-out` prints the constants that are estimated from several sources, each
+left out in turn.
 """
 
 import argparse
@@ -14,13 +15,15 @@ import csv
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import NamedTuple
 
 from aims import Missed, limit_of, unmet
-from calibration import LEVELS, Stated, print_reliability
+from calibration import LEVELS, Stated, came_true, found_without_source, grouped, print_reliability
 from counters import counter_of
+from curves import write_curves
 from explained_misses import reason_for
 from leave_one_out import print_leave_one_out
 from memory_rows import Excluded, Predicted, Row
@@ -34,6 +37,9 @@ from planner.plan.catalog import load_catalog
 
 TRUTH = Path(__file__).resolve().parent.parent / "tests" / "truth" / "memory.csv"
 GIB = 2**30
+_CURVES = ("inference, allocated", "train_full, allocated")
+_PAGES = ("sdpa",)
+"""Sources that are a page for each network, measured by different people."""
 KINDS = (*OTHER_KINDS, *TUNED)
 TITLES = {
     "weights_only": "weights alone",
@@ -96,7 +102,8 @@ def main() -> int:
     if "inference" in kinds:
         print_vllm_totals(vllm_totals(truth(), load_catalog()))
     print_misses(compared)
-    print_reliability(list(stated_of(compared)))
+    stated = list(stated_of(compared))
+    print_reliability([*stated, *found_without_source(stated)])
     print_coverage(compared, excluded)
     print_excluded(excluded)
     if arguments.table:
@@ -110,6 +117,12 @@ def write_tables(compared: list[Compared], excluded: list[tuple[Row, str]]) -> N
     """Write the tables of the manual: errors and coverage by kind, and how often stated intervals hold."""
     for name, header, rows in manual_tables(compared, excluded):
         write_table("accuracy", name, header, rows)
+    groups = {name: members for name, members in _drawn(compared).items() if "misses" not in name}
+    write_curves(
+        "memory-reliability",
+        "Memory: how often what was stated with a chance came true",
+        {_title(name): partial(came_true, members) for name, members in groups.items()},
+    )
 
 
 def manual_tables(
@@ -152,14 +165,24 @@ def manual_tables(
             if items
         ],
     )
-    groups: dict[str, list[Stated]] = {}
-    for stated in stated_of(compared):
-        groups.setdefault(stated.group, []).append(stated)
     yield (
         "memory-confidence",
-        ["measured", "rows", "in the interval", *(f"a stated {level:.0%} came true" for level in LEVELS)],
-        [_confidence(name, rows) for name, rows in groups.items() if "allocated" in name],
+        [
+            "measured",
+            "rows",
+            "in the interval",
+            "Winkler's score",
+            *(f"a stated {level:.0%} came true" for level in LEVELS),
+        ],
+        [_confidence(name, rows) for name, rows in _drawn(compared).items()],
     )
+
+
+def _drawn(compared: list[Compared]) -> dict[str, list[Stated]]:
+    """Return the groups of rows that the manual shows, also with intervals found without a row's source."""
+    stated = list(stated_of(compared))
+    groups = grouped([*stated, *found_without_source(stated)])
+    return {name: members for name, members in sorted(groups.items()) if name.startswith(_CURVES)}
 
 
 def _by_profile(strict: dict[str, list[Compared]]) -> Iterator[tuple[str, list[Compared]]]:
@@ -184,9 +207,14 @@ def _explained(reasons: list[str | None]) -> tuple[int, int]:
 def _confidence(name: str, rows: list[Stated]) -> list[str]:
     count = len(rows)
     inside = sum(row.stated.low <= row.measured <= row.stated.high for row in rows) / count
-    came_true = (f"{sum(row.chance <= level for row in rows) / count:.0%}" for level in LEVELS)
-    kind, _, rest = name.partition(", ")
-    return [f"{TITLES[kind]}, {rest}", str(count), f"{inside:.0%}", *came_true]
+    score = mean(row.score for row in rows)
+    true = (f"{came_true(rows, level):.0%}" for level in LEVELS)
+    return [_title(name), str(count), f"{inside:.0%}", f"{score:.2f}", *true]
+
+
+def _title(group: str) -> str:
+    kind, _, rest = group.partition(", ")
+    return f"{TITLES[kind]}, {rest}"
 
 
 def strict_rows(compared: list[Compared]) -> Iterator[Missed]:
@@ -282,9 +310,10 @@ def stated_of(compared: list[Compared]) -> Iterator[Stated]:
         if item.predicted.interval is not None:
             group = f"{item.row.kind}, {counter_of(item.row.metric)}"
             measured = item.row.measured_gib * GIB
-            yield Stated(group, item.predicted.interval, measured)
+            source = item.row.family + (f" {item.row.model}" if item.row.family in _PAGES else "")
+            yield Stated(group, source, item.predicted.interval, measured)
             if reason_for(item.row.id) is None:
-                yield Stated(f"{group}, without known misses", item.predicted.interval, measured)
+                yield Stated(f"{group}, without known misses", source, item.predicted.interval, measured)
 
 
 def print_coverage(compared: list[Compared], excluded: list[tuple[Row, str]]) -> None:

@@ -137,9 +137,7 @@ def card_record(row: Mapping[str, str]) -> dict[str, Any]:
         raise ValueError(f"unknown column {sorted(unknown)[0]!r}")
     told = {"certainty": row["certainty"], "source": row["source"], "as_of": row["as_of"]}
     read = {
-        field: value(row[column].strip())
-        for column, (field, value) in _COLUMNS.items()
-        if row.get(column, "").strip()
+        field: value(row[column].strip()) for column, (field, value) in _COLUMNS.items() if row.get(column, "").strip()
     }
     gib = row["memory_gib"].strip()
     memory = int(Decimal(gib) * GIB) if gib else None
@@ -150,7 +148,9 @@ def card_record(row: Mapping[str, str]) -> dict[str, Any]:
         "provenance": {"basis": "published"} | told,
         "figure_notes": [_counted(gib, told)] if gib else [],
     }
-    record = {name: figures[name] for name in Gpu.model_fields if figures.get(name) or name in ("memory_bytes", "rates")}
+    record = {
+        name: figures[name] for name in Gpu.model_fields if figures.get(name) or name in ("memory_bytes", "rates")
+    }
     Gpu.model_validate_json(json.dumps(record))
     return record
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from planner.memory.estimate import fullest_timeline
 from planner.memory.phases import Snapshot
-from planner.memory.software.vllm.setup import CardClass
+from planner.memory.software.vllm.setup import CardClass, CardSetup
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
@@ -26,11 +26,14 @@ _NOT_OURS: Final = {
 }
 
 
+_SMALL: Final = CardSetup(CardClass.OTHER)
+
+
 class EngineRun(NamedTuple):
     """A run of vLLM or llama.cpp, the class of its card, and the measured terms."""
 
     workload: Inference
-    of_card: CardClass
+    of_card: CardSetup
     terms: tuple[str, ...]
 
 
@@ -50,14 +53,14 @@ def activation_run(row_id: str, technique: str, length: str, other: str) -> Engi
     terms = ("activations", "logits")
     if row_id.startswith("llmd"):
         workload = Inference(profile="vllm", engine={"version": "0.11"}, context_length=int(length))
-        return EngineRun(workload, CardClass.LARGE, terms)
-    return EngineRun(_llama_cpp(technique, length, other, logits=True), CardClass.OTHER, terms)
+        return EngineRun(workload, CardSetup(CardClass.LARGE), terms)
+    return EngineRun(_llama_cpp(technique, length, other, logits=True), _SMALL, terms)
 
 
 def total_run(technique: str, length: str, other: str, weights: str) -> EngineRun:
     """Return the llama.cpp run for a row with the sum of its buffers on the card."""
     workload = _llama_cpp(technique, length, other, logits="2023" not in technique)
-    return EngineRun(workload.evolve(weights=weights), CardClass.OTHER, ("weights", "kv_cache", "activations"))
+    return EngineRun(workload.evolve(weights=weights), _SMALL, ("weights", "kv_cache", "activations"))
 
 
 def _llama_cpp(technique: str, length: str, other: str, *, logits: bool) -> Inference:

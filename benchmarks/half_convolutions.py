@@ -4,7 +4,7 @@
 
 Runs random convolutions of sounds, images and volumes in bfloat16 on one thread, forward, and backward for the input's
 and for the weight's gradient. Prints those that are off by more than 16 KiB, and the largest errors. From these come
-the bounds in planner/trace/worker/cpu/kernels.py; they differ between CPUs with and without matrix tiles.
+the bounds in planner/trace/worker/cpu/operators.py; they differ between CPUs with and without matrix tiles.
 """
 
 import argparse

@@ -5,7 +5,7 @@ scripts of the pull requests come: `outputs = model(**inputs)`, `outputs.logits.
 """
 
 from planner.memory.estimate import fullest_timeline
-from planner.memory.overhead import cublas_workspace_bytes
+from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
 from planner.memory.phases import Snapshot
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
@@ -21,7 +21,8 @@ def peak_without_loss(architecture: Architecture, workload: Training, *, returns
     `returns_cache`, its keys and values.
     """
     peak = 0
-    for snapshot in fullest_timeline(architecture, with_defaults(workload, architecture, 1)).snapshots:
+    timeline = fullest_timeline(architecture, with_defaults(workload, architecture, 1))
+    for snapshot in timeline.snapshots:
         if snapshot.name == "loss":
             continue
         alive = snapshot.total + (_cache_bytes(architecture, workload, snapshot) if returns_cache else 0)
@@ -30,7 +31,8 @@ def peak_without_loss(architecture: Architecture, workload: Training, *, returns
             outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))
             alive += 2 * outputs * width * _size(workload) - logits.bytes
         peak = max(peak, alive)
-    return peak + 2 * cublas_workspace_bytes(None)
+    overhead = framework_overhead(fixed_overhead(None), timeline.dynamic, 0, unsplit_bytes=timeline.unsplit_bytes)
+    return peak + overhead.unsplit + 2 * cublas_workspace_bytes(None)
 
 
 def _cache_bytes(architecture: Architecture, workload: Training, snapshot: Snapshot) -> int:

@@ -3,12 +3,14 @@
 The estimator does not include this memory, because it describes transformers 5. Sources are the old versions' code.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.logits import output_width
+from planner.memory.segments import unsplit_weight_bytes
 from planner.memory.weights import MATRIX_ROLES, weight_bytes
-from planner.models.architecture import Architecture, Attention
+from planner.models.architecture import Architecture, Attention, Tensor
 from planner.workload.workload import Inference
 
 BEFORE_SDPA: Final = ("bertl", "dsllm", "optgptq", "optllm")
@@ -17,8 +19,13 @@ LOGITS_OF_WHOLE_PROMPT: Final = ("qwen15", "qwen2", "qwen2vl", "optgptq", "optll
 """Sources that ran versions before 4.45, whose models computed the logits of the whole prompt."""
 _TUPLE_CACHES: Final = ("qwen15", "qwen2", "optgptq", "optllm", "qwen1-inf", "qwen1-kvq", "qwen1-v1")
 """Sources from before mid-2024: until transformers 4.42, `generate` passed caches as tuples."""
-_ROTARY_TABLES: Final = ("qwen15", "qwen2")
-"""Sources whose models had tables of cosines and sines in every layer: Qwen2RotaryEmbedding until 4.40."""
+_ROTARY_TABLES: Final = ("qwen15", "qwen2", "qwen2vl")
+"""Sources whose models had tables of cosines and sines in every layer: Qwen2RotaryEmbedding until 4.40, and
+Qwen2VLRotaryEmbedding of the development version that Qwen2-VL came with."""
+_FLOAT_LOGITS: Final = ("qwen15", "qwen2", "qwen2vl")
+"""Sources whose models cast the whole prompt's logits to fp32 inside their forward pass."""
+_SINGLE_EXPERTS: Final = ("qwen15", "qwen2")
+"""Sources from before version 5, whose experts were layers of their own."""
 _FLOAT: Final = 4
 
 
@@ -40,6 +47,38 @@ def rotary_bytes(family: str, architecture: Architecture, element: int) -> int:
     if family not in _ROTARY_TABLES or not isinstance(mixer, Attention):
         return 0
     return architecture.main.layer_count * (architecture.max_context or 0) * mixer.head_dim * 2 * element
+
+
+def hidden_bytes(family: str, architecture: Architecture, workload: Inference, element: int) -> int:
+    """Return the size of the hidden states that are alive while the whole prompt's logits are cast to fp32.
+
+    **Formula**: tokens · h · bytes; twice with a vision tower, whose model also holds the embedded prompt.
+
+    **Source**: transformers 4.38 modeling_qwen2.py `Qwen2ForCausalLM.forward` (`logits = logits.float()` beside
+    `hidden_states`), 4.45 modeling_qwen2_vl.py `Qwen2VLForConditionalGeneration.forward` (`inputs_embeds`).
+    """
+    if family not in _FLOAT_LOGITS:
+        return 0
+    tensors = 2 if architecture.kind == "vision-language" else 1
+    return tensors * workload.batch * (workload.prompt_length or 0) * architecture.hidden * element
+
+
+def single_expert_bytes(family: str, architecture: Architecture, weights: str | None) -> int:
+    """Return what the allocator's blocks of experts hold more where each expert is a tensor of its own."""
+    if family not in _SINGLE_EXPERTS:
+        return 0
+    groups = tuple(
+        group.evolve(layer=group.layer.evolve(tensors=tuple(_single(group.layer.tensors))))
+        for group in architecture.main.groups
+    )
+    single = architecture.evolve(stacks=(*architecture.stacks[:-1], architecture.main.evolve(groups=groups)))
+    scheme = weights or "bf16"
+    return unsplit_weight_bytes(single, scheme) - unsplit_weight_bytes(architecture, scheme)
+
+
+def _single(tensors: tuple[Tensor, ...]) -> Iterator[Tensor]:
+    for tensor in tensors:
+        yield from (tensor.evolve(name=f"{tensor.name}.{one}", copies=1) for one in range(tensor.copies))
 
 
 def exllama_bytes(weights: str | None, architecture: Architecture) -> int:

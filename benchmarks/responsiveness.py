@@ -33,6 +33,8 @@ SIZE = (1280, 800)
 QUIET_SECONDS = 0.3
 """The window is idle once no turn has taken more than a little for so long and nothing runs in the background."""
 LITTLE_SECONDS = 0.002
+MOVING_SECONDS = 2
+"""A replay that plays is never idle; it is watched for so long."""
 LONGEST_SECONDS = 20
 REFERENCE = "reference"
 DIALOGS = {
@@ -57,7 +59,10 @@ def main() -> None:
     if arguments.child:
         print(json.dumps(blocks_of_one_run()))
         return
-    runs = [one_run() for _ in range(arguments.runs)]
+    runs = []
+    for number in range(arguments.runs):
+        print(f"run {number + 1} of {arguments.runs}", file=sys.stderr, flush=True)
+        runs.append(one_run())
     reference = median(run[REFERENCE] for run in runs) * 1e3
     header = ("action", "longest block, ms", "of all runs, ms", "loop, ms", "ratio", "aim, ms")
     rows = []
@@ -98,9 +103,12 @@ def blocks_of_one_run() -> dict[str, float]:
         loop.restart()
         wait_until_idle(window, loop)  # the way to the action may have left something to do
         loop.restart()
+        begun = time.monotonic()
         QTimer.singleShot(0, window, lambda do=action: do())
         wait_until_idle(window, loop)
         found[name] = loop.longest
+        seconds = time.monotonic() - begun
+        print(f"  {name}: {found[name] * 1e3:.1f} ms, done in {seconds:.1f} s", file=sys.stderr, flush=True)
     found[REFERENCE] = loop_seconds()
     window.workspace.undo_stack.setClean()
     window.close()
@@ -130,7 +138,7 @@ class Blocks:
 
 
 def wait_until_idle(window: "MainWindow", loop: Blocks) -> None:
-    """Run the event loop until nothing happens any more."""
+    """Run the event loop until nothing happens any more, or for a while where a replay plays."""
     from PySide6.QtTest import QTest
 
     end = time.monotonic() + LONGEST_SECONDS
@@ -139,6 +147,14 @@ def wait_until_idle(window: "MainWindow", loop: Blocks) -> None:
         loop.note()  # the last turn may have ended without the loop's own notice
         if window.tasks.busy or importing():
             loop.busy_at = time.monotonic()
+        elif is_replaying(window):
+            end = min(end, time.monotonic() + MOVING_SECONDS)
+
+
+def is_replaying(window: "MainWindow") -> bool:
+    """Return whether the Monitor is shown and plays a recording."""
+    feed = getattr(window.tab, "feed", None)
+    return feed is not None and feed.replay is not None and feed.replay.is_playing
 
 
 def importing() -> bool:

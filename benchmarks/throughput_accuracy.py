@@ -5,13 +5,13 @@
 Prints, for each task and each family of cards in it, the median and the 90th percentile of the absolute error: ours,
 that of 6ND with a flat 40 % of the dense rate, and that of the plain bandwidth bound; and the bias, the median signed
 error. Rows of quality A come first, and of them those whose configuration is stated in full. Then how often what was
-measured lies in the stated interval, and the number of rows that are not covered, by reason. `--rows` lists each row.
-`benchmarks/throughput_classes.py` fits the classes and leaves cards and sources out.
+said comes true on rows whose source is left out (`throughput_left_out`), and the number of rows that are not covered, by
+reason. `--rows` lists each row. `benchmarks/throughput_classes.py` fits the classes.
 """
 
 import argparse
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
@@ -19,7 +19,9 @@ from typing import Final, NamedTuple
 
 import throughput_inference
 import throughput_training
-from tables import add_table_option, write_table
+from tables import DOCS, add_table_option, write_table
+from throughput_left_out import every_source_left_out, ratios
+from throughput_reliability import Stated, grouped, half_width, print_reliability, reliability_table, write_curves
 from throughput_rows import Excluded, Row, Speeds, family, truth
 
 from planner.plan.catalog import Catalog, load_catalog
@@ -63,14 +65,18 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="end with 1 where an aim is not met")
     add_table_option(parser)
     arguments = parser.parse_args()
-    compared, excluded = compare(truth(arguments.truth), arguments.task or sorted(_PREDICTORS))
+    rows = truth(arguments.truth)
+    compared, excluded = compare(rows, arguments.task or sorted(_PREDICTORS))
     if arguments.rows:
         print_rows(compared)
     print_summary(compared)
-    print_coverage(compared)
+    said = stated_without_source(compared, rows)
+    print_reliability(said)
     print_excluded(excluded)
     if arguments.table:
         write_table("accuracy", "time", *manual_table(compared))
+        write_table("accuracy", "time-reliability", *reliability_table(said))
+        write_curves(DOCS / "images" / "speed-reliability.svg", said)
     failed = list(unmet(compared))
     print("\n".join(f"aim not met: {line}" for line in failed) or "every aim is met")
     return 1 if arguments.check and failed else 0
@@ -138,7 +144,6 @@ def manual_table(compared: list[Compared]) -> tuple[list[str], list[list[str]]]:
         "rows",
         "median error",
         "90 % within",
-        "in the range",
         "6ND at 40 % MFU",
         "bandwidth",
     ]
@@ -148,18 +153,12 @@ def manual_table(compared: list[Compared]) -> tuple[list[str], list[list[str]]]:
         if not best:
             continue
         middle, high = spread_of([item.error(item.speeds.ours) for item in best])
-        ranged = [
-            item.speeds.low <= (item.row.value or 0.0) <= item.speeds.high
-            for item in best
-            if item.speeds.low is not None and item.speeds.high is not None
-        ]
         rules = (
             spread_of([item.error(speed(item.speeds)) for item in best])[0]
             for speed in (lambda found: found.flat_mfu, lambda found: found.bandwidth)
         )
         shown = (f"{error:.0%}" if error <= _OFF_THE_CHART else "> 1,000%" for error in rules)
-        inside = f"{sum(ranged) / len(ranged):.0%}"
-        rows.append([title, str(len(best)), f"{middle:.1%}", f"{high:.0%}", inside, *shown])
+        rows.append([title, str(len(best)), f"{middle:.1%}", f"{high:.0%}", *shown])
     return header, rows
 
 
@@ -169,16 +168,17 @@ def spread_of(errors: Iterable[float]) -> tuple[float, float]:
     return median(sizes), sizes[min(int(0.9 * len(sizes)), len(sizes) - 1)]
 
 
-def print_coverage(compared: Iterable[Compared]) -> None:
-    """Print how many measured rows of quality A lie in the stated interval, which four of five should."""
-    inside: dict[str, list[bool]] = defaultdict(list)
-    for item in compared:
-        low, high = item.speeds.low, item.speeds.high
-        if low is not None and high is not None and item.row.quality == "A":
-            inside[item.row.task].append(low <= (item.row.value or 0.0) <= high)
-    for task, hits in inside.items():
-        print(f"{task:14} {sum(hits) / len(hits):5.0%} of {len(hits)} rows of quality A lie in the interval, aim 80 %")
-    print()
+def stated_without_source(compared: Iterable[Compared], rows: Iterable[Row]) -> dict[str, list[Stated]]:
+    """Return the rows of quality A with their stated intervals around what is predicted without their source, by task."""
+    widths = {
+        item.row.id: half_width(item.speeds.ours, item.speeds.high)
+        for item in compared
+        if item.speeds.high is not None and item.row.quality == "A"
+    }
+    left_out = every_source_left_out(ratios([row for row in rows if row.id in widths], load_catalog()))
+    return grouped(
+        (TITLES[one.row.task], Stated(one.row.source, one.logarithm, abs(widths[one.row.id]))) for one in left_out
+    )
 
 
 def print_excluded(excluded: list[tuple[Row, str]]) -> None:

@@ -10,7 +10,7 @@ from planner.models.diffusion import find_networks
 from planner.performance.inference.images import batch_counts, decoder_counts, denoiser_counts
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
-from planner.performance.traced import SPREAD, TracedStep, step_time
+from planner.performance.traced import TracedStep, step_time
 from planner.performance.vision import Kind, OperationCounts, Precision
 from planner.plan.catalog import Catalog
 
@@ -80,7 +80,9 @@ def _speeds(row: Row, counts: OperationCounts, gpu: Gpu, precision: Precision) -
     flat = _FLAT_MFU * rate.ops_per_s / whole.flops
     bandwidth = gpu.bandwidth_bytes_per_s / (2 * whole.elements)
     ours = found.samples_per_second
-    return Speeds(ours, row.cards * flat, row.cards * bandwidth, ours / SPREAD, ours * SPREAD, _assumptions(row))
+    assert found.low_seconds and found.seconds
+    spread = found.seconds / found.low_seconds
+    return Speeds(ours, row.cards * flat, row.cards * bandwidth, ours / spread, ours * spread, _assumptions(row))
 
 
 def _gradient_bytes(row: Row) -> float:

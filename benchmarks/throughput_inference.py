@@ -1,5 +1,6 @@
 """Published speeds of inference as runs of the estimate: decoding, prompts, and throughput of many requests."""
 
+import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -26,6 +27,10 @@ from planner.plan.catalog import Catalog
 
 TASKS: Final = ("infer_decode", "infer_prefill", "infer_offline", "image_infer", "image_train")
 _FLAT_MFU: Final = 0.4
+_FIGURES: Final[dict[str, Figure]] = {"infer_decode": "decode", "infer_prefill": "prefill", "infer_offline": "requests"}
+_TIMED_WITH_PROMPT: Final = ("qw25",)
+"""Sources that divide the tokens of an answer by the time of prompt and answer together: QwenLM/Qwen2.5
+speed_benchmark_vllm.py and speed_benchmark_transformers.py (`time_cost` of the whole call)."""
 
 _MODELS: Final = {
     "CodeLlama": "codellama/CodeLlama-34b-hf",
@@ -82,6 +87,20 @@ _DATASETS: Final = {
     "Llama-3.1-8B (MLPerf)": (778.0, 73.0),
 }
 """Mean tokens of prompts and answers of MLPerf's data sets: the rows state answers at the most, so both are assumed."""
+_REQUESTS: Final = {
+    (128, 128): 30_000,
+    (128, 2_048): 3_000,
+    (128, 4_096): 1_500,
+    (500, 2_000): 3_000,
+    (1_000, 1_000): 3_000,
+    (1_000, 2_000): 1_500,
+    (1_024, 2_048): 1_500,
+    (2_048, 128): 3_000,
+    (2_048, 2_048): 1_500,
+    (5_000, 500): 1_500,
+    (20_000, 2_000): 1_000,
+}
+"""Requests of a run by the tokens of prompt and answer: NVIDIA/TensorRT-LLM perf-overview, Preparing a Dataset."""
 _ENGINES: Final[tuple[tuple[str, Engine], ...]] = (
     ("llama.cpp", llama_cpp.ENGINE),
     ("ollama", llama_cpp.ENGINE),
@@ -104,6 +123,16 @@ _ENGINES: Final[tuple[tuple[str, Engine], ...]] = (
     ("litgpt", litgpt.ENGINE),
 )
 """Engine classes by a part of the engine's name; the first match applies."""
+_SUBSTITUTES: Final = {
+    llama_cpp.ENGINE.name: vllm.ENGINE,
+    transformers.COMPILED.name: vllm.ENGINE,
+    vllm.ENGINE.name: transformers.COMPILED,
+    vllm.VERSION_0.name: vllm.ENGINE,
+    tensorrt_llm.ENGINE.name: vllm.ENGINE,
+    transformers.ENGINE.name: litgpt.ENGINE,
+    litgpt.ENGINE.name: transformers.ENGINE,
+}
+"""The most similar other program of each: what its speed would be taken from if it had never been measured."""
 _WEIGHTS: Final = {
     "bf16-true": "bf16",
     "f16": "F16",
@@ -139,15 +168,18 @@ class Case(NamedTuple):
     engine: Engine
 
 
-def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
-    """Return the estimate for a row, or the reason why it is not covered."""
+def predict(row: Row, catalog: Catalog, *, substituted: bool = False) -> Speeds | Excluded:
+    """Return the estimate for a row, or the reason why it is not covered.
+
+    If `substituted`, the constants of its program are those of the most similar one.
+    """
     if row.value is None:
         return Excluded("out of memory: no speed")
     if row.quality == "C":
         return Excluded("community rows: offloading and speculation are not ruled out")
     if row.task in image_rows.TASKS:
         return image_rows.predict(row, catalog)
-    case = case_of(row, catalog)
+    case = case_of(row, catalog, substituted=substituted)
     if isinstance(case, Excluded):
         return case
     speeds = _PREDICTORS[row.task](case)
@@ -155,7 +187,7 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
 
 
 def _with_interval(case: Case, speeds: Speeds) -> Speeds:
-    figure: Figure = "decode" if case.row.task == "infer_decode" else "prefill"
+    figure = _FIGURES[case.row.task]
     factor = request_spread_factor(figure, case.engine, family_of(case.gpu))
     return speeds._replace(low=speeds.ours / factor, high=speeds.ours * factor, assumed=_assumptions(case.row))
 
@@ -169,7 +201,7 @@ def _assumptions(row: Row) -> str:
     return "the length of the answer" if row.task == "infer_decode" and row.output_length is None else ""
 
 
-def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
+def case_of(row: Row, catalog: Catalog, *, substituted: bool = False) -> Case | Excluded:
     """Return the run that a row describes, or the reason why it is not covered."""
     architecture, gpu = _network(row, catalog), gpu_of(row, catalog)
     if isinstance(architecture, Excluded):
@@ -181,7 +213,7 @@ def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
     weights = _WEIGHTS.get(asked) or _BY_LETTERS.get(asked)
     if engine is None or weights is None:
         return Excluded(f"engine or format not stated: {row.framework[:20]} {row.precision}")
-    return _case_on(row, architecture, gpu, engine, weights)
+    return _case_on(row, architecture, gpu, _SUBSTITUTES[engine.name] if substituted else engine, weights)
 
 
 def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
@@ -202,7 +234,7 @@ def _case_on(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, wei
         return Excluded("AutoAWQ reads prompts with modules that are not fused")
     if "GEMV" in row.precision and (row.batch or 1) > 1:
         return Excluded("a product of one row, called for each sequence")
-    machine = card_speed(gpu, engine, weights, unfused=engine is llama_cpp.ENGINE)
+    machine = card_speed(gpu, engine, weights, unfused="llama" in row.framework)
     if machine is None:
         return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
     tensor, stages = degrees(row)
@@ -213,11 +245,15 @@ def _case_on(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, wei
 
 
 def degrees(row: Row) -> tuple[int, int]:
-    """Return the tensor and pipeline degrees that a row states; layers are split over cards in llama.cpp."""
-    found = {part[:2]: int(part[2:]) for part in row.parallelism.split(",") if part[:2] in ("TP", "PP") and part[2:]}
+    """Return the tensor and pipeline degrees that a row states.
+
+    Layers are split over cards in llama.cpp, and in Transformers with a device map. Experts are divided over the
+    tensor-parallel cards, so that EP names no further cards.
+    """
+    found = {name: int(size) for name, size in re.findall(r"(TP|PP)(\d+)", row.parallelism)}
     if row.parallelism == "TP":
         return row.cards, 1
-    if row.parallelism in ("layer split", "sequential"):
+    if row.parallelism in ("layer split", "sequential") or row.framework.startswith("Transformers"):
         return 1, row.cards
     return found.get("TP", 1), found.get("PP", 1)
 
@@ -230,7 +266,7 @@ def _decoding_speeds(case: Case) -> Speeds | Excluded:
     prompt = row.length if row.source not in ("xd", "gf") and row.length else 0
     context = prompt if row.source == "awq" else prompt + answer / 2
     seconds = decoding_step_time(run, batch, context).seconds
-    if row.unit.endswith("/user") and prompt:
+    if prompt and (row.unit.endswith("/user") or row.source in _TIMED_WITH_PROMPT):
         seconds += batch / answer * prompt_time(run, 1, prompt).seconds
     share = {"tokens/s/user": 1.0, "tokens/s/GPU": batch / row.cards}.get(row.unit, float(batch))
     return Speeds(share / seconds, _flat_rate_speed(case, 1), share / _bandwidth_step(case, batch, context))
@@ -309,7 +345,15 @@ def _lengths(row: Row) -> tuple[float, float] | Excluded:
 def _saturated(case: Case, prompt: float, answer: float) -> SaturatedThroughput | None:
     held = (case.gpu.memory_bytes or 0) / case.gpu.device_count
     sequences = sequences_that_fit(case.run, case.weights, prompt + answer / 2, held)
-    return saturated_throughput(case.run, sequences, prompt, answer) if sequences else None
+    requests = _REQUESTS.get((round(prompt), round(answer))) if case.row.source == "trt" else None
+    if not sequences or requests is None:
+        return saturated_throughput(case.run, sequences, prompt, answer) if sequences else None
+    steady = saturated_throughput(case.run, min(sequences, requests), prompt, answer)
+    seconds = requests / steady.requests_per_second
+    if requests > sequences:  # the last ones run at falling batches, whose steps take no less than that of one sequence
+        seconds += answer / 2 * decoding_step_time(case.run, 1, prompt + answer / 2).seconds
+    rate = requests / seconds
+    return steady._replace(requests_per_second=rate, tokens_per_second=rate * answer)
 
 
 def _best_layout(case: Case, prompt: float, answer: float) -> SaturatedThroughput | None:

@@ -1,16 +1,17 @@
-"""Generalization of the inference classes: cross-validation that leaves out one card, then one source at a time.
+"""Generalization of the speeds: cross-validation that leaves out one card, then one source at a time.
 
     python benchmarks/throughput_left_out.py [--truth PATH]
 
-A class is an engine with a kind of memory and a width of weights; of images, a kind of network, eager or compiled. For
-each thing left out, the factor of every class is fitted anew to the other rows of quality A in it (their median ratio
-of measured to estimated), and what was left out is predicted with that. Classes of which nothing is left keep theirs
-as they are: what remains of them is the mechanism alone.
+A class is, of training, a family of cards and a width of numbers; of inference, an engine with a kind of memory and a
+width of weights; of images, a kind of network, eager or compiled. For each thing left out, the factor of every class is
+fitted anew to the other rows of quality A in it (their median ratio of measured to estimated), and what was left out is
+predicted with that. A class of which nothing is left loses its constant: training then takes that of similar cards or
+of isolated products, inference those of the most similar program, and images keep the mechanism alone.
 """
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from math import exp, log
 from pathlib import Path
 from statistics import median
@@ -18,18 +19,35 @@ from typing import NamedTuple
 
 import throughput_images
 import throughput_inference
+import throughput_training
+from throughput_classes import error_of, formats_of
 from throughput_rows import Excluded, Row, truth
 
+from planner.performance.efficiency import INPUT_BITS, MEASURED, matrix_family
 from planner.performance.reach import kernel_width, memory_class
 from planner.plan.catalog import Catalog, load_catalog
 
+TASKS = (*throughput_training.TASKS, *throughput_inference.TASKS)
+
 
 class Ratio(NamedTuple):
-    """A row with its class, and the logarithm of measured over estimated speed."""
+    """A row with its class, and the logarithm of measured over estimated speed; `alone` is that without its class."""
 
     row: Row
     of_class: tuple[str, ...]
     logarithm: float
+    alone: float
+
+
+class LeftOut(NamedTuple):
+    """A row predicted without its source: the logarithm of measured over estimated speed, and the sources that remain.
+
+    `remaining` is the number of other sources in the class of the row.
+    """
+
+    row: Row
+    logarithm: float
+    remaining: int
 
 
 def main() -> None:
@@ -39,23 +57,38 @@ def main() -> None:
     found = list(ratios(truth(parser.parse_args().truth), load_catalog()))
     for title, key in (("card", lambda one: one.row.gpu), ("source", lambda one: one.row.source)):
         print(f"one {title} left out at a time: median / 90th percentile of the absolute error, 80th of the factor")
-        for task in throughput_inference.TASKS:
+        for task in TASKS:
             print_task(task, [one for one in found if one.row.task == task], key)
         print()
 
 
-def ratios(rows: Iterable[Row], catalog: Catalog) -> Iterable[Ratio]:
+def ratios(rows: Iterable[Row], catalog: Catalog) -> Iterator[Ratio]:
     """Yield the ratio of each covered row of quality A."""
     for row in rows:
-        if row.quality != "A" or row.task not in throughput_inference.TASKS or not row.value:
+        if row.quality != "A" or row.task not in TASKS or not row.value:
+            continue
+        if row.task in throughput_training.TASKS:
+            yield from _training_ratios(row, catalog)
             continue
         speeds = throughput_inference.predict(row, catalog)
+        other = throughput_inference.predict(row, catalog, substituted=True)
         if not isinstance(speeds, Excluded):
-            yield Ratio(row, class_of(row, catalog), log(row.value / speeds.ours))
+            alone = speeds if isinstance(other, Excluded) else other
+            yield Ratio(row, class_of(row, catalog), log(row.value / speeds.ours), log(row.value / alone.ours))
+
+
+def _training_ratios(row: Row, catalog: Catalog) -> Iterator[Ratio]:
+    """Yield the ratio of a row of training if it is covered, and that without the constant of its class."""
+    run = throughput_training.training_run(row, catalog)
+    if isinstance(run, Excluded):
+        return
+    key = matrix_family(run.gpu), INPUT_BITS[formats_of(run)[0]]
+    without = MEASURED._replace(matrix={name: share for name, share in MEASURED.matrix.items() if name != key})
+    yield Ratio(row, (row.task, *key), -error_of(run, MEASURED), -error_of(run, without))
 
 
 def class_of(row: Row, catalog: Catalog) -> tuple[str, ...]:
-    """Return the class of a row."""
+    """Return the class of a row of inference or images."""
     if row.task in throughput_images.TASKS:
         return row.task, throughput_images.kind_of(row), str(throughput_images.is_compiled(row))
     case = throughput_inference.case_of(row, catalog)
@@ -68,23 +101,38 @@ def print_task(task: str, ratios_of_task: list[Ratio], key: Callable[[Ratio], st
     """Print the errors of each card or source left out, and the errors of all together."""
     errors: list[float] = []
     for name in sorted({key(one) for one in ratios_of_task}):
-        own = [abs(error) for error in left_out(ratios_of_task, name, key)]
+        own = [abs(exp(-one.logarithm) - 1) for one in left_out(ratios_of_task, name, key)]
         errors += own
         print_line(f"  {task:14} without {name[:34]:34}", own)
     if errors:
         print_line(f"  {task:14} {'all':42}", errors)
 
 
-def left_out(ratios_of_task: list[Ratio], name: str, key: Callable[[Ratio], str]) -> Iterable[float]:
-    """Yield the relative errors of the card or source `name`, with the classes fitted to all other rows."""
-    others: dict[tuple[str, ...], list[float]] = defaultdict(list)
+def every_source_left_out(found: Iterable[Ratio]) -> list[LeftOut]:
+    """Return each row, predicted without its source."""
+    by_task: dict[str, list[Ratio]] = defaultdict(list)
+    for one in found:
+        by_task[one.row.task].append(one)
+    return [
+        row
+        for group in by_task.values()
+        for name in sorted({one.row.source for one in group})
+        for row in left_out(group, name, lambda one: one.row.source)
+    ]
+
+
+def left_out(ratios_of_task: list[Ratio], name: str, key: Callable[[Ratio], str]) -> Iterator[LeftOut]:
+    """Yield the rows of the card or source `name`, with the classes fitted to all other rows."""
+    others: dict[tuple[str, ...], list[Ratio]] = defaultdict(list)
     for one in ratios_of_task:
         if key(one) != name:
-            others[one.of_class].append(one.logarithm)
+            others[one.of_class].append(one)
     for one in ratios_of_task:
         if key(one) == name:
             rest = others.get(one.of_class)
-            yield exp((median(rest) if rest else 0.0) - one.logarithm) - 1
+            shift = median(other.logarithm for other in rest) if rest else 0.0
+            sources = len({other.row.source for other in rest or ()})
+            yield LeftOut(one.row, one.logarithm - shift if rest else one.alone, sources)
 
 
 def print_line(label: str, errors: list[float]) -> None:

@@ -9,6 +9,8 @@ from planner.models.architecture import Architecture
 from planner.workload.parallel import Parallel
 
 MEGATRON: Final = ("nemo", "nemols", "mbr", "mlt", "meg", "l3")
+_SHARDED: Final = ("mxt",)
+"""Sources that shard weights over all cards by default: MaxText base.yml (`ici_fsdp_parallelism: -1`)."""
 _SQUAD_LENGTH: Final = 384
 _ALPACA_LENGTH: Final = 110
 """Mean tokens of a sample of Alpaca with its prompt: 52,002 samples of 5.7 million tokens in all."""
@@ -48,6 +50,8 @@ def shape_of(row: Row, architecture: Architecture) -> Shape:
         micro = max((row.batch or data) // (data * accumulation), 1) if row.source == "mlt" else 1
     if row.batch and row.source != "mlt":
         accumulation = max(row.batch // (micro * data), 1)
+    if row.source == "tt" and pipeline > 1:  # the local batch is divided into micro-batches of one sequence
+        micro, accumulation = 1, micro
     length = row.length or _SQUAD_LENGTH
     if row.source == "lit":
         length, accumulation = _ALPACA_LENGTH, max((row.batch or micro) // micro, 1)
@@ -85,7 +89,7 @@ def _model_parallel_degrees(row: Row, accumulation: int) -> tuple[int, int, int]
 
 def _parallel(row: Row, split: tuple[int, int, int], expert: int, groups: int) -> Parallel:
     tensor, pipeline, context = split
-    sharded, megatron = "FSDP" in row.parallelism, row.source in MEGATRON
+    sharded, megatron = "FSDP" in row.parallelism or row.source in _SHARDED, row.source in MEGATRON
     return Parallel(
         zero=3 if sharded else 1 if megatron and row.cards > tensor * pipeline * context else 0,
         tensor=tensor,

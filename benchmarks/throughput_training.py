@@ -62,10 +62,22 @@ def training_run(row: Row, catalog: Catalog) -> Run | Excluded:
     except (PlannerError, ValueError) as error:
         return Excluded(f"refused: {str(error).splitlines()[0][:90]}")
     assert isinstance(filled, Training)
+    gpu = _as_stated(row, gpu)
     tokens = _measured_tokens_per_second(row, architecture, shape)
     if tokens is None:
         return Excluded(f"unit without a conversion: {row.unit}")
     return Run(row, architecture, filled, gpu, _time_setting(row), tokens, shape.assumed)
+
+
+def _as_stated(row: Row, gpu: Gpu) -> Gpu:
+    """Return `gpu` with the memory and the power limit that the row states for it.
+
+    Six stacks of HBM2e have six fifths of the bandwidth of the five of an H100 PCIe (2.0 TB/s).
+    """
+    if "HBM2e" not in row.gpu:
+        return gpu
+    watts = re.search(r"(\d+)W", row.gpu)
+    return gpu.evolve(bandwidth_bytes_per_s=2.0e12 * 6 / 5, power_limit_watts=float(watts[1]) if watts else None)
 
 
 def _with_small_head(architecture: Architecture) -> Architecture:
@@ -81,6 +93,8 @@ def _exclusion_reason(row: Row) -> str | None:
         return _NO_RUN[row.source]
     if row.model.startswith(_MODULES):
         return "no transformer"
+    if "power limited" in row.gpu:
+        return "a power limit that is not stated"
     if row.unit == "min to train":
         return "a time to a target, not a speed"
     if "BERT" in row.model and row.source == "mlt":

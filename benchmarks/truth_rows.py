@@ -17,8 +17,10 @@ from old_transformers import (
     LOGITS_OF_WHOLE_PROMPT,
     exllama_bytes,
     generating_bytes,
+    hidden_bytes,
     mask_bytes,
     rotary_bytes,
+    single_expert_bytes,
 )
 from pipeline_rows import pipeline_run
 from stated_networks import architecture_of, scratch_run
@@ -26,11 +28,13 @@ from truth_sharded import is_sharded, sharded_run, summed_bytes
 
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.errors import PlannerError
+from planner.memory.chance import ByteInterval
 from planner.memory.estimate import estimate_memory
 from planner.memory.gguf import tensor_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.result import MemoryResult
-from planner.memory.terms import lower_bound_bytes, upper_bound_bytes
+from planner.memory.software import memory_of
+from planner.memory.software.vllm.experts import ExpertKernels, padded_weights_term
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.plan.catalog import Catalog
@@ -172,6 +176,10 @@ def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
         return Predicted(sum(parts.values()) - on_host, f"{scheme} file without the token embedding")
     if row.family == "qwen1-v1":
         return Excluded("the figure includes an unstated device context")
+    if row.family == "vllm" and scheme == "mxfp4":
+        kernels = ExpertKernels.MARLIN if "Marlin" in row.technique else ExpertKernels.TRITON
+        weights = padded_weights_term(architecture, scheme, kernels, "0.19")
+        return Predicted(weights.bytes, f"weights in {scheme}, {kernels.name.lower()}")
     return Predicted(weight_bytes(architecture, scheme), f"weights in {scheme}")
 
 
@@ -277,9 +285,8 @@ def _without_loss(row: Row, architecture: Architecture, workload: Training) -> P
     returns_cache = row.family == "sdpa" and architecture.model_type in ("gpt2", "gpt_neox")
     peak = peak_without_loss(architecture, workload, returns_cache=returns_cache)
     peak += mask_bytes(row.family, architecture)
-    return Predicted(
-        peak, f"{_workload_text(filled)}, no loss, no step", lower_bound_bytes(peak), upper_bound_bytes(peak)
-    )
+    low, _, high = memory_of(architecture, filled).spread.around(ByteInterval(peak, peak, peak))
+    return Predicted(peak, f"{_workload_text(filled)}, no loss, no step", low, high)
 
 
 def _as_measured(
@@ -288,7 +295,7 @@ def _as_measured(
     gpu = card_named(row.gpu, catalog.hardware)
     result = estimate_memory(architecture, workload, gpu)
     counter = counter_of(row.metric)
-    low, expected, high = counted(counter, result)
+    low, expected, high = counted(counter, result, gpu)
     old = _old_version_bytes(row, architecture, workload, result)
     if row.cards > 1 and isinstance(workload, Inference):
         more = summed_bytes(architecture, workload, row.cards, gpu) - expected
@@ -305,7 +312,9 @@ def _old_version_bytes(
     element = 4 if workload.compute == "fp32" else 2
     tables = rotary_bytes(row.family, architecture, element)
     generating = generating_bytes(row.family, architecture, workload, element)
-    more = max(generating - result.allocated_bytes, tables)
+    single = single_expert_bytes(row.family, architecture, workload.weights)
+    hidden = hidden_bytes(row.family, architecture, workload, element)
+    more = max(generating - result.allocated_bytes, tables + hidden) + single
     return more + mask_bytes(row.family, architecture) + exllama_bytes(workload.weights, architecture)
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from planner.memory.estimate import fullest_timeline
-from planner.memory.software.vllm.setup import CardClass
+from planner.memory.software.vllm.experts import ExpertKernels
+from planner.memory.software.vllm.setup import CardClass, CardSetup
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
@@ -17,6 +18,7 @@ from planner.workload.workload import Inference
 _LEFT = re.compile(r"available KV ([\d.]+) GiB at utilisation ([\d.]+)")
 _TOTAL = re.compile(r"\(([\d.]+) GiB\)")
 _FORMATS = {"bf16": "bf16", "mxfp4": "mxfp4"}
+_H100 = CardSetup(CardClass.LARGE, ExpertKernels.TRITON)
 _LENGTH = 16_000
 """Context length of the source's runs; from 8,192 tokens on, the profiled peak does not depend on it."""
 GIB = 2**30
@@ -48,7 +50,7 @@ def vllm_totals(records: Iterable[dict[str, str]], catalog: Catalog) -> Iterator
             context_length=_LENGTH,
             engine={"version": "0.11", "memory_utilization": float(left[2])},
         )
-        pool = fullest_timeline(architecture, with_defaults(workload, architecture, 1), CardClass.LARGE).pool
+        pool = fullest_timeline(architecture, with_defaults(workload, architecture, 1), _H100).pool
         taken = float(left[2]) * float(total[1]) - float(left[1])
         if pool is not None:
             yield VllmTotal(record["id"], record["model"], taken, pool.other_bytes / GIB)

@@ -78,9 +78,10 @@ def _plain_format(name: str, title: str, bits: int) -> Scheme:
 
 def _group_quantized_format(name: str, title: str, group_size: int, source: str, *, act_order: bool) -> Scheme:
     """Return an integer format with a scale and a zero point per group of weights."""
-    scale_and_zero = SchemeOverhead(Fraction(5, 2), "group", group_size)
+    scales = SchemeOverhead(Fraction(2), "group", group_size)
+    zeros = SchemeOverhead(Fraction(1, 2), "group", group_size)
     index = (SchemeOverhead(Fraction(4), "column"),) if act_order else ()
-    return Scheme(name, title, "integer", Fraction(4), (scale_and_zero, *index), source)
+    return Scheme(name, title, "integer", Fraction(4), (scales, zeros, *index), source)
 
 
 def _gguf_block_type(name: str, block: int, block_bytes: int) -> Scheme:
@@ -157,7 +158,11 @@ _NAMED: Final = (
         "GPTQ 8-bit, groups of 128",
         "integer",
         Fraction(8),
-        (SchemeOverhead(Fraction(3), "group", 128), SchemeOverhead(Fraction(4), "column")),
+        (
+            SchemeOverhead(Fraction(2), "group", 128),
+            SchemeOverhead(Fraction(1), "group", 128),
+            SchemeOverhead(Fraction(4), "column"),
+        ),
         _GPTQ_SOURCE,
     ),
     Scheme("mxfp8", "MXFP8", "float8", Fraction(8), (SchemeOverhead(Fraction(1), "group", 32),), _OCP_SOURCE),

@@ -6,19 +6,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from planner.cli.named_plan import named_plan
 from planner.cli.report import prose_width, wrap
 from planner.cli.table import TableColumn, table
 from planner.cli.user_catalog import named_cards
 from planner.errors import AmbiguousNameError, SpecError
-from planner.memory.corrections import Correction
+from planner.memory.corrections import Correction, with_correction
 from planner.memory.logs.read import read_log
 from planner.memory.logs.text import MAX_BYTES, decode_log
 from planner.plan.catalog import Catalog
 from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.files import is_plan_file, load_plan
-from planner.plan.logs.applied_corrections import correction_key, with_correction
+from planner.plan.files import is_plan_file, load_plan, named_plan
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, load_corrections, open_log, pasted_log, save_correction
@@ -90,7 +88,7 @@ def _correction_by_log(comparison: LogComparison, evaluation: Evaluation, log: L
 
 
 def _saved_correction(evaluation: Evaluation) -> Correction:
-    key = correction_key(evaluation)
+    key = evaluation.correction_key
     correction = next((saved for saved in load_corrections(corrections_file()) if saved.key == key), None)
     if correction is None:
         raise SpecError("--correct", "no correction is saved for this model, software and card", "Add --log FILE.")

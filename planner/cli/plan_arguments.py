@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from planner.cli.named_plan import named_plan
 from planner.cli.options import add_workload_options, workload_from_arguments
 from planner.cli.parser import Parser, option_value
 from planner.cli.user_catalog import named_cards
 from planner.errors import PlanFileError, PlannerError, SpecError
 from planner.numbers import COUNT
 from planner.plan.catalog import Catalog
-from planner.plan.files import is_plan_file, save_plan
+from planner.plan.files import is_plan_file, named_plan, save_plan
 from planner.plan.plan import Plan
 from planner.workload.workload import Workload
 

@@ -5,11 +5,11 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.named_plan import named_plan
 from planner.cli.report import prose_width, wrap
 from planner.cli.table import TableColumn, table
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
+from planner.plan.files import named_plan
 from planner.plan.plan import Plan
 from planner.plan.recipes.preset import Preset, find_preset, load_presets, plan_of_preset, with_preset
 from planner.present.plan.starting_points import preset_detail, preset_notes, recipe_details, recipe_summary

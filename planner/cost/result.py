@@ -10,7 +10,7 @@ from planner.cost.renting.offer import Currency
 from planner.cost.terms import RentMode, Side
 
 SymbolValue = float | int | str
-WorkUnitName = Literal["run", "million tokens", "1,000 requests", "GPU-hour"]
+WorkUnitName = Literal["run", "million output tokens", "1,000 requests", "GPU-hour"]
 
 
 @dataclass(frozen=True, slots=True)

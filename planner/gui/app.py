@@ -56,6 +56,8 @@ _IMPORTED_NEXT: Final = (
     "planner.gui.memory.versus",
     "planner.gui.catalog.system_page",
     "planner.gui.catalog.scatter.panel",
+    "planner.gui.catalog.scatter.plot",
+    "planner.gui.catalog.scatter.data",
     "planner.gui.manual",
     "planner.gui.start.page",
     "numpy.ma",  # numpy imports it when it is first needed, by the scatter plot

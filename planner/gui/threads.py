@@ -22,19 +22,6 @@ _LAST: Final = object()
 _MOST_LONG_TURNS: Final = 10
 
 
-def run_when_idle(steps: Iterator[object], parent: QtCore.QObject) -> None:
-    """Take one of `steps` after another, with the window's events in between, for as long as `parent` lives."""
-    timer = QtCore.QTimer(parent, interval=_STEP_MS)
-
-    def take_step() -> None:
-        if next(steps, _LAST) is _LAST:
-            timer.stop()
-            timer.deleteLater()
-
-    timer.timeout.connect(take_step)
-    timer.start()
-
-
 class CalmTimer(QTimer):
     """Single-shot timer that waits for a turn of the event loop in which little was done before, such as painting.
 
@@ -54,6 +41,20 @@ class CalmTimer(QTimer):
             return
         self._waited = 0
         super().timerEvent(event)
+
+
+def run_when_idle(steps: Iterator[object], parent: QtCore.QObject) -> None:
+    """Take one of `steps` after another, with the window's events in between, for as long as `parent` lives."""
+    timer = CalmTimer(parent, _STEP_MS)
+
+    def take_step() -> None:
+        if next(steps, _LAST) is _LAST:
+            timer.deleteLater()
+        else:
+            timer.start()
+
+    timer.timeout.connect(take_step)
+    timer.start()
 
 
 class _Turn(QObject):

@@ -7,6 +7,7 @@ the usable memory of the card. A bound is a quantile: one case in twenty lies be
 - The allocator's slack: from zero to one hole as large as the largest tensor.
 - CUDA graphs, engine buffers and steps, communicators: the ranges given with a source in their terms.
 - Formulas that were checked against traces: from 1 % below to 5 % above the estimate.
+- Where the version of the software is not known, all tensors together: the spread of published measurements (`Spread`).
 - The usable memory: the spread of the measured devices of the family (`hardware.usable`).
 
 **Between the bounds** a quantity has a split normal distribution: each side of the expected value has a width of its
@@ -40,6 +41,28 @@ class ByteInterval(NamedTuple):
     low: int
     bytes: int
     high: int
+
+
+class Spread(NamedTuple):
+    """Shares of the counted bytes by which one measurement in twenty lies further `below`, and one further `above`.
+
+    They are those of published measurements, of software whose version is not known: older ones kept other tensors
+    (`benchmarks/accuracy.py` leaves one source out at a time).
+    """
+
+    below: float
+    above: float
+
+    def around(self, counted: ByteInterval) -> ByteInterval:
+        """Return `counted` with bounds at least as far from its expected value as these shares."""
+        low, expected, high = counted
+        return ByteInterval(
+            min(low, int(expected * (1 - self.below))), expected, max(high, int(expected * (1 + self.above)))
+        )
+
+
+KNOWN_VERSION: Final = Spread(0.0, 0.0)
+"""No further spread: the bytes were counted in the version that runs."""
 
 
 class Margin(NamedTuple):

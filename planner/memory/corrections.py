@@ -69,6 +69,11 @@ class Correction(Spec):
         return self.profile, self.task, self.gpu, self.model_type
 
 
+def with_correction(corrections: tuple[Correction, ...], correction: Correction) -> tuple[Correction, ...]:
+    """Return `corrections` with `correction` added; it replaces a correction for the same kind of run."""
+    return (*(known for known in corrections if known.key != correction.key), correction)
+
+
 def applicable_corrections(
     corrections: tuple[Correction, ...], workload: Training | Inference, model_type: str, gpu: str | None
 ) -> tuple[Correction, ...]:

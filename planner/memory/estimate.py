@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.chance import ByteInterval
+from planner.memory.chance import ByteInterval, Spread
 from planner.memory.corrections import (
     Correction,
     applicable_corrections,
@@ -151,11 +151,12 @@ def estimate_resolved(
 
 
 class _CardModelFacts(NamedTuple):
-    """A workload on one GPU model: its corrections, reasons why it cannot run, and the fixed overhead."""
+    """A workload on one GPU model: corrections, reasons why it cannot run, fixed overhead, and the program's spread."""
 
     own: tuple[Correction, ...]
     unsupported: tuple[str, ...]
     overhead: FixedOverhead
+    spread: Spread
 
 
 class _DeviceEstimate(NamedTuple):
@@ -203,7 +204,8 @@ def _card_model_facts(
         if corrections
         else ()
     )
-    return _CardModelFacts(own, program.unsupported_reasons(workload, gpu) if gpu else (), fixed_overhead(gpu))
+    reasons = program.unsupported_reasons(workload, gpu) if gpu else ()
+    return _CardModelFacts(own, reasons, fixed_overhead(gpu), program.spread)
 
 
 def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts: _CardModelFacts) -> _DeviceEstimate:
@@ -212,12 +214,17 @@ def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts:
     need = (
         corrected_timeline(loaded.timeline_with_all_micro_batches(), facts.own).need() if facts.own else loaded.need()
     )
-    estimated = framework_overhead(facts.overhead, plain.dynamic, need.largest, plain.threads)
+    estimated = _overhead_of(plain, facts, need)
     overhead = corrected_overhead(estimated, facts.own) if facts.own else estimated
-    held = _need_with_overhead(need.held, overhead)
+    held = _need_with_overhead(facts.spread.around(need.held), overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
     fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, facts.unsupported, gpu_id)
     return _DeviceEstimate(loaded, facts, estimated, overhead, held, fit)
+
+
+def _overhead_of(timeline: PhaseSnapshots, facts: _CardModelFacts, need: PeakNeed) -> FrameworkOverhead:
+    """Return the framework's overhead beside the tensors of `timeline`."""
+    return framework_overhead(facts.overhead, timeline.dynamic, need.largest, timeline.threads, timeline.unsplit_bytes)
 
 
 def _free_memory_sort_key(device: _DeviceEstimate) -> tuple[bool, int]:
@@ -277,8 +284,8 @@ def fits_on(
         loaded, plain_need = by_class[card_class]
         kind = _card_model_facts(resolved, program, gpu, corrections)
         need = corrected_timeline(loaded.timeline_with_all_micro_batches(), kind.own).need() if kind.own else plain_need
-        overhead = framework_overhead(kind.overhead, loaded.timeline.dynamic, need.largest, loaded.timeline.threads)
-        held = _need_with_overhead(need.held, corrected_overhead(overhead, kind.own))
+        overhead = _overhead_of(loaded.timeline, kind, need)
+        held = _need_with_overhead(kind.spread.around(need.held), corrected_overhead(overhead, kind.own))
         yield judge_bytes(held, usable, filled_workload.other_processes_bytes, kind.unsupported, gpu.id)
 
 

@@ -134,7 +134,8 @@ def memory_result(
     """
     timeline, overhead = held.timeline, held.overhead
     peak, verdict = timeline.peak(), least_likely or fit
-    allocated = peak.total - (0 if peak.name == "load" else timeline.outside_bytes) + overhead.workspace
+    allocated = peak.total - (0 if peak.name == "load" else timeline.outside_bytes)
+    allocated += overhead.workspace + overhead.unsplit
     terms = tuple([term for term in (*peak.written(), held.overhead_term) if term.bytes])
     return MemoryResult(
         total_bytes=fit.total_bytes,
@@ -144,7 +145,7 @@ def memory_result(
         reserved_bytes=allocated + overhead.slack,
         peak_phase=peak.name,
         terms=terms,
-        phases=timeline.phases(overhead.context + overhead.workspace, overhead.slack),
+        phases=timeline.phases(overhead.total - overhead.slack, overhead.slack),
         capacity_bytes=fit.capacity_bytes,
         capacity_low_bytes=usable.low_bytes if usable else None,
         capacity_high_bytes=usable.high_bytes if usable else None,

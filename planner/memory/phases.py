@@ -109,7 +109,8 @@ class PhaseSnapshots(NamedTuple):
     `dynamic` are the bytes allocated and freed in each step, `threads` the threads that launch matrix products,
     `host_bytes` the offloaded bytes, `pool` the cache with which an engine fills the card, `notes` the assumptions.
     `layer_bytes` are the activations freed with each layer in the backward pass, `behind_bytes` those freed before the
-    last layer, `outside_bytes` memory of libraries outside the framework's allocator.
+    last layer, `outside_bytes` memory of libraries outside the framework's allocator, `unsplit_bytes` what the
+    allocator's blocks of long-lived tensors hold beyond the tensors.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -121,6 +122,7 @@ class PhaseSnapshots(NamedTuple):
     layer_bytes: int = 0
     behind_bytes: int = 0
     outside_bytes: int = 0
+    unsplit_bytes: int = 0
 
     def peak(self) -> Snapshot:
         """Return the snapshot with the highest memory; of equal snapshots the earliest."""

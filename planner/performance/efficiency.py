@@ -128,31 +128,39 @@ CLASSES_SOURCE: Final = "fitted by benchmarks/throughput_classes.py to published
 _LAMBDA: Final = "lambdal/deeplearning-benchmark aa5addb (BERT)"
 _MLPERF: Final = "MLPerf Training 3.1 to 5.1 (Llama 2 and 3.1, GPT-3)"
 _BRIDGE: Final = "NVIDIA-NeMo/Megatron-Bridge 067f987"
+_DEEP_LEARNING_EXAMPLES: Final = "NVIDIA/DeepLearningExamples 729963d (BERT)"
 _A100: Final = (
-    "mosaicml/llm-foundry 8c8dd48 (MPT, 125 million to 70 billion parameters), pytorch/torchtune bd2a0fc, "
-    f"Lightning-AI/litgpt 2685705, NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}"
+    "mosaicml/llm-foundry 8c8dd48 (MPT, 125 million to 70 billion parameters)",
+    "pytorch/torchtune bd2a0fc",
+    "Lightning-AI/litgpt 2685705",
+    _DEEP_LEARNING_EXAMPLES,
+    _LAMBDA,
 )
-SOURCES: Final[Mapping[tuple[MatrixFamily, InputBits], str]] = {
+SOURCES: Final[Mapping[tuple[MatrixFamily, InputBits], tuple[str, ...]]] = {
     ("A100", "16"): _A100,
-    ("A100", "19"): f"NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}",
-    ("Hopper SXM", "16"): "KempnerInstitute/KempnerForge 5666d0d, pytorch/ao 36027d8, Llama 3 report (405B)",
-    ("Hopper SXM", "8"): f"NVIDIA/NeMo 8cfedd7, pytorch/torchtitan b5bcd76, pytorch/ao 36027d8, {_MLPERF}",
-    ("Hopper PCIe", "16"): _LAMBDA,
-    ("Hopper PCIe", "19"): _LAMBDA,
-    ("Blackwell data center", "16"): f"{_BRIDGE} (routed experts), {_LAMBDA}",
-    ("Blackwell data center", "19"): _LAMBDA,
-    ("Blackwell data center", "8"): f"{_BRIDGE}, {_MLPERF}",
-    ("Blackwell data center", "4"): _BRIDGE,
-    ("Volta", "16"): "NVIDIA/DeepLearningExamples 729963d (BERT)",
-    ("Volta", "32"): "NVIDIA/DeepLearningExamples 729963d (BERT)",
-    ("Turing", "16"): _LAMBDA,
-    ("Turing", "32"): _LAMBDA,
-    ("Ampere GDDR", "16"): _LAMBDA,
-    ("Ampere full rate", "16"): "AnswerDotAI/fsdp_qlora (March 2024)",
-    ("Ampere GDDR", "19"): _LAMBDA,
-    ("Ada", "16"): f"pytorch/torchtune bd2a0fc, {_LAMBDA}",
-    ("Ada", "19"): _LAMBDA,
-    ("Instinct", "8"): _MLPERF,
+    ("A100", "19"): (_DEEP_LEARNING_EXAMPLES, _LAMBDA),
+    ("Hopper SXM", "16"): (
+        "KempnerInstitute/KempnerForge 5666d0d",
+        "pytorch/ao 36027d8",
+        "Llama 3 report (405B)",
+    ),
+    ("Hopper SXM", "8"): ("NVIDIA/NeMo 8cfedd7", "pytorch/torchtitan b5bcd76", "pytorch/ao 36027d8", _MLPERF),
+    ("Hopper PCIe", "16"): (_LAMBDA,),
+    ("Hopper PCIe", "19"): (_LAMBDA,),
+    ("Blackwell data center", "16"): (f"{_BRIDGE} (routed experts)", _LAMBDA),
+    ("Blackwell data center", "19"): (_LAMBDA,),
+    ("Blackwell data center", "8"): (_BRIDGE, _MLPERF),
+    ("Blackwell data center", "4"): (_BRIDGE,),
+    ("Volta", "16"): (_DEEP_LEARNING_EXAMPLES,),
+    ("Volta", "32"): (_DEEP_LEARNING_EXAMPLES,),
+    ("Turing", "16"): (_LAMBDA,),
+    ("Turing", "32"): (_LAMBDA,),
+    ("Ampere GDDR", "16"): (_LAMBDA,),
+    ("Ampere full rate", "16"): ("AnswerDotAI/fsdp_qlora (March 2024)",),
+    ("Ampere GDDR", "19"): (_LAMBDA,),
+    ("Ada", "16"): ("pytorch/torchtune bd2a0fc", _LAMBDA),
+    ("Ada", "19"): (_LAMBDA,),
+    ("Instinct", "8"): (_MLPERF,),
 }
 """Sources of the measurements to which each efficiency is fitted; the deviations are in `training.spread`."""
 MEASURED_CARDS: Final = frozenset(
@@ -234,6 +242,16 @@ ISOLATED_MATRIX_SHARES: Final[Mapping[tuple[MatrixFamily, InputBits], float]] = 
 """Share of the dense rate that large matrix products reach in isolation: stas00/ml-engineering 744d01e (maximum
 achievable matmul FLOPS; the median of several cards) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000,
 NVFP4)."""
+_ISOLATED_BY_CARD: Final[Mapping[str, float]] = {
+    "instinct-mi300x": 0.514,
+    "instinct-mi325x": 0.604,
+    "instinct-mi350x": 0.68,
+    "instinct-mi355x": 0.68,
+}
+"""Share of the dense 16-bit rate that large matrix products reach in isolation on cards of a family that differ: power
+limits lower their clocks (stas00/ml-engineering 744d01e)."""
+_MEASURED_INSTINCT: Final = 0.64
+"""The same share, averaged over the Instinct cards on which training was measured: MI325X, MI350X and MI355X."""
 TRAINING_FRACTION: Final = 0.75
 """Rate of matrix products in training relative to their rate in isolation: the ratio is 0.60 to 0.95 on cards on which
 both rates were measured in 16 and 8 bits."""
@@ -244,6 +262,20 @@ _SIMILAR_FAMILY: Final[Mapping[MatrixFamily, MatrixFamily]] = {
     "Blackwell GDDR": "Ada",
 }
 """Substitute for a family without measurements: another family whose matrix units also run at half rate."""
+
+
+def card_matrix_share(classes: EfficiencyClasses, gpu: Gpu, bits: InputBits) -> float:
+    """Return the share of the dense rate that large matrix products with `bits`-bit inputs reach on `gpu`.
+
+    **Formula**: the share of the family, times what the card's own products reach in isolation relative to those of the
+    cards on which that share was measured.
+    """
+    family, own = matrix_family(gpu), _ISOLATED_BY_CARD.get(gpu.id)
+    share = matrix_share(classes, family, bits)
+    if own is None:
+        return share
+    measured = (family, bits) in classes.matrix
+    return share * own / (_MEASURED_INSTINCT if measured else ISOLATED_MATRIX_SHARES[family, "16"])
 
 
 def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBits) -> float:
@@ -261,10 +293,22 @@ def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBi
     return _median_share([share for (_, other), share in classes.matrix.items() if other == bits])
 
 
-def attention_share(classes: EfficiencyClasses, family: Family) -> float:
-    """Return the share of the 16-bit rate that fused attention reaches on `family`; the median of all if unmeasured."""
+def attention_share(classes: EfficiencyClasses, gpu: Gpu) -> float:
+    """Return the share of the 16-bit rate that fused attention reaches on `gpu`.
+
+    Without measurements of its family, it is the same part of what large products reach in isolation as on the family
+    in the middle, so that a card whose clock falls under load has less.
+    """
+    family = family_of(gpu)
     found = classes.attention.get(family)
-    return _median_share(list(classes.attention.values())) if found is None else found
+    if found is not None:
+        return found
+    alone = _ISOLATED_BY_CARD.get(gpu.id) or ISOLATED_MATRIX_SHARES.get((family, "16"))
+    if alone is None:
+        return _median_share(list(classes.attention.values()))
+    return alone * _median_share(
+        [share / ISOLATED_MATRIX_SHARES[one, "16"] for one, share in classes.attention.items()]
+    )
 
 
 def memory_share(classes: EfficiencyClasses, family: Family) -> float:
@@ -283,7 +327,7 @@ def class_source(family: MatrixFamily, bits: InputBits) -> str:
     """Return the source of the measured rate of matrix products with `bits`-bit inputs on cards of `family`."""
     for own in (family, _SIMILAR_FAMILY.get(family, family)):
         if (own, bits) in SOURCES:
-            return SOURCES[own, bits]
+            return ", ".join(SOURCES[own, bits])
     if (family, bits) in ISOLATED_MATRIX_SHARES:
         return (
             f"isolated products (ml-engineering 744d01e, aiconfigurator 095f58a), × {TRAINING_FRACTION:g} in training"
@@ -291,9 +335,9 @@ def class_source(family: MatrixFamily, bits: InputBits) -> str:
     return "no measurement of this card family: the median of the other families"
 
 
-def is_training_measured(family: MatrixFamily, bits: InputBits) -> bool:
-    """Return whether training with `bits`-bit matrix inputs was measured on cards of `family`."""
-    return (family, bits) in MEASURED.matrix
+def training_sources(family: MatrixFamily, bits: InputBits) -> int:
+    """Return the number of sources that measured training with `bits`-bit matrix inputs on cards of `family`."""
+    return len(SOURCES.get((family, bits), ()))
 
 
 def is_family_measured(gpu: Gpu) -> bool:

@@ -49,8 +49,19 @@ NETWORK_SHARE: Final = 0.6
 7d47513)."""
 _NODE_CARDS: Final = 8
 """Number of cards in a vendor's reference machine (HGX, DGX, OAM baseboards)."""
-_RACK_CARDS: Final = {"gb200-186gb": 72, "gb300-288gb": 72}
-"""Number of cards in the NVLink domain of a rack, by catalog id (NVIDIA GB200 and GB300 NVL72)."""
+_DOMAIN_CARDS: Final = {
+    "gb200-186gb": 72,
+    "gb300-288gb": 72,
+    "tpu-v2": 256,
+    "tpu-v3": 1_024,
+    "tpu-v4": 4_096,
+    "tpu-v5e": 256,
+    "tpu-v5p": 8_960,
+    "tpu-v6e": 256,
+    "tpu-v7-ironwood": 9_216,
+}
+"""Number of cards that one fabric links, where that is no single machine, by catalog id: the NVLink domain of a rack
+(NVIDIA GB200 and GB300 NVL72) or the pod of chips with ICI (Google Cloud TPU documentation, system architecture)."""
 _PORT_BYTES_PER_S: Final = (
     ("Blackwell Ultra", 100e9),
     ("Blackwell", 50e9),
@@ -129,12 +140,12 @@ def links_of(gpu: Gpu, setting: TimeSetting) -> Links:
 
     Bridges between pairs are used only if `setting` has them.
 
-    **Assumes** eight cards per node with one network port each, as in vendors' reference machines; workstations and
-    consumer cards share one port of 10 Gbit/s.
+    **Assumes** eight cards per node with one network port each, as in vendors' reference machines, or as many as one
+    fabric links; workstations and consumer cards share one port of 10 Gbit/s.
     """
     kind = setting.link or default_link(gpu)
     name, all_reduce_bytes_per_s, all_gather_bytes_per_s, source = _links_within_node(gpu, kind)
-    node = setting.cards_per_node or _RACK_CARDS.get(gpu.id, _NODE_CARDS)
+    node = setting.cards_per_node or _DOMAIN_CARDS.get(gpu.id, _NODE_CARDS)
     network = setting.network_bytes_per_s or _network_port_bytes_per_s(gpu, node)
     return Links(
         kind, name, node, all_reduce_bytes_per_s, all_gather_bytes_per_s, network, host_bytes_per_s(gpu), source

@@ -71,8 +71,12 @@ def reachable_bandwidth(gpu: Gpu) -> float | None:
 
 
 def memory_class(gpu: Gpu) -> MemoryClass:
-    """Return the card's kind of memory, which determines the achievable share of its bandwidth."""
-    if gpu.unified_memory:
+    """Return the card's kind of memory, which determines the achievable share of its bandwidth.
+
+    The shares of unified memory are those of Apple's kernels. Other processors with unified memory run the kernels of
+    the cards of their vendors, whose memory has as few stacks as theirs.
+    """
+    if gpu.unified_memory and gpu.vendor == "Apple":
         return "unified"
     return "HBM" if (gpu.memory_type or "").startswith("HBM") else "GDDR"
 
@@ -88,19 +92,32 @@ def kernel_width(weights: str) -> Width:
     return "16" if bits > 10 else "8" if bits > 7 else "4"
 
 
+_FALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {"fp32": (), "tf32": (), "fp16": ("bf16",)}
+"""Number formats whose dense rate applies if a card has none for the key; by default 16 bits. The last one is fp32."""
+
+
 def dense_ops_per_s(gpu: Gpu, dtype: str) -> float | None:
-    """Return one device's dense rate in `dtype`, or in a fallback format, in operations per second; None if unknown."""
-    order = {"fp16": ("fp16", "bf16", "fp32"), "fp32": ("fp32",)}.get(dtype, (dtype, "fp16"))
-    found = next((rate for rate in map(gpu.rate, order) if rate is not None), None)
-    return found.ops_per_s / gpu.device_count if found else None
+    """Return the dense rate of one device at which software multiplies `dtype`, in operations per second, or None.
+
+    Without a rate in `dtype` it is that of a fallback format; a rate below that of fp32 is not used.
+
+    **Source**: llama.cpp ggml-cuda/common.cuh `fast_fp16_available` (not on compute capability 6.1): GP102, GP104 and
+    GP106 multiply fp16 at 1/64 of the rate of fp32 (CUDA C++ Programming Guide, throughput of arithmetic instructions),
+    so that libraries read 16 bits and multiply in fp32.
+    """
+    order = (dtype, *_FALLBACKS.get(dtype, ("fp16", "bf16")))
+    found = [rate.ops_per_s for rate in map(gpu.rate, order) if rate is not None][:1]
+    wide = gpu.rate("fp32")
+    fastest = max([*found, wide.ops_per_s if wide else 0.0])
+    return fastest / gpu.device_count if fastest else None
 
 
 def product_ceiling(gpu: Gpu, dtype: str) -> float:
     """Return the share of the dense rate that large matrix products in `dtype` reach on `gpu`."""
     width = {"fp8": "8", "fp4": "4"}.get(dtype, "16")
     if width == "16" and _halves_16_bit_rate(gpu):
-        return _HALVED_CEILING
-    return share_within_power_limit(gpu, _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING))
+        return limited_share(gpu, _HALVED_CEILING)
+    return sustained_share(gpu, _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING))
 
 
 def _halves_16_bit_rate(gpu: Gpu) -> bool:
@@ -117,6 +134,45 @@ _SUSTAINED_SHARES: Final[Mapping[str, float]] = {"tesla-t4": 24 / 65}
 """
 
 
+_WATTS_PER_TERAOP: Final[Mapping[Family, float]] = {
+    "A100": 400 / 312,
+    "Ampere GDDR": 350 / 142.4,
+    "Ada": 450 / 331,
+    "Hopper SXM": 700 / 990,
+    "Hopper PCIe": 350 / 757,
+    "Blackwell GDDR": 575 / 420,
+}
+"""Board power per dense 16-bit rate of the card on which most of a family's shares were measured, in watts per 10¹² ops:
+A100 SXM, RTX 3090, RTX 4090, H100 SXM and PCIe, RTX 5090."""
+_CLOCK_EXPONENT: Final = 1 / 3
+
+
+def limited_share(gpu: Gpu, share: float) -> float:
+    """Return `share` of a dense rate, reduced if the power limit of `gpu` is below its board power.
+
+    **Formula**: share · (power limit ÷ board power)^⅓.
+    """
+    if gpu.power_limit_watts is None or gpu.board_power_watts is None:
+        return share
+    return float(share * (gpu.power_limit_watts / gpu.board_power_watts) ** _CLOCK_EXPONENT)
+
+
+def sustained_share(gpu: Gpu, share: float) -> float:
+    """Return `share` of the 16-bit rate, or what `gpu` was measured to sustain if that is less."""
+    return limited_share(gpu, min(share, _SUSTAINED_SHARES.get(gpu.id, share)))
+
+
 def share_within_power_limit(gpu: Gpu, share: float) -> float:
-    """Return `share` of the 16-bit rate, capped at what the card sustains within its power limit."""
-    return min(share, _SUSTAINED_SHARES.get(gpu.id, share))
+    """Return `share` of the 16-bit rate, reduced to what `gpu` sustains with its board power.
+
+    **Formula**: share · (own watts per rate ÷ those of the measured card)^⅓, if it is less.
+
+    **Source**: switching takes f · V², with V in proportion to f, so that the sustained clock is the cube root of the
+    power; large products reach 0.81 of the rate on an A100 with 300 W and 0.87 with 400 W (stas00/ml-engineering
+    744d01e), which is the power 0.24.
+    """
+    usual, rate = _WATTS_PER_TERAOP.get(family_of(gpu)), gpu.rate("int8")
+    if usual is not None and rate is not None and gpu.board_power_watts is not None:
+        own = gpu.board_power_watts / (rate.ops_per_s / 2e12)
+        share *= min(1.0, own / usual) ** _CLOCK_EXPONENT
+    return sustained_share(gpu, share)

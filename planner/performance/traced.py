@@ -5,6 +5,7 @@ from typing import Final, Literal, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.memory.result import Symbol
 from planner.memory.terms import card_symbol, library_symbol, traced_symbol
+from planner.performance.certainty import ONE_SOURCE, spread_factor
 from planner.performance.efficiency import Family, family_of
 from planner.performance.links import Links
 from planner.performance.result import Bound, TimeResult, TimeTerm
@@ -19,14 +20,10 @@ from planner.performance.vision import (
 )
 
 _DATA_CENTRE: Final = ("A100", "Hopper SXM", "Hopper PCIe", "Blackwell data center")
-SPREAD: Final = 1.3
-"""Spread factor of a measured card family: four of five held-out measurements lie within it, with some margin.
-
-**Source**: benchmarks/throughput_left_out.py, one source left out at a time: 1.11 to 1.22 in reading and making images,
-1.08 to 1.13 in training.
-"""
-UNMEASURED_SPREAD: Final = 1.6
-"""Spread factor of a card family without such measurements: the survey's factor for unknown cards."""
+_SOURCES: Final[dict[Kind, int]] = {"convolutions": 4, "attention": 1, "diffusion": 2}
+"""Number of sources that measured networks of each kind: huggingface/pytorch-image-models, and for convolutions
+lambdal/deeplearning-benchmark, NVIDIA/DeepLearningExamples and MLPerf Training; of diffusion LambdaLabsML/lambda-diffusers
+and MLPerf Inference."""
 _MEASURED: Final[dict[Kind, tuple[Family, ...]]] = {
     "convolutions": (*_DATA_CENTRE, "Ada", "Ampere GDDR", "Blackwell GDDR", "Turing", "Volta"),
     "attention": ("Ada", "Ampere GDDR", "Blackwell GDDR"),
@@ -76,8 +73,8 @@ def step_time(
         terms.append(_loading_wait_term(waiting))
         seconds += waiting
     rate = cards * step.samples / seconds
-    is_measured = family_of(gpu) in _MEASURED[step.counts.kind]
-    spread = SPREAD if is_measured else UNMEASURED_SPREAD
+    sources = _SOURCES[step.counts.kind] if family_of(gpu) in _MEASURED[step.counts.kind] else 0
+    spread = spread_factor("image training" if step.task == "training" else "images", sources)
     return TimeResult(
         task=step.task,
         kind=_result_kind(step),
@@ -86,11 +83,11 @@ def step_time(
         high_seconds=seconds * spread,
         samples_per_second=rate,
         bound=_limiting_resource(terms, time),
-        basis="family" if is_measured else "unmeasured",
+        basis="family" if sources else "unmeasured",
         terms=tuple(terms),
         flops_per_step=cards * step.counts.flops,
         mfu_fraction=_mfu_fraction(step, gpu, seconds),
-        notes=() if is_measured else (_GUESSED,),
+        notes=(_GUESSED,) if not sources else (ONE_SOURCE,) if sources == 1 else (),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
-from planner.performance.reach import OLDER_HOSTS, product_ceiling, share_within_power_limit
+from planner.performance.reach import OLDER_HOSTS, dense_ops_per_s, product_ceiling, share_within_power_limit
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
 Kind = Literal["convolutions", "attention", "diffusion"]
@@ -73,15 +73,6 @@ weights.
 _BYTES: Final[dict[Precision, int]] = {"fp32": 4, "tf32": 4, "fp16": 2, "fp8": 2}
 
 
-_RATES: Final[dict[Precision, tuple[str, ...]]] = {
-    "fp8": ("fp8", "fp16", "bf16", "fp32"),
-    "fp16": ("fp16", "bf16", "fp32"),
-    "tf32": ("tf32", "fp32"),
-    "fp32": ("fp32",),
-}
-"""Number formats whose dense rate applies to each precision, in order of preference."""
-
-
 class OperationCounts(NamedTuple):
     """Counts of operations, output elements and operator launches (`calls`, 0 if unknown) in one pass.
 
@@ -126,7 +117,7 @@ def module_time(
     diffusion wait for the scheduler in between, so the calls of each are added
     (LambdaLabsML/lambda-diffusers@8571d8d: 13 to 29 ms a step beside what grows with the batch).
     """
-    rate = _dense_rate(gpu, precision)
+    rate = dense_ops_per_s(gpu, precision)
     if rate is None or gpu.bandwidth_bytes_per_s is None:
         return None
     products = counts.flops / (product_share(gpu, precision) * rate)
@@ -165,9 +156,3 @@ def memory_passes(gpu: Gpu, kind: Kind, *, compiled: bool) -> float:
     """Return how often each output element of a product passes through memory in a network of this kind."""
     stacked = (gpu.memory_type or "").startswith("HBM") and family_of(gpu) != "Volta"
     return _PASSES[kind, compiled] * (_STACKED_MEMORY if stacked else 1.0)
-
-
-def _dense_rate(gpu: Gpu, precision: Precision) -> float | None:
-    """Return the dense rate that applies to `precision` in operations per second, or None if unknown."""
-    found = next((rate for rate in map(gpu.rate, _RATES[precision]) if rate is not None), None)
-    return found.ops_per_s / gpu.device_count if found else None

@@ -19,8 +19,9 @@ from planner.models.architecture import Architecture
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.plan.sharing import SharedFit, leaves_sharing_open, settle_sharing, shared_fits
+from planner.plan.sharing import SharedFit, settle_sharing, shared_fits
 from planner.trace.facts import TracedFacts
+from planner.workload.software.registry import DEFAULT
 from planner.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -97,6 +98,18 @@ class Evaluation(Spec):
         return self.plan.model.trace
 
     @property
+    def correction_key(self) -> tuple[str, str, str, str] | None:
+        """Return the kind of run that corrections apply to, as `Correction.key`; None without a card."""
+        if self.plan.gpu is None or self.architecture is None:
+            return None
+        return self.workload.profile or DEFAULT, self.workload.task, self.plan.gpu, self.architecture.model_type
+
+    @property
+    def applied_corrections(self) -> tuple[Correction, ...]:
+        """Return the plan's corrections that apply to its kind of run, and that its memory estimate includes."""
+        return tuple(correction for correction in self.plan.corrections if correction.key == self.correction_key)
+
+    @property
     def settled_workload(self) -> Workload:
         """Return the plan's workload, unset fields left unset, with the sharing that was chosen."""
         plan = self.plan
@@ -166,7 +179,7 @@ def with_settled_sharing(plan: Plan, catalog: Catalog) -> Plan:
 
 def _is_open(plan: Plan, cards: tuple[CardGroup, ...]) -> bool:
     """Return whether the sharing is to be chosen; without a card there is no verdict to choose by."""
-    return leaves_sharing_open(plan.workload, plan.count) and cards[0].gpu is not None
+    return plan.workload.parallel.is_open_for(plan.count) and cards[0].gpu is not None
 
 
 def _shared_fit(plan: Plan, architecture: Architecture, cards: tuple[CardGroup, ...]) -> SharedFit:

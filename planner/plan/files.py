@@ -8,7 +8,9 @@ from pydantic import ValidationError
 
 from planner.errors import PlanFileError, SpecError
 from planner.installation import update_hint
-from planner.plan.plan import SCHEMA_VERSION, Plan
+from planner.models.load import load_model
+from planner.plan.catalog import Catalog
+from planner.plan.plan import SCHEMA_VERSION, ModelChoice, Plan
 from planner.storage import UnreadableFileError, read_regular, write_atomically
 from planner.units import MIB
 
@@ -94,3 +96,20 @@ def read_text(path: Path) -> str:
         raise PlanFileError(path, "not a text file", hint=_OPEN_OWN_FILE) from error
     except UnreadableFileError as error:
         raise PlanFileError(path, error.reason, hint=error.hint) from error
+
+
+def named_plan(word: str, catalog: Catalog) -> Plan:
+    """Return the plan in the file `word`, or a new plan for the model that `word` names.
+
+    Raises:
+        PlannerError: If `word` is neither, or the file cannot be read.
+    """
+    path = Path(word)
+    return load_plan(path) if is_plan_file(path) else Plan(model=_named_model(word, catalog))
+
+
+def _named_model(word: str, catalog: Catalog) -> ModelChoice:
+    loaded = load_model(word, catalog.models)
+    if loaded.path is None:
+        return ModelChoice(id=loaded.name)
+    return ModelChoice.of_file(loaded.name, loaded.architecture, loaded.path)

@@ -56,11 +56,6 @@ class SharedFit(NamedTuple):
     replicas: CardFit | None = None
 
 
-def leaves_sharing_open(workload: Workload, count: int) -> bool:
-    """Return whether the software chooses how `count` cards share the model."""
-    return count > 1 and workload.parallel.is_open
-
-
 def tensor_domain(gpus: Iterable[Gpu | None], timing: TimeSetting) -> int:
     """Return the most cards that split matrices with each other: all that NVLink or its like connects, or a PCIe pair.
 
@@ -115,7 +110,7 @@ def settle_sharing(
     def fit(parallel: Parallel) -> CardFit:
         return _fit_on(architecture, workload.evolve(parallel=parallel), cards, corrections)
 
-    if not leaves_sharing_open(workload, count):
+    if not workload.parallel.is_open_for(count):
         return SharedFit(workload.parallel, _fit_on(architecture, workload, cards, corrections))
     domain = tensor_domain((kind.gpu for kind in cards), timing)
     as_replicas = workload.parallel.evolve(data=count)
@@ -132,7 +127,7 @@ def shared_fits(
     corrections: tuple[Correction, ...] = (),
 ) -> Iterator[SharedFit]:
     """Yield what `settle_sharing` returns on `count` of each of `cards`: fast enough for a whole catalog."""
-    if not leaves_sharing_open(workload, count):
+    if not workload.parallel.is_open_for(count):
         for own in fits_on(architecture, workload, cards, count, corrections):
             yield SharedFit(workload.parallel, own)
         return

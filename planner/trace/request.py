@@ -27,7 +27,7 @@ DTYPES: Final = (
 Value = None | bool | int | float | str
 Precision = Literal["fp32", "fp64", "bf16", "fp16"]
 AssumptionKind = Literal["mask", "condition", "choice", "number", "integer", "distinct"]
-UnknownValues = Literal["bounded", "typical", "fewest", "most", "slowest"]
+UnknownValues = Literal["bounded", "typical", "drawn", "fewest", "most", "slowest"]
 
 
 class TensorInput(Spec):

@@ -111,6 +111,6 @@ class TraceResult(MemoryResult):
     reservation: Reservation
     differences: tuple[TraceDifference, ...]
     run_notes: tuple[str, ...] = ()
-    """How the traced run differed from a real one: what a script would have started, written or downloaded."""
+    """How the traced run was made: inputs, loss, chosen kernels, and what a script would have started or written."""
     flops: int | None
     seconds: float

@@ -250,6 +250,10 @@ class Parallel(Spec):
         """Return whether the software chooses how several cards share the model."""
         return self.sharing == "auto" and self.is_plain
 
+    def is_open_for(self, count: int) -> bool:
+        """Return whether the software chooses how `count` cards share the model; a card alone shares nothing."""
+        return count > 1 and self.is_open
+
     @property
     def is_plain(self) -> bool:
         """Return whether every card holds and computes the whole model."""

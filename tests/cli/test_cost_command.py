@@ -57,7 +57,7 @@ def test_a_plan_that_does_not_fit_has_costs_but_no_answer_in_json(said):
 def test_the_decision_comes_first_with_how_sure_it_is_and_what_would_change_it(said):
     lines = said("gpt2", "--gpu", "RTX 4090", "--hours-per-day", "14").splitlines()
     assert lines[0] == "Rent (69\u2009% sure)."
-    assert lines[1].startswith("Over 5 years, renting costs $")
+    assert lines[1].startswith("Over 5 years, in today's money, renting costs $")
     assert lines[2].startswith("Changes if used over 55\u2009% of the time (now 42\u2009%), a card costs under $")
     assert any(line.startswith("Oldest price: ") for line in lines[:6])
     assert any(line.split() == ["Renting", "Buying"] for line in lines[:8])

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from real_cards import usable
 from small_models import bundled, llama
 
-from planner.memory.chance import ByteInterval, Margin, margin_verdict, memory_margin, probability_of_fit
+from planner.memory.chance import (
+    KNOWN_VERSION,
+    ByteInterval,
+    Margin,
+    Spread,
+    margin_verdict,
+    memory_margin,
+    probability_of_fit,
+)
 from planner.memory.estimate import estimate_memory
 from planner.memory.fit import device_shares, judge_bytes
 from planner.workload.workload import Inference, Training
@@ -96,3 +104,20 @@ def test_the_probability_is_that_of_the_margin():
     assert fit.fit_probability == probability_of_fit(Margin(90 - 10 - 100, 100 - 10 - 80, 100 - 10 - 70), 100)
     share = device_shares(fit._replace(gpu_id="rtx-4090"), 2)[0]
     assert (share.fit_probability, share.verdict) == (fit.fit_probability, "tight")
+
+
+def test_a_spread_holds_the_versions_that_may_run():
+    counted = ByteInterval(99, 100, 130)
+    assert Spread(below=0.07, above=0.16).around(counted) == ByteInterval(93, 100, 130)
+    assert Spread(below=0, above=0.5).around(counted) == ByteInterval(99, 100, 150)
+    assert KNOWN_VERSION.around(counted) == counted
+
+
+def test_the_version_of_transformers_is_not_known_and_that_of_vllm_is():
+    def upper_share(**changes):
+        result = estimate_memory(bundled().models.model("Qwen/Qwen3-8B"), Inference(**changes))
+        overhead = result.term("framework_overhead")
+        return (result.high_bytes - overhead.high_bytes) / (result.total_bytes - overhead.bytes)
+
+    assert upper_share() == pytest.approx(1.16, abs=0.01)
+    assert upper_share(profile="vllm") < 1.12

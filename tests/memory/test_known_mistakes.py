@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from small_models import DEEPSEEK, bundled, llama, other, small_llama
+from vllm_cases import LARGE
 
 from planner.dtypes import KV_FORMATS
 from planner.memory.chance import ByteInterval
@@ -18,7 +19,7 @@ from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, fram
 from planner.memory.parallel.ranks import timelines_by_stage
 from planner.memory.software.vllm.cache import pages_of
 from planner.memory.software.vllm.profile import buffers_term, sampler_term
-from planner.memory.software.vllm.setup import CardClass, setup_of
+from planner.memory.software.vllm.setup import setup_of
 from planner.units import GIB, KIB, MIB
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -118,7 +119,7 @@ def test_a_token_of_sparse_latent_attention_in_fp8_is_656_bytes():
         for group in dense.main.groups
     )
     sparse = dense.evolve(stacks=(dense.main.evolve(groups=groups),))
-    setup = setup_of(Inference(profile="vllm", context_length=16), CardClass.LARGE)
+    setup = setup_of(Inference(profile="vllm", context_length=16), LARGE)
     found = pages_of(sparse, "fp8", setup, 16)
     assert found.page_bytes == 4 * 16 * (656 + 128 + 4)  # beside the indexer's keys with their scale
 
@@ -129,7 +130,7 @@ def test_formats_of_a_cache_have_scales(name, bits):
 
 
 def test_pages_are_rounded_to_16_tokens():
-    setup = setup_of(Inference(profile="vllm", context_length=1), CardClass.LARGE)
+    setup = setup_of(Inference(profile="vllm", context_length=1), LARGE)
     token = 2 * 32 * 4096 * 2
     assert pages_of(llama(), "bf16", setup._replace(length=17), 1).pages == 2
     assert pages_of(llama(), "bf16", setup._replace(length=17), 1).page_bytes == 16 * token
@@ -145,7 +146,7 @@ def test_states_do_not_grow_with_the_context():
 
 def test_sampling_in_vllm_warms_up_with_all_sequences_not_with_the_layers():
     # About 14.9 kB · V of published H100 logs: 1,024 sequences of 14 bytes a logit and its copies, whatever the length.
-    setup = setup_of(Inference(profile="vllm", context_length=4096), CardClass.LARGE)
+    setup = setup_of(Inference(profile="vllm", context_length=4096), LARGE)
     term = sampler_term(llama(), setup)
     assert setup.sequences == 1024
     assert term.bytes == 1024 * 32_000 * (2 + 4 + 8)
@@ -154,7 +155,8 @@ def test_sampling_in_vllm_warms_up_with_all_sequences_not_with_the_layers():
 
 def test_cuda_graphs_are_told_as_a_range_that_holds_what_was_published():
     found = buffers_term(
-        llama(), setup_of(Inference(profile="vllm", context_length=64, engine={"version": "0.11"}), CardClass.LARGE)
+        llama(),
+        setup_of(Inference(profile="vllm", context_length=64, engine={"version": "0.11"}), LARGE),
     )
     assert found.low_bytes <= 0.1 * GIB
     assert found.high_bytes >= 1.79 * GIB

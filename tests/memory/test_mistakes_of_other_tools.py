@@ -2,12 +2,13 @@
 
 import pytest
 from small_models import LLAMA, MIXTRAL, bundled, llama, other, small_llama
+from vllm_cases import LARGE
 
 from planner.memory.estimate import estimate_memory
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.precision import Precision
 from planner.memory.software.vllm.cache import pages_of
-from planner.memory.software.vllm.setup import CardClass, setup_of
+from planner.memory.software.vllm.setup import setup_of
 from planner.memory.training.autograd.layer import saved_by_layer
 from planner.memory.weights import placed_tensors, weight_bytes
 from planner.units import GIB, MIB
@@ -187,7 +188,7 @@ def test_bitsandbytes_kept_the_inputs_of_quantized_layers_beyond_their_step():
 
 
 def pages(name: str, length: int, kv_format: str = "bf16"):
-    setup = setup_of(Inference(profile="vllm", context_length=length), CardClass.LARGE)
+    setup = setup_of(Inference(profile="vllm", context_length=length), LARGE)
     return pages_of(bundled().models.model(name), kv_format, setup, length)
 
 

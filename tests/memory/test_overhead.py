@@ -10,6 +10,7 @@ from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, fram
 from planner.units import GIB, KIB, MIB
 from planner.workload.workload import Inference, Training
 
+ENDS = 14 * MIB  # of segments beside short-lived tensors
 SMALL, LARGE = 8 * MIB + 128 * KIB, 32 * MIB  # 2 × 4096 + 8 × 16 KiB = 8.125 MiB; and from sm_90 on
 
 
@@ -54,9 +55,22 @@ def test_the_context_of_measured_families_is_theirs():
 def test_slack_is_a_twentieth_of_what_comes_and_goes_or_a_hole_at_worst():
     overhead = framework_overhead(fixed_overhead(None), 100 * MIB, 50 * MIB)
     assert overhead.slack == 5 * MIB
-    assert overhead.total == 426 * MIB + SMALL + 5 * MIB
-    assert (overhead.low, overhead.high) == (141 * MIB + SMALL, 749 * MIB + SMALL + 50 * MIB)
-    assert framework_overhead(fixed_overhead(None), 0, 80 * GIB).high == 749 * MIB + SMALL + GIB
+    assert overhead.total == 426 * MIB + SMALL + ENDS + 5 * MIB
+    assert (overhead.low, overhead.high) == (141 * MIB + SMALL + ENDS, 1343 * MIB + SMALL + ENDS + 50 * MIB)
+    assert framework_overhead(fixed_overhead(None), 0, 80 * GIB).high == 1343 * MIB + SMALL + GIB
+
+
+def test_at_worst_the_allocator_holds_as_much_more_as_was_published():
+    published = 22.2 / 18.02 - 1
+    overhead = framework_overhead(fixed_overhead(gpu("h100-sxm5-80gb")), 10 * GIB, MIB)
+    assert overhead.high - (749 * MIB + LARGE + ENDS) == pytest.approx(published * 10 * GIB, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("name", "most_mib"), [("tesla-v100-sxm2-16gb", 1343), ("a100-sxm4-80gb", 1343), ("h100-sxm5-80gb", 749)]
+)
+def test_older_cards_may_run_versions_that_load_every_kernel(name, most_mib):
+    assert fixed_overhead(gpu(name)).context.high == most_mib * MIB
 
 
 @given(

@@ -3,17 +3,19 @@
 from small_models import llama
 
 from planner.memory.estimate import fullest_timeline
-from planner.memory.software.vllm.setup import CardClass, setup_of
+from planner.memory.software.vllm.setup import CardClass, CardSetup, setup_of
 from planner.models.architecture import StateMixer
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 
+LARGE = CardSetup(CardClass.LARGE)
 
-def setup(length=4096, of_card=CardClass.LARGE, **engine):
+
+def setup(length=4096, of_card=LARGE, **engine):
     return setup_of(Inference(profile="vllm", context_length=length, engine=engine), of_card)
 
 
-def alive(model, phase, of_card=CardClass.LARGE, **changes) -> dict[str, int]:
+def alive(model, phase, of_card=LARGE, **changes) -> dict[str, int]:
     filled = with_defaults(Inference(profile="vllm").evolve(**changes), model, 1)
     snapshot = next(m for m in fullest_timeline(model, filled, of_card).snapshots if m.name == phase)
     return {term.name: term.bytes for term in snapshot.terms}

@@ -1,8 +1,8 @@
 """Logs of real runs, for tests that compare them with a plan."""
 
+from planner.memory.corrections import with_correction
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
-from planner.plan.logs.applied_corrections import with_correction
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrections import suggest_correction
 from planner.plan.plan import ModelChoice, Plan

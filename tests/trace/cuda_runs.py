@@ -53,9 +53,14 @@ class Log(TorchDispatchMode):
 
 
 @contextmanager
-def on_cuda(capability: tuple[int, int] | None = (8, 0), notes: list[TraceDifference] | None = None) -> Iterator[Log]:
+def on_cuda(
+    capability: tuple[int, int] | None = (8, 0),
+    notes: list[TraceDifference] | None = None,
+    sentences: list[str] | None = None,
+) -> Iterator[Log]:
     """Run what is inside as on a card of `capability`; yields the log of its operators."""
-    operators = CudaOperators(capability, (notes if notes is not None else []).append)
+    note, tell = ([] if told is None else told for told in (notes, sentences))
+    operators = CudaOperators(capability, note.append, tell.append)
     with FakeTensorMode(), operators, Log(operators.hidden_bytes) as log:
         yield log
 

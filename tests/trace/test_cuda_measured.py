@@ -28,7 +28,7 @@ def measured_bytes(row: str) -> float:
 
 def traced_bytes(kind: str, attention: str, capability: tuple[int, int], batch: int, tokens: int) -> int:
     """Return the peak of the loop that was measured: no optimizer, and the gradient of the sum of all logits."""
-    operators, places, flops = CudaOperators(capability, lambda _: None), CallSites(), FlopCounter()
+    operators, places, flops = CudaOperators(capability, lambda _: None, lambda _: None), CallSites(), FlopCounter()
     ledger = AllocationLedger(KnownValues(Assumptions(lambda _: None)), places, flops, operators.hidden_bytes)
     with ledger, places, operators, hide_fake_tensors(), eager_behavior():
         ledger.begin_phase("forward", 0)

@@ -165,8 +165,8 @@ def family_text(name: str, family: Iterable[Gpu | System], catalog: Catalog) -> 
 
 
 def _plan_verdicts(word: str, catalog: Catalog, today: date) -> _PlanVerdicts:
-    from planner.cli.named_plan import named_plan
     from planner.plan.evaluate import fits_by_gpu
+    from planner.plan.files import named_plan
     from planner.plan.job_costs import job_by_gpu
 
     plan = named_plan(word, catalog)
@@ -253,7 +253,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
 
 
 def _system_fits(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
-    from planner.cli.named_plan import named_plan
+    from planner.plan.files import named_plan
     from planner.plan.placement import fits_by_system
 
     return fits_by_system(named_plan(word, catalog), catalog)

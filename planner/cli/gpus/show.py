@@ -10,7 +10,6 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.gpus.search import family_text
-from planner.cli.named_plan import named_plan
 from planner.cli.table import TableColumn, details, table, terminal_width
 from planner.cli.user_catalog import named_cards, named_machines
 from planner.cost.card_prices import CardPrices
@@ -23,6 +22,7 @@ from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device
 from planner.plan.catalog import Catalog
+from planner.plan.files import named_plan
 from planner.plan.measured import matching_gpus
 from planner.plan.placement import Placement, place_on_all
 from planner.plan.prices import prices_of, rents_of
@@ -60,7 +60,11 @@ def print_hardware(name: str, catalog: Catalog, today: date, *, as_json: bool) -
         family = hardware_family(catalog.hardware, name)
         if not family:
             raise
-        print(to_json([each.model_dump(mode="json") for each in family], indent=2).decode() if as_json else family_text(name, family, catalog))
+        print(
+            to_json([each.model_dump(mode="json") for each in family], indent=2).decode()
+            if as_json
+            else family_text(name, family, catalog)
+        )
         return 0
     if isinstance(hardware_record, System):
         print(

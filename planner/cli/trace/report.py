@@ -75,9 +75,8 @@ def _reservation_table(rows: tuple[ReservationRow, ...], width: int | None) -> s
 
 def _difference_lines(row: DifferenceRow, width: int) -> Iterator[str]:
     place = f" ({row.place})" if row.place else ""
-    bounds = f"; true value within {row.range_text}" if row.range_text else ""
     yield wrap(f"Assumed: {row.name}{place}: {row.explanation}", width, "", "    ")
-    yield wrap(f"counted as {row.amount}{bounds} [{row.source}]", width, "    ")
+    yield wrap(f"counted as {row.amount}; true value within {row.range_text} [{row.source}]", width, "    ")
 
 
 class ProgressLine:

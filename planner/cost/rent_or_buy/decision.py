@@ -117,7 +117,7 @@ def _work_unit(inputs: DecisionInputs) -> WorkUnitName:
         case Run():
             return "run"
         case Service():
-            return "1,000 requests" if inputs.rent.usd_per_million_tokens is None else "million tokens"
+            return "1,000 requests" if inputs.rent.usd_per_million_tokens is None else "million output tokens"
         case _:
             return "GPU-hour"
 
@@ -127,7 +127,7 @@ def _usd_per_unit(
 ) -> float:
     if unit == "run":
         return period_usd
-    if unit == "million tokens" and million_usd is not None:
+    if unit == "million output tokens" and million_usd is not None:
         return million_usd
     if isinstance(inputs.terms.job, Service):
         requests = inputs.terms.job.requests_per_day * HOURS_PER_MONTH / _HOURS_PER_DAY

@@ -17,10 +17,9 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
+from planner.hardware.names import systems_named
 from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
-from planner.hardware.names import hardware_family
 from planner.hardware.software_support import describe_other_hardware
-from planner.hardware.system import System
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present import format as fmt
 from planner.present.catalog.column_sets import COLUMN_GROUPS, COLUMN_SETS
@@ -133,9 +132,9 @@ class GpuPage(Page):
 
     def about(self, text: str) -> str:
         """Explain why the table lacks what the search `text` names: FPGAs and the like, or a system."""
-        family = hardware_family(self.workspace.catalog.hardware, text)
-        if family and all(isinstance(each, System) for each in family):
-            return f"Systems have this name: {', '.join(each.name for each in family)}."
+        systems = systems_named(self.workspace.catalog.hardware, text)
+        if systems:
+            return f"The systems have this name: {', '.join(each.name for each in systems)}."
         return describe_other_hardware(text)
 
     def rows_without_verdicts(self) -> list[GpuRow]:

@@ -120,5 +120,5 @@ class CostCurvePanel(DataPanel[CostCurve]):
 
 
 def _legend_entries(data: CostCurve) -> tuple[LegendEntry, ...]:
-    owning = "Your own" if data.is_owned else "Owning, if the hardware is sold then"
+    owning = "Your own" if data.is_owned else "Owning, less the resale value at that time"
     return LegendEntry("rent", "Renting", "accent"), LegendEntry("buy", owning, "text")

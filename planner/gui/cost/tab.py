@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from pydantic_core import to_json
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtGui import QPixmap
+from PySide6.QtGui import QPixmap, QShowEvent
 from PySide6.QtWidgets import QDialog, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 REST_MS: Final = 150
 _CONTROLS_WIDTH: Final = 392
 _CURVE_HEIGHT: Final = 240
+_FIRST: Final = "first cost"
 _DRAWS: Final = "cost draws"
 _FASTER: Final = "faster rental"
 _BATCHED: Final = "batched service"
@@ -120,8 +121,10 @@ class CostTab(QuestionTab):
             part.failed.connect(workspace.failed)
 
     def prepare(self) -> Iterator[object]:
-        """Create the forms."""
+        """Create the forms, and the rows of the first plan's figures once its cost is computed in the background."""
         yield from self.controls.prepare()
+        evaluation, catalog, today = self.workspace.evaluation, self.workspace.catalog, self._today()
+        self.tasks.run(_FIRST, lambda: (evaluation, evaluate_cost(evaluation, catalog, today)), self._show_first)
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the plan's cost; its uncertainty follows once the plan has not changed for a moment."""
@@ -141,8 +144,20 @@ class CostTab(QuestionTab):
         self._show_pinned(evaluation)
         self._show_advice(evaluation)
         self._show_evidence(None if self.cost.blocked else estimate)
-        if estimate is not None and estimate.case is not None and not self.cost.blocked:
+        if self.isVisible():
             self._rest.start()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Simulate the uncertainty of a plan that was evaluated while the tab was hidden."""
+        super().showEvent(event)
+        if not self.drawn:
+            self._rest.start()
+
+    def _show_first(self, priced: tuple[Evaluation, PlanCost]) -> None:
+        evaluation, cost = priced
+        if evaluation is self.workspace.evaluation:
+            self.workspace.cost = cost
+            self.catch_up()
 
     def copy_result(self) -> str:
         """Return the answer as text."""
@@ -177,7 +192,7 @@ class CostTab(QuestionTab):
         self._stop_background_work()
 
     def _stop_background_work(self) -> None:
-        for key in (_DRAWS, _FASTER, _BATCHED):
+        for key in (_FIRST, _DRAWS, _FASTER, _BATCHED):
             self.tasks.cancel(key)
 
     def _show_pinned(self, evaluation: Evaluation) -> None:
@@ -214,7 +229,7 @@ class CostTab(QuestionTab):
             rows = swing_rows(tornado(case))
             self.tornado.show_rows(rows)
             may_flip = any(row.flips for row in self.tornado.rows)
-            self._moves.setText(f"{_WHAT_MOVES} (blue: may change it)" if may_flip else _WHAT_MOVES)
+            self._moves.setText(f"{_WHAT_MOVES} (blue: can flip it)" if may_flip else _WHAT_MOVES)
         self.offers.setVisible(estimate is not None)
         self.figures.setVisible(estimate is not None)
         self.elsewhere.setVisible(estimate is not None)
@@ -233,7 +248,7 @@ class CostTab(QuestionTab):
     @Slot()
     def _draw_samples(self) -> None:
         estimate = self.cost.estimate
-        if estimate is None or estimate.case is None:
+        if estimate is None or estimate.case is None or self.cost.blocked:
             return
         if self.workspace.plan.cost.buy.owned:
             self._look_for_faster_rental(estimate)

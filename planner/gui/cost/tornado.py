@@ -105,8 +105,14 @@ class Tornado(QWidget):
         if low <= 0 <= high:
             painter.drawLine(round(middle), 0, round(middle), round(bottom))
         box = QRectF(0, bottom, self.width(), self._line_height())
-        painter.drawText(box, _LEFT, f"← renting saves up to {fmt.money(-low)}" if low < 0 else "")
-        painter.drawText(box, _RIGHT, f"owning saves up to {fmt.money(high)} →" if high > 0 else "")
+        room = self.width() - self._theme.spacing.medium
+        for words in ("saves up to", "saves"):
+            left = f"← renting {words} {fmt.money(-low)}" if low < 0 else ""
+            right = f"owning {words} {fmt.money(high)} →" if high > 0 else ""
+            if painter.fontMetrics().horizontalAdvance(left + right) <= room:
+                break
+        painter.drawText(box, _LEFT, left)
+        painter.drawText(box, _RIGHT, right)
 
     def _savings_range_usd(self) -> tuple[float, float]:
         values = [value for row in self.rows for value in (row.low_saving_usd, row.high_saving_usd)]

@@ -15,7 +15,6 @@ from planner.gui.workspace import Workspace
 from planner.memory.corrections import applied_correction_note
 from planner.memory.result import Verdict
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.applied_corrections import applied_corrections
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
 
@@ -117,7 +116,7 @@ class CorrectionStrip(QWidget):
 
     def refresh(self, evaluation: Evaluation) -> None:
         """List the corrections that are applied in `evaluation`."""
-        corrections = applied_corrections(evaluation)
+        corrections = evaluation.applied_corrections
         sentences = [f"Corrected by your log of {fmt.date(item.date)}: {item.changes}." for item in corrections]
         self.words.setText(" ".join(sentences))
         self.words.setToolTip("\n".join(map(applied_correction_note, corrections)))
@@ -125,7 +124,7 @@ class CorrectionStrip(QWidget):
 
     @Slot()
     def _remove_corrections(self) -> None:
-        corrections = applied_corrections(self._workspace.evaluation)
+        corrections = self._workspace.evaluation.applied_corrections
         others = tuple(item for item in self._workspace.plan.corrections if item not in corrections)
         with self._workspace.step():
             self._workspace.apply("correction", corrections=others)

@@ -26,11 +26,10 @@ from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
-from planner.memory.corrections import Correction
+from planner.memory.corrections import Correction, with_correction
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
 from planner.plan.evaluate import evaluate
-from planner.plan.logs.applied_corrections import correction_key, with_correction
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, load_corrections, open_log, pasted_log, save_correction
@@ -234,7 +233,7 @@ class LogDialog(QDialog):
             uncorrected_plan = self._workspace.plan.evolve(corrections=())
             evaluation = evaluate(uncorrected_plan, self._workspace.catalog)
             if self._log_and_reading is None:
-                key = correction_key(evaluation)
+                key = evaluation.correction_key
                 stored = load_corrections(corrections_file())
                 self._suggested = next((item for item in stored if item.key == key), None)
             else:

@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.gui.memory.advice import AdvicePanel
 from planner.gui.memory.answer import AnswerPanel, CorrectionStrip
-from planner.gui.memory.bar.bar import StackedBar
 from planner.gui.memory.breakdown import Breakdown
 from planner.gui.memory.controls import QuestionColumn
 from planner.gui.memory.curves.exploration import ExplorationPanel
 from planner.gui.memory.phases import PhaseBars
+from planner.gui.memory.stacked_bar import StackedBar
 from planner.gui.memory.trace.controller import TraceController, TracedRunForm
 from planner.gui.memory.trace.other_card import OtherCardStrip
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child

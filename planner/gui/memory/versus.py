@@ -8,9 +8,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QWidget
 
-from planner.gui.memory.bar.bar import StackedBar
-from planner.gui.memory.bar.layout import bar_end_bytes
 from planner.gui.memory.devices import gib_column
+from planner.gui.memory.stacked_bar import StackedBar, bar_end_bytes
 from planner.gui.tab import PinButtons
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton

@@ -7,7 +7,7 @@ from typing import Final
 from planner.gui.monitor.feed import Feed
 from planner.monitor.diagnosis.checklist import consistent_with_verdict, evaluate_checklist
 from planner.monitor.diagnosis.diagnose import diagnose_all
-from planner.monitor.diagnosis.timeline import VerdictTimeline
+from planner.monitor.diagnosis.tracker import VerdictTimeline
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, checklist_rows, diagnosis_view
 

@@ -98,6 +98,9 @@ class MonitorTab(Tab):
         # Processes and plots follow the cards once these are painted: together they would block the window.
         self._second_pass = CalmTimer(self, _SECOND_PASS_MS)
         self._second_pass.timeout.connect(self._update_processes_and_plots)
+        # Likewise what a comparison with the plan adds, which moves all plots.
+        self._compared_pass = CalmTimer(self)
+        self._compared_pass.timeout.connect(self._on_updated)
         self._lay_out()
         self._connect()
         self._show_source()
@@ -359,7 +362,7 @@ class MonitorTab(Tab):
         self.empty_state.replay.clicked.connect(controller.choose_recording)
         self.empty_state.demo.clicked.connect(controller.show_demo)
         self.empty_state.doctor.clicked.connect(controller.show_doctor)
-        self.plan_strip.updated.connect(self._on_updated)
+        self.plan_strip.updated.connect(self._compared_pass.start)
         self.reconnect.clicked.connect(controller.toggle_driver_connection)
         self.plots.clicked.connect(self._show_clicked_time)
         self.plots.mark_wanted.connect(controller.ask_mark_at)

@@ -10,6 +10,7 @@ from planner.memory.logits import output_width, predicts_every_token
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
+from planner.memory.segments import unsplit_weight_bytes
 from planner.memory.terms import (
     deferred_measured_term,
     format_symbol,
@@ -189,7 +190,12 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
         ]
     grows = cached is not None and context - prompt >= _MANY_TOKENS
     dynamic = max(scratch.bytes, seen.tower.bytes if seen else 0)
-    return PhaseSnapshots(tuple(snapshots), dynamic=dynamic, notes=(_GROWING,) if grows else ())
+    return PhaseSnapshots(
+        tuple(snapshots),
+        dynamic=dynamic,
+        notes=(_GROWING,) if grows else (),
+        unsplit_bytes=unsplit_weight_bytes(architecture, workload.weights or "bf16"),
+    )
 
 
 def _alive_terms(always_alive: list[Term], *optional_terms: Term | DeferredTerm | None) -> list[Term | DeferredTerm]:

@@ -177,8 +177,6 @@ def extra_micro_batches(timeline: PhaseSnapshots, in_flight: int, layer_groups: 
 
 def with_extra_micro_batches(timeline: PhaseSnapshots, extra: ExtraMicroBatches) -> PhaseSnapshots:
     """Return `timeline` with the activations of `extra` micro-batches in each forward and backward pass."""
-    if not extra.bytes:
-        return timeline
     batches = "micro-batch" if extra.micro_batches == 1 else "micro-batches"
     cause = f"activations of {extra.micro_batches:g} more {batches} in flight"
     return timeline._replace(

@@ -40,7 +40,7 @@ class LoadedCards(NamedTuple):
 
     def timeline_with_all_micro_batches(self) -> PhaseSnapshots:
         """Return the timeline of one card with the activations of all micro-batches in flight."""
-        return with_extra_micro_batches(self.timeline, self.extra)
+        return with_extra_micro_batches(self.timeline, self.extra) if self.extra.bytes else self.timeline
 
 
 def place_workload(

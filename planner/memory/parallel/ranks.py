@@ -91,7 +91,9 @@ def timelines_by_stage(
 ) -> tuple[tuple[Rank, PhaseSnapshots], ...]:
     """Return the rank of each pipeline stage with its timeline, all micro-batches in flight included."""
     held = rank_timelines(architecture, workload, memory_of(architecture, workload), card_class)
-    return tuple([(rank, with_extra_micro_batches(alone, extra)) for rank, alone, extra in held])
+    return tuple(
+        [(rank, with_extra_micro_batches(alone, extra) if extra.bytes else alone) for rank, alone, extra in held]
+    )
 
 
 def ranks(architecture: Architecture, workload: Training | Inference, counts: tuple[int, ...] = ()) -> list[Rank]:

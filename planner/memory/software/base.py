@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator
 from typing import Final, Generic, TypeVar
 
 from planner.hardware.gpu import Gpu
+from planner.memory.chance import KNOWN_VERSION, Spread
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.result import TermPart
 from planner.memory.support import pytorch_reasons
@@ -30,11 +31,12 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
     """Memory behavior of a program, in training or serving.
 
     `split_note` explains how it splits layers over unequal cards. `place_decides_formats` means that the format of a
-    tensor depends on its layer.
+    tensor depends on its layer. `spread` is that of measurements of it, whatever its version.
     """
 
     split_note: str
     place_decides_formats: bool = False
+    spread: Spread = KNOWN_VERSION
     communicator_bytes: tuple[int, int] = (_PAIR, _MORE)
     communicator_source: str = _NCCL_SOURCE
 

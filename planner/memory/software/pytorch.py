@@ -6,6 +6,7 @@ Programs with their own kernels, layers or optimizers override parts of it.
 from collections.abc import Hashable
 from typing import Final
 
+from planner.memory.chance import Spread
 from planner.memory.parallel.deepspeed import DEEPSPEED_ZERO
 from planner.memory.parallel.fsdp import FSDP
 from planner.memory.parallel.pipeline import stage_layers
@@ -13,6 +14,7 @@ from planner.memory.parallel.sharding import REPLICAS, ShardingStrategy
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision
 from planner.memory.result import TermPart
+from planner.memory.segments import unsplit_training_bytes
 from planner.memory.software.base import SoftwareMemory
 from planner.memory.training.adapters.settings import Formats, LayerSettings, adapter_settings, formats_of
 from planner.memory.training.checkpointing import OPERATORS, Checkpoints
@@ -32,12 +34,14 @@ class TrainingMemory(SoftwareMemory[Training]):
     """Training with plain PyTorch, and the base class of all training programs."""
 
     split_note = "Pipeline stages get equal numbers of layers on any cards; set the layers per stage to change that."
+    spread = Spread(below=0.055, above=0.04)
     fused = FusedKernels()
     selective_source = OPERATORS
 
     def timeline(self, architecture: Architecture, workload: Training, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of one optimizer step of `workload`."""
-        return training_timeline(self.setup(architecture, workload), workload, self.selective_source)
+        timeline = training_timeline(self.setup(architecture, workload), workload, self.selective_source)
+        return timeline._replace(unsplit_bytes=unsplit_training_bytes(architecture, workload))
 
     def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
         """Return the memory inputs of one training step of `workload` (defaults filled in).

@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Final
 
 from planner.dtypes import ELEMENT_BYTES
+from planner.memory.chance import Spread
 from planner.memory.inference.timeline import inference_timeline
 from planner.memory.parallel.pipeline import without_empty_stages
 from planner.memory.parallel.shares import partial_term
@@ -27,6 +28,8 @@ class Transformers(ServingMemory):
         "transformers fills one card after the other up to an even share plus a margin, limited by free memory "
         "(device_map auto); the last card holds the rest."
     )
+
+    spread = Spread(below=0.07, above=0.16)
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of generation: load, prefill, decoding."""

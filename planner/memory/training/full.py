@@ -7,9 +7,10 @@ from planner.memory.logits import output_width
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
 from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol
-from planner.memory.training.adapters.trained import tuning_of
+from planner.memory.training.adapters.trained import full_tuning
 from planner.memory.training.autograd.network import saved_by_network
 from planner.memory.training.losses import LossMemory
+from planner.memory.training.optimizer_states import Trained
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import ParameterCounts, parameter_counts, weights_term
@@ -54,7 +55,7 @@ def whole_setup(
     return TrainingSetup(
         loaded=network.weights,
         kept=network.weights,
-        trained=tuning_of(architecture, workload).trained,
+        trained=network.trained,
         gradients=GradientCounts(
             head=head,
             last_layer=head + in_a_layer,
@@ -73,9 +74,10 @@ def whole_setup(
 
 
 class _NetworkParameters(NamedTuple):
-    """A network's weights term, and parameter counts of its parts; independent of the batch."""
+    """A network's weights term, trained tensors, and parameter counts of its parts; independent of the batch."""
 
     weights: tuple[Term, ...]
+    trained: Trained
     parameters: int
     head: int
     before_first_layer: int
@@ -88,6 +90,7 @@ def _network_parameters(architecture: Architecture, weights: str, precision: Pre
     """Return the weights and parameter counts of a network, cached since they do not depend on the batch."""
     return _NetworkParameters(
         weights=(weights_term(architecture, weights),),
+        trained=full_tuning(architecture).trained,
         parameters=parameter_counts(architecture).total,
         head=head_matrix_elements(architecture),
         before_first_layer=_gradient_count_before_first_layer(architecture),

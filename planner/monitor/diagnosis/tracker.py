@@ -7,6 +7,7 @@ from typing import Final
 from planner.monitor.diagnosis.card_window import WINDOW_SECONDS
 from planner.monitor.diagnosis.diagnose import diagnose_all
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
+from planner.monitor.history import History
 from planner.monitor.readings.events import Event, EventKind, Timestamp
 from planner.monitor.readings.protocols import DiagnosisSource
 
@@ -113,3 +114,19 @@ def _verdict_span_event(uuid: str, verdict: Verdict, wall_of: Callable[[float], 
     ended = None if end is None else Timestamp(end, wall_of(end))
     # Two verdicts of a kind differ in their titles; the first of them names the span.
     return Event(EventKind.DIAGNOSIS, began, ended, uuid, verdict.kind.value)
+
+
+class VerdictTimeline:
+    """Diagnoses all cards and adds changed verdicts as events to `history`; a `history` of None gets no events."""
+
+    def __init__(self, history: History | None) -> None:
+        self._history, self._tracker = history, VerdictTracker()
+        self.verdicts: Mapping[str, Verdict] = {}
+
+    def diagnose(self, past: DiagnosisSource, at: float) -> Mapping[str, Verdict]:
+        """Diagnose all cards at time `at`, add changed verdicts as events, and return the verdicts by UUID."""
+        before, self.verdicts = self.verdicts, self._tracker.note(past, at)
+        if self._history is not None:
+            for event in span_changes(before, self.verdicts, self._history.wall_of):
+                self._history.add_event(event)
+        return self.verdicts

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from planner.monitor.diagnosis.timeline import VerdictTimeline
+from planner.monitor.diagnosis.tracker import VerdictTimeline
 from planner.monitor.history import History
 from planner.monitor.readings.events import EventKind
 from planner.monitor.recording.recording import MonitorRecording

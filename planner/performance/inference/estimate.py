@@ -7,6 +7,7 @@ from planner.hardware.gpu import Gpu
 from planner.memory.software import serving_memory
 from planner.models.architecture import Architecture
 from planner.models.images import image_patches
+from planner.performance.certainty import ONE_SOURCE, spread_factor
 from planner.performance.efficiency import Family, family_of, is_family_measured
 from planner.performance.inference.images import image_time
 from planner.performance.inference.machine import card_speed
@@ -245,24 +246,18 @@ def _request_notes(timed: TimedRequest, gpu: Gpu, engine: Engine) -> tuple[str, 
         notes.append("Pipeline stages run one after the other: one sequence is no faster than on one card.")
     if not is_decoding_measured(engine, family_of(gpu)):
         notes.append("No speed of this engine was measured on this card family, so the interval is wider.")
+    elif engine.sources == 1:
+        notes.append(ONE_SOURCE)
     return tuple(notes)
 
 
-Figure = Literal["decode", "prefill"]
-
-_FACTORS: Final[dict[Figure, float]] = {"decode": 1.22, "prefill": 1.35}
-"""Spread factors of measured card families: four of five held-out measurements lie within the factor.
-
-**Source**: benchmarks/throughput_left_out.py, 80th percentiles: 1.19 in decoding, 1.29 in prompts, 1.31 queued.
-"""
-_UNMEASURED: Final = 1.6
-"""Spread factor of a card family without measurements of the engine: the survey's factor for unknown cards."""
+Figure = Literal["decode", "prefill", "requests"]
 
 
 def request_spread_factor(figure: Figure, engine: Engine, family: Family) -> float:
-    """Return the factor by which a prefill or decode time may differ; one case in ten lies beyond each end."""
+    """Return the factor by which a time may differ on cards of `family`; one case in ten lies beyond each end."""
     measured = engine.measured_decoding if figure == "decode" else engine.measured_prompts
-    return _FACTORS[figure] if family in measured else _UNMEASURED
+    return spread_factor(figure, engine.sources if family in measured else 0)
 
 
 def is_decoding_measured(engine: Engine, family: Family) -> bool:

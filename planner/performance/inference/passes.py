@@ -142,7 +142,7 @@ def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, batch: Pa
         pipeline_transfers=_stage_transfer_seconds(work, sharing, batch),
         offload=sharing.offloaded.seconds(weights, batch.rows),
     )
-    return device._replace(host=_host_seconds(work, machine, batch, device.seconds))
+    return device._replace(host=_host_seconds(work, machine, batch, cards, device.seconds))
 
 
 def _attention_seconds(machine: CardSpeed, batch: PassBatch, cards: int) -> float:
@@ -177,7 +177,19 @@ def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatc
     )
 
 
-def _host_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, device_seconds: float) -> float:
-    """Return the seconds of launches and scheduling on the host; only those beyond `device_seconds` if both overlap."""
-    launches = work.layers * machine.layer_seconds + batch.sequences * machine.sequence_seconds
-    return max(0.0, launches - device_seconds) if machine.hides_launches else launches
+def _host_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int, device_seconds: float) -> float:
+    """Return the seconds of launches and scheduling on the host beyond those that overlap with the card's work.
+
+    **Formula**: launches L · o + L' · o', hidden behind the card if it lags behind the host; scheduling b · q, hidden
+    behind the pass before if engines schedule ahead.
+
+    **Source**: SGLang's overlap scheduler, TensorRT-LLM's `disable_overlap_scheduler` and vLLM's `async_scheduling`, by
+    default since 0.4, 1.0 and 0.14.
+    """
+    launches = work.layers * machine.layer_seconds + work.expert_layers * machine.engine.expert_layer_seconds
+    scheduling = batch.sequences * machine.sequence_seconds / machine.engine.schedulers(work, cards)
+    if machine.hides_launches:
+        return max(0.0, launches + scheduling - device_seconds)
+    if machine.engine.schedules_ahead:
+        return max(launches, scheduling - device_seconds)
+    return launches + scheduling

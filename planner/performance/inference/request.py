@@ -44,7 +44,7 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
         scores=sequences * run.work.scores(tokens) / chunks,
     )
     stages = run.sharing.stages
-    at_once = min(chunks, run.machine.engine.chunks_in_flight or chunks)
+    at_once = run.machine.engine.chunks_at_once(run.work, stages, chunks)
     overlapped = chunks / at_once * (at_once + stages - 1) / stages
     return pass_time(run.work, run.machine, run.sharing, batch).repeated(overlapped)
 

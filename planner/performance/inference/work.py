@@ -56,6 +56,7 @@ class PassWork(NamedTuple):
     """
 
     layers: int
+    expert_layers: int
     hidden: int
     parameters: float
     head_parameters: int
@@ -102,6 +103,7 @@ def work_of(
     after = [(tensor, tensor.copies) for tensor in (*stack.after, *head)]
     return PassWork(
         layers=stack.layer_count,
+        expert_layers=sum(group.count for group in stack.groups if isinstance(group.layer.feed_forward, Moe)),
         hidden=stack.hidden,
         parameters=_product_elements(dense)
         + sum(_active_expert_parameters(group, every_expert) for group in stack.groups),

@@ -44,7 +44,9 @@ _READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
     ("unified", "4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
     ("unified", "float4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
 }
-_CACHE: Final = MeasuredShare(0.75, _GEMV)
+_CACHE_SHARE: Final = 0.75 / 0.80
+"""Share of the bandwidth that reading the KV cache reaches relative to that of reading weights of 16 bits: 0.75 and 0.80
+with stacked memory."""
 _CEILING_SOURCE: Final = "large products: ai-dynamo/aiconfigurator@095f58a and stas00/ml-engineering@744d01e (MAMF)"
 """4 bits on Blackwell, and 8 bits on Instinct, are what whole prompts reach on the newer stacks of
 NVIDIA/TensorRT-LLM@00f3768 and of MLPerf Inference 5.1; the tables of single products have 0.40 to 0.68 there."""
@@ -56,17 +58,18 @@ class Engine:
 
     `layer_seconds` are spent for each layer of each pass: the launch of its kernels and the gaps between them. If they
     are launched one by one from Python (`eager`), the host runs ahead of the card, and only the longer of both counts.
-    `quantised_layer_seconds` is the same for formats whose names begin with its keys. `sequence_seconds` are spent for
-    each sequence of each pass (scheduling, sampling). `chunk` is the most tokens of one pass of a prompt, None for no
+    `quantised_layer_seconds` is the same for formats whose names begin with its keys. `expert_layer_seconds` are
+    added for layers with routed experts, whose routing takes more kernels. `sequence_seconds` are spent for each sequence
+    of each pass (scheduling, sampling), on the host; with `schedules_ahead`, while the card works on the pass before. `chunk` is the most tokens of one pass of a prompt, None for no
     limit. `compute_share` is the fraction that its products reach of the card's large ones. `pointwise_share` is the
     fraction of passes over memory that fused kernels still make. `unpacks` means that quantised weights are dequantised
     to 16 bits before a product with many rows. `multiplies_stored` means that its products read fp8 and NVFP4 as
     stored, and `reads_float4` that it has kernels that read 4-bit floats. `batches_continuously` means that a new
     request replaces each that ends. `overlaps_stages` means that the stages of a pipeline decode different sequences at
-    once; `chunks_in_flight` how many chunks of a prompt are in flight at once. `older_host_layer_seconds` is the time
-    of a layer in hosts of older cards, and `stacked_layer_seconds` with stacked memory, whose hosts have slower
-    processors. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
-    `measured_decoding` and `measured_prompts` are the families of cards on which it was measured.
+    once. `older_host_slowdown` is how much
+    longer launches take in hosts of older cards, and `stacked_layer_seconds` the time of a layer with stacked memory,
+    whose hosts have slower processors. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
+    `measured_decoding` and `measured_prompts` are the families of cards on which it was measured, by `sources` sources.
     """
 
     name: str
@@ -74,8 +77,10 @@ class Engine:
     source: str
     eager: bool = False
     quantised_layer_seconds: Mapping[str, float] = field(default_factory=dict)
-    older_host_layer_seconds: float | None = None
+    older_host_slowdown: float = 1.0
+    expert_layer_seconds: float = 0.0
     sequence_seconds: float = 0.0
+    schedules_ahead: bool = False
     chunk: int | None = None
     compute_share: float = 0.8
     pointwise_share: float = 1.0
@@ -85,8 +90,8 @@ class Engine:
     reads_float4: bool = True
     batches_continuously: bool = False
     overlaps_stages: bool = False
-    chunks_in_flight: int | None = None
     stacked_layer_seconds: float | None = None
+    sources: int = 1
     measured_decoding: tuple[Family, ...] = ()
     measured_prompts: tuple[Family, ...] = ()
 
@@ -100,13 +105,17 @@ class Engine:
 
     def seconds_per_layer(self, gpu: Gpu, weights: str) -> float:
         """Return the seconds of kernel launches and gaps in one layer of one pass."""
-        for begins, seconds in self.quantised_layer_seconds.items():
-            if weights.startswith(begins):
-                return seconds
         if self.stacked_layer_seconds is not None and memory_class(gpu) == "HBM":
             return self.stacked_layer_seconds
-        older = self.older_host_layer_seconds
-        return older if older is not None and gpu.architecture in OLDER_HOSTS else self.layer_seconds
+        slower = self.older_host_slowdown if gpu.architecture in OLDER_HOSTS else 1.0
+        for begins, seconds in self.quantised_layer_seconds.items():
+            if weights.startswith(begins):
+                return slower * seconds
+        return slower * self.layer_seconds
+
+    def chunks_at_once(self, _work: PassWork, _stages: int, chunks: int) -> int:
+        """Return how many of the `chunks` of a prompt the stages of a pipeline process at the same time."""
+        return chunks
 
     def read_share(self, gpu: Gpu, weights: str) -> MeasuredShare:
         """Return the share of the memory bandwidth that reading weights in the format `weights` reaches."""
@@ -119,9 +128,9 @@ class Engine:
         """Return the shares of the memory bandwidth that reading weights reaches, by kind of memory and width class."""
         return _READS
 
-    def cache_share(self, _gpu: Gpu, *, unfused: bool) -> MeasuredShare:
+    def cache_share(self, gpu: Gpu, *, unfused: bool) -> MeasuredShare:
         """Return the share of the memory bandwidth that reading the KV cache reaches, in fused or unfused attention."""
-        return _CACHE
+        return MeasuredShare(_CACHE_SHARE * _READS[memory_class(gpu), "16"].fraction, _GEMV)
 
     def cache_moves(self, _work: PassWork) -> float:
         """Return how many times a decoding step moves the whole KV cache through memory."""
@@ -133,6 +142,10 @@ class Engine:
         **Source**: vLLM 0.33 `QKVParallelLinear` (`num_kv_head_replicas`).
         """
         return min(cards, work.key_heads)
+
+    def schedulers(self, _work: PassWork, _cards: int) -> int:
+        """Return how many processes on the host share the scheduling of the sequences of tensor-parallel cards."""
+        return 1
 
     def product_format(self, gpu: Gpu, weights: str, compute: str) -> str:
         """Return the format of the matrix products: the weight format if program and card support it."""
@@ -157,10 +170,11 @@ class Engine:
 class TrainingPace:
     """Time behaviour of a training program; the defaults are those of transformers' layers.
 
-    `fused` means that kernels combine several element-wise operations.
+    `fused` means that kernels combine several element-wise operations, and `casts_within` that they also cast to fp8.
     """
 
     fused: bool = False
+    casts_within: bool = False
 
     def exchanged_format(self, workload: Training, trained: str) -> str:
         """Return the format in which parameters and gradients are sent between cards; `trained` is the stored format.

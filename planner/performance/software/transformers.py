@@ -9,14 +9,19 @@ from planner.performance.setting import TimeSetting
 from planner.performance.software.engine import Engine, TrainingPace
 
 _EAGER_QUANTISED: Final = MappingProxyType(
-    {"fp8": 1_550e-6, "awq": 550e-6, "gptq": 1_300e-6, "nf4": 1_600e-6, "int8": 1_600e-6, "mxfp4": 1_550e-6}
+    {"fp8": 1_550e-6, "awq": 660e-6, "gptq8": 1_060e-6, "nf4": 1_160e-6, "int8": 1_160e-6, "mxfp4": 1_550e-6}
 )
-"""Seconds per layer to launch kernels that unpack weights: Triton's for fp8 (1.45 to 1.8 ms), AWQ's (0.55 ms), GPTQ's
-(1.3 ms), bitsandbytes'.
+"""Seconds per layer to launch kernels that unpack weights, in hosts of newer cards: Triton's for fp8 (1.45 to 1.8 ms),
+AWQ's and GPTQ's with 8 bits, bitsandbytes'. GPTQ with 4 bits is launched as plain layers are: ExLlama's kernels unpack
+within the product, and exist for 4 bits only.
 
 **Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20, where fp8 adds as much to long contexts, in which the card
-is busy, as to short ones; Lightning-AI/litgpt@2685705 on A100.
+is busy, as to short ones; Lightning-AI/litgpt@2685705 (1.6 ms with bitsandbytes on A100). AWQ's and GPTQ's are the
+geometric means of two versions: AutoAWQ takes 0.55 ms on H20 with Transformers 4.51 and 1.1 ms on A100 with 4.46
+(QwenLM/Qwen3@a912d23), 0.80 at the pace of the newer hosts; GPTQ with 8 bits 1.3 and 1.18 ms.
 """
+_OLDER_HOST_SLOWDOWN: Final = 0.84 / 0.61
+"""Launch time in hosts of A100 relative to those of H20, with 16-bit weights."""
 
 
 COMPILED: Final = Engine(
@@ -25,6 +30,7 @@ COMPILED: Final = Engine(
     source="meta-pytorch/gpt-fast@6ecad9b, Llama 2 7B at three formats on A100",
     multiplies_stored=True,
     reads_float4=False,
+    sources=3,
     measured_decoding=("A100", "Ada"),
 )
 """Engine of a network compiled by torch.compile."""
@@ -57,10 +63,11 @@ ENGINE: Final = _Transformers(
     source="Transformers on QwenLM/Qwen3@7a2f61f's H20 hosts, and 0.84 ms on the A100 hosts of the Qwen2.5 benchmark",
     eager=True,
     quantised_layer_seconds=_EAGER_QUANTISED,
-    older_host_layer_seconds=840e-6,
+    older_host_slowdown=_OLDER_HOST_SLOWDOWN,
     unpacks=True,
     waits_with=("fp8",),
     reads_float4=False,
+    sources=2,
     measured_decoding=("Hopper SXM", "A100"),
     measured_prompts=("Hopper SXM",),
 )

@@ -9,10 +9,12 @@ ENGINE: Final = Engine(
     layer_seconds=60e-6,
     source="QwenLM/Qwen3@7a2f61f (SGLang 0.4.6), 24 rows; pytorch/ao@36027d8 (vLLM 0.13), 3 rows at 128 sequences",
     sequence_seconds=25e-6,
+    schedules_ahead=True,
     chunk=8_192,
     multiplies_stored=True,
     batches_continuously=True,
     overlaps_stages=True,
+    sources=2,
     measured_decoding=("Hopper SXM", "A100"),
     measured_prompts=("Hopper SXM",),
 )

@@ -10,14 +10,14 @@ from planner.performance.efficiency import (
     InputBits,
     MatrixFormat,
     attention_share,
+    card_matrix_share,
     class_source,
     family_of,
     matrix_family,
-    matrix_share,
     memory_share,
 )
 from planner.performance.flops import MatrixProduct
-from planner.performance.reach import share_within_power_limit
+from planner.performance.reach import limited_share, share_within_power_limit
 from planner.performance.training.work import MicroBatch
 from planner.workload.choices import Checkpointing, Compute
 
@@ -37,6 +37,17 @@ arXiv 2307.08691 §3.1)."""
 _PLAIN_BACKWARD_RATIO: Final = 2.0
 _BYTES: Final[dict[InputBits, float]] = {"32": 4, "19": 4, "16": 2, "8": 2, "4": 2}
 """Bytes per element that matrix products read and write, by input width; narrow formats are cast from 16 bits."""
+
+
+_CAST_BYTES: Final = 5
+_TRANSPOSED_BYTES: Final = 2
+"""Bytes moved per element of a matrix that is cast to fp8 at its current scale: read in 16 bits for its largest value,
+read again and written in 8; and for a transposed copy of it, read and written in 8.
+
+**Source**: pytorch/ao float8/float8_linear.py `matmul_with_hp_or_float8_args`: inputs and weights are cast in the forward
+pass, and inputs, weights and derivatives in the backward pass, where the gradient of the weights needs derivatives and
+inputs by column.
+"""
 
 
 class CardRates(NamedTuple):
@@ -78,7 +89,7 @@ def card_rates(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes:
         memory=gpu.bandwidth_bytes_per_s * memory_share(classes, family),
         matrix_share=_reached_matrix_share(gpu, classes, INPUT_BITS[wide]),
         narrow_share=_reached_matrix_share(gpu, classes, INPUT_BITS[chosen]),
-        attention_share=attention_share(classes, family),
+        attention_share=attention_share(classes, gpu),
         matrix_bytes=_BYTES[INPUT_BITS[wide]],
         source=class_source(units, INPUT_BITS[chosen]),
         classes=classes,
@@ -86,14 +97,14 @@ def card_rates(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes:
 
 
 def _reached_matrix_share(gpu: Gpu, classes: EfficiencyClasses, bits: InputBits) -> float:
-    share = matrix_share(classes, matrix_family(gpu), bits)
-    return share_within_power_limit(gpu, share) if bits == "16" else share
+    share = card_matrix_share(classes, gpu, bits)
+    return share_within_power_limit(gpu, share) if bits == "16" else limited_share(gpu, share)
 
 
 def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
-    """Return the format of attention and output head; cards without bf16 or tf32 use fp32 instead.
+    """Return the format of attention and output head; cards without bf16 or tf32, or with a slow fp16, use fp32.
 
-    **Source**: NVIDIA architecture whitepapers: bf16 and tf32 since Ampere.
+    **Source**: NVIDIA architecture whitepapers: bf16 and tf32 since Ampere; fp16: `reach.dense_ops_per_s`.
     """
     asked: MatrixFormat = "fp32"
     if compute in ("bf16", "amp-bf16", "fp8"):
@@ -102,15 +113,18 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
         asked = "fp16"
     elif compute == "tf32":
         asked = "tf32"
-    emulated = asked in ("bf16", "tf32") and gpu.rate(asked) is None and gpu.rate("fp32") is not None
+    rate, wide = gpu.rate(asked), gpu.rate("fp32")
+    if wide is None:
+        return asked
+    emulated = asked in ("bf16", "tf32") if rate is None else rate.ops_per_s < wide.ops_per_s
     return "fp32" if emulated else asked
 
 
 class MicroBatchTime(NamedTuple):
     """Seconds of one micro-batch by kind of work: forward and backward passes, recomputation and launches.
 
-    `recomputable_seconds` is the time of a recomputation at the cost of a first pass, `visits` how often quantised
-    matrices are unpacked, `moves_per_byte` how often a saved byte is moved in the forward pass, and
+    `recomputable_seconds` is the time of a recomputation at the cost of a first pass, `narrowed_bytes` what casts to fp8
+    move, `visits` how often quantised matrices are unpacked, `moves_per_byte` how often a saved byte is moved in the forward pass, and
     `attention_backward_ratio` the time of attention's backward pass relative to its forward pass.
     """
 
@@ -125,6 +139,7 @@ class MicroBatchTime(NamedTuple):
     dequantised: float
     host: float
     recomputable_seconds: float
+    narrowed_bytes: float
     visits: int
     moves_per_byte: float
     attention_backward_ratio: float
@@ -165,6 +180,8 @@ def micro_batch_time(
     attention = work.attention_flops / (rates.matrix * rates.attention_share)
     times = classes.fused_passes if batch.fused else classes.passes
     elements = (batch.kept_bytes * times + batch.cast_bytes) / rates.memory
+    casts = [fp8_cast_bytes(product) for product in work.products] if batch.casts_apart else []
+    narrowed, narrowed_again = sum([cast[0] for cast in casts]), sum([cast[1] for cast in casts])
     head = sum([product_seconds(product, rates, wide=True) for product in work.head])
     attention_backward_ratio = FUSED_BACKWARD_RATIO if fused_attention else _PLAIN_BACKWARD_RATIO
     full = checkpointing == "full"
@@ -176,13 +193,14 @@ def micro_batch_time(
         products_backward=forward * (1 + batch.weight_gradient_share),
         attention_forward=attention,
         attention_backward=attention * attention_backward_ratio,
-        elements_forward=elements,
-        elements_backward=elements * classes.backward_passes,
+        elements_forward=elements + narrowed / rates.memory,
+        elements_backward=elements * classes.backward_passes + narrowed_again / rates.memory,
         head=head * (2 + batch.weight_gradient_share) + batch.logit_bytes / rates.memory,
         recomputed=classes.recomputed * recomputable_seconds,
         dequantised=visits * unpacked / (rates.bandwidth * DEQUANTISED_SHARE),
         host=_launch_seconds(batch, classes) * (4 if full else 3),
         recomputable_seconds=recomputable_seconds,
+        narrowed_bytes=narrowed + narrowed_again,
         visits=visits,
         moves_per_byte=times,
         attention_backward_ratio=attention_backward_ratio,
@@ -209,6 +227,18 @@ def product_seconds(product: MatrixProduct, rates: CardRates, *, wide: bool = Fa
         share *= classes.experts
     computing = product.flops / (peak * share * rows_share(product.rows, classes.rows))
     return max(computing, product.moved_bytes(rates.matrix_bytes) / rates.memory)
+
+
+def fp8_cast_bytes(product: MatrixProduct) -> tuple[float, float]:
+    """Return the bytes that casting the matrices of `product` to fp8 moves in a forward and in a backward pass.
+
+    **Formula**: 5 · (inputs + weights) forward, 5 · (inputs + weights + derivatives) + 2 · (inputs + derivatives)
+    backward.
+    """
+    inputs, weights = product.rows * product.inputs, product.inputs * product.outputs
+    streams = inputs + product.rows * product.outputs
+    backward = _CAST_BYTES * (streams + weights) + _TRANSPOSED_BYTES * streams
+    return product.number * _CAST_BYTES * (inputs + weights), product.number * backward
 
 
 def rows_share(rows: float, scale: float) -> float:

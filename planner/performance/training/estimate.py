@@ -5,12 +5,13 @@ from typing import Final
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
+from planner.performance.certainty import ONE_SOURCE, spread_factor
 from planner.performance.efficiency import (
     INPUT_BITS,
     MEASURED_CARDS,
     MatrixFormat,
-    is_training_measured,
     matrix_family,
+    training_sources,
 )
 from planner.performance.measured import scale_to_measured
 from planner.performance.result import Basis, TimeResult
@@ -76,8 +77,8 @@ def _time_result(
         "fp8" if workload.compute == "fp8" else wide_format(gpu, workload.compute)
     )
     spread = step_spread_factor(step, gpu, narrow)
-    is_measured = is_training_measured(matrix_family(gpu), INPUT_BITS[narrow])
-    basis: Basis = "same card" if gpu.id in MEASURED_CARDS else "family" if is_measured else "unmeasured"
+    sources = training_sources(matrix_family(gpu), INPUT_BITS[narrow])
+    basis: Basis = "same card" if gpu.id in MEASURED_CARDS else "family" if sources else "unmeasured"
     seconds = sum([term.exposed_seconds for term in terms])
     return _with_throughput(
         TimeResult(
@@ -88,7 +89,7 @@ def _time_result(
             basis=basis,
             terms=terms,
             flops_per_step=step.flops,
-            notes=(*notes, *_assumption_notes(step, workload)),
+            notes=(*notes, *_assumption_notes(step, workload), *([ONE_SOURCE] if sources == 1 else [])),
         ),
         step,
         architecture,
@@ -167,18 +168,12 @@ def _estimate_on_measured_cards(
     return training_time(architecture, filled, ((gpu, number),), there)
 
 
-MEASURED_SPREAD: Final = 1.22
-"""Spread factor of measured card families: four of five measured steps of dense networks lie within it, with the source
-of the measurement left out of the fit; the number of cards makes no difference."""
-UNMEASURED_SPREAD: Final = 1.5
-"""Spread factor of card families without measurements: nine of ten measured steps of families left out of the fit lie
-within a third, and other fits to the same speeds leave 1.6 for unknown cards."""
-EXPERT_SPREAD: Final = 1.3
-"""Additional spread factor of networks with routed experts: four of five measured steps lie within a factor of 1.59 in
-total."""
-WAITING_SPREAD: Final = 2.0
-"""Additional spread factor of a step that consists of waits for the host or other cards; a step that waits half of the
-time has a total factor of 1.72."""
+EXPERT_SPREAD: Final = 1.25
+"""Additional spread factor of networks with routed experts: four of five measured steps of networks with them lie within
+1.48, and of others within 1.21, with their sources left out."""
+WAITING_SPREAD: Final = 1.5
+"""Additional spread factor of a step that consists of waits for the host or other cards: four of five measured steps that
+wait for more than a fifth lie within 1.47, and of others within 1.22."""
 
 
 def step_spread_factor(step: TrainingStep, gpu: Gpu, narrow: MatrixFormat) -> float:
@@ -186,11 +181,9 @@ def step_spread_factor(step: TrainingStep, gpu: Gpu, narrow: MatrixFormat) -> fl
 
     **Formula**: the factor of the family, times one for routed experts, times one that grows with the share of the step
     in which the card waits.
-
-    **Source**: benchmarks/throughput_classes.py --leave-one-out; benchmarks/throughput_accuracy.py prints how many
-    measured rows lie within.
     """
-    found = MEASURED_SPREAD if is_training_measured(matrix_family(gpu), INPUT_BITS[narrow]) else UNMEASURED_SPREAD
+    sources = training_sources(matrix_family(gpu), INPUT_BITS[narrow])
+    found = spread_factor("fine-tuning" if step.batch.adapted else "training", sources)
     found *= EXPERT_SPREAD if step.batch.forward.expert_layers else 1.0
     return float(found * WAITING_SPREAD ** waiting_share(step))
 

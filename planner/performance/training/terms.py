@@ -113,10 +113,11 @@ def _attention_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
 
 def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
     passes, rates, batch = step.passes, step.rates, step.batch
+    casts = workload_symbol("Q", passes.narrowed_bytes, "bytes that casts of products' matrices to fp8 move")
     return _term(
         "elementwise",
         step.micro_batches * (passes.elements_forward + passes.elements_backward),
-        "m × (1 + b) × (K × p + C) ÷ (B × β)",
+        f"m × ((1 + b) × (K × p + C){' + Q' if passes.narrowed_bytes else ''}) ÷ (B × β)",
         (
             micro_batches,
             library_symbol(
@@ -125,6 +126,7 @@ def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
             model_symbol("K", batch.kept_bytes, "bytes saved by the forward pass"),
             library_symbol("p", passes.moves_per_byte, "number of times that each saved byte is moved"),
             workload_symbol("C", batch.cast_bytes, "bytes of weights that autocast casts for one pass"),
+            *([casts] if passes.narrowed_bytes else []),
             *_memory_symbols(rates),
         ),
         _ELEMENTS + CLASSES_SOURCE,

@@ -29,7 +29,8 @@ class MicroBatch(NamedTuple):
     """Work of one micro-batch on one card.
 
     `kept_bytes` are saved by its forward pass for the backward pass, a measure of what element-wise operations
-    read and write. `weight_gradient_share` is the share of the matrices that have gradients of their own.
+    read and write. `weight_gradient_share` is the share of the matrices that have gradients of their own; `casts_apart`
+    means that kernels of their own cast the matrices of products to fp8.
     """
 
     forward: ForwardWork
@@ -43,6 +44,7 @@ class MicroBatch(NamedTuple):
     adapted: bool
     sharded: bool
     fused: bool
+    casts_apart: bool
 
 
 @lru_cache(maxsize=1024)
@@ -75,6 +77,7 @@ def micro_batch(
         adapted=own.adapts,
         sharded=parallel.zero == 3 and parallel.state_shards > 1 and not compiled,
         fused=compiled or training_pace(own).fused,
+        casts_apart=own.compute == "fp8" and not training_pace(own).casts_within,
     )
 
 

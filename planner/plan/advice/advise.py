@@ -16,7 +16,7 @@ from planner.plan.advice.faster_program import faster_program
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, find_changes
-from planner.plan.advice.software.lookup import PROGRAM_CHANGES
+from planner.plan.advice.software import PROGRAM_CHANGES
 from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, cards_of, find_fits, fits_by_gpu, with_settled_sharing

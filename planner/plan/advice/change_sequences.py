@@ -7,7 +7,7 @@ from typing import Final
 from planner.models.architecture import Architecture
 from planner.plan.advice.change import ChangeSequence, PlanChange
 from planner.plan.advice.pipeline_changes import smaller_images
-from planner.plan.advice.software.lookup import engine_sequences
+from planner.plan.advice.software import engine_sequences
 from planner.plan.plan import Plan
 from planner.plan.sharing import sharing_counts, sharing_schemes
 from planner.workload.parallel import DEGREES

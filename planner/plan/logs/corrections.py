@@ -10,7 +10,6 @@ from planner.memory.corrections import Correction, TermCorrection
 from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.applied_corrections import correction_key
 from planner.plan.logs.log_amounts import LogAmounts, LogComparison, MeasuredAmount, RowName
 from planner.units import MIB
 from planner.workload.software.registry import DEFAULT, SOFTWARE
@@ -91,7 +90,7 @@ def _largest_working_term(evaluation: Evaluation) -> TermName:
 def suggest_correction(comparison: LogComparison, evaluation: Evaluation, date: str, digest: str) -> Correction | None:
     """Return the correction derived from the log of `date`, or None if there is nothing to correct."""
     terms = tuple(item for row in comparison.rows for item in row.corrections)
-    key = correction_key(evaluation)
+    key = evaluation.correction_key
     if not terms or key is None:
         return None
     profile, _, gpu, model_type = key

@@ -152,7 +152,7 @@ def totals_sentence(result: CostResult) -> str:
         return ""
     rented, owned = fmt.money(answer.rent_usd), fmt.money(answer.own_usd)
     owning = way_phrase(answer, "buy")
-    totals = f"Over {years_phrase(answer.horizon_years)}, renting costs {rented} and {owning} {owned}"
+    totals = f"Over {years_phrase(answer.horizon_years)}, in today's money, renting costs {rented} and {owning} {owned}"
     if crossing is None or crossing.years is None:
         return f"{totals}."
     return f"{totals}; they break even after {years_phrase(crossing.years)}."
@@ -205,8 +205,11 @@ def commitment_chip(result: CostResult) -> FlipChip | None:
         return None
     best = min(offered, key=lambda each: each.month_usd or 0.0)
     saved = fmt.money(answer.rent_figures.month_usd - (best.month_usd or 0.0))
+    dearer_usd = (best.horizon_usd or 0.0) - answer.own_usd
+    compared = f"{fmt.money(abs(dearer_usd))} {'more' if dearer_usd > 0 else 'less'} than {way_phrase(answer, 'buy')}"
     text = (
-        f"Save {saved} per month of rent: {_COMMIT[best.mode]} ({best.provider}, {fmt.money(best.month_usd)} per month)"
+        f"Save {saved} per month of rent: {_COMMIT[best.mode]} ({best.provider}, {fmt.money(best.month_usd)} per month;"
+        f" over {years_phrase(answer.horizon_years)}, {compared})"
     )
     return FlipChip(text, "cost.rent.mode", best.mode)
 

@@ -165,7 +165,7 @@ def _totals_row(answer: Decision, discount_rate: float) -> SideRow:
     """Return the totals over the horizon, which are less than the months' sum if later payments are discounted."""
     title = f"Over {years_phrase(answer.horizon_years)}{less_resale(answer)}"
     if discount_rate:
-        title += f", in today's money ({fmt.percent(discount_rate)} a year)"
+        title += f", discounted at {fmt.percent(discount_rate)} a year"
     return SideRow(title, fmt.money(answer.rent_usd), fmt.money(answer.own_usd))
 
 

@@ -101,8 +101,10 @@ def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
         fmt.money(rent.usd_per_gpu_hour) if rent else None,
         fmt.money(lasting.usd_per_gpu_hour) if lasting else None,
     )
+    # Only of a service, each of whose requests has a prompt that is not counted.
+    tokens = "tokens" if estimate.demand.peak_wait_seconds is None else "output tokens"
     yield row(
-        f"Per million tokens{resale}",
+        f"Per million {tokens}{resale}",
         _usd_per_tokens_text(rent.usd_per_million_tokens) if rent else None,
         _usd_per_tokens_text(lasting.usd_per_million_tokens) if lasting else None,
     )

@@ -175,17 +175,19 @@ def chance_sentence(simulation: Simulation) -> str:
 
 
 def saving_range_sentence(simulation: Simulation, answer: Decision) -> str:
-    """Return the range of what the cheaper side saves: `In 8 of 10 cases, renting saves $1,100 to $4,398.`."""
+    """Return the range of what the cheaper side saves, such as `Renting saves $1,100 to $4,398`, and how sure it is."""
     saving = simulation.saving_usd
     if answer.decision == "rent":
         way, low, high = "renting", -saving.p90, -saving.p10
     else:
         way, low, high = "using your own" if answer.owned else "buying", saving.p10, saving.p90
     if low >= 0:
-        return f"In 8 of 10 cases, {way} saves {fmt.money(low)} to {fmt.money(high)}."
-    if high <= 0:
-        return f"In 8 of 10 cases, {way} costs {fmt.money(-high)} to {fmt.money(-low)} more."
-    return f"In 8 of 10 cases, {way} ranges from costing {fmt.money(-low)} more to saving {fmt.money(high)}."
+        told = f"{way} saves {fmt.money(low)} to {fmt.money(high)}"
+    elif high <= 0:
+        told = f"{way} costs {fmt.money(-high)} to {fmt.money(-low)} more"
+    else:
+        told = f"{way} ranges from costing {fmt.money(-low)} more to saving {fmt.money(high)}"
+    return f"{fmt.capitalized(told)}; one case in ten is below this range and one above."
 
 
 def years_phrase(years: float) -> str:

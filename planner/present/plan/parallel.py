@@ -6,7 +6,6 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.software import sharding_strategy_of
 from planner.plan.evaluate import Evaluation
-from planner.plan.sharing import leaves_sharing_open
 from planner.present import format as fmt
 from planner.present.memory.verdict import VERDICT_TITLES, scarcity_phrase
 from planner.workload.choices import Offload
@@ -94,7 +93,7 @@ def chosen_sharing_sentences(evaluation: Evaluation) -> str:
     """
     chosen, workload, plan = evaluation.sharing, evaluation.workload, evaluation.plan
     software = SOFTWARE[workload.profile or DEFAULT].brief_title
-    if evaluation.architecture is not None and not evaluation.cards and leaves_sharing_open(plan.workload, plan.count):
+    if evaluation.architecture is not None and not evaluation.cards and plan.workload.parallel.is_open_for(plan.count):
         return (
             f"Shown is one of {fmt.integer(plan.count)} replicas; where one card is too small for it, {software} would "
             f"share the model over the {fmt.integer(plan.count)} cards."

@@ -6,7 +6,6 @@ from typing import Final
 from planner.dtypes import SCHEMES
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, settled_fit
-from planner.plan.logs.applied_corrections import applied_corrections
 from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.memory.verdict import VERDICT_TITLES
@@ -100,7 +99,7 @@ def work_phrase(evaluation: Evaluation) -> str:
     """Return the plan's workload: `inference, 1 × 4,096 tokens, bf16` or `traced training, AdamW, batch 8`."""
     if evaluation.traced is not None:
         return f"traced {request_phrase(evaluation.traced.request)}"
-    corrected = ", corrected by a log" if applied_corrections(evaluation) else ""
+    corrected = ", corrected by a log" if evaluation.applied_corrections else ""
     return f"{workload_phrase(evaluation.workload)}{corrected}"
 
 

@@ -255,12 +255,11 @@ def _size_row(title: str, value: int) -> ReservationRow:
 
 
 def _difference_row(difference: TraceDifference) -> DifferenceRow:
-    uncertain = difference.low_bytes != difference.high_bytes
     return DifferenceRow(
         name=difference.name,
         explanation=difference.explanation,
         amount=fmt.size(difference.bytes),
-        range_text=fmt.size_range(difference.low_bytes, difference.high_bytes) if uncertain else "",
+        range_text=fmt.size_range(difference.low_bytes, difference.high_bytes),
         source=difference.source,
         place=difference.place,
     )

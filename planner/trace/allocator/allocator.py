@@ -7,15 +7,15 @@ at commit 0919d01f216c); each function names the one that it models.
 from bisect import bisect_left, insort
 from typing import Final
 
-from planner.trace.allocator.settings import (
+from planner.memory.segments import (
     LARGE_SEGMENT_BYTES,
     MIN_BLOCK_BYTES,
     SMALL_BYTES,
     SMALL_SEGMENT_BYTES,
-    AllocatorSettings,
     block_size_bytes,
     segment_size_bytes,
 )
+from planner.trace.allocator.settings import AllocatorSettings
 from planner.units import round_up
 
 

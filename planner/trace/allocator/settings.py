@@ -12,44 +12,8 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.units import MIB, round_up
-
-# Sizes that the allocator uses: `c10/core/AllocatorConfig.h` of PyTorch 2.13.0, and `round_size` and
-# `get_allocation_size` in `c10/cuda/CUDACachingAllocator.cpp` (main at commit 0919d01f216c).
-MIN_BLOCK_BYTES: Final = 512
-"""`kMinBlockSize`: every size is rounded up to a multiple of this size."""
-SMALL_BYTES: Final = MIB
-"""`kSmallSize`: the largest request of the small pool."""
-SMALL_SEGMENT_BYTES: Final = 2 * MIB
-"""`kSmallBuffer`: segment size of the small pool."""
-LARGE_SEGMENT_BYTES: Final = 20 * MIB
-"""`large_segment_size`: segment size for requests above 1 MiB and below 10 MiB."""
-MIN_LARGE_BYTES: Final = 10 * MIB
-"""`kMinLargeAlloc`: from this size on, a segment is as large as the request."""
-LARGE_STEP_BYTES: Final = 2 * MIB
-"""`kRoundLarge`: segments of large requests are rounded up to a multiple of this size."""
-
-
-def block_size_bytes(requested_bytes: int, divisions: int = 1) -> int:
-    """Return the block size in bytes for a request; models `round_size` and `roundup_power2_next_division`.
-
-    **Formula**: the next multiple of 512 bytes; with `divisions`, the range between two powers of two is divided into
-    that many steps, and the next step is used.
-    """
-    step = MIN_BLOCK_BYTES
-    if divisions > 1 and requested_bytes > MIN_BLOCK_BYTES * divisions:
-        step = (1 << requested_bytes.bit_length() - 1) // divisions
-    return max(round_up(requested_bytes, step), MIN_BLOCK_BYTES)
-
-
-def segment_size_bytes(size: int) -> int:
-    """Return the segment size in bytes for a rounded request; models `get_allocation_size`."""
-    if size <= SMALL_BYTES:
-        return SMALL_SEGMENT_BYTES
-    if size < MIN_LARGE_BYTES:
-        return LARGE_SEGMENT_BYTES
-    return round_up(size, LARGE_STEP_BYTES)
-
+from planner.memory.segments import LARGE_SEGMENT_BYTES
+from planner.units import MIB
 
 _IGNORED_OPTIONS: Final = frozenset(
     {

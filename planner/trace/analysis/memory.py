@@ -14,7 +14,7 @@ from planner.memory.support import unsupported_backend
 from planner.memory.terms import term, traced_symbol
 from planner.trace.facts import Category, CategoryShare, TracedFacts, TraceDifference, TracedPhase
 from planner.trace.request import TraceParallel
-from planner.units import MIB
+from planner.units import GIB, MIB
 
 
 def trace_notes(facts: TracedFacts) -> tuple[str, ...]:
@@ -46,8 +46,6 @@ def _distribution_notes(parallel: TraceParallel) -> Iterator[str]:
 def _difference_text(difference: TraceDifference) -> str:
     """Return a sentence on an assumption of the trace, with the bytes counted for it and their bounds."""
     sentence = f"{difference.name}: {difference.explanation}"
-    if difference.low_bytes == difference.high_bytes == difference.bytes:
-        return sentence
     low, high = (f"{count / MIB:,.1f}" for count in (difference.low_bytes, difference.high_bytes))
     return f"{sentence} (counted as {difference.bytes / MIB:,.1f} MiB; between {low} and {high} MiB)"
 
@@ -168,7 +166,7 @@ def _framework_overhead(facts: TracedFacts, gpu: Gpu | None, available_bytes: in
     reserved = facts.reserved_bytes
     if available_bytes is not None:
         reserved = facts.reserved_bytes_within(available_bytes - fixed.total)
-    return overhead_with_slack(card, reserved - facts.allocated_bytes, facts.largest_tensor_bytes, threads)
+    return overhead_with_slack(card, reserved - facts.allocated_bytes, min(facts.largest_tensor_bytes, GIB), threads)
 
 
 def _overhead_term(facts: TracedFacts, overhead: FrameworkOverhead) -> Term:

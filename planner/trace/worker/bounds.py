@@ -25,17 +25,24 @@ _TIMES_AS_LONG: Final = 10
 def with_bounds(recording: TraceRecording, assumed: tuple[str, ...], conditions: Mapping[str, bool]) -> TraceRecording:
     """Return `recording`, in which `assumed` was assumed, with the bounds of its peak unless no other value matters.
 
-    Values that end in an error do not occur in a run that works, so they bound nothing; a note says if all do.
+    Values that end in an error do not occur in a run that works, so they bound nothing; a note says if all do. Where
+    `conditions` depend on numbers, as in an adaptive solver, a trace with drawn values is returned instead, if there is
+    one: a small network decides there as it does in a real run.
     """
-    requests = tuple(_other_requests(recording.request, conditions))
+    request = recording.request
     limits = TraceLimits(seconds=max(_SHORTEST_SECONDS, _TIMES_AS_LONG * recording.seconds))
+    typical = live_memory(recording.allocations).totals
     with ThreadPoolExecutor(_PARALLEL_TRACES) as pool:
-        levels = [found for found in pool.map(lambda request: _levels(request, limits), requests) if found]
+        drawn = pool.submit(_traced, request.evolve(unknown_values="drawn"), limits) if conditions else None
+        traces = pool.map(lambda other: _traced(other, limits), _other_requests(request, conditions))
+        levels = [live_memory(found.allocations).totals for found in traces if found is not None]
+    if drawn is not None and (found := drawn.result()) is not None:
+        recording = found.evolve(request=request)
+        levels.append(live_memory(recording.allocations).totals)
     told = " ".join(assumed[:_MAX_TOLD]) + (f" And {len(assumed) - _MAX_TOLD} more." if assumed[_MAX_TOLD:] else "")
     if not levels:
         return recording.evolve(notes=(*recording.notes, f"{told} {_NO_BOUNDS}"))
-    counted = live_memory(recording.allocations).totals
-    low, high = _peak_bounds([counted, *levels])
+    low, high = _peak_bounds([typical, *levels])
     if low == high:
         return recording
     difference = TraceDifference(
@@ -43,7 +50,7 @@ def with_bounds(recording: TraceRecording, assumed: tuple[str, ...], conditions:
         explanation=f"{told} The bounds are the peaks with other values; set values with --assume",
         source=f"{len(levels)} more traces: most and fewest selected, numbers that fall slowly, each condition turned "
         f"around, loops of up to {MOST_ROUNDS} rounds",
-        bytes=max(counted) - low,
+        bytes=max(live_memory(recording.allocations).totals) - low,
         low_bytes=0,
         high_bytes=high - low,
     )
@@ -72,12 +79,9 @@ def _other_requests(request: TraceRequest, conditions: Mapping[str, bool]) -> It
         yield request.evolve(unknown_values="slowest", assume=(*request.assume, turned))
 
 
-def _levels(request: TraceRequest, limits: TraceLimits) -> tuple[int, ...]:
-    """Return the live bytes of `request`, traced in a process of its own, as modules keep what they made.
-
-    There are none if the trace fails.
-    """
+def _traced(request: TraceRequest, limits: TraceLimits) -> TraceRecording | None:
+    """Return `request` traced in a process of its own, as modules keep what they made; None if the trace fails."""
     try:
-        return live_memory(trace(request, limits).allocations).totals
+        return trace(request, limits)
     except PlannerError:
-        return ()
+        return None

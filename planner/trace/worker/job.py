@@ -4,7 +4,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -20,13 +20,13 @@ from planner.trace.worker.building.build import BuiltRun, build_run
 from planner.trace.worker.building.distribution import DistributeModule, fake_ranks
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.compilers import Compilation
-from planner.trace.worker.cpu.kernels import cpu_differences, hidden_bytes
+from planner.trace.worker.cpu.operators import CpuOperators
 from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.custom_operators import custom_operators
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
-from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
+from planner.trace.worker.ledger import AllocationLedger, FlopCounter
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.refusals import SAVING, UntraceableError
 from planner.trace.worker.running import run
@@ -35,6 +35,7 @@ from planner.trace.worker.script.run import run_script
 
 if TYPE_CHECKING:
     from planner.trace.worker.cuda.driver import CardDriver
+    from planner.trace.worker.cuda.operators import CudaOperators
 
 ReportProgress = Callable[[str, int, int, int], None]
 _TESTED_VERSIONS: Final = ((2, 6), (2, 14))
@@ -52,14 +53,14 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
     assumption_differences: list[TraceDifference] = []
     compilation = Compilation()
     call_sites, flops = CallSites(), FlopCounter()
-    operators, hidden_bytes = _emulated_device(request, assumption_differences.append)
+    operators = _emulated_device(request, assumption_differences.append, notes.setdefault)
     assumed: dict[str, None] = {}
     torch.manual_seed(0)
     assumptions = Assumptions(
         assumed.setdefault, call_sites.user_and_library_line, request.unknown_values, request.assume
     )
     values = KnownValues(assumptions)
-    ledger = AllocationLedger(values, call_sites, flops, hidden_bytes)
+    ledger = AllocationLedger(values, call_sites, flops, operators.hidden_bytes)
     watcher = Bookkeeper(ledger, call_sites, flops, progress, request, notes)
     with ExitStack() as stack:
         distribute = None
@@ -94,11 +95,14 @@ def record_trace(request: TraceRequest, progress: ReportProgress) -> TraceRecord
         lines=call_sites.lines.names(),
         shapes=ledger.shapes.names(),
         spans=ledger.spans(),
-        differences=(
-            *assumption_differences,
-            *compilation.differences(allocations),
-            *([] if driver is None else driver.differences(allocations)),
-            *_cpu_differences(request, ledger.operators.names()),
+        differences=tuple(
+            difference
+            for difference in (
+                *assumption_differences,
+                *compilation.differences(allocations),
+                *([] if driver is None else driver.differences(allocations)),
+            )
+            if difference.low_bytes < difference.high_bytes
         ),
         notes=tuple(notes),
         flops=flops.total,
@@ -148,15 +152,14 @@ def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: 
 
 
 def _emulated_device(
-    request: TraceRequest, note: Callable[[TraceDifference], None]
-) -> tuple[AbstractContextManager[Any], HiddenBytes]:
-    """Return the context that emulates the assumed device's operators, and the function for their hidden bytes."""
+    request: TraceRequest, note: Callable[[TraceDifference], None], tell: Callable[[str], Any]
+) -> "CpuOperators | CudaOperators":
+    """Return the context that emulates the assumed device's operators."""
     if request.device == "cpu":
-        return nullcontext(), hidden_bytes
+        return CpuOperators(note, tell)
     from planner.trace.worker.cuda.operators import CudaOperators
 
-    operators = CudaOperators(_capability(request), note)
-    return operators, operators.hidden_bytes
+    return CudaOperators(_capability(request), note, tell)
 
 
 @contextmanager
@@ -184,10 +187,6 @@ def _capability(request: TraceRequest) -> tuple[int, int] | None:
     """Return the compute capability that was asked for."""
     major, _, minor = (request.compute_capability or "").partition(".")
     return (int(major), int(minor)) if major else None
-
-
-def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[TraceDifference]:
-    return cpu_differences(request, operators) if request.device == "cpu" else ()
 
 
 def _trace_environment() -> Environment:

@@ -16,8 +16,8 @@ from planner.memory.result import PhaseName
 from planner.trace.facts import CATEGORIES, Category
 from planner.trace.recording import Allocations, RecordedPhase
 from planner.trace.worker.call_sites import CallSites, NameTable
+from planner.trace.worker.fake_tensors.autograd_in_place import AutogradInPlace
 from planner.trace.worker.fake_tensors.eager_behavior import (
-    AutogradInPlace,
     correct_storage_sizes,
     mask_positions_bytes,
 )
@@ -141,9 +141,13 @@ class AllocationLedger(FakeTensorMode):
         if self._is_paused:
             return self.dispatch(func, types, args, kwargs)
         func = self._autograd.operator_with_real_tensors(func, args)
-        with self.unrecorded():
+        # Without a context manager, as this runs for every operator.
+        self._is_paused = True
+        try:
             result = self._values.run(self, func, types, args, kwargs)
             correct_storage_sizes(func, args, result)
+        finally:
+            self._is_paused = False
         self._autograd.observe_result(func, result)
         self._flops.count_operator(func, args, kwargs, result)
         self.record_result(result, func, args, kwargs)

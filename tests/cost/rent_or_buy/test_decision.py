@@ -128,7 +128,7 @@ def test_both_sides_figures_fit_the_job(catalog: Catalog, today: date) -> None:
     monthly = decided(catalog, today, CostTerms(job=Run(amount=300, repeats_per_year=6)))
     assert monthly.rent_figures.month_usd == pytest.approx(monthly.rent_figures.unit_usd / 2)
     service = decided(catalog, today, CostTerms(job=Service(requests_per_day=1e5)))
-    assert service.rent_figures.unit == "million tokens"
+    assert service.rent_figures.unit == "million output tokens"
 
 
 @pytest.mark.parametrize(("count", "usd"), [(1, 5.0), (8, 40.0), (12, 60.0)])

@@ -3,7 +3,7 @@
 import pytest
 from memory_results import view
 
-from planner.gui.memory.bar.layout import lay_out
+from planner.gui.memory.stacked_bar import lay_out
 
 
 def ends(layout):

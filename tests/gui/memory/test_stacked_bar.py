@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QToolTip
 
-from planner.gui.memory.bar.bar import StackedBar
+from planner.gui.memory.stacked_bar import StackedBar
 
 
 @pytest.fixture

@@ -222,7 +222,7 @@ def test_a_plan_of_a_script_has_a_card_for_each_rank_and_is_opened_again(tab, qt
     assert tab.workspace.plan.count == 2
     assert tab.controls.what_if.command.text() == "torchrun --nproc_per_node=2 train.py --lr 0.1"
     assert tab.controls.what_if.form.field("optimizer").isHidden()
-    assert tab.trace.tables.skipped.text == "2 workers are not started."
+    assert tab.trace.tables.run_notes.text == "2 workers are not started."
     assert "2 workers are not started." in tab.copy_result()
     tab.controls.what_if.copy.click()
     assert QGuiApplication.clipboard().text().endswith("-- torchrun --nproc_per_node=2 train.py --lr 0.1")
@@ -235,13 +235,13 @@ def test_a_module_has_no_command_and_skips_nothing(tab, qtbot, train):
     store_recording(traces_dir(), scripted)
     with qtbot.waitSignal(tab.trace.updated):
         tab.workspace.take_trace(facts_of(scripted), "trace")
-    tab.trace.tables._skipped_button.click()
+    tab.trace.tables._run_notes_button.click()
     module = recording(TraceRequest(target=Target(kind="import", place="nets", name="Net"), task="training"))
     store_recording(traces_dir(), module)
     with qtbot.waitSignal(tab.trace.updated):
         tab.workspace.take_trace(facts_of(module), "trace")
     assert not tab.controls.what_if.copy.isVisible()
-    assert tab.trace.tables._skipped_button.isHidden()
+    assert tab.trace.tables._run_notes_button.isHidden()
     assert tab.trace.tables._pages.currentWidget() is tab.trace.tables.modules
 
 
@@ -258,7 +258,7 @@ def trace_from_the_dialog(tab: MemoryTab, qtbot, command: str) -> None:
 def test_a_script_is_traced_edited_and_its_error_told(tab, qtbot, train):
     trace_from_the_dialog(tab, qtbot, f"python {train} 0.1")
     qtbot.waitUntil(lambda: tab.workspace.evaluation.traced is not None and tab.trace.view is not None)
-    notes = tab.trace.tables.skipped.text
+    notes = tab.trace.tables.run_notes.text
     assert "2 workers of a data loader are not started" in notes
     assert "ended after 2 optimizer steps" in notes
     tab.trace_controller.edit()

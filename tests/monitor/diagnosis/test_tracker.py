@@ -2,8 +2,9 @@
 
 from diagnosis_kit import UUID, a_device, a_history, a_recording
 
-from planner.monitor.diagnosis.tracker import VerdictTracker, span_changes
+from planner.monitor.diagnosis.tracker import VerdictTimeline, VerdictTracker, span_changes
 from planner.monitor.diagnosis.verdict import VerdictKind
+from planner.monitor.readings.events import EventKind
 from planner.monitor.readings.inventory import Inventory
 
 
@@ -99,3 +100,27 @@ def test_an_earlier_diagnosis_ends_a_span_at_its_last_time():
 def test_undecided_verdicts_are_no_spans():
     early = VerdictTracker().note(a_history(seconds=5))
     assert span_changes({}, early, wall_of) == span_changes(early, {}, wall_of) == ()
+
+
+def diagnosed(history):
+    return [
+        (event.what, event.uuid, event.ended is None)
+        for event in history.events(history.start, history.end)
+        if event.kind is EventKind.DIAGNOSIS
+    ]
+
+
+def test_a_changed_verdict_ends_one_event_and_begins_another():
+    history = a_history(utilization_fraction=lambda time: 0.0 if time < 70 else 0.95)
+    timeline = VerdictTimeline(history)
+    for at in range(40, 150, 5):
+        timeline.diagnose(history, float(at))
+    assert timeline.verdicts[UUID].kind is VerdictKind.HEALTHY
+    assert diagnosed(history) == [("idle", UUID, False), ("healthy", UUID, True)]
+
+
+def test_without_a_history_verdicts_are_kept_but_no_events():
+    history = a_history()
+    timeline = VerdictTimeline(None)
+    assert timeline.diagnose(history, 100.0) is timeline.verdicts
+    assert diagnosed(history) == []

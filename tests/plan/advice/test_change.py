@@ -8,7 +8,7 @@ from planner.plan.advice.change import COSTS, RISKS, PlanChange
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.advice.search import apply_change
-from planner.plan.advice.software.lookup import PROGRAM_CHANGES
+from planner.plan.advice.software import PROGRAM_CHANGES
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training

@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
-from planner.plan.editing.conflicts import resolve_conflicts
+from planner.plan.advice.advise import advise
+from planner.plan.editing.conflicts import possible_counts, possible_degrees, resolve_conflicts
 from planner.plan.evaluate import evaluate
+from planner.plan.memory_curve import plan_axes
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import adjustments_sentence
 from planner.workload.parallel import CardCount, Parallel
@@ -259,3 +261,34 @@ def test_a_model_that_cannot_be_trained_switches_to_inference(catalog):
     assert adjustments_sentence(resolved.adjustments, resolved.plan.workload) == "Also changed: task to inference."
     with pytest.raises(SpecError, match="cannot be estimated by a formula"):
         resolve_conflicts(plan_of(Training(), model=pipeline), {"workload.micro_batch": 2}, catalog)
+
+
+MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
+
+
+def shared_plan_of(model="meta-llama/Llama-3.1-8B", count=8, **parallel):
+    return Plan(model=ModelChoice(id=model), workload=Training(parallel=Parallel(**parallel)), count=count)
+
+
+def test_degrees_divide_the_cards_and_the_model(catalog):
+    assert possible_degrees(shared_plan_of(), "parallel.tensor", catalog) == (1, 2, 4, 8)
+    assert possible_degrees(shared_plan_of(tensor=2), "parallel.pipeline", catalog) == (1, 2, 4)
+    assert possible_degrees(shared_plan_of(count=12), "parallel.tensor", catalog) == (1, 2, 4)
+
+
+def test_experts_are_spread_over_replicas(catalog):
+    assert possible_degrees(shared_plan_of(), "parallel.expert", catalog) == (1,)
+    assert possible_degrees(shared_plan_of(MIXTRAL), "parallel.expert", catalog) == (1, 2, 4, 8)
+
+
+def test_card_counts_are_multiples_of_the_model_shards(catalog):
+    assert possible_counts(shared_plan_of(tensor=4, pipeline=2), 12, catalog) == (8, 16)
+    assert possible_counts(shared_plan_of(tensor=4, pipeline=2), 3, catalog) == (8,)
+
+
+def test_the_users_own_stages_do_not_limit_the_degrees(catalog):
+    staged = shared_plan_of(pipeline=2, pipeline_layers=(12, 20))
+    assert plan_axes(evaluate(staged, catalog))
+    served = staged.evolve(workload=Inference(parallel=staged.workload.parallel.evolve(data=None)))
+    assert plan_axes(evaluate(served, catalog))
+    advise(served.evolve(gpu="tesla-t4"), catalog)

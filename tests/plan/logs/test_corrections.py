@@ -5,7 +5,6 @@ from log_texts import RUN, TRAIN, corrected, llama_cpp, smi, summary
 
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
-from planner.plan.logs.applied_corrections import correction_key
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrections import suggest_correction
 from planner.units import GIB, MIB
@@ -53,5 +52,16 @@ def test_without_a_card_nothing_is_corrected(catalog):
     plan = TRAIN.evolve(gpu=None)
     comparison = compare_plan(plan, catalog, read_log(summary(23501, 23900)))
     assert comparison.row("allocated").corrections == ()
-    assert correction_key(evaluate(plan, catalog)) is None
+    assert evaluate(plan, catalog).correction_key is None
     assert suggest_correction(comparison, evaluate(plan, catalog), "2026-10-03", "ab") is None
+
+
+@pytest.mark.parametrize(("allocated", "reserved"), [(23501, 23900), (25100, 25300)])
+def test_a_corrected_estimate_is_what_the_log_shows(catalog, allocated, reserved):
+    made, evaluation = corrected(TRAIN, catalog, summary(allocated, reserved) + "\n" + smi(26000, 25900))
+    assert evaluation.memory.allocated_bytes == allocated * MIB
+    assert evaluation.memory.reserved_bytes == reserved * MIB
+    assert evaluation.memory.total_bytes == 25900 * MIB
+    assert evaluation.applied_corrections == (made,)
+    assert evaluation.correction_key == made.key
+    assert made.log == "nvidia-smi, torch-summary"

@@ -5,8 +5,7 @@ from datetime import date
 import pytest
 
 from planner.errors import LogError, PlanFileError
-from planner.memory.corrections import Correction, TermCorrection
-from planner.plan.logs.applied_corrections import with_correction
+from planner.memory.corrections import Correction, TermCorrection, with_correction
 from planner.plan.logs.files import (
     corrections_file,
     load_corrections,

@@ -61,7 +61,7 @@ def test_cards_that_are_owned_are_not_bought_again():
 
 def test_totals_say_from_when_a_purchase_pays_off_in_days():
     assert plain(totals_sentence(result(decision_to_rent()))) == (
-        "Over 2.5 years, renting costs $300 and buying $1,510; they break even after 18 days."
+        "Over 2.5 years, in today's money, renting costs $300 and buying $1,510; they break even after 18 days."
     )
     assert totals_sentence(result(decision_to_rent(rent_figures=RENTING | {"month_usd": None}))) == ""
 
@@ -114,7 +114,10 @@ def test_a_cheaper_commitment_is_pointed_out(catalog):
         return commitment_chip(estimate_cost(terms, card, 8, None, catalog.cost, TODAY).result)
 
     found = chip()
-    assert found.text == "Save $36,252 per month of rent: commit for 3 years (GCP, $28,390 per month)"
+    assert found.text == (
+        "Save $36,252 per month of rent: commit for 3 years (GCP, $28,390 per month; over 5 years, $1,240,423 more than "
+        "buying)"
+    )
     assert found[1:] == ("cost.rent.mode", "reserved-3y")
     assert chip(horizon_years=2).value == "reserved-1y"
     assert chip(horizon_years=0.5) is None

@@ -35,7 +35,7 @@ def test_a_decision_says_what_is_rented_and_what_it_saves(seen):
     )
     assert view.renting_cheaper_fraction == answer.confidence > 0.5
     assert view.rows[-2] == (
-        f"Over 5 years, less the resale value, in today's money (8{THIN}% a year)",
+        f"Over 5 years, less the resale value, discounted at 8{THIN}% a year",
         money(answer.rent_usd),
         money(answer.own_usd),
     )

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
-from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings, block_size_bytes, segment_size_bytes
+from planner.memory.segments import block_size_bytes, segment_size_bytes
+from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings
 
 MIB = 1 << 20
 

@@ -123,12 +123,6 @@ def test_differences_widen_the_interval():
     assert wide.notes == ("scratch: unseen (counted as 0.0 MiB; between 0.0 and 1,024.0 MiB)",)
 
 
-def test_a_difference_without_a_size_is_only_a_note():
-    named = TraceDifference(name="attention", explanation="runs as flash attention", source="x")
-    result = traced_memory(facts_of(two_steps()).evolve(differences=(named,)))
-    assert result.notes == ("attention: runs as flash attention",)
-
-
 def test_untested_versions_and_cpu_operators_have_notes():
     facts = facts_of(two_steps(MIB, training(device="cpu"))).evolve(tested=False, torch="3.0.0", notes=("by hand",))
     version, operators, own = traced_memory(facts).notes

@@ -200,7 +200,7 @@ class CardsQuestions(QWidget):
         self._section.set_summary(words or selected_card_name(self._workspace, None))
 
     def _error_with_valid_counts(self, error: PlannerError) -> str:
-        from planner.plan.editing.degrees import possible_counts  # rarely needed
+        from planner.plan.editing.conflicts import possible_counts  # rarely needed
 
         before = self._workspace.before(_COUNT)
         possible = possible_counts(before, self.count.value or 1, self._workspace.catalog)

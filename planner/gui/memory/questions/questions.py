@@ -183,7 +183,7 @@ class Questions(QWidget):
         part, _, degree = name.partition(".")
         if part != "parallel" or degree not in DEGREES or degree == "zero":
             return error_text(error)
-        from planner.plan.editing.degrees import possible_degrees  # rarely needed
+        from planner.plan.editing.conflicts import possible_degrees  # rarely needed
 
         values = possible_degrees(self.workspace.before(step), name, self.workspace.catalog)
         return f"{error_text(error)} {valid_values_text(values)}"

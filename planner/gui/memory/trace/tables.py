@@ -1,4 +1,4 @@
-"""Tables of a trace: modules, tensors alive at the peak, reserved memory, assumptions, and what was skipped."""
+"""Tables of a trace: modules, tensors alive at the peak, reserved memory, assumptions, and how it was run."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -228,7 +228,7 @@ def difference_paragraphs(view: TraceView) -> tuple[Paragraph, ...]:
         Paragraph(
             heading=row.name,
             text=f"{row.explanation[:1].upper()}{row.explanation[1:]}.".replace("..", "."),
-            pairs=(("Counted as", row.amount, ""), *((("Range", row.range_text, ""),) if row.range_text else ())),
+            pairs=(("Counted as", row.amount, ""), ("Range", row.range_text, "")),
             source=" · ".join(part for part in (row.place, row.source) if part),
         )
         for row in view.differences
@@ -248,7 +248,7 @@ class TraceTables(QWidget):
         self.alive.setAccessibleName("Tensors alive at the peak")
         self.reserved = ParagraphPage(theme, "Reserved memory")
         self.assumed = ParagraphPage(theme, "Assumptions")
-        self.skipped = ParagraphPage(theme, "What was skipped")
+        self.run_notes = ParagraphPage(theme, "How it was run")
         self._pages = QStackedWidget()
         self._group = QButtonGroup(self)
         self._bar = in_row(spacing=theme.spacing.tiny)
@@ -256,7 +256,7 @@ class TraceTables(QWidget):
         self._add_page("Alive at the peak", self.alive)
         self._add_page("Reserved memory", self.reserved)
         self._add_page("Assumptions", self.assumed)
-        self._skipped_button = self._add_page("What was skipped", self.skipped)
+        self._run_notes_button = self._add_page("How it was run", self.run_notes)
         self._bar.addStretch(1)
         self._bar.addWidget(self._make_export_button(theme))
         self._group.buttons()[0].setChecked(True)
@@ -272,10 +272,10 @@ class TraceTables(QWidget):
         self.alive.records().set_records(view.alive)
         self.reserved.set_blocks(reserved_paragraphs(view))
         self.assumed.set_blocks(difference_paragraphs(view))
-        self.skipped.set_blocks(tuple(Paragraph(text=note) for note in view.run_notes))
-        if not view.run_notes and self._skipped_button.isChecked():
+        self.run_notes.set_blocks(tuple(Paragraph(text=note) for note in view.run_notes))
+        if not view.run_notes and self._run_notes_button.isChecked():
             self.show_page(0)
-        self._skipped_button.setVisible(bool(view.run_notes))
+        self._run_notes_button.setVisible(bool(view.run_notes))
 
     def show_page(self, number: int) -> None:
         """Show the page `number` of the tables: 0 is the first."""

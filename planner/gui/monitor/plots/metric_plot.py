@@ -101,6 +101,7 @@ _PIXELS_PER_TICK: Final = 26
 _COLUMNS_PER_PIXEL: Final = 0.5
 _GRID_SHARE: Final = 0.4
 _TITLE_OPACITY: Final = 0.6
+_MOST_TITLE_SHARE: Final = 0.3
 
 
 class MetricPlot(Chart):
@@ -143,7 +144,7 @@ class MetricPlot(Chart):
         self._drawn_curves = curves, limits
         self._curves.set_curves([(curve, self._curve_pen(curve)) for curve in curves], span)
         self._limits.set_curves([(curve, self._limit_pen(curve)) for curve in limits], span)
-        self._set_value_range(value_range)
+        self._set_value_range(self._with_room_for_titles(value_range))
         self._wall_of = wall_of
         self._show_cursor(self._view.cursor)
         self._place_line_titles()
@@ -157,7 +158,7 @@ class MetricPlot(Chart):
         self._lines = [
             (
                 self._add_item(pg.InfiniteLine(line.value, angle=0), z=-5),
-                self._add_item(pg.TextItem(line.title), z=15),
+                self._add_item(pg.TextItem(line.title, anchor=(0, 1)), z=15),
                 line,
             )
             for line in lines
@@ -180,17 +181,29 @@ class MetricPlot(Chart):
         """Return the position of a time on the axis, from 0 (start of the span) to 1 (end)."""
         return (time - self._view.start) / self._view.span
 
+    def _with_room_for_titles(self, value_range: AxisRange) -> AxisRange:
+        """Return the range with room for a title above the highest limit line, where no curve runs through it."""
+        if not self._lines:
+            return value_range
+        highest = max(line.value for *_, line in self._lines)
+        share = min(_MOST_TITLE_SHARE, self._title_height / max(1.0, self._item.getViewBox().height()))
+        return AxisRange(value_range.low, max(value_range.high, (highest - share * value_range.low) / (1 - share)))
+
+    @property
+    def _title_height(self) -> float:
+        return QFontMetrics(self._theme.font("small")).height() + self._theme.spacing.tiny
+
     def _place_line_titles(self) -> None:
-        """Place the titles of the limit lines side by side, if they fit, and those of close lines in one row."""
+        """Place each title above its limit line, side by side, if they fit, and those of close lines in one row."""
         if not self._lines:
             return
         width = max(1.0, self._item.getViewBox().width())
         metrics, x = QFontMetrics(self._theme.font("small")), 0
         value_per_pixel = (self._value_range.high - self._value_range.low) / max(1.0, self._item.getViewBox().height())
-        near = metrics.height() * value_per_pixel
+        near = self._title_height * value_per_pixel
         values = [line.value for *_, line in self._lines]
         for _, title, line in self._lines:
-            title.setPos(x / width, min(value for value in values if line.value - near <= value <= line.value))
+            title.setPos(x / width, max(value for value in values if line.value <= value <= line.value + near))
             x += metrics.horizontalAdvance(line.title) + self._theme.spacing.large
             title.setVisible(x < width)
 

@@ -75,7 +75,9 @@ class LlamaCpp(ServingMemory):
         if gpu.has_pytorch_build:
             return ()
         if gpu.vendor in _UNREAD_BACKENDS:
-            return (f"llama.cpp runs on it through {_UNREAD_BACKENDS[gpu.vendor]}, which this estimate does not describe",)
+            return (
+                f"llama.cpp runs on it through {_UNREAD_BACKENDS[gpu.vendor]}, which this estimate does not describe",
+            )
         return ("llama.cpp has no backend for this card",)
 
     def split_layers(

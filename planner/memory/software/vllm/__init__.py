@@ -8,10 +8,10 @@ from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermName
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.vllm.cache import SOURCE, Pages, pages_of
+from planner.memory.software.vllm.experts import padded_weights_term
 from planner.memory.software.vllm.profile import buffers_term, forward_term, hidden_term, sampler_term
-from planner.memory.software.vllm.setup import CardClass, VllmSetup, class_of_card, settings_of, setup_of
+from planner.memory.software.vllm.setup import CardSetup, VllmSetup, card_setup, settings_of, setup_of
 from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
-from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.units import GIB, MIB
 from planner.workload.software.vllm import VLLM, VllmSettings
@@ -51,7 +51,7 @@ class Vllm(ServingMemory):
         what the workload needs, and the pool is what the card has room for.
         """
         setup = setup_of(workload, card_class)
-        weights = weights_term(architecture, workload.weights or "bf16")
+        weights = padded_weights_term(architecture, workload.weights or "bf16", setup.experts, setup.version)
         pages = pages_of(architecture, workload.kv_cache, setup, workload.prompt_length or 1)
         sequences = min(workload.batch, setup.sequences)
         cache = _pages_term("kv_cache", pages, pages.cache_pages, sequences) if pages else None
@@ -80,9 +80,9 @@ class Vllm(ServingMemory):
             notes=_setup_notes(setup, pages, workload),
         )
 
-    def card_class(self, gpu: Gpu) -> CardClass:
-        """Return the class of cards that sets the server's default limits on `gpu`."""
-        return class_of_card(gpu)
+    def card_class(self, gpu: Gpu) -> CardSetup:
+        """Return what sets the server's default limits and its kernels on `gpu`."""
+        return card_setup(gpu)
 
     def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
         """Return the reasons why vLLM does not run `workload` on `gpu`, empty if it does.
@@ -96,8 +96,8 @@ class Vllm(ServingMemory):
             runs = _PLUGIN_USERS.get(gpu.vendor, f"{gpu.vendor}'s accelerators run")
             return (f"{runs} vLLM through a separate plugin, if at all, whose memory this estimate does not describe",)
         if gpu.vendor == "AMD":
-            runs = gpu.architecture.startswith(_ROCM_FAMILIES)
-            return () if runs else ("vLLM needs an AMD Instinct MI200 or newer, or a Radeon of RDNA 3 or newer",)
+            supported = gpu.architecture.startswith(_ROCM_FAMILIES)
+            return () if supported else ("vLLM needs an AMD Instinct MI200 or newer, or a Radeon of RDNA 3 or newer",)
         return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
 
     def vocabulary_multiple(self, tensor: int) -> int:
@@ -112,7 +112,7 @@ class Vllm(ServingMemory):
 
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> VllmSettings:
         """Return the vLLM settings of `workload`, unset ones replaced by the server's defaults on `gpu`."""
-        setup = setup_of(workload, class_of_card(gpu) if gpu else None)
+        setup = setup_of(workload, card_setup(gpu) if gpu else None)
         return VllmSettings(
             version=setup.version,
             max_num_seqs=setup.sequences,

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
+from planner.memory.software.vllm.experts import ExpertKernels, kernels_of_card
 from planner.units import GIB
 from planner.workload.software.vllm import VllmSettings, VllmVersion
 from planner.workload.workload import Inference
@@ -27,8 +28,15 @@ class CardClass(Enum):
     OTHER = (2_048, 256)
 
 
+class CardSetup(NamedTuple):
+    """What vLLM's settings depend on in a card: its limits, and the kernels for experts in MXFP4."""
+
+    limits: CardClass
+    experts: ExpertKernels | None = None
+
+
 class VllmSetup(NamedTuple):
-    """Resolved settings of vLLM: limits per step, page size, and bytes per element of activations."""
+    """Resolved settings of vLLM: limits per step, page size, bytes per element of activations, and kernels."""
 
     version: VllmVersion
     sequences: int
@@ -39,10 +47,16 @@ class VllmSetup(NamedTuple):
     graphs: bool
     element: int
     length: int
+    experts: ExpertKernels | None
 
 
 @lru_cache(maxsize=1024)
-def class_of_card(gpu: Gpu) -> CardClass:
+def card_setup(gpu: Gpu) -> CardSetup:
+    """Return what vLLM's settings depend on in `gpu`."""
+    return CardSetup(_limits_on(gpu), kernels_of_card(gpu))
+
+
+def _limits_on(gpu: Gpu) -> CardClass:
     """Return the class of `gpu` by memory: from 160 GiB, from 70 GiB (not A100 or GB10), or other."""
     memory = gpu.usable_memory_bytes or gpu.memory_bytes or 0
     if memory >= 160 * GIB:
@@ -60,8 +74,8 @@ def setup_of(workload: Inference, card_class: Hashable) -> VllmSetup:
     """Return the resolved settings with which vLLM's server runs `workload` on a card of `card_class`."""
     settings = settings_of(workload)
     version = settings.version or "0.33"
-    limits = card_class if isinstance(card_class, CardClass) else CardClass.OTHER
-    default_tokens, default_sequences = limits.value
+    card = card_class if isinstance(card_class, CardSetup) else CardSetup(CardClass.OTHER)
+    default_tokens, default_sequences = card.limits.value
     length = workload.context_length or 1
     sequences = settings.max_num_seqs or default_sequences
     tokens = settings.max_num_batched_tokens or min(default_tokens, sequences * length)
@@ -77,4 +91,5 @@ def setup_of(workload: Inference, card_class: Hashable) -> VllmSetup:
         graphs=not settings.enforce_eager,
         element=ELEMENT_BYTES[workload.compute],
         length=length,
+        experts=card.experts,
     )

@@ -161,6 +161,11 @@ def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
     )
 
 
+def full_tuning(architecture: Architecture) -> Tuning:
+    """Return the tuning that trains every parameter of the network."""
+    return _tuning_with_options(architecture, "full", None, ())
+
+
 @lru_cache(maxsize=256)
 def _tuning_with_options(
     architecture: Architecture, method: Method, lora: Lora | None, patterns: tuple[str, ...], checkpointed: bool = False

@@ -146,6 +146,12 @@ def _run_inputs(built: BuiltRun, target_output: TargetOutput, request: TraceRequ
     elif target_output.inputs is not None:
         run_inputs = inputs.resize_inputs(target_output.inputs, request.batch, request.sequence_length)
     elif len(built.modules) == 1 and hugging_face.is_hugging_face(built.module):
+        if built.step is not None:
+            raise TraceError(
+                "load",
+                "which inputs the step takes is not known",
+                'Specify them, for example --input "input_ids=8x512:int64".',
+            )
         return make_inputs(built.module, request, watcher.add_note)
     elif built.step is not None:
         return None

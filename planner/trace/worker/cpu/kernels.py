@@ -1,14 +1,12 @@
 """Temporary memory of the CPU's kernels, invisible to the dispatcher: copies, tables, per-thread buffers."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import prod
 from typing import Any, Final
 
 import torch
 
-from planner.trace.facts import TraceDifference
-from planner.trace.request import TraceRequest
 from planner.trace.worker.cpu import convolutions as cpu_convolutions
 from planner.trace.worker.cpu import rnn as cpu_recurrent
 from planner.trace.worker.cpu.composed import COMPOSED_FORMULAS
@@ -19,7 +17,7 @@ from planner.trace.worker.cpu.convolutions import (
     size_bytes,
     vector_units,
 )
-from planner.units import KIB, MIB, ceil_div, round_up
+from planner.units import ceil_div, round_up
 
 _aten: Final = torch.ops.aten
 _MEAN_REDUCTION: Final = 1
@@ -658,64 +656,3 @@ _formulas: dict[Any, BytesFormula | None] = {
     _aten.copy_.default: _transposed_copy_bytes,
     _aten.clone.default: _clone_bytes,
 }
-
-_HALF_PRECISIONS: Final = ("bf16", "fp16")
-_TILES_ERRORS_BYTES: Final = (-320 * KIB, 2355 * KIB)
-"""Bounds of what a half-precision convolution holds beside the formulas, on a CPU with matrix tiles.
-
-They are the largest errors of 60 random shapes. With tiles, oneDNN takes `brgemm_convolution`, or a kernel of
-`jit_avx512_core_amx`, by an estimate of its efficiency for each way of blocking (`est_eff` in its
-jit_brgemm_conv_utils.cpp), and whether the input is copied padded follows from that; a formula would have to repeat
-this choice, and needs a CPU with tiles to be checked.
-"""
-_VECTORS_ERRORS_BYTES: Final = (-417 * KIB, 256 * KIB)
-"""The same on a CPU without: a weight's gradient of few channels and one image, and a transposed one of uneven width.
-
-**Source**: largest errors of `benchmarks/half_convolutions.py`.
-"""
-_PRODUCT_SCRATCH_BYTES: Final = MIB
-"""Largest measured error of the formula for a half-precision matrix product."""
-_PRODUCTS: Final = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("mm", "addmm", "bmm", "baddbmm", "_native_multi_head_attention", "_transformer_encoder_layer_fwd"),
-        "_scaled_dot_product_flash_attention_for_cpu_backward",
-    )
-)
-_CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
-
-
-def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[TraceDifference]:
-    """Yield the possible errors of a trace with the CPU's operators, by the operators that ran.
-
-    **Source**: `benchmarks/real_peaks.py --operators`, `benchmarks/half_convolutions.py` and
-    `benchmarks/trace_accuracy.py`, which compare kernels and whole runs with the profiler's events.
-    """
-    names = {name.partition(".")[0] for name in operators}
-    half = request.autocast in _HALF_PRECISIONS or request.dtype in _HALF_PRECISIONS
-    if half and names & {"aten::convolution", "aten::convolution_backward"}:
-        low_bytes, high_bytes = _TILES_ERRORS_BYTES if vector_units().has_tiles else _VECTORS_ERRORS_BYTES
-        yield _scratch_difference(
-            "oneDNN's scratch memory for convolutions in half precision", high_bytes, low_bytes=low_bytes
-        )
-    if half and names & _PRODUCTS:
-        yield _scratch_difference(
-            "oneDNN's blocks of matrices in half precision", _PRODUCT_SCRATCH_BYTES, low_bytes=-_PRODUCT_SCRATCH_BYTES
-        )
-    if torch.backends.cpu.get_cpu_capability() not in _CHECKED_CAPABILITIES:
-        yield TraceDifference(
-            name="this CPU's kernels",
-            explanation="layouts and scratch memory were checked only on CPUs with AVX2 and AVX-512",
-            source="benchmarks/trace_accuracy.py",
-        )
-
-
-def _scratch_difference(name: str, high_bytes: int, low_bytes: int = 0) -> TraceDifference:
-    """Return a difference for memory that is computed by a formula, with its largest measured errors as bounds."""
-    return TraceDifference(
-        name=name,
-        explanation="invisible to the dispatcher; computed by formula, with the largest measured error as bound",
-        source="measured with the profiler: benchmarks/real_peaks.py --operators",
-        low_bytes=low_bytes,
-        high_bytes=high_bytes,
-    )

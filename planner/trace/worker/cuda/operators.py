@@ -164,14 +164,19 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
     """Context that runs the user's code as on a card of `compute_capability`, with CPU tensors.
 
     Enter it inside a `FakeTensorMode`, around the whole run. Operators that a CUDA build composes differently, or runs
-    by its own kernels, are replaced in the dispatcher; requests for a CUDA device get CPU tensors. `note` receives each
-    assumption on exit.
+    by its own kernels, are replaced in the dispatcher; requests for a CUDA device get CPU tensors. `note` receives what
+    may differ on exit, and `tell` a sentence on each kernel that is chosen by the card.
     """
 
-    def __init__(self, compute_capability: Capability | None, note: Callable[[TraceDifference], None]) -> None:
+    def __init__(
+        self,
+        compute_capability: Capability | None,
+        note: Callable[[TraceDifference], None],
+        tell: Callable[[str], None],
+    ) -> None:
         self.capability = compute_capability or ASSUMED_CAPABILITY
         self._is_known = compute_capability is not None
-        self._note = note
+        self._note, self._tell = note, tell
         self._bounds = UncertaintyBounds()
         self._stack = contextlib.ExitStack()
 
@@ -214,25 +219,21 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         """Run scaled dot product attention with the backend that the card uses."""
         call = AttentionCall(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
         backend = cuda_attention.choose_backend(call, self.capability)
-        self._bounds.note_difference(_attention_difference(backend, self.capability, self._is_known))
+        major, minor = self.capability
+        assumed = "" if self._is_known else " (assumed)"
+        self._tell(
+            f"scaled_dot_product_attention runs as {_ATTENTION_NAMES[backend]} on a card of compute capability "
+            f"{major}.{minor}{assumed}."
+        )
         return cuda_attention.attend(call, scale, backend)
 
 
-def _attention_difference(backend: str, capability: Capability, is_known: bool) -> TraceDifference:
-    """Return the assumption about which attention backend a card of `capability` uses."""
-    name = {
-        "flash": "flash attention",
-        "efficient": "memory-efficient attention",
-        "cudnn": "cuDNN's attention",
-        "math": "attention by matrix products",
-    }[backend]
-    card = f"compute capability {capability[0]}.{capability[1]}"
-    assumed = "" if is_known else " (assumed)"
-    return TraceDifference(
-        name=name,
-        explanation=f"scaled_dot_product_attention runs as {name} on a card of {card}{assumed}",
-        source=cuda_attention.SOURCE,
-    )
+_ATTENTION_NAMES: Final = {
+    "flash": "flash attention",
+    "efficient": "memory-efficient attention",
+    "cudnn": "cuDNN's attention",
+    "math": "attention by matrix products",
+}
 
 
 def _dropout(tensor: Tensor, p: float, train: bool) -> Tensor:

@@ -38,7 +38,7 @@ class UncertaintyBounds:
             self._kept.setdefault(_RESERVE_NAME, {})[id(args[1][0])] = _rnn_reserve_difference(args)
 
     def note_difference(self, difference: TraceDifference) -> None:
-        """Record an uncertainty that matters only within one kernel, or that has no size."""
+        """Record an uncertainty that matters only within one kernel."""
         previous = self._largest.get(difference.name)
         if previous is None or difference.high_bytes > previous.high_bytes:
             self._largest[difference.name] = difference

@@ -60,6 +60,8 @@ class Assumptions:
         self._tell = tell
         self._line = line
         self._unknown_values = unknown_values
+        self.are_drawn = unknown_values == "drawn"
+        """Whether random numbers stand for unknown ones; what follows from them is computed."""
         self._given = {assumed.name: assumed.value for assumed in given}
         self.conditions: dict[str, bool] = {}
         """Each assumed condition by its line in the library or the user's code, with its first result."""

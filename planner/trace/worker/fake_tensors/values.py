@@ -5,6 +5,7 @@ those that follow from constants and from the inputs are computed for real along
 decides by unknown values is assumed where the decision is made, and followed from there like what is known.
 """
 
+import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -175,7 +176,6 @@ class KnownValues:
         self._values = WeakIdKeyDictionary()
         self._assumptions = assumptions
         self._rules = ShapeRules()
-        self._mutable: dict[Any, bool] = {}
         self._selections: dict[Any, Callable[..., Any]] = {
             _aten.index.Tensor: self._index,
             _aten.masked_select.default: self._masked_select,
@@ -188,19 +188,17 @@ class KnownValues:
     def run(self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the fake result of `func` in `mode`; where it depends on values, from known or assumed values."""
         rule = REPLACED_RULES.get(func)
-        if rule is not None:
-            with mode:
-                return rule(*args, **kwargs)
         try:
-            result = self._rules.dispatch(mode, func, types, args, kwargs)
+            if rule is None:
+                result = self._rules.dispatch(mode, func, types, args, kwargs)
+            else:
+                with mode:
+                    result = rule(*args, **kwargs)
             _refuse_odd_layouts(result)
         except (DataDependentOutputException, DynamicOutputShapeException):
             with mode:
                 return self._result_by_value(func, args, kwargs)
-        is_mutable = self._mutable.get(func)
-        if is_mutable is None:
-            is_mutable = self._mutable[func] = func._schema.is_mutable
-        if is_mutable:
+        if _traits(func).is_mutable:
             self._follow_mutation(func, args, kwargs)
         else:
             self._follow_result(func, args, kwargs, result)
@@ -320,9 +318,12 @@ class KnownValues:
             return
         made = list(_flat_tensors((result,)))
         inputs = list(_flat_tensors((*args, *kwargs.values())))
-        if not made or not _is_worth_following(func, inputs, made):
-            return
         assumed = _KNOWN if func in _SHAPED_LIKE_A_TENSOR else self._inputs_assumed(inputs)
+        is_random = _traits(func).is_random
+        if assumed is None and not is_random and all(map(torch.is_floating_point, made)):
+            return
+        if not _is_worth_following(func, inputs, made):
+            return
         with unset_fake_temporarily(), torch.no_grad():
             if func._overloadpacket in _EMPTY:
                 # What is left unset would be 0 in fresh memory; positions and flags are often set part by part.
@@ -334,7 +335,7 @@ class KnownValues:
                     for fake, value in zip(made, _flat_tensors((real,)), strict=True):
                         self._set_values(fake, value, assumed)
                     return
-            elif torch.Tag.nondeterministic_seeded in func.tags:
+            elif is_random:
                 self._lose_random_state(kwargs)
             for fake in made:
                 if not fake.is_floating_point() and not fake.is_complex():
@@ -343,14 +344,19 @@ class KnownValues:
 
     def _follow_mutation(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Change the values too that `func` changes, or forget them."""
-        if torch.Tag.inplace_view in func.tags:
+        traits = _traits(func)
+        if traits.is_view:
             return
         # That all gradients are finite leaves the flag unchanged that says so.
-        changed = list(_flat_tensors(args[:1] if func is _UNSCALE else _written_arguments(func, args, kwargs)))
+        written = args[:1] if func is _UNSCALE else traits.written_arguments(args, kwargs)
+        changed = list(_flat_tensors(written))
         values = (*args, *kwargs.values())
         if func._overloadpacket in _OVERWRITING and self._known(args[0]) is None and _fills_storage(args[0]):
             values = values[1:]
         assumed = self._inputs_assumed(values)
+        if assumed is None and not traits.is_random:
+            self._forget(changed)
+            return
         with unset_fake_temporarily(), torch.no_grad():
             if assumed is not None and all(tensor.numel() <= _MAX_ELEMENTS for tensor in changed):
                 for tensor in changed:
@@ -359,19 +365,22 @@ class KnownValues:
                     self._values[tensor.untyped_storage()] = _StorageValues(storage, assumed)
                 if self._run_followed(func, args, kwargs, _is_choice(changed[0])) is not None:
                     return
-            elif torch.Tag.nondeterministic_seeded in func.tags:
+            elif traits.is_random:
                 self._lose_random_state(kwargs)
-        for tensor in changed:
+        self._forget(changed)
+
+    def _forget(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Forget the values of tensors that something unknown was written to."""
+        for tensor in tensors:
             self._values.pop(tensor.untyped_storage(), None)
 
     def _run_followed(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_choice: bool) -> Any:
         """Return the result of `func` on the values of its arguments, None if it is not known.
 
         Random numbers are known if the program seeded their generator and each number since then was drawn here too.
-        Others count as unknown, except choices: any draw is a valid one.
+        Others count as unknown, except choices, and where values are to be drawn: any draw is a valid one.
         """
-        is_random = torch.Tag.nondeterministic_seeded in func.tags
-        is_lost = is_random and self._is_random_state_lost(kwargs)
+        is_lost = _traits(func).is_random and self._is_random_state_lost(kwargs)
         result = None
         if not is_lost or is_choice:
             try:
@@ -387,7 +396,8 @@ class KnownValues:
         generator = kwargs.get("generator") or torch.default_generator
         lost = self._lost_states.get(generator)
         is_on_card = kwargs.get("device") not in (None, _CPU)
-        return is_on_card or (lost is not None and torch.equal(generator.get_state(), lost))
+        is_lost = is_on_card or (lost is not None and torch.equal(generator.get_state(), lost))
+        return is_lost and not self._assumptions.are_drawn
 
     def _lose_random_state(self, kwargs: dict[str, Any]) -> None:
         """Remember that numbers were drawn that were not followed: later ones are unknown until the next seed."""
@@ -460,7 +470,7 @@ def _is_choice(tensor: torch.Tensor) -> bool:
 
 def _is_worth_following(func: Any, inputs: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
     """Return whether `func` made small tensors with values of their own."""
-    if any(tensor.numel() > _MAX_ELEMENTS or tensor.is_conj() for tensor in made):
+    if not made or any(tensor.numel() > _MAX_ELEMENTS or tensor.is_conj() for tensor in made):
         return False
     if func._overloadpacket in _EMPTY and made[0].is_floating_point():
         return False
@@ -475,11 +485,33 @@ def _view(storage: torch.UntypedStorage, fake: torch.Tensor) -> torch.Tensor:
     return torch.empty(0, dtype=fake.dtype, device=_CPU).set_(storage, *place)
 
 
-def _written_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
-    """Yield the arguments that `func` changes in place."""
-    for place, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            yield args[place] if place < len(args) else kwargs.get(argument.name)
+class _Traits(NamedTuple):
+    """Facts of an operator, by its declaration: `written` has the places and names of the arguments that it changes."""
+
+    is_mutable: bool
+    is_random: bool
+    is_view: bool
+    written: tuple[tuple[int, str], ...]
+
+    def written_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
+        """Yield the arguments of a call that it changes in place."""
+        for place, name in self.written:
+            yield args[place] if place < len(args) else kwargs.get(name)
+
+
+@functools.cache
+def _traits(func: Any) -> _Traits:
+    """Return the facts of an operator; its declaration is slow to read."""
+    return _Traits(
+        func._schema.is_mutable,
+        torch.Tag.nondeterministic_seeded in func.tags,
+        torch.Tag.inplace_view in func.tags,
+        tuple(
+            (place, argument.name)
+            for place, argument in enumerate(func._schema.arguments)
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ),
+    )
 
 
 def _flat_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:

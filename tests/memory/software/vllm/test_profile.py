@@ -5,7 +5,7 @@ from small_models import DEEPSEEK, MIXTRAL, bundled, llama, other
 from vllm_cases import alive, setup, with_states
 
 from planner.memory.software.vllm.profile import forward_term, sampler_term
-from planner.memory.software.vllm.setup import CardClass, setup_of
+from planner.memory.software.vllm.setup import CardClass, CardSetup, setup_of
 from planner.units import GIB
 from planner.workload.workload import Inference
 
@@ -27,7 +27,7 @@ def test_the_profiled_peak_of_vllm_011_on_an_h100(name: str, measured_gib: float
 
 def test_fp32_has_no_copy_and_models_without_a_vocabulary_sample_nothing():
     model = llama()
-    fp32 = setup_of(Inference(profile="vllm", compute="fp32", context_length=10), CardClass.OTHER)
+    fp32 = setup_of(Inference(profile="vllm", compute="fp32", context_length=10), CardSetup(CardClass.OTHER))
     assert sampler_term(model, fp32).bytes == fp32.sequences * 32_000 * 12
     headless = model.evolve(head=())
     assert sampler_term(headless, setup()) is None

@@ -4,7 +4,7 @@ import pytest
 from small_models import bundled
 from vllm_cases import setup
 
-from planner.memory.software.vllm.setup import CardClass, class_of_card
+from planner.memory.software.vllm.setup import CardClass, card_setup
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from planner.memory.software.vllm.setup import CardClass, class_of_card
     ],
 )
 def test_defaults_follow_the_card(name: str, of_card: CardClass):
-    assert class_of_card(bundled().hardware.gpu(name)) is of_card
+    assert card_setup(bundled().hardware.gpu(name)).limits is of_card
 
 
 def test_limits_of_a_step():

@@ -132,7 +132,7 @@ def test_gradients_of_weights_are_fp32() -> None:
 
 def test_afterwards_the_cpus_lists_are_back() -> None:
     before = torch.autocast.__init__
-    with FakeTensorMode(), CudaOperators(None, lambda _: None):
+    with FakeTensorMode(), CudaOperators(None, lambda _: None, lambda _: None):
         assert torch.autocast.__init__ is not before
     assert torch.autocast.__init__ is before
     with FakeTensorMode(), torch.autocast("cpu", dtype=BRAIN):

@@ -11,7 +11,6 @@ from torch.nn import functional
 from torch.optim import optimizer
 from torch.utils.checkpoint import checkpoint
 
-from planner.trace.facts import TraceDifference
 from planner.trace.worker.cuda.operators import CudaOperators
 
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
@@ -101,7 +100,7 @@ def test_moving_a_module_to_the_card_copies_nothing() -> None:
 
 
 def test_a_module_may_be_sent_elsewhere_too() -> None:
-    with CudaOperators(None, lambda _: None):
+    with CudaOperators(None, lambda _: None, lambda _: None):
         assert nn.Linear(8, 8).to(torch.float16).weight.dtype == HALF
         assert nn.Linear(8, 8).to("cuda", BRAIN).weight.dtype == BRAIN
         moved = nn.Conv2d(4, 4, 3).to(device="cuda", memory_format=torch.channels_last)
@@ -127,7 +126,7 @@ def test_optimizers_take_all_tensors_at_once() -> None:
 def test_everything_is_put_back() -> None:
     kept = (torch.cuda.is_available, nn.Module.cuda, nn.Module.to, optimizer._foreach_supported_types)
     with FakeTensorMode():
-        with CudaOperators(None, lambda _: None):
+        with CudaOperators(None, lambda _: None, lambda _: None):
             pass
         with Log() as log:
             functional.dropout(torch.randn(4), 0.1)
@@ -144,18 +143,16 @@ def attend() -> None:
     functional.scaled_dot_product_attention(*(torch.randn(1, 2, 8, 16, dtype=HALF) for _ in range(3)))
 
 
-def test_the_chosen_attention_is_told_once() -> None:
-    notes: list[TraceDifference] = []
-    with on_cuda((8, 6), notes):
+def test_the_chosen_attention_is_told() -> None:
+    sentences: list[str] = []
+    with on_cuda((8, 6), sentences=sentences):
         attend()
-        attend()
-    assert [note.name for note in notes] == ["flash attention"]
-    assert "compute capability 8.6" in notes[0].explanation
-    assert "assumed" not in notes[0].explanation
+    (sentence,) = sentences
+    assert sentence.endswith("runs as flash attention on a card of compute capability 8.6.")
 
 
 def test_an_assumed_card_is_told() -> None:
-    notes: list[TraceDifference] = []
-    with on_cuda(None, notes):
+    sentences: list[str] = []
+    with on_cuda(None, sentences=sentences):
         attend()
-    assert "compute capability 8.0 (assumed)" in notes[0].explanation
+    assert sentences[0].endswith("compute capability 8.0 (assumed).")

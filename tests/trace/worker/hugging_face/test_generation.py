@@ -244,3 +244,14 @@ def test_nothing_is_kept_from_a_library_that_is_not_loaded(monkeypatch):
     monkeypatch.delitem(sys.modules, "transformers", raising=False)
     with hide_fake_tensors():
         assert "transformers" not in sys.modules
+
+
+def test_a_step_of_a_persons_own_asks_for_its_inputs(tmp_path):
+    source = "def step(network, inputs, optimizer): network(**inputs).logits.sum().backward()"
+    step = file_target(tmp_path, source, "step", "own.py")
+    asked = request("llama", task="training", step=f"{step.place}:step")
+    with pytest.raises(TraceError, match="inputs the step takes") as error:
+        heard_run(asked)
+    assert "--input" in error.value.hint
+    tokens = Input(name="input_ids", value=TensorInput(shape=(2, 5), dtype="int64"))
+    assert "Inputs: input_ids 2×5 int64." in heard_run(asked.evolve(inputs=(tokens,))).notes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.plan.advice.software.lookup import engine_sequences
+from planner.plan.advice.software import engine_sequences
 from planner.plan.plan import ModelChoice
 from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference

@@ -1,19 +1,110 @@
-"""Painting of the stacked bar: pieces, scale, and a legend of the pieces too narrow for a label."""
+"""Stacked bar of a run's memory against the usable memory of the card: its layout, its picture and the widget."""
 
+from dataclasses import dataclass
+from math import ceil, log2
 from typing import Final
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QFontMetricsF, QLinearGradient, QPainter, QPainterPath, QPen
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import (
+    QBrush,
+    QFocusEvent,
+    QFontMetricsF,
+    QHelpEvent,
+    QKeyEvent,
+    QLinearGradient,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from planner.gui.memory.bar.layout import Piece, lay_out
 from planner.gui.plot.legend import line_positions
+from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryBarSegment, MemoryView
+from planner.units import GIB, MIB
 
+_TICK_COUNT: Final = 7
+_MARGIN: Final = 1.02
 _OVERFLOW_BAND: Final = 6
 _OVERFLOW_LINE: Final = 2
 _LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_MINIMUM_WIDTH: Final = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A bar segment and its left and right end in pixels."""
+
+    segment: MemoryBarSegment
+    left: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class BarLayout:
+    """The memory bar in pixels; `edge` is the end of the card's usable memory, None if that is unknown."""
+
+    pieces: tuple[Piece, ...]
+    ticks: Ticks
+    low: float
+    total: float
+    high: float
+    edge: float | None
+    width: float
+
+    @property
+    def card_right(self) -> float:
+        """Return the x position where the card's memory ends, or where the bar ends if the capacity is unknown."""
+        return self.width if self.edge is None else self.edge
+
+    def piece_at(self, x: float) -> Piece | None:
+        """Return the piece at `x`, which may lie beyond the end of the card's memory, or None."""
+        return next((piece for piece in self.pieces if piece.left <= x < piece.right), None)
+
+
+def bar_end_bytes(view: MemoryView) -> int:
+    """Return the memory in bytes at the right end of the bar for `view`, including the uncertainty range."""
+    held = view.total_bytes + sum(segment.bytes for segment in view.segments if segment.kind == "other")
+    return max(view.bar_bytes, held + view.high_bytes - view.total_bytes)
+
+
+def lay_out(view: MemoryView, width: float, scale_end_bytes: int | None = None) -> BarLayout:
+    """Scale the segments of `view` to `width` pixels, including the upper end of the uncertainty range.
+
+    `scale_end_bytes` is the memory at the end of the scale shared by several compared bars.
+    """
+    capacity = view.capacity_bytes
+    if scale_end_bytes is not None:
+        whole = scale_end_bytes * _MARGIN
+    else:
+        reached = bar_end_bytes(view)
+        whole = reached if capacity is not None and reached <= capacity else reached * _MARGIN
+    per_byte = width / whole
+    return BarLayout(
+        pieces=tuple(
+            Piece(segment, segment.start_bytes * per_byte, (segment.start_bytes + segment.bytes) * per_byte)
+            for segment in view.segments
+        ),
+        ticks=_memory_ticks(whole, width),
+        low=view.low_bytes * per_byte,
+        total=view.total_bytes * per_byte,
+        high=view.high_bytes * per_byte,
+        edge=None if capacity is None else capacity * per_byte,
+        width=width,
+    )
+
+
+def _memory_ticks(whole: float, width: float) -> Ticks:
+    """Return ticks along the memory scale at multiples of a power of two."""
+    step = 2 ** max(0, ceil(log2(whole / _TICK_COUNT)))
+    unit, factor = ("GiB", GIB) if step >= GIB / 2 else ("MiB", MIB)
+    sizes = range(0, int(whole) + 1, step)
+    return [(size * width / whole, fmt.quantity(size / factor, unit)) for size in sizes]
 
 
 class BarPicture:
@@ -220,3 +311,130 @@ class BarPicture:
             painter.drawText(
                 QRectF(left + self._legend_text_offset, top, self._width, self._line), _LEFT, piece.segment.text
             )
+
+
+class StackedBar(QWidget):
+    """The terms of the memory peak as one bar. Hovering or the arrow keys show the exact size of each piece in bytes.
+
+    `activated` carries the name of the term that was clicked or chosen with Enter.
+    """
+
+    activated = Signal(str)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._view: MemoryView | None = None
+        self._scale_end_bytes: int | None = None
+        self.picture: BarPicture | None = None
+        self._current: str | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName("Memory on one card by term")
+        theme.changed.connect(self._update_layout)
+
+    def set_view(self, view: MemoryView, scale_end_bytes: int | None = None) -> None:
+        """Show a memory result; `scale_end_bytes` is the end of the scale shared by compared bars."""
+        self._view, self._scale_end_bytes = view, scale_end_bytes
+        self.setAccessibleDescription(describe(view))
+        self._update_layout()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the smallest width at which the bar is readable."""
+        return QSize(_MINIMUM_WIDTH, self.height())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the bar, its scale and its legend."""
+        if self.picture is not None:
+            painter = QPainter(self)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            self.picture.paint(painter, self._current, focused=self.hasFocus())
+            painter.end()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Scale the pieces to the new width."""
+        super().resizeEvent(event)
+        self._update_layout()
+
+    def event(self, event: QEvent) -> bool:
+        """Show the hovered piece as a tooltip."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            piece = self._piece_at(event.pos())
+            QToolTip.showText(event.globalPos(), self.segment_text(piece.segment) if piece else "", self)
+            return True
+        return super().event(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Highlight the piece under the pointer."""
+        piece = self._piece_at(event.position().toPoint())
+        self._set_highlighted_piece(piece.segment.name if piece else None)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Remove the highlight when the pointer leaves."""
+        super().leaveEvent(event)
+        self._set_highlighted_piece(None)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Emit the term that was clicked."""
+        piece = self._piece_at(event.position().toPoint())
+        if piece and piece.segment.kind == "term":
+            self.activated.emit(piece.segment.name)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Move through the pieces with the arrow keys; activate a term with Enter."""
+        steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+        key = Qt.Key(event.key())
+        if key in steps:
+            self._highlight_neighbor(steps[key])
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current:
+            self.activated.emit(self._current)
+        else:
+            super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Remove the highlight when the focus leaves."""
+        super().focusOutEvent(event)
+        self._set_highlighted_piece(None)
+
+    def segment_text(self, segment: MemoryBarSegment) -> str:
+        """Return the text about a bar segment: its exact size in bytes and its share of the memory needed."""
+        if self._view is None or segment.kind != "term":
+            return segment.tooltip
+        share = fmt.percent(segment.bytes / self._view.total_bytes)
+        return f"{segment.tooltip}\n{share} of the memory needed"
+
+    @Slot()
+    def _update_layout(self) -> None:
+        if self._view is None:
+            return
+        self.picture = BarPicture(self._theme, self.width(), self._view, self._scale_end_bytes)
+        self.setFixedHeight(self.picture.height)
+        self.update()
+
+    def _piece_at(self, position: QPoint) -> Piece | None:
+        return None if self.picture is None else self.picture.piece_at(position.x(), position.y())
+
+    def _set_highlighted_piece(self, name: str | None) -> None:
+        if name != self._current:
+            self._current = name
+            self.update()
+
+    def _highlight_neighbor(self, step: int) -> None:
+        pieces = self.picture.layout.pieces if self.picture else ()
+        if not pieces:
+            return
+        names = [piece.segment.name for piece in pieces]
+        start = names.index(self._current) if self._current in names else (-1 if step > 0 else len(names))
+        piece = pieces[(start + step) % len(pieces)]
+        self._set_highlighted_piece(piece.segment.name)
+        middle = self.mapToGlobal(QPoint(round((piece.left + piece.right) / 2), self.height()))
+        QToolTip.showText(middle, self.segment_text(piece.segment), self)
+
+
+def describe(view: MemoryView) -> str:
+    """Return the text about the memory bar for screen readers."""
+    parts = "; ".join(segment.text for segment in view.segments)
+    needs = f"{fmt.size(view.total_bytes)} ({fmt.size_range(view.low_bytes, view.high_bytes)})"
+    capacity = "" if view.capacity_bytes is None else f" of {fmt.size(view.capacity_bytes)} usable"
+    return f"Needs {needs}{capacity}: {parts}."

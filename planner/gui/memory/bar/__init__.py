@@ -1,1 +1,0 @@
-"""Stacked bar with the memory terms, drawn to scale against the card."""

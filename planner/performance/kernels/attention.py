@@ -1,0 +1,144 @@
+"""Time of fused attention: over new tokens (reading a prompt), and of one new token over a cache (writing)."""
+
+from math import ceil
+from typing import Final, NamedTuple
+
+from planner.performance.kernels.card import KernelCard
+
+_BLOCK: Final = 128.0
+"""Queries that one multiprocessor handles together (FlashAttention-2, arXiv 2307.08691 §3.3)."""
+_KEYS: Final = 64.0
+"""Keys that it handles in one step."""
+_WIDEST_GROUP: Final = 32
+"""Most query heads that share the keys of one kernel; larger groups read them once for each query.
+
+**Source**: NVIDIA/TensorRT-LLM cpp/kernels/xqa (`HEAD_GRP_SIZE`); groups of 48 and more are 2 to 8 times as slow in
+ai-dynamo/aiconfigurator@095f58a.
+"""
+
+
+class AttentionShape(NamedTuple):
+    """Sizes of attention: sequences, tokens of each, heads, key/value heads, head size, window, bytes in the cache.
+
+    `tokens` are the new tokens of a prompt, or the keys that a new token reads; `window` is 0 without one.
+    """
+
+    sequences: float
+    tokens: float
+    heads: float
+    key_heads: float
+    head_size: float
+    window: float
+    cache_bytes: float
+
+
+class ReadCurve(NamedTuple):
+    """Fitted parameters of attention over new tokens.
+
+    `launch` µs; `matrix` share of the dense rate with heads of 128, `fill` steps of keys that start a block, `memory`
+    share of the bandwidth, `overlap` of both; `longest` how much of the longest block is not hidden, `windowed` blocks
+    of keys that a window adds, `block` µs that each block of queries costs. The last four are the rate with heads up to
+    64, 192, 256 and more, relative to 128.
+    """
+
+    launch: float
+    matrix: float
+    fill: float
+    memory: float
+    overlap: float
+    longest: float
+    windowed: float
+    block: float
+    heads_64: float
+    heads_192: float
+    heads_256: float
+    heads_512: float
+
+
+class WriteCurve(NamedTuple):
+    """Fitted parameters of the attention of one new token.
+
+    `launch` µs; `memory` share of the bandwidth of all multiprocessors, `unit` of one alone, `start` µs that each group
+    of keys costs; `matrix` share of the dense rate, `overlap` of all; `cache` how much faster than memory the L2 cache
+    is; `queries` passes over queries and results; `split` the keys (in 64) below which a sequence is not split;
+    `wide` and `windowed` how much of the keys is read again for each query in wide groups, and with a window. The last
+    four are as in `ReadCurve`.
+    """
+
+    launch: float
+    memory: float
+    unit: float
+    start: float
+    matrix: float
+    overlap: float
+    cache: float
+    queries: float
+    split: float
+    wide: float
+    windowed: float
+    heads_64: float
+    heads_192: float
+    heads_256: float
+    heads_512: float
+
+
+def attention_read_seconds(curve: ReadCurve, shape: AttentionShape, card: KernelCard) -> float:
+    """Return the seconds of causal attention over `shape.tokens` new tokens of each sequence.
+
+    **Formula**: launch + (t_products^q + t_bytes^q)^(1/q); t_products = (blocks · mean keys ÷ multiprocessors +
+    longest · keys of the last block) · 4 · 128 · head size ÷ rate of a multiprocessor + block · waves.
+
+    **Source**: Dao 2023, arXiv 2307.08691 §3 (one block of queries on one multiprocessor); parameters fitted to
+    ai-dynamo/aiconfigurator@095f58a.
+
+    **Assumes** that long blocks start first, and that the keys of a window are skipped in whole steps.
+    """
+    tokens = shape.tokens
+    reach = min(tokens, shape.window + tokens * (shape.window == 0))
+    mean = (reach * (reach + 1) / 2 + (tokens - reach) * reach) / tokens
+    size = _head_factor(shape, curve)
+    key = 4 * shape.head_size * _BLOCK * card.multiprocessors / (card.ops_per_s * curve.matrix * size)
+    added = curve.fill * _KEYS + (reach < tokens) * curve.windowed * _BLOCK
+    blocks = shape.sequences * shape.heads * ceil(tokens / _BLOCK)
+    waves = blocks / card.multiprocessors
+    products = key * (waves * (mean + added) + curve.longest * (reach + added)) + max(waves, 1.0) * curve.block * 1e-6
+    each = 4 * shape.heads + 2 * (2 + shape.cache_bytes) * shape.key_heads
+    read = shape.sequences * tokens * shape.head_size * each / (card.bytes_per_s * curve.memory)
+    power = 1 + curve.overlap
+    return curve.launch * 1e-6 + (products**power + read**power) ** (1 / power)
+
+
+def attention_write_seconds(curve: WriteCurve, shape: AttentionShape, card: KernelCard) -> float:
+    """Return the seconds in which one new token of each sequence attends to `shape.tokens` keys.
+
+    **Formula**: launch + (t_bytes^q + t_products^q + t_serial^q)^(1/q) + passes over queries and results; t_serial =
+    waves · (start + keys of a part ÷ bandwidth of a multiprocessor), where sequences are split into parts while
+    multiprocessors are idle.
+
+    **Source**: Dao et al. 2023, Flash-Decoding (splits); parameters fitted to ai-dynamo/aiconfigurator@095f58a.
+
+    **Assumes** that the keys of a group of heads are read once, except as `wide` and `windowed` say.
+    """
+    group, size = shape.heads / shape.key_heads, _head_factor(shape, curve)
+    again = 1 + (curve.wide * (group > _WIDEST_GROUP) + curve.windowed * (shape.window > 0)) * (group - 1)
+    key = 2 * shape.head_size * shape.cache_bytes
+    sequences = shape.sequences * shape.key_heads * again
+    moved = sequences * shape.tokens * key
+    parts = min(max(card.multiprocessors / sequences, 1.0), max(shape.tokens / (_KEYS * curve.split), 1.0))
+    waves = max(1.0, sequences * parts / card.multiprocessors)
+    alone = shape.tokens / parts * key * card.multiprocessors / (card.bytes_per_s * curve.unit * size)
+    serial = waves * (curve.start * 1e-6 + alone)
+    missed = 1 / (1 + (card.cache_bytes / moved) ** 4)
+    read = moved / (card.bytes_per_s * curve.memory * size) * (missed + (1 - missed) / (1 + curve.cache))
+    multiplied = shape.sequences * shape.key_heads * max(group, 16.0) * shape.tokens * 4 * shape.head_size
+    products = multiplied / (card.ops_per_s * curve.matrix)
+    power = 1 + curve.overlap
+    passes = curve.queries * 4 * shape.sequences * shape.heads * shape.head_size / card.bytes_per_s
+    return curve.launch * 1e-6 + (read**power + products**power + serial**power) ** (1 / power) + passes
+
+
+def _head_factor(shape: AttentionShape, curve: ReadCurve | WriteCurve) -> float:
+    """Return the rate of a kernel with heads of this size, relative to heads of 128."""
+    size = shape.head_size
+    middle = curve.heads_192 ** ((size > 128) * (size <= 192)) * curve.heads_256 ** ((size > 192) * (size <= 256))
+    return float(curve.heads_64 ** (size <= 64) * middle * curve.heads_512 ** (size > 256))

@@ -1,0 +1,63 @@
+"""Physical figures of a card on which the time of its kernels depends."""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.hardware.gpu import Gpu, parse_link_bytes_per_s
+from planner.performance.links import host_bytes_per_s
+from planner.performance.reach import dense_ops_per_s, reachable_bandwidth
+
+_CORES_EACH: Final = {"6.0": 64, "7.0": 64, "7.2": 64, "7.5": 64, "8.0": 64}
+"""Shader cores of a multiprocessor by compute capability; 128 on all others (CUDA C++ Programming Guide)."""
+_USUAL_CORES_EACH: Final = 128
+_AMD_CORES_EACH: Final = 64
+_MULTIPROCESSORS: Final = {"9.0": 132, "10.0": 148, "10.3": 148}
+"""Multiprocessors by compute capability, for cards whose record has no shader cores (NVIDIA Hopper and Blackwell)."""
+_USUAL_MULTIPROCESSORS: Final = 100
+_CACHE_BYTES: Final = {"7.0": 6e6, "8.0": 40e6, "9.0": 50e6, "10.0": 126e6, "10.3": 126e6}
+"""L2 cache by compute capability (NVIDIA whitepapers of Volta, A100, Hopper and Blackwell)."""
+_CACHE_BYTES_PER_BUS_BIT: Final = {"7.5": 16e3, "8.6": 16e3, "8.7": 16e3, "8.9": 250e3, "12.0": 250e3}
+"""L2 cache for each bit of the memory bus on cards with GDDR: 6 MB on 384 bits in Ampere, 96 MB in Ada (whitepapers)."""
+_USUAL_CACHE_BYTES: Final = 18e6
+
+
+class KernelCard(NamedTuple):
+    """Physical figures of a card: bandwidth, dense rate of one format, multiprocessors, L2 cache and links.
+
+    `link_bytes_per_s` is the bandwidth to other cards in one direction.
+    """
+
+    bytes_per_s: float
+    ops_per_s: float
+    multiprocessors: float
+    cache_bytes: float
+    link_bytes_per_s: float
+
+
+@lru_cache(maxsize=1024)
+def kernel_card(gpu: Gpu, dtype: str = "fp16") -> KernelCard | None:
+    """Return the figures of one device of `gpu` with its rate in `dtype`; None if bandwidth or rate is unknown."""
+    bandwidth, rate = reachable_bandwidth(gpu), dense_ops_per_s(gpu, dtype)
+    if bandwidth is None or rate is None:
+        return None
+    both_ways = parse_link_bytes_per_s(gpu.interconnect)
+    link = both_ways / 2 if both_ways else host_bytes_per_s(gpu)
+    return KernelCard(bandwidth, rate, _multiprocessors(gpu), _cache_bytes(gpu), link)
+
+
+def _multiprocessors(gpu: Gpu) -> float:
+    """Return the number of multiprocessors (compute units) of one device."""
+    capability = gpu.compute_capability or ""
+    if gpu.shader_cores is None:
+        return _MULTIPROCESSORS.get(capability, _USUAL_MULTIPROCESSORS)
+    each = _AMD_CORES_EACH if gpu.vendor == "AMD" else _CORES_EACH.get(capability, _USUAL_CORES_EACH)
+    return gpu.shader_cores / gpu.device_count / each
+
+
+def _cache_bytes(gpu: Gpu) -> float:
+    """Return the size of the L2 cache in bytes."""
+    capability = gpu.compute_capability or ""
+    each = _CACHE_BYTES_PER_BUS_BIT.get(capability)
+    if each is not None and gpu.memory_bus_bits is not None:
+        return each * gpu.memory_bus_bits
+    return _CACHE_BYTES.get(capability, _USUAL_CACHE_BYTES)

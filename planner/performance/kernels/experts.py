@@ -1,0 +1,88 @@
+"""Time of the routed experts of one layer: dispatch, both products, and the sum of the results."""
+
+from math import exp, sqrt
+from typing import NamedTuple
+
+from planner.performance.kernels.card import KernelCard
+
+
+class ExpertShape(NamedTuple):
+    """Sizes of a layer of routed experts on one card.
+
+    `tokens` of the whole group are routed to `chosen` of `experts` each, which `cards` share; an expert has `matrices`
+    (3 if gated) of `hidden` × `width`, the width on this card, with `weight_bytes` an element. `skewed` is 1 if a few
+    experts get most tokens, 0 if all get as many.
+    """
+
+    tokens: float
+    hidden: float
+    width: float
+    experts: float
+    chosen: float
+    cards: float
+    matrices: float
+    weight_bytes: float
+    skewed: float
+
+
+class ExpertCurve(NamedTuple):
+    """Fitted parameters of routed experts.
+
+    `launch` µs; `matrix` share of the dense rate with many rows for each expert, `few` rows (in 32) below which it
+    falls and `fall` how steeply; `memory` share of the bandwidth, `overlap` of both; `moved` passes over inputs and
+    results; `even` and `even_growth` how much more than the mean the fullest card gets if tokens are spread evenly,
+    `uneven` and `uneven_growth` if not; `expert` the launch of each expert in 10 ns; `prologue` inner steps (hundreds);
+    `cache` how much faster than memory the L2 cache is; `unit` share of the bandwidth of a multiprocessor alone;
+    `spread` and `clustered` how fast experts are touched with the number of rows.
+    """
+
+    launch: float
+    matrix: float
+    memory: float
+    few: float
+    fall: float
+    overlap: float
+    moved: float
+    even: float
+    uneven: float
+    even_growth: float
+    uneven_growth: float
+    expert: float
+    prologue: float
+    cache: float
+    unit: float
+    spread: float
+    clustered: float
+
+
+def experts_seconds(curve: ExpertCurve, shape: ExpertShape, card: KernelCard) -> float:
+    """Return the seconds of a layer's routed experts on the fullest of the cards that share them.
+
+    **Formula**: launch + (t_products^q + t_bytes^q + t_alone^q)^(1/q) + passes over the rows + launches of experts; the
+    touched experts are E · (1 − e^(−rows ÷ E)), and products with few rows for each reach less of the rate.
+
+    **Source**: grouped products of NVIDIA/cutlass; parameters fitted to ai-dynamo/aiconfigurator@095f58a, whose tokens
+    are spread evenly, or by a power law with the fullest card measured.
+
+    **Assumes** that a card computes no token more than once for each of its experts.
+    """
+    skew, even, held = shape.skewed, 1 - shape.skewed, shape.experts / shape.cards
+    growth = shape.cards ** (curve.even_growth * even + curve.uneven_growth * skew)
+    fuller = (curve.even * 0.8 * even + curve.uneven * 4 * skew) * growth / sqrt(held)
+    rows = shape.tokens * shape.chosen / shape.cards * (1 + (shape.cards > 1) * fuller)
+    rows = min(rows, shape.tokens * min(shape.chosen, held))
+    reach = curve.spread * even + curve.clustered * skew
+    touched = min(held * (1 - exp(-rows / held * reach)), rows)
+    weights = shape.matrices * shape.hidden * shape.width
+    each = rows / touched
+    slower = ((each + curve.few * 32) / each) ** curve.fall * (1 + curve.prologue * 100 / shape.hidden)
+    products = 2 * rows * weights / (card.ops_per_s * curve.matrix) * slower
+    read = touched * weights * shape.weight_bytes
+    missed = 1 / (1 + (card.cache_bytes / read) ** 4)
+    read = read / (card.bytes_per_s * curve.memory) * (missed + (1 - missed) / (1 + curve.cache))
+    strip = card.multiprocessors * 128 * shape.weight_bytes / (card.bytes_per_s * curve.unit)
+    alone = (shape.hidden + shape.width) * strip * min(touched, 1.0)
+    power = 1 + curve.overlap
+    passes = curve.moved * rows * (4 * shape.hidden + 2 * shape.matrices * shape.width) / card.bytes_per_s
+    kernels = (products**power + read**power + alone**power) ** (1 / power)
+    return curve.launch * 1e-6 + kernels + passes + held * curve.expert * 1e-8
