@@ -218,7 +218,10 @@ def test_every_model_states_its_stored_format_with_a_source_or_is_known_not_to()
     unknown = set()
     for record in CATALOG.records:
         sourced = any(source.startswith("stored format: ") for source in record.sources)
-        assert sourced == bool({"torch_dtype", "quantization_config"} & set(record.config)), record.id
+        text = record.config.get("text_config")
+        stated = {*record.config, *(text if isinstance(text, dict) else ())}
+        assert sourced or not {"torch_dtype", "quantization_config"} & set(record.config), record.id
+        assert not sourced or {"torch_dtype", "dtype", "quantization_config"} & stated, record.id
         if record.kind != "diffusion" and not CATALOG.model(record.id).states_format:  # pipelines: as they compute
             unknown.add(record.id)
     assert unknown == set(UNKNOWN_FORMATS)

@@ -139,9 +139,10 @@ _DTYPES: Final = {
 
 
 def stored_dtype(fields: ConfigFields) -> str | None:
-    """Return the number format of the weights that the configuration states, or None."""
+    """Return the number format of the weights that the configuration or its part on text states, or None."""
     if not fields.has("torch_dtype", "dtype"):
-        return None
+        text = fields.nested("text_config")
+        return stored_dtype(text) if text is not None else None
     stated = fields.text("torch_dtype", "dtype").removeprefix("torch.")
     known = _DTYPES.get(stated)
     if known is None and stated != "auto":
