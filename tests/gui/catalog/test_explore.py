@@ -47,7 +47,7 @@ def test_bounds_are_written_as_the_table_writes_them_and_years_without_a_comma(t
         key: [edit.placeholderText() for edit in facets._ranges[key].findChildren(QLineEdit)]
         for key in ("bandwidth", "year")
     }
-    assert written["bandwidth"][1] == "22,000"
+    assert written["bandwidth"][1] == "27,600"
     assert all(len(year) == 4 for year in written["year"])
     tab.gpus.narrow(CatalogFilter().with_bounds("year", 2020, None))
     assert facets._ranges["year"]._low.text == "2020"
