@@ -142,8 +142,8 @@ _WATTS_PER_TERAOP: Final[Mapping[Family, float]] = {
     "Hopper PCIe": 350 / 757,
     "Blackwell GDDR": 575 / 420,
 }
-"""Board power per dense 16-bit rate of the card on which most of a family's shares were measured, in watts per 10¹² ops:
-A100 SXM, RTX 3090, RTX 4090, H100 SXM and PCIe, RTX 5090."""
+"""Board power per dense 16-bit rate of the card on which most of a family's shares were measured, in watts per 10¹²
+ops: A100 SXM, RTX 3090, RTX 4090, H100 SXM and PCIe, RTX 5090."""
 _CLOCK_EXPONENT: Final = 1 / 3
 
 
