@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.hardware.gpu import Gpu
-from planner.performance.efficiency import Family, family_of
+from planner.performance.efficiency import Family, MatrixFamily, family_of, matrix_family
 
 MemoryClass = Literal["GDDR", "HBM", "unified"]
 Width = Literal["16", "8", "4", "float4"]
@@ -134,16 +134,19 @@ _SUSTAINED_SHARES: Final[Mapping[str, float]] = {"tesla-t4": 24 / 65}
 """
 
 
-_WATTS_PER_TERAOP: Final[Mapping[Family, float]] = {
+_WATTS_PER_TERAOP: Final[Mapping[MatrixFamily, float]] = {
     "A100": 400 / 312,
     "Ampere GDDR": 350 / 142.4,
+    "Ampere full rate": 230 / 112,
     "Ada": 450 / 331,
+    "Ada full rate": 350 / 363,
     "Hopper SXM": 700 / 990,
     "Hopper PCIe": 350 / 757,
     "Blackwell GDDR": 575 / 420,
+    "Blackwell full rate": 600 / 468,
 }
 """Board power per dense 16-bit rate of the card on which most of a family's shares were measured, in watts per 10¹²
-ops: A100 SXM, RTX 3090, RTX 4090, H100 SXM and PCIe, RTX 5090."""
+ops: A100 SXM, RTX 3090 and A5000, RTX 4090 and L40S, H100 SXM and PCIe, RTX 5090 and PRO 6000."""
 _CLOCK_EXPONENT: Final = 1 / 3
 
 
@@ -171,7 +174,7 @@ def share_within_power_limit(gpu: Gpu, share: float) -> float:
     power; large products reach 0.81 of the rate on an A100 with 300 W and 0.87 with 400 W (stas00/ml-engineering
     744d01e), which is the power 0.24.
     """
-    usual, rate = _WATTS_PER_TERAOP.get(family_of(gpu)), gpu.rate("int8")
+    usual, rate = _WATTS_PER_TERAOP.get(matrix_family(gpu)), gpu.rate("int8")
     if usual is not None and rate is not None and gpu.board_power_watts is not None:
         own = gpu.board_power_watts / (rate.ops_per_s / 2e12)
         share *= min(1.0, own / usual) ** _CLOCK_EXPONENT

@@ -73,7 +73,7 @@ def test_less_power_lowers_the_clock_as_its_cube_root() -> None:
     assert limited_share(h100, 0.54) == 0.54
     l4 = gpu("l4")
     watts = l4.board_power_watts / (l4.rate("int8").ops_per_s / 2e12)
-    assert share_within_power_limit(l4, 0.9) == pytest.approx(0.9 * (watts / (450 / 331)) ** (1 / 3))
+    assert share_within_power_limit(l4, 0.9) == pytest.approx(0.9 * (watts / (350 / 363)) ** (1 / 3))
     assert share_within_power_limit(gpu("instinct-mi300x"), 0.5) == 0.5
 
 
