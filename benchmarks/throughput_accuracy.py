@@ -5,8 +5,8 @@
 Prints, for each task and each family of cards in it, the median and the 90th percentile of the absolute error: ours,
 that of 6ND with a flat 40 % of the dense rate, and that of the plain bandwidth bound; and the bias, the median signed
 error. Rows of quality A come first, and of them those whose configuration is stated in full. Then how often what was
-said comes true on rows whose source is left out (`throughput_left_out`), and the number of rows that are not covered, by
-reason. `--rows` lists each row. `benchmarks/throughput_classes.py` fits the classes.
+said comes true on rows whose source is left out (`throughput_left_out`), and the number of rows that are not covered,
+by reason. `--rows` lists each row. `benchmarks/throughput_classes.py` fits the classes.
 """
 
 import argparse
@@ -17,10 +17,11 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
+import tables
 import throughput_inference
 import throughput_training
-from tables import DOCS, add_table_option, write_table
-from throughput_left_out import every_source_left_out, ratios
+from tables import add_table_option, write_table
+from throughput_left_out import Ratio, class_of, every_source_left_out, logarithm_of
 from throughput_reliability import Stated, grouped, half_width, print_reliability, reliability_table, write_curves
 from throughput_rows import Excluded, Row, Speeds, family, truth
 
@@ -65,18 +66,17 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="end with 1 where an aim is not met")
     add_table_option(parser)
     arguments = parser.parse_args()
-    rows = truth(arguments.truth)
-    compared, excluded = compare(rows, arguments.task or sorted(_PREDICTORS))
+    compared, excluded = compare(truth(arguments.truth), arguments.task or sorted(_PREDICTORS))
     if arguments.rows:
         print_rows(compared)
     print_summary(compared)
-    said = stated_without_source(compared, rows)
+    said = stated_without_source(compared)
     print_reliability(said)
     print_excluded(excluded)
     if arguments.table:
         write_table("accuracy", "time", *manual_table(compared))
         write_table("accuracy", "time-reliability", *reliability_table(said))
-        write_curves(DOCS / "images" / "speed-reliability.svg", said)
+        write_curves(tables.DOCS / "pictures" / "speed-reliability.svg", said)
     failed = list(unmet(compared))
     print("\n".join(f"aim not met: {line}" for line in failed) or "every aim is met")
     return 1 if arguments.check and failed else 0
@@ -168,16 +168,17 @@ def spread_of(errors: Iterable[float]) -> tuple[float, float]:
     return median(sizes), sizes[min(int(0.9 * len(sizes)), len(sizes) - 1)]
 
 
-def stated_without_source(compared: Iterable[Compared], rows: Iterable[Row]) -> dict[str, list[Stated]]:
-    """Return the rows of quality A with their stated intervals around what is predicted without their source, by task."""
-    widths = {
-        item.row.id: half_width(item.speeds.ours, item.speeds.high)
-        for item in compared
-        if item.speeds.high is not None and item.row.quality == "A"
-    }
-    left_out = every_source_left_out(ratios([row for row in rows if row.id in widths], load_catalog()))
+def stated_without_source(compared: Iterable[Compared]) -> dict[str, list[Stated]]:
+    """Return the rows of quality A by task, with their stated intervals around predictions without their source."""
+    catalog = load_catalog()
+    widths, found = {}, []
+    for item in compared:
+        if item.speeds.high is not None and item.row.quality == "A":
+            widths[item.row.id] = abs(half_width(item.speeds.ours, item.speeds.high))
+            found.append(Ratio(item.row, class_of(item.row, catalog), logarithm_of(item.row, item.speeds.ours)))
     return grouped(
-        (TITLES[one.row.task], Stated(one.row.source, one.logarithm, abs(widths[one.row.id]))) for one in left_out
+        (TITLES[one.row.task], Stated(one.row.source, one.logarithm, widths[one.row.id]))
+        for one in every_source_left_out(found, catalog)
     )
 
 

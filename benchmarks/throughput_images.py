@@ -80,7 +80,8 @@ def _speeds(row: Row, counts: OperationCounts, gpu: Gpu, precision: Precision) -
     flat = _FLAT_MFU * rate.ops_per_s / whole.flops
     bandwidth = gpu.bandwidth_bytes_per_s / (2 * whole.elements)
     ours = found.samples_per_second
-    assert found.low_seconds and found.seconds
+    assert found.low_seconds
+    assert found.seconds
     spread = found.seconds / found.low_seconds
     return Speeds(ours, row.cards * flat, row.cards * bandwidth, ours / spread, ours * spread, _assumptions(row))
 

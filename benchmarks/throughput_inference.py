@@ -5,13 +5,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import throughput_images as image_rows
-from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of
+from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of, network_named
 
 from planner.dtypes import SCHEMES
-from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
-from planner.models.catalog import resolve_model
 from planner.performance.efficiency import family_of
 from planner.performance.inference.estimate import Figure, request_spread_factor
 from planner.performance.inference.machine import card_speed
@@ -219,12 +217,7 @@ def case_of(row: Row, catalog: Catalog, *, substituted: bool = False) -> Case | 
 def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
     """Return the network of a row by our table of names, else by the catalog's lookup of the source's name."""
     found = architecture_of(row, catalog, _MODELS)
-    if isinstance(found, Excluded):
-        try:
-            return catalog.models.model(resolve_model(catalog.models, row.model))
-        except PlannerError:
-            return found
-    return found
+    return network_named(row.model, catalog) or found if isinstance(found, Excluded) else found
 
 
 def _case_on(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, weights: str) -> Case | Excluded:

@@ -23,7 +23,7 @@ import throughput_training
 from throughput_classes import error_of, formats_of
 from throughput_rows import Excluded, Row, truth
 
-from planner.performance.efficiency import INPUT_BITS, MEASURED, matrix_family
+from planner.performance.efficiency import INPUT_BITS, MEASURED, InputBits, MatrixFamily, matrix_family
 from planner.performance.reach import kernel_width, memory_class
 from planner.plan.catalog import Catalog, load_catalog
 
@@ -31,12 +31,11 @@ TASKS = (*throughput_training.TASKS, *throughput_inference.TASKS)
 
 
 class Ratio(NamedTuple):
-    """A row with its class, and the logarithm of measured over estimated speed; `alone` is that without its class."""
+    """A row with its class, and the logarithm of measured over estimated speed."""
 
     row: Row
     of_class: tuple[str, ...]
     logarithm: float
-    alone: float
 
 
 class LeftOut(NamedTuple):
@@ -54,41 +53,54 @@ def main() -> None:
     """Print the errors of what was left out, by task."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--truth", type=Path, help="another table of the same columns")
-    found = list(ratios(truth(parser.parse_args().truth), load_catalog()))
+    catalog = load_catalog()
+    found = list(ratios(truth(parser.parse_args().truth), catalog))
     for title, key in (("card", lambda one: one.row.gpu), ("source", lambda one: one.row.source)):
         print(f"one {title} left out at a time: median / 90th percentile of the absolute error, 80th of the factor")
         for task in TASKS:
-            print_task(task, [one for one in found if one.row.task == task], key)
+            print_task(task, [one for one in found if one.row.task == task], key, catalog)
         print()
 
 
 def ratios(rows: Iterable[Row], catalog: Catalog) -> Iterator[Ratio]:
     """Yield the ratio of each covered row of quality A."""
     for row in rows:
-        if row.quality != "A" or row.task not in TASKS or not row.value:
-            continue
-        if row.task in throughput_training.TASKS:
-            yield from _training_ratios(row, catalog)
-            continue
-        speeds = throughput_inference.predict(row, catalog)
-        other = throughput_inference.predict(row, catalog, substituted=True)
-        if not isinstance(speeds, Excluded):
-            alone = speeds if isinstance(other, Excluded) else other
-            yield Ratio(row, class_of(row, catalog), log(row.value / speeds.ours), log(row.value / alone.ours))
+        if row.quality == "A" and row.task in TASKS and row.value:
+            module = throughput_training if row.task in throughput_training.TASKS else throughput_inference
+            speeds = module.predict(row, catalog)
+            if not isinstance(speeds, Excluded):
+                yield Ratio(row, class_of(row, catalog), logarithm_of(row, speeds.ours))
 
 
-def _training_ratios(row: Row, catalog: Catalog) -> Iterator[Ratio]:
-    """Yield the ratio of a row of training if it is covered, and that without the constant of its class."""
-    run = throughput_training.training_run(row, catalog)
-    if isinstance(run, Excluded):
-        return
-    key = matrix_family(run.gpu), INPUT_BITS[formats_of(run)[0]]
-    without = MEASURED._replace(matrix={name: share for name, share in MEASURED.matrix.items() if name != key})
-    yield Ratio(row, (row.task, *key), -error_of(run, MEASURED), -error_of(run, without))
+def logarithm_of(row: Row, speed: float) -> float:
+    """Return the logarithm of measured over estimated speed; a row of seconds has the reciprocals."""
+    ratio = log((row.value or 0.0) / speed)
+    return -ratio if row.unit.startswith("s/") else ratio
+
+
+def _key(run: throughput_training.Run) -> tuple[MatrixFamily, InputBits]:
+    return matrix_family(run.gpu), INPUT_BITS[formats_of(run)[0]]
+
+
+def logarithm_without_class(one: Ratio, catalog: Catalog) -> float:
+    """Return the logarithm of measured over estimated speed of a row without the constants of its class."""
+    if one.row.task in throughput_training.TASKS:
+        run = throughput_training.training_run(one.row, catalog)
+        if isinstance(run, Excluded):
+            raise TypeError(run.reason)  # only covered rows come here
+        rest = {key: share for key, share in MEASURED.matrix.items() if key != _key(run)}
+        return -error_of(run, MEASURED._replace(matrix=rest))
+    other = throughput_inference.predict(one.row, catalog, substituted=True)
+    return one.logarithm if isinstance(other, Excluded) else logarithm_of(one.row, other.ours)
 
 
 def class_of(row: Row, catalog: Catalog) -> tuple[str, ...]:
-    """Return the class of a row of inference or images."""
+    """Return the class of a covered row."""
+    if row.task in throughput_training.TASKS:
+        run = throughput_training.training_run(row, catalog)
+        if isinstance(run, Excluded):
+            raise TypeError(run.reason)  # only covered rows come here
+        return row.task, *_key(run)
     if row.task in throughput_images.TASKS:
         return row.task, throughput_images.kind_of(row), str(throughput_images.is_compiled(row))
     case = throughput_inference.case_of(row, catalog)
@@ -97,18 +109,18 @@ def class_of(row: Row, catalog: Catalog) -> tuple[str, ...]:
     return row.task, case.engine.name, memory_class(case.gpu), kernel_width(case.weights)
 
 
-def print_task(task: str, ratios_of_task: list[Ratio], key: Callable[[Ratio], str]) -> None:
+def print_task(task: str, ratios_of_task: list[Ratio], key: Callable[[Ratio], str], catalog: Catalog) -> None:
     """Print the errors of each card or source left out, and the errors of all together."""
     errors: list[float] = []
     for name in sorted({key(one) for one in ratios_of_task}):
-        own = [abs(exp(-one.logarithm) - 1) for one in left_out(ratios_of_task, name, key)]
+        own = [abs(exp(-one.logarithm) - 1) for one in left_out(ratios_of_task, name, key, catalog)]
         errors += own
         print_line(f"  {task:14} without {name[:34]:34}", own)
     if errors:
         print_line(f"  {task:14} {'all':42}", errors)
 
 
-def every_source_left_out(found: Iterable[Ratio]) -> list[LeftOut]:
+def every_source_left_out(found: Iterable[Ratio], catalog: Catalog) -> list[LeftOut]:
     """Return each row, predicted without its source."""
     by_task: dict[str, list[Ratio]] = defaultdict(list)
     for one in found:
@@ -117,11 +129,13 @@ def every_source_left_out(found: Iterable[Ratio]) -> list[LeftOut]:
         row
         for group in by_task.values()
         for name in sorted({one.row.source for one in group})
-        for row in left_out(group, name, lambda one: one.row.source)
+        for row in left_out(group, name, lambda one: one.row.source, catalog)
     ]
 
 
-def left_out(ratios_of_task: list[Ratio], name: str, key: Callable[[Ratio], str]) -> Iterator[LeftOut]:
+def left_out(
+    ratios_of_task: list[Ratio], name: str, key: Callable[[Ratio], str], catalog: Catalog
+) -> Iterator[LeftOut]:
     """Yield the rows of the card or source `name`, with the classes fitted to all other rows."""
     others: dict[tuple[str, ...], list[Ratio]] = defaultdict(list)
     for one in ratios_of_task:
@@ -130,9 +144,11 @@ def left_out(ratios_of_task: list[Ratio], name: str, key: Callable[[Ratio], str]
     for one in ratios_of_task:
         if key(one) == name:
             rest = others.get(one.of_class)
-            shift = median(other.logarithm for other in rest) if rest else 0.0
-            sources = len({other.row.source for other in rest or ()})
-            yield LeftOut(one.row, one.logarithm - shift if rest else one.alone, sources)
+            if not rest:
+                yield LeftOut(one.row, logarithm_without_class(one, catalog), 0)
+                continue
+            shift = median(other.logarithm for other in rest)
+            yield LeftOut(one.row, one.logarithm - shift, len({other.row.source for other in rest}))
 
 
 def print_line(label: str, errors: list[float]) -> None:

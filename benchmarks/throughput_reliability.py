@@ -91,13 +91,15 @@ def print_reliability(by_title: Mapping[str, Sequence[Stated]]) -> None:
 
 def write_curves(path: Path, by_title: Mapping[str, Sequence[Stated]]) -> None:
     """Draw said against came true, a line for each kind."""
+    path.parent.mkdir(exist_ok=True)
     path.write_text(_drawing({title: came_true(rows) for title, rows in by_title.items()}), encoding="utf-8")
 
 
 def _drawing(curves: Mapping[str, Sequence[float]]) -> str:
     width, height = _SIDE + 2 * _MARGIN + 190, _SIDE + 2 * _MARGIN
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"',
+        'font-family="sans-serif" font-size="12">',
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
         f'<path d="M{_x(0)} {_y(0)}H{_x(1)}M{_x(0)} {_y(0)}V{_y(1)}" stroke="#333333" fill="none"/>',
         f'<path d="M{_x(0)} {_y(0)}L{_x(1)} {_y(1)}" stroke="#999999" stroke-dasharray="4 4"/>',

@@ -104,12 +104,24 @@ def truth(path: Path | None = None) -> list[Row]:
 
 def gpu_of(row: Row, catalog: Catalog) -> Gpu | Excluded:
     """Return the card of a row, ignoring text in brackets after its name, or the reason why it is unknown."""
-    for text in (row.gpu, row.gpu.partition(" (")[0]):
+    key = row.gpu, id(catalog)
+    if key not in _CARDS:
+        _CARDS[key] = _card_named(row.gpu, catalog)
+    return _CARDS[key]
+
+
+_CARDS: Final[dict[tuple[str, int], Gpu | Excluded]] = {}
+_NETWORKS: Final[dict[tuple[str, int], Architecture | None]] = {}
+"""What was looked up before: a name that is not found is compared with every other one."""
+
+
+def _card_named(name: str, catalog: Catalog) -> Gpu | Excluded:
+    for text in (name, name.partition(" (")[0]):
         try:
             return resolve_gpu(catalog.hardware, GPUS.get(text, text))
         except PlannerError:
             continue
-    return Excluded(f"card not in the catalog: {row.gpu}")
+    return Excluded(f"card not in the catalog: {name}")
 
 
 def architecture_of(row: Row, catalog: Catalog, models: Mapping[str, str] = MODELS) -> Architecture | Excluded:
@@ -117,10 +129,18 @@ def architecture_of(row: Row, catalog: Catalog, models: Mapping[str, str] = MODE
     name = _name_with_size(row)
     if name in CONFIGS:
         return _built(name)
-    try:
-        return catalog.models.model(models.get(name) or resolve_model(catalog.models, name))
-    except PlannerError:
-        return Excluded(f"shape not known: {row.model}")
+    return network_named(models.get(name) or name, catalog) or Excluded(f"shape not known: {row.model}")
+
+
+def network_named(name: str, catalog: Catalog) -> Architecture | None:
+    """Return the network of the catalog that `name` means, or None."""
+    key = name, id(catalog)
+    if key not in _NETWORKS:
+        try:
+            _NETWORKS[key] = catalog.models.model(resolve_model(catalog.models, name))
+        except PlannerError:
+            _NETWORKS[key] = None
+    return _NETWORKS[key]
 
 
 def family(row: Row, catalog: Catalog) -> str:

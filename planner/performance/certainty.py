@@ -1,4 +1,4 @@
-"""How far measured speeds lie from the estimates, by kind of work and by how many sources measured such work."""
+"""Width of the intervals of speeds, by kind of work and by the number of sources that measured such work."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
@@ -18,9 +18,9 @@ class Spreads(NamedTuple):
 
 
 SPREADS: Final[Mapping[Kind, Spreads]] = {
-    "training": Spreads(several=1.19, one=1.55, none=1.6),
-    "fine-tuning": Spreads(several=1.23, one=1.25, none=1.6),
-    "decode": Spreads(several=1.44, one=1.44, none=1.6),
+    "training": Spreads(several=1.17, one=1.55, none=1.6),
+    "fine-tuning": Spreads(several=1.19, one=1.25, none=1.6),
+    "decode": Spreads(several=1.39, one=1.39, none=1.6),
     "prefill": Spreads(several=1.5, one=1.9, none=2.3),
     "requests": Spreads(several=1.5, one=1.5, none=1.6),
     "images": Spreads(several=1.21, one=1.21, none=1.6),
@@ -28,8 +28,8 @@ SPREADS: Final[Mapping[Kind, Spreads]] = {
 }
 """Factors of the interval of 80 %: the 80th percentile of the error of what was predicted with its source left out.
 
-**Source**: benchmarks/throughput_accuracy.py, "left out". A class with fewer sources has no smaller factor than one with
-more. Where none measured such work it is 1.6, the survey's factor for unknown cards, or more where rows have more.
+**Source**: benchmarks/throughput_accuracy.py, "left out". A class with fewer sources has no smaller factor than one
+with more. Where none measured such work it is 1.6, the survey's factor for unknown cards, or more where rows have more.
 """
 ONE_SOURCE: Final = "One source alone measured such work, so the interval is as wide as without it."
 

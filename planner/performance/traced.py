@@ -22,8 +22,8 @@ from planner.performance.vision import (
 _DATA_CENTRE: Final = ("A100", "Hopper SXM", "Hopper PCIe", "Blackwell data center")
 _SOURCES: Final[dict[Kind, int]] = {"convolutions": 4, "attention": 1, "diffusion": 2}
 """Number of sources that measured networks of each kind: huggingface/pytorch-image-models, and for convolutions
-lambdal/deeplearning-benchmark, NVIDIA/DeepLearningExamples and MLPerf Training; of diffusion LambdaLabsML/lambda-diffusers
-and MLPerf Inference."""
+lambdal/deeplearning-benchmark, NVIDIA/DeepLearningExamples and MLPerf Training; of diffusion
+LambdaLabsML/lambda-diffusers and MLPerf Inference."""
 _MEASURED: Final[dict[Kind, tuple[Family, ...]]] = {
     "convolutions": (*_DATA_CENTRE, "Ada", "Ampere GDDR", "Blackwell GDDR", "Turing", "Volta"),
     "attention": ("Ada", "Ampere GDDR", "Blackwell GDDR"),

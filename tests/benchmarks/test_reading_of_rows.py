@@ -204,3 +204,50 @@ def test_adapters_of_ms_swift_are_named_as_in_the_network(error_of):
 )
 def test_adapters_whose_run_is_not_known_have_a_reason(name, changed, reason, row_of, answer_to):
     assert reason in answer_to(row_of(name, **changed)).reason
+
+
+def _speed(**fields):
+    from throughput_rows import Row
+
+    empty = dict.fromkeys(("params_b", "active_params_b", "precision", "batch_global", "batch_micro", "seq_len"), "")
+    empty |= dict.fromkeys(("output_len", "parallelism", "recompute", "framework", "notes"), "")
+    plain = {
+        "id": "six-1",
+        "task": "infer_decode",
+        "model": "m",
+        "gpu": "H100",
+        "n_gpus": "4",
+        "value": "1",
+        "unit": "u",
+    }
+    return Row.from_csv({**empty, **plain, "quality": "A", **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "degrees"),
+    [
+        ({"parallelism": "TP4 EP4"}, (4, 1)),
+        ({"parallelism": "TP2,PP4"}, (2, 4)),
+        ({"parallelism": "TP3", "framework": "Transformers 4.46.0"}, (1, 4)),
+        ({"parallelism": "layer split"}, (1, 4)),
+    ],
+)
+def test_experts_and_device_maps_take_no_tensor_parallel_cards(fields, degrees):
+    import throughput_inference
+
+    assert throughput_inference.degrees(_speed(**fields)) == degrees
+
+
+def test_an_interval_is_scored_by_its_width_and_what_lies_beyond_it():
+    from throughput_reliability import Stated, calibrated_without_source, came_true
+
+    inside, beyond = Stated("a", 0.1, 0.2), Stated("b", -0.3, 0.2)
+    assert (inside.inside, beyond.inside) == (True, False)
+    assert inside.score == pytest.approx(0.4)
+    assert beyond.score == pytest.approx(0.4 + 10 * 0.1)
+    assert inside.at_most(0.9)
+    assert not inside.at_most(0.5)
+    assert beyond.at_most(0.05)
+    assert came_true([inside, beyond])[3] == 0.5
+    # Without its own source, the interval holds the other's error: 0.3 ÷ 0.2 and 0.1 ÷ 0.2 of the width.
+    assert [row.half_width for row in calibrated_without_source([inside, beyond])] == pytest.approx([0.3, 0.1])

@@ -6,6 +6,8 @@ from planner.hardware.gpu import Gpu, Rate
 from planner.performance.efficiency import (
     MEASURED,
     SOURCES,
+    attention_share,
+    card_matrix_share,
     class_source,
     family_of,
     matrix_family,
@@ -67,7 +69,7 @@ def test_every_class_names_whose_measurements_it_is_fitted_to() -> None:
 def test_products_alone_speak_for_families_that_nobody_trained_on() -> None:
     assert matrix_share(MEASURED, "Instinct", "16") == pytest.approx(0.75 * 0.60)
     assert matrix_share(MEASURED, "Blackwell GDDR", "16") == MEASURED.matrix["Ada", "16"]
-    assert class_source("Blackwell GDDR", "16") == SOURCES["Ada", "16"]
+    assert class_source("Blackwell GDDR", "16") == ", ".join(SOURCES["Ada", "16"])
 
 
 @pytest.mark.parametrize(
@@ -89,3 +91,18 @@ def test_products_alone_speak_for_families_that_nobody_trained_on() -> None:
 )
 def test_the_same_chips_add_up_at_two_rates(name: str, family: str, cards: dict[str, Gpu]) -> None:
     assert matrix_family(cards[name]) == family
+
+
+def test_cards_of_a_family_differ_as_their_products_alone_do(cards: dict[str, Gpu]) -> None:
+    old, new = cards["instinct-mi300x"], cards["instinct-mi355x"]
+    assert card_matrix_share(MEASURED, old, "8") == pytest.approx(0.45 * 0.514 / 0.64)
+    assert card_matrix_share(MEASURED, new, "8") == pytest.approx(0.45 * 0.68 / 0.64)
+    assert card_matrix_share(MEASURED, old, "16") == pytest.approx(0.75 * 0.514)
+    assert card_matrix_share(MEASURED, cards["h100-sxm5-80gb"], "16") == MEASURED.matrix["Hopper SXM", "16"]
+
+
+def test_attention_that_was_never_measured_follows_the_products_alone(cards: dict[str, Gpu]) -> None:
+    # 0.33 of 0.87 on A100, 0.26 of 0.80 on Hopper and 0.47 of 0.78 on Blackwell: A100 is in the middle.
+    assert attention_share(MEASURED, cards["instinct-mi300x"]) == pytest.approx(0.514 * 0.33 / 0.87)
+    assert attention_share(MEASURED, cards["a100-sxm4-80gb"]) == 0.33
+    assert attention_share(MEASURED, cards["tpu-v5e"]) == 0.33

@@ -92,3 +92,10 @@ def test_a_ring_takes_its_bytes_and_its_hops(cards: dict[str, Gpu]) -> None:
 def test_cards_of_unknown_links_are_taken_as_pcie_4(cards: dict[str, Gpu]) -> None:
     bare = cards["rtx-4090"].evolve(interconnect=None)
     assert links_of(bare, PLAIN).name == "PCIe 4"
+
+
+def test_the_chips_of_a_pod_are_linked_without_a_network(cards: dict[str, Gpu]) -> None:
+    pod = links_of(cards["tpu-v6e"], PLAIN)
+    assert pod.node == 256
+    assert pod.bus_bytes_per_s(256) == pytest.approx(400e9 * 222 / 300)  # 800 GB/s in both directions
+    assert pod.bus_bytes_per_s(257) == pytest.approx(1.25e9 / 8 * 0.6 * 256)

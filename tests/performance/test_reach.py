@@ -5,7 +5,13 @@ from small_models import bundled
 
 from planner.dtypes import AS_STORED
 from planner.performance.inference.machine import memory_class, reachable_bandwidth
-from planner.performance.reach import kernel_width, product_ceiling, share_within_power_limit
+from planner.performance.reach import (
+    dense_ops_per_s,
+    kernel_width,
+    limited_share,
+    product_ceiling,
+    share_within_power_limit,
+)
 
 
 def gpu(name):
@@ -52,3 +58,24 @@ def test_a_t4_sustains_24_of_its_65_teraflops() -> None:
 
 def test_other_cards_keep_their_share() -> None:
     assert share_within_power_limit(bundled().hardware.gpu("rtx-4090"), 0.6) == 0.6
+
+
+def test_16_bits_run_at_the_rate_of_fp32_where_that_is_higher() -> None:
+    assert dense_ops_per_s(gpu("tesla-p40"), "fp16") == pytest.approx(11.76e12)
+    assert dense_ops_per_s(gpu("tesla-p100-sxm2-16gb"), "fp16") == pytest.approx(21.2e12)
+    assert dense_ops_per_s(gpu("tpu-v2"), "fp16") == 45e12 / 2
+    assert dense_ops_per_s(gpu("tpu-v2"), "tf32") is None
+
+
+def test_less_power_lowers_the_clock_as_its_cube_root() -> None:
+    h100 = gpu("h100-sxm5-80gb")
+    assert limited_share(h100.evolve(power_limit_watts=500), 0.54) == pytest.approx(0.54 * (5 / 7) ** (1 / 3))
+    assert limited_share(h100, 0.54) == 0.54
+    l4 = gpu("l4")
+    watts = l4.board_power_watts / (l4.rate("int8").ops_per_s / 2e12)
+    assert share_within_power_limit(l4, 0.9) == pytest.approx(0.9 * (watts / (450 / 331)) ** (1 / 3))
+    assert share_within_power_limit(gpu("instinct-mi300x"), 0.5) == 0.5
+
+
+def test_unified_memory_of_others_than_apple_is_read_as_that_of_their_cards() -> None:
+    assert memory_class(gpu("apple-m3-max").evolve(vendor="NVIDIA")) == "GDDR"

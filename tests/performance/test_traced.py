@@ -55,7 +55,7 @@ def test_stacked_memory_waits_for_what_normalises_channel_by_channel(card, preci
 
 def test_families_that_nothing_was_measured_on_have_a_wider_interval():
     known, unknown = step(), step("instinct-mi300x")
-    assert known.high_seconds == pytest.approx(1.3 * known.seconds)
+    assert known.high_seconds < 1.3 * known.seconds
     assert known.notes == ()
     assert unknown.high_seconds == pytest.approx(1.6 * unknown.seconds)
     assert "No network of this kind was measured" in unknown.notes[0]

@@ -115,10 +115,13 @@ class PassBatch(NamedTuple):
 def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, batch: PassBatch) -> PassTime:
     """Return the time of one pass over `batch`, with the network's work `work`.
 
-    **Formula**: √(t_read² + t_products²) + t_attention + t_pointwise + t_unpack + L · o + 2 · L · t_all-reduce, each
-    t = bytes or operations ÷ (reached rate · cards that share them). Reading weights and multiplying overlap
-    as in the square root: the products of aiconfigurator's tables with 64 to 1,024 rows on A100 and H100 are within
-    15 % of it. Launches from Python (`eager`) count only if they take longer than the card's work.
+    **Formula**: √(t_read² + t_products²) + t_experts + t_attention + t_pointwise + t_unpack + L · o + 2 · L ·
+    t_all-reduce, each t = bytes or operations ÷ (reached rate · cards that share them). Reading weights and multiplying
+    overlap as in the square root: the products of aiconfigurator's tables with 64 to 1,024 rows on A100 and H100 are
+    within 15 % of it. Those of routed experts do not overlap, t_experts = t_read + t_products: with 128 to 512 rows for
+    each expert they reach 0.26 to 0.31 of the 16-bit rate on H100 and H200 and 0.22 of that of NVFP4 on B200, and 0.37
+    and 0.21 by the sum (medians of vLLM 0.24, ai-dynamo/aiconfigurator@095f58a). Launches from Python (`eager`) count
+    only if they take longer than the card's work.
 
     **Source**: see `planner.performance.software` and `planner.performance.inference.machine`.
     """
@@ -126,14 +129,16 @@ def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, batch: Pa
     bandwidth = machine.bytes_per_s * cards
     weights = work.read_bytes(batch.rows)
     here = 1.0 - sharing.offloaded.share if sharing.offloaded.host_bytes_per_s else 1.0
+    reached = machine.ops_per_s * machine.products.fraction * cards
     read = here * weights / (bandwidth * machine.read.fraction)
-    operations = 2 * (work.parameters * batch.rows + work.head_parameters * batch.outputs)
-    products = operations / (machine.ops_per_s * machine.products.fraction * cards)
+    read_densely = read * work.fixed_bytes / weights
+    experts = 2 * work.active_expert_parameters * batch.rows / reached
+    products = 2 * (work.parameters * batch.rows + work.head_parameters * batch.outputs) / reached - experts
     prompt = batch.scores > 0
     moved = batch.cached_bytes * engine.cache_moves(work)
     device = PassTime(
         weights_read=read,
-        compute=hypot(read, products) - read,
+        compute=hypot(read_densely, products) - read_densely + experts,
         attention=_attention_seconds(machine, batch, cards) if prompt else 0.0,
         cache_read=moved / (machine.bytes_per_s * engine.cache_cards(work, cards) * machine.cache.fraction),
         elementwise=batch.rows * work.pointwise_bytes / (bandwidth * machine.pointwise),

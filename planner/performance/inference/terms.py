@@ -23,7 +23,7 @@ _NAMES: Final[tuple[TimeTermName, ...]] = (
 """Names of the time terms for the fields of `PassTime`, in order; attention over the prompt has none."""
 _FORMULAS: Final[dict[TimeTermName, str]] = {
     "weights_read": "T × W ÷ (g × B × e)",
-    "decode_compute": "T × (√(r² + p²) − r), p = 2 × N × b ÷ (g × C × u)",
+    "decode_compute": "T × (√(r² + p²) − r), p = 2 × N × b ÷ (g × C × u); experts T × p",
     "cache_read": "T × b × K ÷ (g × B × c)",
     "elementwise": "T × b × S ÷ (g × B)",
     "dequantisation": "T × D ÷ (g × B)",

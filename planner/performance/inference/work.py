@@ -68,6 +68,11 @@ class PassWork(NamedTuple):
     queries_per_key: float
     key_heads: int
 
+    @property
+    def active_expert_parameters(self) -> float:
+        """Return the parameters of routed experts that a token passes through."""
+        return sum([kind.parameters * kind.visits / kind.experts for kind in self.experts])
+
     def read_bytes(self, rows: float) -> float:
         """Return the size of the weights that a pass over `rows` tokens reads, in bytes."""
         return self.fixed_bytes + sum([kind.bytes * kind.active_share(rows) for kind in self.experts])

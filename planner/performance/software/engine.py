@@ -45,8 +45,8 @@ _READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
     ("unified", "float4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
 }
 _CACHE_SHARE: Final = 0.75 / 0.80
-"""Share of the bandwidth that reading the KV cache reaches relative to that of reading weights of 16 bits: 0.75 and 0.80
-with stacked memory."""
+"""Share of the bandwidth that reading the KV cache reaches relative to that of reading weights of 16 bits: 0.75 and
+0.80 with stacked memory."""
 _CEILING_SOURCE: Final = "large products: ai-dynamo/aiconfigurator@095f58a and stas00/ml-engineering@744d01e (MAMF)"
 """4 bits on Blackwell, and 8 bits on Instinct, are what whole prompts reach on the newer stacks of
 NVIDIA/TensorRT-LLM@00f3768 and of MLPerf Inference 5.1; the tables of single products have 0.40 to 0.68 there."""
@@ -59,17 +59,18 @@ class Engine:
     `layer_seconds` are spent for each layer of each pass: the launch of its kernels and the gaps between them. If they
     are launched one by one from Python (`eager`), the host runs ahead of the card, and only the longer of both counts.
     `quantised_layer_seconds` is the same for formats whose names begin with its keys. `expert_layer_seconds` are
-    added for layers with routed experts, whose routing takes more kernels. `sequence_seconds` are spent for each sequence
-    of each pass (scheduling, sampling), on the host; with `schedules_ahead`, while the card works on the pass before. `chunk` is the most tokens of one pass of a prompt, None for no
-    limit. `compute_share` is the fraction that its products reach of the card's large ones. `pointwise_share` is the
-    fraction of passes over memory that fused kernels still make. `unpacks` means that quantised weights are dequantised
-    to 16 bits before a product with many rows. `multiplies_stored` means that its products read fp8 and NVFP4 as
-    stored, and `reads_float4` that it has kernels that read 4-bit floats. `batches_continuously` means that a new
-    request replaces each that ends. `overlaps_stages` means that the stages of a pipeline decode different sequences at
-    once. `older_host_slowdown` is how much
-    longer launches take in hosts of older cards, and `stacked_layer_seconds` the time of a layer with stacked memory,
-    whose hosts have slower processors. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
-    `measured_decoding` and `measured_prompts` are the families of cards on which it was measured, by `sources` sources.
+    added for layers with routed experts, whose routing takes more kernels. `sequence_seconds` are spent for each
+    sequence of each pass (scheduling, sampling), on the host; with `schedules_ahead`, while the card works on the pass
+    before. `chunk` is the most tokens of one pass of a prompt, None for no limit. `compute_share` is the fraction that
+    its products reach of the card's large ones. `pointwise_share` is the fraction of passes over memory that fused
+    kernels still make. `unpacks` means that quantised weights are dequantised to 16 bits before a product with many
+    rows. `multiplies_stored` means that its products read fp8 and NVFP4 as stored, and `reads_float4` that it has
+    kernels that read 4-bit floats. `batches_continuously` means that a new request replaces each that ends.
+    `overlaps_stages` means that the stages of a pipeline decode different sequences at once. `older_host_slowdown` is
+    how much longer launches take in hosts of older cards, and `stacked_layer_seconds` the time of a layer with stacked
+    memory, whose hosts have slower processors. With formats that begin with one of `waits_with`, eager launches do not
+    run ahead of the card. `measured_decoding` and `measured_prompts` are the families of cards on which it was
+    measured, by `sources` sources.
     """
 
     name: str
@@ -170,11 +171,10 @@ class Engine:
 class TrainingPace:
     """Time behaviour of a training program; the defaults are those of transformers' layers.
 
-    `fused` means that kernels combine several element-wise operations, and `casts_within` that they also cast to fp8.
+    `fused` means that kernels combine several element-wise operations.
     """
 
     fused: bool = False
-    casts_within: bool = False
 
     def exchanged_format(self, workload: Training, trained: str) -> str:
         """Return the format in which parameters and gradients are sent between cards; `trained` is the stored format.

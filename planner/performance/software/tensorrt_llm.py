@@ -17,7 +17,8 @@ class _TensorRtLlm(Engine):
     def schedulers(self, work: PassWork, cards: int) -> int:
         """Return `cards` for networks with routed experts, each of whose cards schedules the sequences that it caches.
 
-        **Source**: NVIDIA/TensorRT-LLM perf-overview: `enable_attention_dp` for Qwen3 MoE, Llama 4 Maverick and gpt-oss.
+        **Source**: NVIDIA/TensorRT-LLM perf-overview: `enable_attention_dp` for Qwen3 MoE, Llama 4 Maverick and
+        gpt-oss.
         """
         return cards if work.expert_layers else 1
 
@@ -26,7 +27,7 @@ ENGINE: Final = _TensorRtLlm(
     name="tensorrt-llm",
     layer_seconds=32e-6,
     source=(
-        "ai-dynamo/aiconfigurator@095f58a silicon_sample.csv (InferenceX), TensorRT-LLM with 4 to 16 requests: 27 to 37 µs "
+        "ai-dynamo/aiconfigurator@095f58a silicon_sample.csv (InferenceX), 4 to 16 requests: 27 to 37 µs "
         "a layer beside reading and sums, Llama 3.1 70B on 2 to 8 B200; 54 to 62 µs, Qwen3-235B-A22B on 4 and 8 H100"
     ),
     expert_layer_seconds=26e-6,

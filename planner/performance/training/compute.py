@@ -44,9 +44,9 @@ _TRANSPOSED_BYTES: Final = 2
 """Bytes moved per element of a matrix that is cast to fp8 at its current scale: read in 16 bits for its largest value,
 read again and written in 8; and for a transposed copy of it, read and written in 8.
 
-**Source**: pytorch/ao float8/float8_linear.py `matmul_with_hp_or_float8_args`: inputs and weights are cast in the forward
-pass, and inputs, weights and derivatives in the backward pass, where the gradient of the weights needs derivatives and
-inputs by column.
+**Source**: pytorch/ao float8/float8_linear.py `matmul_with_hp_or_float8_args`: inputs and weights are cast in the
+forward pass, and inputs, weights and derivatives in the backward pass, where the gradient of the weights needs
+derivatives and inputs by column.
 """
 
 
@@ -123,9 +123,9 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
 class MicroBatchTime(NamedTuple):
     """Seconds of one micro-batch by kind of work: forward and backward passes, recomputation and launches.
 
-    `recomputable_seconds` is the time of a recomputation at the cost of a first pass, `narrowed_bytes` what casts to fp8
-    move, `visits` how often quantised matrices are unpacked, `moves_per_byte` how often a saved byte is moved in the forward pass, and
-    `attention_backward_ratio` the time of attention's backward pass relative to its forward pass.
+    `recomputable_seconds` is the time of a recomputation at the cost of a first pass, `narrowed_bytes` what casts to
+    fp8 move, `visits` how often quantised matrices are unpacked, `moves_per_byte` how often a saved byte is moved in
+    the forward pass, and `attention_backward_ratio` the time of attention's backward pass relative to its forward pass.
     """
 
     products_forward: float

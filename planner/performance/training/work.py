@@ -30,7 +30,7 @@ class MicroBatch(NamedTuple):
 
     `kept_bytes` are saved by its forward pass for the backward pass, a measure of what element-wise operations
     read and write. `weight_gradient_share` is the share of the matrices that have gradients of their own; `casts_apart`
-    means that kernels of their own cast the matrices of products to fp8.
+    means that kernels of their own cast the matrices of products to fp8, as torchao's do.
     """
 
     forward: ForwardWork
@@ -77,7 +77,7 @@ def micro_batch(
         adapted=own.adapts,
         sharded=parallel.zero == 3 and parallel.state_shards > 1 and not compiled,
         fused=compiled or training_pace(own).fused,
-        casts_apart=own.compute == "fp8" and not training_pace(own).casts_within,
+        casts_apart=own.compute == "fp8",
     )
 
 

@@ -23,6 +23,7 @@ NO_HARDWARE: Final = (
     "None of this hardware can run the job at a comparable price. Allow more GPUs, quantized weights or tight fits."
 )
 UNMEASURED: Final = "No speed was measured on this family of cards"
+_GUESSED: Final = "speed not measured"
 _SECONDS_PER_HOUR: Final = 3_600
 _BITS: Final = 8
 _GIGA: Final = 1e9
@@ -100,8 +101,9 @@ class AwardView(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return `Cheapest and best value`."""
-        return fmt.capitalized(fmt.listing(self.awards) or "closest to the limits")
+        """Return `Cheapest and best value`, and `speed not measured` for cards of families without measurements."""
+        title = fmt.capitalized(fmt.listing(self.awards) or "closest to the limits")
+        return f"{title}, {_GUESSED}" if self.row.option.basis == "unmeasured" else title
 
     @property
     def text(self) -> str:
@@ -281,8 +283,8 @@ def _awards(option: HardwareOption, found: Recommendation) -> tuple[Award, ...]:
 
 
 def _mark(row: OptionRow) -> str:
-    """Return the awards, or that the speed was never measured on such cards."""
-    return ", ".join(row.awards) or ("speed not measured" if row.option.basis == "unmeasured" else "")
+    """Return the awards, and whether the speed was never measured on such cards."""
+    return ", ".join((*row.awards, *((_GUESSED,) if row.option.basis == "unmeasured" else ())))
 
 
 def _remarks(option: HardwareOption) -> tuple[str, ...]:

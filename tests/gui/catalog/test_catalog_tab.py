@@ -382,7 +382,7 @@ def test_the_table_opens_at_its_top_with_the_plans_card_described(tab, workspace
     assert table.current_record.id == "rtx-4090"
     qtbot.waitUntil(lambda: are_priced(tab))
     assert table.verticalScrollBar().value() == 0
-    assert tab.gpus.detail.as_text().startswith("GeForce RTX 4090\n")
+    qtbot.waitUntil(lambda: tab.gpus.detail.as_text().startswith("GeForce RTX 4090\n"))
 
 
 def test_a_card_that_comes_into_the_plan_from_elsewhere_is_chosen(tab, workspace):

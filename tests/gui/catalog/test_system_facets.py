@@ -5,6 +5,7 @@ import io
 import json
 
 import pytest
+from each_record import for_each
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
@@ -199,8 +200,8 @@ def test_what_is_shown_is_copied_and_saved(tab, page, tmp_path):
     assert len(json.loads((tmp_path / "systems.json").read_text(encoding="utf-8"))) == 8
 
 
-@pytest.mark.parametrize(
-    ("bounds", "chosen", "words"),
+@for_each(
+    "case",
     [
         ({"memory": (600, None), "power": (None, 12)}, {}, "memory_gib >= 600 and power <= 12000"),
         ({}, {"topologies": ("switch",), "vendors": ("NVIDIA",)}, 'topology == "switch" and vendor == "NVIDIA"'),
@@ -212,7 +213,8 @@ def test_what_is_shown_is_copied_and_saved(tab, page, tmp_path):
         ({"rent": (None, 30)}, {}, "rent <= 30"),
     ],
 )
-def test_the_shell_finds_what_the_window_shows(page, bounds, chosen, words, capsys):
+def test_the_shell_finds_what_the_window_shows(page, case, capsys):
+    bounds, chosen, words = case
     wanted = SystemFilter().with_query(**chosen)
     for key, (low, high) in bounds.items():
         wanted = wanted.with_bounds(key, low, high)

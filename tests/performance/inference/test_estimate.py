@@ -180,8 +180,15 @@ def test_encoders_scale_with_what_was_measured_without_figures_of_tokens():
 def test_cards_of_families_that_were_not_measured_spread_wider():
     assert is_decoding_measured(ENGINES["llama.cpp"], "Ada")
     assert not is_decoding_measured(ENGINES["vllm"], "Radeon")
-    assert (
-        request_spread_factor("decode", ENGINES["llama.cpp"], "Ada")
-        < request_spread_factor("prefill", ENGINES["llama.cpp"], "Ada")
-        < request_spread_factor("decode", ENGINES["vllm"], "TPU")
+    several, one, none = (
+        request_spread_factor("prefill", ENGINES[engine], family)
+        for engine, family in (("vllm", "Hopper SXM"), ("llama.cpp", "Ada"), ("llama.cpp", "TPU"))
     )
+    assert several < one < none
+    assert request_spread_factor("decode", ENGINES["vllm"], "TPU") == 1.6
+
+
+def test_an_engine_that_one_source_measured_says_so():
+    alone = "One source alone measured such work"
+    assert any(note.startswith(alone) for note in timed("rtx-4090", weights="Q4_K_M", profile="llama.cpp").notes)
+    assert not any(note.startswith(alone) for note in timed("h100-sxm5-80gb", profile="vllm").notes)

@@ -15,7 +15,7 @@ def test_a_step_reads_the_weights_and_the_cache_and_launches_each_layer():
     one = served()
     step = decoding_step_time(one, 1, 1000)
     assert step.weights_read == pytest.approx(15_009_849_344 / (1008e9 * 0.92), rel=1e-4)
-    assert step.cache_read == pytest.approx(131_072_000 / (1008e9 * 0.75))
+    assert step.cache_read == pytest.approx(131_072_000 / (1008e9 * 0.75 / 0.80 * 0.88))
     assert step.host == pytest.approx(32 * 70e-6)
     assert step.tensor_exchange == step.pipeline_transfers == step.offload == step.attention == 0
     assert step.seconds == pytest.approx(sum(step))
@@ -27,6 +27,23 @@ def test_products_and_reading_overlap():
     read = 15_009_849_344 / (3.35e12 * 0.80)
     products = 2 * 256 * (one.work.parameters + one.work.head_parameters) / (989.5e12 * 0.79 * 0.8)
     assert step.weights_read + step.compute == pytest.approx(hypot(read, products))
+
+
+def test_experts_are_read_and_multiplied_one_after_the_other():
+    one = served(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", model="mistralai/Mixtral-8x7B-v0.1")
+    step, work = decoding_step_time(one, 256, 1), one.work
+    rate, bandwidth = 989.5e12 * 0.79 * 0.8, 3.35e12 * 0.80
+    experts = sum(kind.parameters for kind in work.experts) * 2 / 8  # two of eight experts compute a token
+    dense = 2 * 256 * (work.parameters + work.head_parameters - experts) / rate
+    apart = 2 * 256 * experts / rate + (work.read_bytes(256) - work.fixed_bytes) / bandwidth
+    assert step.weights_read + step.compute == pytest.approx(hypot(work.fixed_bytes / bandwidth, dense) + apart)
+
+
+def test_scheduling_hides_behind_the_pass_before():
+    one = served(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb")
+    assert decoding_step_time(one, 64, 1000).host == pytest.approx(32 * 60e-6)  # 64 · 25 µs are less than the step
+    small = served(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", model="Qwen/Qwen3-0.6B")
+    assert decoding_step_time(small, 1_000, 1).seconds == pytest.approx(1_000 * 25e-6)  # the card waits for the host
 
 
 def test_sums_over_nvlink_and_pcie():

@@ -44,4 +44,29 @@ def test_board_power_limits_the_products():
 def test_unfused_attention_reads_the_cache_slowly():
     fused = card_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16")
     unfused = card_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16", unfused=True)
-    assert (fused.cache.fraction, unfused.cache.fraction) == (0.75, 0.37)
+    assert (fused.cache.fraction, unfused.cache.fraction) == pytest.approx((0.75 / 0.80 * 0.88, 0.37))
+
+
+def test_chunks_overlap_on_the_stages_while_the_launches_of_one_fit_into_the_queue():
+    large = {"model": "meta-llama/Llama-3.1-70B", "stages": 4}
+    quantised, plain = served(weights="Q4_K_M", **large), served(weights="F16", **large)
+    engine = ENGINES["llama.cpp"]
+    # 80 layers on 4 stages: 52 · 20 = 1,040 launches of a chunk with quantised weights, 45 · 20 = 900 without.
+    assert [engine.chunks_at_once(run.work, 4, 8) for run in (quantised, plain)] == [1, 4]
+    assert engine.chunks_at_once(quantised.work, 8, 8) == 4
+    alone = prompt_time(served(weights="Q4_K_M", model=large["model"]), 1, 4096)
+    assert prompt_time(quantised, 1, 4096).compute == pytest.approx(alone.compute)
+    # 8 chunks, 4 at a time: twice (4 + 3) ÷ 4 of what one chunk takes.
+    on_one = prompt_time(served(model=large["model"]), 1, 4096)
+    assert prompt_time(plain, 1, 4096).compute == pytest.approx(on_one.compute / 8 * 2 * (4 + 3) / 4)
+
+
+def test_hopper_multiplies_with_the_instructions_of_the_a100():
+    assert card_speed(gpu("h100-pcie-80gb"), ENGINES["llama.cpp"], "F16").products.fraction == pytest.approx(
+        0.38 * 0.63
+    )
+
+
+def test_pascal_multiplies_16_bits_in_fp32():
+    p40 = gpu("tesla-p40")
+    assert ENGINES["llama.cpp"].rate(p40, "fp16") == pytest.approx(p40.rate("fp32").ops_per_s)

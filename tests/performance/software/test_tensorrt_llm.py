@@ -16,3 +16,11 @@ def test_cards_cache_different_sequences_without_copies() -> None:
 
 def test_no_plan_can_choose_it() -> None:
     assert not any(name.startswith("tensorrt") for name in SERVERS)
+
+
+def test_cards_share_the_scheduling_only_where_each_has_sequences_of_its_own() -> None:
+    dense = work_of(bundled().models.model("meta-llama/Llama-3.1-8B"), "bf16")
+    routed = work_of(bundled().models.model("Qwen/Qwen3-30B-A3B"), "bf16")
+    engine = ENGINES["tensorrt-llm"]
+    assert [engine.schedulers(work, 8) for work in (dense, routed)] == [1, 8]
+    assert ENGINES["vllm"].schedulers(routed, 8) == 1

@@ -1,7 +1,7 @@
 """Time of a micro-batch, with the arithmetic."""
 
 import pytest
-from small_models import llama
+from small_models import bundled, llama
 from timed_steps import PERFECT, step
 
 from planner.hardware.gpu import Gpu
@@ -10,7 +10,7 @@ from planner.performance.efficiency import (
 )
 from planner.performance.flops import MatrixProduct
 from planner.performance.setting import TimeSetting
-from planner.performance.training.compute import card_rates, product_seconds, rows_share, wide_format
+from planner.performance.training.compute import card_rates, fp8_cast_bytes, product_seconds, rows_share, wide_format
 
 PLAIN = TimeSetting()
 
@@ -89,3 +89,23 @@ def test_older_cards_compute_bf16_and_tf32_in_fp32(cards: dict[str, Gpu]) -> Non
     assert wide_format(turing, "bf16") == wide_format(turing, "tf32") == wide_format(turing, "fp32") == "fp32"
     assert wide_format(turing, "amp-fp16") == "fp16"
     assert (wide_format(ampere, "amp-bf16"), wide_format(ampere, "tf32")) == ("bf16", "tf32")
+
+
+def test_a_cast_to_fp8_reads_twice_and_writes_once() -> None:
+    product = MatrixProduct(rows=2, inputs=3, outputs=5, number=7, expert=False)
+    inputs, weights, derivatives = 2 * 3, 3 * 5, 2 * 5
+    forward, backward = fp8_cast_bytes(product)
+    assert forward == 7 * 5 * (inputs + weights)
+    assert backward == 7 * (5 * (inputs + weights + derivatives) + 2 * (inputs + derivatives))
+
+
+def test_casts_apart_lengthen_a_step_of_fp8(h100: Gpu) -> None:
+    narrow, plain = step(llama(), h100, compute="fp8"), step(llama(), h100)
+    moved = sum(sum(fp8_cast_bytes(product)) for product in narrow.batch.forward.products)
+    assert narrow.passes.narrowed_bytes == moved > 0 == plain.passes.narrowed_bytes
+
+
+def test_pascal_trains_16_bits_in_fp32() -> None:
+    cards = bundled().hardware
+    assert wide_format(cards.gpu("tesla-p40"), "amp-fp16") == "fp32"
+    assert wide_format(cards.gpu("tesla-p100-sxm2-16gb"), "amp-fp16") == "fp16"

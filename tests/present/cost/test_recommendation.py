@@ -152,6 +152,11 @@ def test_marks_tell_awards_and_guesses(catalog):
         "speed not measured",
         "cheapest, fastest, best value",
     ]
+    alone = found(guessed)
+    assert [marks.text(row) for row in option_rows(alone, catalog.hardware)] == [
+        "cheapest, fastest, best value, speed not measured"
+    ]
+    assert award_views(alone, catalog.hardware)[0].title == "Cheapest, fastest and best value, speed not measured"
     assert [row.id for row in option_rows(both, catalog.hardware)] == [guessed.key, sure.key]
 
 
