@@ -222,7 +222,7 @@ def test_an_empty_result_names_the_filter_and_removes_it(tab):
     assert lift.text() == "Remove “h100”"
     QTest.keyClick(lift, Qt.Key.Key_Space)
     assert tab.bar.search.text() == ""
-    assert len(shown(tab)) == 36
+    assert len(shown(tab)) == 71
     assert not empty.isVisible()
 
 
