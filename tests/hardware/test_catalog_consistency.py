@@ -44,7 +44,7 @@ _NO_PRICE_IN_USD: Final = {
     *("radeon-rx-6600-xt", "radeon-rx-6650-xt", "radeon-rx-6700", "radeon-rx-6750-xt", "radeon-rx-7600"),
     *("radeon-rx-9060-xt-8gb", "radeon-rx-9070-gre"),
 }
-"""Desktop cards without a launch price in USD that was read; those with a D are made for China, the CEO Edition a gift."""
+"""Desktop cards without a known launch price in USD; those with a D are made for China, the CEO Edition was a gift."""
 _VENDOR_SAYS_DOUBLE: Final = ("NVIDIA", "AMD", "Google")
 """Intel says one rate for both of Gaudi 3, and AWS others of its chips."""
 
