@@ -1,7 +1,8 @@
 """Writing of catalog records from a table of figures or a folder of config.json files; for maintainers.
 
     python benchmarks/catalog_update.py cards FIGURES.csv
-    python benchmarks/catalog_update.py models FOLDER --source owner/repository@commit:path --family FAMILY
+    python benchmarks/catalog_update.py models FOLDER --file qwen.json --family "Qwen 3"
+        --source owner/repository@commit:path/ --as-of 2026-11-23
 
 Each record is checked as the program checks it; what cannot be read is listed with the reason and not written.
 """
@@ -16,10 +17,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from planner.dtypes import SCHEMES
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
-from planner.models.catalog import ModelCatalog, ModelRecord, load_models
-from planner.models.readers.config_json import read_config
+from planner.models.catalog import ModelRecord, load_models
+from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.config_json import quantization_scheme, read_config
 from planner.paths import catalog_dir
 from planner.units import GB, GIB, MIB
 
@@ -202,6 +205,8 @@ def update_cards(table: Path, folder: Path) -> list[str]:
     return said
 
 
+_FORMAT_SUFFIX: Final = re.compile(r"(-(FP8|NVFP4|BF16|AWQ|GPTQ\S*|FP8-Static-PerTensor))+$")
+_QUANTIZED: Final = re.compile(r"FP8|FP4|AWQ|GPTQ|int[48]", re.IGNORECASE)
 _FORMAT_FIELDS: Final = ("torch_dtype", "dtype", "quantization_config")
 
 
@@ -217,9 +222,15 @@ def model_record(path: Path, family: str, source: str, as_of: str) -> dict[str, 
 
     Raises:
         PlannerError: If no reader covers it.
+        ValueError: If the format of its checkpoint cannot be told.
     """
     config = json.loads(path.read_text(encoding="utf-8"))
+    told_format = _drop_layer_lists(config)
     architecture = read_config(config, str(path))
+    if told_format and architecture.quantization is None:
+        raise ValueError("the format of the checkpoint is not one that the reader knows")
+    if not told_format and _QUANTIZED.search(config_name(path)):
+        raise ValueError("its name says a format that its configuration does not")
     told = f"{source}{path.name if path.name != 'config.json' else '/'.join(path.parts[-3:])}"
     stored = any(name in part for part in (config, config.get("text_config", {})) for name in _FORMAT_FIELDS)
     record = {
@@ -237,36 +248,75 @@ def model_record(path: Path, family: str, source: str, as_of: str) -> dict[str, 
     return record
 
 
-def update_models(folder: Path, family: str, source: str, as_of: str, catalog: Path) -> list[str]:
-    """Write a record for each new configuration in `folder` to the catalog, and return a line on each."""
-    path = catalog / "models" / f"{re.sub(r'[^a-z0-9.]+', '-', family.lower())}.json"
+def _drop_layer_lists(config: dict[str, Any]) -> bool:
+    """Leave only the format itself in the quantization of `config`; return whether it has one.
+
+    Lists of each layer's names would be most of a record. One that leaves attention alone says so by `attn`.
+    """
+    parts = [part for part in (config, config.get("text_config", {})) if part.get("quantization_config")]
+    for part in parts:
+        settings = part["quantization_config"]
+        part["quantization_config"] = {
+            name: value
+            for name, value in settings.items()
+            if name == "weight_block_size" or not isinstance(value, list | dict)
+        }
+        if settings.get("quant_algo") and any("attn" in each for each in settings.get("ignore", [])):
+            part["quantization_config"]["ignore"] = ["attn"]
+    return bool(parts)
+
+
+def update_models(folder: Path, path: Path, family: str, source: str, as_of: str) -> list[str]:
+    """Write a record for each new configuration in `folder` to the file `path` of a catalog; return a line on each.
+
+    A checkpoint of a known network in another format, such as `GLM-5.2-FP8`, becomes a variant of its record.
+    """
     records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    known: ModelCatalog = load_models(catalog / "models")
-    names = {name for record in known.records for name in record.names}
+    names = {name for record in load_models(path.parent).records for name in record.names}
     said = []
-    for config in sorted(folder.rglob("*config.json")):
+    for config in sorted(folder.rglob("*config.json"), key=lambda each: (len(config_name(each)), each)):
         name = config_name(config)
         if name in names:
             said.append(f"known    {name}")
             continue
         try:
-            records.append(model_record(config, family, source, as_of))
+            record = model_record(config, family, source, as_of)
         except (PlannerError, ValueError) as error:
             said.append(f"refused  {name}: {error}")
             continue
-        said.append(f"written  {name}: {records[-1]['parameters']:,} parameters")
+        names.add(name)
+        network = _network_of(record, records)
+        scheme = quantization_scheme(ConfigFields(record["config"], name))
+        if network is not None and scheme in SCHEMES:
+            network.setdefault("variants", {})[name] = scheme
+            said.append(f"variant  {name}: {scheme} of {network['id']}")
+        else:
+            records.append(record)
+            said.append(f"written  {name}: {record['parameters']:,} parameters")
     if records:
         path.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return said
+
+
+def _network_of(record: Mapping[str, Any], records: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the one of `records` whose network `record` has in another format, by name and parameters."""
+    plain = _FORMAT_SUFFIX.sub("", record["id"].rpartition("/")[2])
+    return next(
+        (
+            each
+            for each in records
+            if each["id"].rpartition("/")[2] == plain and each["parameters"] == record["parameters"]
+        ),
+        None,
+    )
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.what == "cards":
         yield from update_cards(arguments.table, arguments.catalog)
     else:
-        yield from update_models(
-            arguments.folder, arguments.family, arguments.source, arguments.as_of, arguments.catalog
-        )
+        path = arguments.catalog / "models" / arguments.file
+        yield from update_models(arguments.folder, path, arguments.family, arguments.source, arguments.as_of)
 
 
 def main(words: list[str] | None = None) -> int:
@@ -278,7 +328,8 @@ def main(words: list[str] | None = None) -> int:
     cards.add_argument("table", type=Path, help="a CSV file; its columns are listed in this script")
     models = what.add_parser("models", help="records of models from config.json files")
     models.add_argument("folder", type=Path, help="owner/model/config.json or owner--model_config.json in it")
-    models.add_argument("--family", required=True, help="family of the models, which also names their file")
+    models.add_argument("--file", required=True, help="file of the catalog that they belong to, such as qwen.json")
+    models.add_argument("--family", required=True, help="family of the models, such as Qwen 3")
     models.add_argument("--source", required=True, help="where the files come from, as repository@commit:folder/")
     models.add_argument("--as-of", required=True, help="day on which they were read, such as 2026-11-23")
     said = list(_lines(parser.parse_args(words)))

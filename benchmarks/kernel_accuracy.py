@@ -150,7 +150,8 @@ def _table_row(name: str, own: list[Judged], without: list[Judged]) -> list[str]
     mine, left = _of(own, name), _of(without, name)
     (middle, high), (carried, carried_high) = spread_of(mine), spread_of(left)
     roof = spread_of(mine, roofline=True)[0]
-    return [name, f"{len(mine):,}", f"{middle:.1%}", f"{high:.0%}", f"{carried:.1%}", f"{carried_high:.0%}", f"{roof:.0%}"]
+    errors = f"{middle:.1%}", f"{high:.0%}", f"{carried:.1%}", f"{carried_high:.0%}", f"{roof:.0%}"
+    return [name, f"{len(mine):,}", *errors]
 
 
 if __name__ == "__main__":

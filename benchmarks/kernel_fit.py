@@ -19,16 +19,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
+from kernel_rows import CARDS, SOURCE, KernelRow, read_tables, write_sample
 
-from kernel_rows import CARDS, RATE, SOURCE, KernelRow, read_tables, write_sample
 from planner.hardware.catalog import load_hardware
 from planner.performance.efficiency import family_of
 from planner.performance.kernels import attention, collectives, experts, latent, products
 from planner.performance.kernels.card import KernelCard, kernel_card
 from planner.performance.kernels.curves import KernelCurve, file_name
+from planner.performance.kernels.times import LAWS, element_format
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CATALOG: Final = ROOT / "catalog"
@@ -43,60 +44,35 @@ _PRIOR: Final = 2e-4
 """Weight of the start values for each row, which decides only what the rows leave open."""
 
 
-class Law(NamedTuple):
-    """A law with its kinds of shape and parameters, and the values from which a fit starts."""
-
-    seconds: Callable[..., Any]
-    shape: type[Any]
-    curve: type[Any]
-    start: tuple[float, ...]
-
-
-_READ: Final = Law(
-    attention.attention_read_seconds,
-    attention.AttentionShape,
-    attention.ReadCurve,
-    (6, 0.6, 0.5, 0.5, 1, 0.5, 0.5, 0.3, 0.7, 1, 1, 1),
-)
-_WRITE: Final = Law(
-    attention.attention_write_seconds,
-    attention.AttentionShape,
-    attention.WriteCurve,
-    (6, 0.8, 1, 1, 0.5, 1, 0.5, 1, 1, 0.05, 0.05, 1, 1, 1, 1),
-)
-_COLLECTIVE: Final = Law(
-    collectives.collective_seconds,
-    collectives.CollectiveShape,
-    collectives.CollectiveCurve,
-    (10, 1.2, 0.7, 0.9, 1, 3),
-)
-LAWS: Final[dict[str, Law]] = {
-    "product": Law(
-        products.product_seconds, products.ProductShape, products.ProductCurve, (3, 0.8, 0.3, 1, 0.8, 1, 1, 2, 0.3, 1)
-    ),
-    "attention-read": _READ,
-    "attention-write": _WRITE,
-    "attention-write-single": _WRITE,
-    "latent-read": Law(
-        latent.latent_read_seconds, latent.LatentShape, latent.LatentReadCurve, (8, 0.6, 0.5, 0.5, 1, 0.5, 0.3, 0.3)
-    ),
-    "latent-write": Law(
-        latent.latent_write_seconds, latent.LatentShape, latent.LatentWriteCurve, (8, 0.7, 1, 1, 0.5, 1, 1, 1, 0.5)
-    ),
-    "experts": Law(
-        experts.experts_seconds,
+_WRITE: Final = (6, 0.8, 1, 1, 0.5, 1, 0.5, 1, 1, 0.05, 0.05, 1, 1, 1, 1)
+_COLLECTIVE: Final = (10, 1.2, 0.7, 0.9, 1, 3)
+STARTS: Final[dict[str, tuple[type[Any], tuple[float, ...]]]] = {
+    "product": (products.ProductShape, (3, 0.8, 0.3, 1, 0.8, 1, 1, 2, 0.3, 1)),
+    "attention-read": (attention.AttentionShape, (6, 0.6, 0.5, 0.5, 1, 0.5, 0.5, 0.3, 0.7, 1, 1, 1)),
+    "attention-write": (attention.AttentionShape, _WRITE),
+    "attention-write-single": (attention.AttentionShape, _WRITE),
+    "latent-read": (latent.LatentShape, (8, 0.6, 0.5, 0.5, 1, 0.5, 0.3, 0.3)),
+    "latent-write": (latent.LatentShape, (8, 0.7, 1, 1, 0.5, 1, 1, 1, 0.5)),
+    "experts": (
         experts.ExpertShape,
-        experts.ExpertCurve,
         (15, 0.6, 0.7, 1, 0.8, 1, 1, 0.1, 0.3, 0.3, 0.3, 0.3, 1, 0.5, 1, 1, 0.7),
     ),
-    "all-reduce": _COLLECTIVE,
-    "all-gather": _COLLECTIVE,
-    "reduce-scatter": _COLLECTIVE,
-    "all-to-all": _COLLECTIVE,
+    "all-reduce": (collectives.CollectiveShape, _COLLECTIVE),
+    "all-gather": (collectives.CollectiveShape, _COLLECTIVE),
+    "reduce-scatter": (collectives.CollectiveShape, _COLLECTIVE),
+    "all-to-all": (collectives.CollectiveShape, _COLLECTIVE),
 }
+"""Shape of each kernel, and the parameters from which a fit starts."""
 _ON_COLUMNS: Final = {
-    "max": np.maximum, "min": np.minimum, "ceil": np.ceil, "log2": np.log2, "exp": np.exp, "sqrt": np.sqrt, "float": np.asarray,
-}  # fmt: skip
+    "max": np.maximum,
+    "min": np.minimum,
+    "ceil": np.ceil,
+    "log2": np.log2,
+    "exp": np.exp,
+    "sqrt": np.sqrt,
+    "float": np.asarray,
+}
+"""What the functions of a law mean for columns."""
 _cards = load_hardware(CATALOG)
 
 
@@ -176,9 +152,8 @@ def _by_key(rows: list[KernelRow]) -> dict[tuple[str, str, str, str], list[Kerne
 
 
 def _fit_curve(key: tuple[str, str, str, str], rows: list[KernelRow], judged: list[KernelRow]) -> KernelCurve:
-    law = LAWS[key[0]]
-    parameters = fit(law, rows)
-    median, error_90 = spread(relative_errors(law, parameters, judged))
+    parameters = fit(key[0], rows)
+    median, error_90 = spread(relative_errors(key[0], parameters, judged))
     counted = Counter(row.head_size for row in rows)
     sizes = tuple(sorted(size for size, count in counted.items() if size and count > len(rows) / 20))
     return KernelCurve(*key, sizes, len(rows), median, error_90, tuple(float(f"{each:.3g}") for each in parameters))
@@ -189,20 +164,22 @@ def spread(errors: np.ndarray) -> tuple[float, float]:
     return round(float(np.median(np.abs(errors))), 4), round(float(np.quantile(np.abs(errors), 0.9)), 4)
 
 
-def relative_errors(law: Law, parameters: Iterable[float], rows: list[KernelRow]) -> np.ndarray:
+def relative_errors(kernel: str, parameters: Iterable[float], rows: list[KernelRow]) -> np.ndarray:
     """Return estimate ÷ measurement − 1 of each row."""
-    estimate = on_columns(law.seconds)(law.curve(*parameters), *_columns(law, rows))
+    law = LAWS[kernel]
+    estimate = on_columns(law.seconds)(law.curve(*parameters), *_columns(kernel, rows))
     return np.asarray(estimate / np.array([row.seconds for row in rows]) - 1)
 
 
-def fit(law: Law, rows: list[KernelRow]) -> np.ndarray:
+def fit(kernel: str, rows: list[KernelRow]) -> np.ndarray:
     """Return the parameters that make the median error of `rows` small.
 
     Gauss-Newton steps with damping on logarithms, with weights that make them steps towards the least absolute error.
     """
-    seconds, shape_card = on_columns(law.seconds), _columns(law, rows)
+    law, shape_card = LAWS[kernel], _columns(kernel, rows)
+    seconds = on_columns(law.seconds)
     measured = np.log([row.seconds for row in rows])
-    start = np.log(np.array(law.start, dtype=float))
+    start = np.log(np.array(STARTS[kernel][1], dtype=float))
 
     def residuals(logarithms: np.ndarray) -> np.ndarray:
         return np.asarray(np.log(seconds(law.curve(*np.exp(logarithms)), *shape_card)) - measured)
@@ -238,19 +215,19 @@ def on_columns(function: Callable[..., Any]) -> Callable[..., Any]:
     for name in function.__code__.co_names:
         if isinstance(names.get(name), FunctionType) and name not in _ON_COLUMNS:
             names[name] = on_columns(names[name])
-    return FunctionType(function.__code__, names)
+    return FunctionType(function.__code__, names, argdefs=function.__defaults__)
 
 
-def _columns(law: Law, rows: list[KernelRow]) -> tuple[Any, KernelCard]:
+def _columns(kernel: str, rows: list[KernelRow]) -> tuple[Any, KernelCard]:
     """Return shapes and cards of `rows` as columns."""
     cards = {(row.card, row.format): card_of(row) for row in rows}
-    shape = law.shape(*np.array([row.shape for row in rows], dtype=float).T)
+    shape = STARTS[kernel][0](*np.array([row.shape for row in rows], dtype=float).T)
     return shape, KernelCard(*np.array([cards[row.card, row.format] for row in rows], dtype=float).T)
 
 
 def card_of(row: KernelRow) -> KernelCard:
     """Return the figures of the row's card, with the rate of its format."""
-    found = kernel_card(_cards.gpu(row.card), RATE.get(row.format.partition("/")[0], "fp16"))
+    found = kernel_card(_cards.gpu(row.card), element_format(row.format).rate)
     if found is None:
         raise SystemExit(f"{row.card} has no bandwidth or rate in catalog/gpus")
     return found
@@ -282,7 +259,7 @@ def errors_of(rows: list[KernelRow], curves: list[KernelCurve]) -> tuple[list[Ke
         curve = chosen[key]
         if curve is not None:
             groups[curve].append(row)
-    errors = [relative_errors(LAWS[curve.kernel], curve.parameters, own) for curve, own in groups.items()]
+    errors = [relative_errors(curve.kernel, curve.parameters, own) for curve, own in groups.items()]
     return [row for own in groups.values() for row in own], np.concatenate([*errors, []])
 
 

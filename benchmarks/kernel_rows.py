@@ -16,6 +16,7 @@ from planner.performance.kernels.collectives import collective_shape
 from planner.performance.kernels.experts import ExpertShape
 from planner.performance.kernels.latent import LatentShape
 from planner.performance.kernels.products import ProductShape
+from planner.performance.kernels.times import element_format
 
 SOURCE: Final = "ai-dynamo/aiconfigurator@095f58a (Apache-2.0)"
 CARDS: Final = {
@@ -42,20 +43,6 @@ FORMATS: Final = {
     "w4a16_mxfp4": "mxfp4-weights",
     "w4a8_mxfp4_mxfp8": "mxfp4-fp8",
 }
-ELEMENT_BYTES: Final = {
-    "bf16": (2.0, 2.0),
-    "fp8": (1.0, 1.0),
-    "fp8-block": (1.0, 1.0),
-    "nvfp4": (0.5625, 0.5625),
-    "int4-weights": (0.5, 2.0),
-    "int8-weights": (1.0, 2.0),
-    "int8": (1.0, 1.0),
-    "mxfp4-weights": (0.53125, 2.0),
-    "mxfp4-fp8": (0.53125, 1.0),
-}
-"""Bytes of an element of weights and inputs, with their scales."""
-RATE: Final = {"fp8": "fp8", "fp8-block": "fp8", "int8": "fp8", "nvfp4": "fp4", "mxfp4-fp8": "fp8"}
-"""Rate of the card that a format uses; all others that of 16 bits."""
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
 _COLLECTIVES: Final = {
     "all_reduce": "all-reduce",
@@ -118,8 +105,8 @@ def read_sample(path: Path) -> list[KernelRow]:
     """Return the rows of the committed sample."""
     with gzip.open(path, "rt", encoding="utf-8") as text:
         return [
-            KernelRow(*list(row.values())[:6], int(row["head"]), _numbers(row["sizes"]), float(row["microseconds"]) / 1e6)
-            for row in csv.DictReader(text)
+            KernelRow(*row[:6], int(row[6]), tuple(map(float, row[7].split())), float(row[8]) / 1e6)
+            for row in list(csv.reader(text))[1:]
         ]
 
 
@@ -132,13 +119,9 @@ def write_sample(path: Path, rows: list[KernelRow]) -> None:
     path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
 
 
-def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(map(float, text.split()))
-
-
 def _product(card: str, engine: str, version: str, row: dict[str, Any]) -> Iterator[KernelRow]:
     kind = FORMATS[row["gemm_dtype"]]
-    shape = ProductShape(float(row["m"]), float(row["n"]), float(row["k"]), *ELEMENT_BYTES[kind])
+    shape = ProductShape(float(row["m"]), float(row["n"]), float(row["k"]), *element_format(kind)[:2])
     yield KernelRow(card, "product", engine, version, kind, row["kernel_source"], 0, shape, _seconds(row))
 
 
@@ -155,7 +138,9 @@ def _attention(card: str, engine: str, version: str, row: dict[str, Any], kernel
         if engine == "tensorrt-llm" and heads > _WIDE_GROUP * keys:
             implementation += "-wide"
     size = int(row["head_dim"])
-    shape = AttentionShape(float(row["batch_size"]), tokens, heads, keys, size, window, ELEMENT_BYTES[cache][0])
+    shape = AttentionShape(
+        float(row["batch_size"]), tokens, heads, keys, size, window, element_format(cache).weight_bytes
+    )
     yield KernelRow(card, kernel, engine, version, kind, implementation, size, shape, _seconds(row))
 
 
@@ -171,7 +156,7 @@ def _latent(card: str, engine: str, version: str, row: dict[str, Any]) -> Iterat
     kind = FORMATS[row["kv_cache_dtype"]]
     reads = row["op_name"] in ("mla_context", "context_mla")
     tokens = float(row["isl"]) if reads else float(row["step"]) + 1
-    shape = LatentShape(float(row["batch_size"]), tokens, float(row["num_heads"]), ELEMENT_BYTES[kind][0])
+    shape = LatentShape(float(row["batch_size"]), tokens, float(row["num_heads"]), element_format(kind).weight_bytes)
     kernel = "latent-read" if reads else "latent-write"
     yield KernelRow(card, kernel, engine, version, kind, row["kernel_source"], 0, shape, _seconds(row))
 
@@ -187,7 +172,7 @@ def _experts(card: str, engine: str, version: str, row: dict[str, Any]) -> Itera
         float(row["topk"]),
         float(row["moe_ep_size"]),
         2.0 if ungated or "nongated" in row["kernel_source"] else 3.0,
-        ELEMENT_BYTES[kind][0],
+        element_format(kind).weight_bytes,
         float(row["distribution"] != "balanced"),
     )
     yield KernelRow(card, "experts", engine, version, kind, row["kernel_source"], 0, shape, _seconds(row))

@@ -99,6 +99,7 @@ def opened_dialogs(window: "MainWindow") -> "Iterator[tuple[str, QDialog]]":
         settle(window)
         for dialog in set(QApplication.topLevelWidgets()) - before:
             if isinstance(dialog, QDialog):
+                wait_until(dialog.isVisible)
                 yield name, dialog
                 dialog.close()
 

@@ -5,15 +5,19 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from itertools import accumulate, count
 from pathlib import Path
 
 import hypothesis
 import psutil
 import pytest
+from coverage import Coverage
 from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fixtures
 
+from planner import records
+from planner.paths import catalog_dir
 from planner.plan.catalog import Catalog, load_catalog
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -45,6 +49,8 @@ hypothesis.settings.load_profile("quick")
 
 _TESTS = Path(__file__).parent
 _GOLDEN = _TESTS / "golden"
+_UNMEASURED = (_TESTS / "gui", _TESTS / "trace" / "worker")
+"""Folders whose tests cover nothing that other tests must not cover too, and would need twice as long."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -76,9 +82,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage only among what the tests make."""
+    """Look for garbage only among what the tests make, and seldom: most of what they make needs no search."""
     gc.freeze()
+    gc.set_threshold(20_000)
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Pause the measurement of coverage where the window or a trace runs."""
+    coverage = Coverage.current()
+    if coverage is None or not any(folder in item.path.parents for folder in _UNMEASURED):
+        return (yield)
+    coverage.stop()
+    try:
+        return (yield)
+    finally:
+        coverage.start()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bundled_records_read_once() -> Iterator[None]:
+    """Read each file of the bundled catalog once: its records are frozen, and each command of a test would read all."""
+    bundled, read_file = catalog_dir(), records._read_record_file
+    read_once = cache(read_file)
+
+    def read(path: Path, adapter: object) -> object:
+        return (read_once if bundled in path.parents else read_file)(path, adapter)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "_read_record_file", read)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,7 @@ _IMPORTED_NEXT: Final = (
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",
     "planner.gui.cost.tab",
+    "planner.gui.cost.curve_plot",
     "planner.gui.monitor.tab",
     "planner.gui.monitor.plots.metric_plot",
     "planner.gui.recommend.dialog",

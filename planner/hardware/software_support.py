@@ -142,8 +142,8 @@ OTHER_HARDWARE: Final[dict[str, str]] = {
         "microseconds or on few watts, and not for training or for models that change."
     ),
     "ASIC": (
-        "ASICs are chips made for one kind of work, of which this catalog lists those for neural networks: TPU, Trainium, "
-        "Gaudi, Ascend, Groq, Cerebras, Maia and MTIA."
+        "ASICs are chips made for one kind of work, of which this catalog lists those for neural networks: TPU, "
+        "Trainium, Gaudi, Ascend, Groq, Cerebras, Maia and MTIA."
     ),
     "NPU": (
         "NPUs are small units for neural networks in the processors of phones and laptops, which share the memory of "

@@ -21,7 +21,7 @@ class MeasuredShare(NamedTuple):
 
 OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
 """Architectures of cards in older hosts; the CPUs of these hosts launch fewer kernels per second."""
-_FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
+FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
 """Fraction of multiprocessors on cut-down cards; each multiprocessor has a limited number of reads in flight.
 
 **Source**: the H20 has 78 of the H100's 132 multiprocessors, and reads no faster than that share of the H100's
@@ -66,7 +66,7 @@ def reachable_bandwidth(gpu: Gpu) -> float | None:
     if gpu.bandwidth_bytes_per_s is None:
         return None
     whole = gpu.bandwidth_bytes_per_s / gpu.device_count
-    share = _FEWER_MULTIPROCESSORS.get(gpu.id)
+    share = FEWER_MULTIPROCESSORS.get(gpu.id)
     return whole if share is None else min(whole, share * _UNCUT_CARD_BANDWIDTH)
 
 

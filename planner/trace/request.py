@@ -215,7 +215,8 @@ class TraceRequest(Spec):
     assume: tuple[AssumedValue, ...] = Field(default=(), description="given values that depend on the data")
     unknown_values: UnknownValues = Field(
         default="bounded",
-        description="what is assumed of values that depend on the data; bounded traces the others too, for the bounds",
+        description="what is assumed of values that depend on the data; bounded traces the others too, for the bounds, "
+        "and drawn computes them from random numbers where tensors are small",
     )
     device: Literal["cpu", "cuda"] = Field(default="cuda", description="device whose operators are emulated")
     compute_capability: str | None = Field(default=None, pattern=r"^\d+\.\d+$")

@@ -98,7 +98,7 @@ def test_json_has_advice_and_warnings_only_when_asked(said):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([*TOO_MANY, "--solve", "batch"], "Largest batch that fits: 7 (up to 8 may fit)."),
+        ([*TOO_MANY, "--solve", "batch"], "Largest batch that fits: 4 (up to 8 may fit)."),
         ([*LEARNING, "--solve", "micro-batch"], "Largest micro-batch that fits: none, not even 1 fits."),
         (
             [MODEL, "--gpu", "h200-sxm-141gb", "--solve", "context"],
@@ -119,7 +119,7 @@ def test_a_number_is_solved_for(said, words, line):
 
 def test_what_is_solved_for_is_in_the_json(said):
     (found,) = json.loads(said(*TOO_MANY, "--json", "--solve", "batch"))["solved"]
-    assert (found["asked"], found["value"], found["verdict"], found["bounded_by"]) == ("batch", 7, "fits", "memory")
+    assert (found["asked"], found["value"], found["verdict"], found["bounded_by"]) == ("batch", 4, "fits", "memory")
 
 
 def test_layers_on_the_card_are_solved_for_in_llama_cpp_only(said):

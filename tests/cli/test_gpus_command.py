@@ -271,10 +271,10 @@ def test_shown_are_prices_by_kind_software_and_measured_speeds(said_on_the_day):
 def test_systems_are_listed_in_every_form(said):
     printed = said("--systems", "dgx", "a100")
     assert "dgx-a100-640gb" in printed
-    assert "4 of 43 systems" in printed
+    assert "4 of 54 systems" in printed
     assert json.loads(said("--systems", "dgx-2", "--json"))[0]["gpu_count"] == 16
     assert next(csv.DictReader(io.StringIO(said("--systems", "dgx-2", "--csv"))))["id"] == "dgx-2"
-    assert said("--systems", "xyzzy") == "None of 43 systems matches.\n"
+    assert said("--systems", "xyzzy") == "None of 54 systems matches.\n"
 
 
 def test_systems_are_judged_by_a_model_in_every_form(said):

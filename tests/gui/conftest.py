@@ -2,14 +2,13 @@
 
 import gc
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import shiboken6
-from coverage import Coverage
 from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -22,9 +21,8 @@ from planner.gui.theme import Theme
 from planner.gui.threads import import_finished
 from planner.gui.window import MainWindow
 from planner.gui.workspace import Workspace
-from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.catalog import Catalog
 
-_FOLDER: Final = Path(__file__).parent
 _WAIT_MS: Final = 60_000
 """How long a test waits for what will happen: the default of five seconds is not enough on a loaded machine."""
 
@@ -46,26 +44,6 @@ class PatientQtBot(QtBot):
 def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
     """pytest-qt's helper, patient."""
     return PatientQtBot(request)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Measure no coverage here: the core's tests cover it without the window, which would need twice as long."""
-    coverage = Coverage.current()
-    # This hook is called for the tests of all folders.
-    if coverage is None or _FOLDER not in item.path.parents:
-        return (yield)
-    coverage.stop()
-    try:
-        return (yield)
-    finally:
-        coverage.start()
-
-
-@pytest.fixture(scope="session")
-def catalog() -> Catalog:
-    """The bundled catalog."""
-    return load_catalog()
 
 
 @pytest.fixture(scope="session")

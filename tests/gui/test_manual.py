@@ -1,6 +1,7 @@
 """The manual in the window: pages, links, search, without a network."""
 
 import pytest
+from each_record import for_each
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QTextLayout
 from PySide6.QtWidgets import QLabel
@@ -29,7 +30,7 @@ def test_the_manual_opens_at_a_page_and_lists_all_pages(manual):
     assert listed(manual) == list(manual_pages(docs_dir()).values())
 
 
-@pytest.mark.parametrize("page", manual_pages(docs_dir()))
+@for_each("page", manual_pages(docs_dir()))
 def test_every_page_shows_its_title_without_script_comments(manual, page):
     manual.open_page(page)
     shown = manual.text.toPlainText()
@@ -114,7 +115,7 @@ def test_long_lines_of_code_are_wrapped(manual):
     assert manual.text.document().idealWidth() <= manual.text.viewport().width()
 
 
-@pytest.mark.parametrize("page", manual_pages(docs_dir()))
+@for_each("page", manual_pages(docs_dir()))
 def test_every_character_has_a_glyph(page, qapp):
     """The fonts of a bare system suffice."""
     text = (docs_dir() / page).read_text(encoding="utf-8")

@@ -1,6 +1,9 @@
 """Qt's own dialogs show the icons of the theme, in its colors."""
 
+from collections.abc import Iterator
+
 import pytest
+from each_record import for_each
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMessageBox, QStyle, QToolButton
 from pytestqt.qtbot import QtBot
@@ -16,17 +19,19 @@ def colors_of(pixmap) -> set[str]:
     return {pixel.name() for pixel in pixels if pixel.alpha() == 255}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("standard", ICONS)
-def test_each_standard_icon_is_one_of_ours_in_its_color(qapp: QApplication, theme: Theme, standard, scheme):
+@pytest.fixture(params=["light", "dark"])
+def either_look(theme: Theme, request: pytest.FixtureRequest) -> Iterator[Theme]:
+    theme.apply(request.param)
+    yield theme
+    theme.apply("light")
+
+
+@for_each("standard", ICONS)
+def test_each_standard_icon_is_one_of_ours_in_its_color(qapp: QApplication, either_look: Theme, standard):
     name, role = ICONS[standard]
     assert (resources_dir() / "icons" / f"{name}.svg").is_file()
-    theme.apply(scheme)
-    try:
-        icon = qapp.style().standardIcon(standard)
-        assert theme.color(role).name() in colors_of(icon.pixmap(QSize(32, 32), 1.0))
-    finally:
-        theme.apply("light")
+    icon = qapp.style().standardIcon(standard)
+    assert either_look.color(role).name() in colors_of(icon.pixmap(QSize(32, 32), 1.0))
 
 
 def test_other_standard_icons_are_those_of_fusion(qapp: QApplication, theme: Theme):

@@ -1,10 +1,11 @@
 """Colors, fonts and icons of both color schemes."""
 
 import re
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
+from each_record import for_each
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QLineEdit
 
@@ -45,17 +46,16 @@ def color_of(scheme: str, role: str) -> QColor:
     return QColor(load_tokens(scheme).colors[role])
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("background", BACKGROUNDS)
-@pytest.mark.parametrize("role", TEXTS)
-def test_text_is_readable_on_every_background(scheme, background, role):
+@for_each("case", product(SCHEMES, BACKGROUNDS, TEXTS))
+def test_text_is_readable_on_every_background(case):
+    scheme, background, role = case
     assert contrast(color_of(scheme, role), color_of(scheme, background)) >= 4.5
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("pair", [("on-fill", "fill"), *((role, "selection") for role in TEXTS), ("text", "hover")])
-def test_text_is_readable_on_marked_backgrounds(scheme, pair):
-    assert contrast(color_of(scheme, pair[0]), color_of(scheme, pair[1])) >= 4.5
+@for_each("pair", [("on-fill", "fill"), *((role, "selection") for role in TEXTS), ("text", "hover")])
+def test_text_is_readable_on_marked_backgrounds(pair):
+    for scheme in SCHEMES:
+        assert contrast(color_of(scheme, pair[0]), color_of(scheme, pair[1])) >= 4.5, scheme
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -65,10 +65,9 @@ def test_series_and_components_stand_out_from_the_surface(scheme):
     assert not weak
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("role", ["outline", "accent", "fill"])
-@pytest.mark.parametrize("background", BACKGROUNDS)
-def test_fields_and_boxes_stand_out_from_every_background(scheme, role, background):
+@for_each("case", product(SCHEMES, ("outline", "accent", "fill"), BACKGROUNDS))
+def test_fields_and_boxes_stand_out_from_every_background(case):
+    scheme, role, background = case
     assert contrast(color_of(scheme, role), color_of(scheme, background)) >= 3
 
 
@@ -153,7 +152,7 @@ def test_icons_take_the_colour_of_their_role(theme: Theme):
     assert all(color.rgb() == theme.color("bad").rgb() for color in solid)
 
 
-@pytest.mark.parametrize("file", sorted((resources_dir() / "icons").glob("*.svg")), ids=lambda file: file.stem)
+@for_each("file", sorted((resources_dir() / "icons").glob("*.svg")))
 def test_every_icon_draws_something(theme: Theme, file: Path):
     image = theme.icon(file.stem).pixmap(16, 16).toImage()
     assert any(image.pixelColor(x, y).alpha() for x in range(16) for y in range(16))

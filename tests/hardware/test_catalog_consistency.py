@@ -37,8 +37,14 @@ _TWICE: Final = {
 
 **Source** ROCm Compute Profiler, RDNA; ROCm, MI300 microarchitecture.
 """
-_NO_PRICE_IN_USD: Final = {"rtx-3060-8-gb", "rtx-4090-d", "rtx-5090-d", "rtx-5090-d-v2"}
-"""Desktop cards for which no launch price in USD was found; those with a D are made for China."""
+_NO_PRICE_IN_USD: Final = {
+    *("rtx-3060-8-gb", "rtx-4090-d", "rtx-5090-d", "rtx-5090-d-v2", "gtx-1630", "titan-v-ceo"),
+    *("radeon-rx-570-8gb", "radeon-rx-580-8gb", "radeon-rx-590", "radeon-rx-vega-56", "radeon-rx-vega-64"),
+    *("radeon-rx-5500-xt-8gb", "radeon-rx-5600-xt", "radeon-rx-5700", "radeon-rx-5700-xt", "radeon-rx-6600"),
+    *("radeon-rx-6600-xt", "radeon-rx-6650-xt", "radeon-rx-6700", "radeon-rx-6750-xt", "radeon-rx-7600"),
+    *("radeon-rx-9060-xt-8gb", "radeon-rx-9070-gre"),
+}
+"""Desktop cards without a known launch price in USD; those with a D are made for China, the CEO Edition was a gift."""
 _VENDOR_SAYS_DOUBLE: Final = ("NVIDIA", "AMD", "Google")
 """Intel says one rate for both of Gaudi 3, and AWS others of its chips."""
 

@@ -54,8 +54,8 @@ _PCIE: Final = {
 }
 _FP16_A_CU_AND_CLOCK: Final = {"CDNA": 1024, "CDNA2": 1024, "CDNA3": 2048, "CDNA4": 4096, "RDNA3": 512, "RDNA4": 1024}
 """Dense matrix operations. **Source** ROCm, MI100, MI250 and MI300 microarchitecture; AMD's sparse rates for RDNA 4."""
-_CHIP_GIB: Final = (0.5, 1, 2, 3, 4, 6)
-"""GiB on each 32 bits of a GDDR bus: one memory chip of 0.5 to 3 GiB, or two of them, one on each side of the board."""
+_CHIP_GIB: Final = (0.25, 0.5, 1, 2, 3, 4, 6)
+"""GiB on each 32 bits of a GDDR bus: a memory chip of 0.25 to 3 GiB, or two of them, one on each side of the board."""
 
 
 def _sms(gpu: Gpu) -> float:

@@ -43,7 +43,7 @@ def value_of(formula: str) -> float:
 
 
 def test_the_catalog_holds_every_accelerator() -> None:
-    assert len(GPUS) == 257
+    assert len(GPUS) == 375
 
 
 @for_each("gpu", GPUS)
@@ -52,11 +52,13 @@ def test_record_is_sourced_dated_and_plausible(gpu: Gpu) -> None:
         assert provenance.source.strip()
         assert "2026-01-01" <= provenance.as_of <= "2026-12-31"
     assert gpu.year is None or 2012 <= gpu.year <= 2026
-    assert gpu.memory_bytes is not None
-    assert 2 * GIB <= gpu.memory_bytes <= 512 * GIB
-    assert gpu.memory_label == f"{gpu.memory_bytes // GIB} GB"
+    if gpu.memory_bytes is None:
+        assert gpu.memory_label in ("shared", "not published") or gpu.memory_label.endswith("of SRAM")
+    else:
+        assert 2 * GIB <= gpu.memory_bytes <= 768 * GIB
+        assert gpu.memory_label == f"{gpu.memory_bytes // GIB} GB"
     assert gpu.bandwidth_bytes_per_s is None or 1e10 <= gpu.bandwidth_bytes_per_s <= 3e13
-    assert gpu.board_power_watts is None or 5 <= gpu.board_power_watts <= 2_000
+    assert gpu.board_power_watts is None or 5 <= gpu.board_power_watts <= 2_000 or gpu.form_factor == "Wafer"
     assert gpu.boost_clock_hz is None or 5e8 <= gpu.boost_clock_hz <= 4e9
     assert all(1e10 <= rate.ops_per_s <= 2e17 for rate in gpu.rates)
     assert gpu.preliminary == (gpu.provenance.certainty == "preliminary")
@@ -75,7 +77,9 @@ def test_fields_with_notes_exist_and_are_set(gpu: Gpu) -> None:
 @for_each("gpu", GPUS)
 def test_memory_figures_stand_in_order(gpu: Gpu) -> None:
     device = gpu.device_memory_bytes
-    assert device is not None
+    if device is None:
+        assert gpu.usable_memory_bytes is None
+        return
     steps = [gpu.usable_memory_bytes, gpu.usable_memory_high_bytes, device]
     known = [step for step in steps if step is not None]
     assert known == sorted(known)

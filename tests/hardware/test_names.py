@@ -91,7 +91,7 @@ def test_a_name_of_several_lists_them(text: str, ids: tuple[str, ...]) -> None:
         ("RTX 4900", "Close names: rtx-4090,"),
         ("4090 Ti", "Close names: rtx-4090,"),
         ("orin", "jetson-orin-nano-4gb"),
-        ("RX 9060 XT", "Did you mean 'radeon-rx-9060-xt-16gb'"),  # an 8 GB card of this name exists elsewhere
+        ("RX 5500 XT", "Did you mean 'radeon-rx-5500-xt-8gb'"),  # a 4 GB card of this name exists elsewhere
         ("GTX 4090", "rtx-4090"),
         ("AMD 4090", "rtx-4090"),
         ("RTX 4090 48GB", "rtx-4090"),

@@ -42,7 +42,7 @@ def test_a_part_that_only_one_has_is_enough(text: str, record: str) -> None:
     [
         ("DGX A100", ("dgx-a100-320gb", "dgx-a100-640gb")),
         ("DGX Station A100", ("dgx-station-a100-160gb", "dgx-station-a100-320gb")),
-        ("DGX Station", ("dgx-station-v100", "dgx-station-a100-160gb", "dgx-station-a100-320gb")),
+        ("DGX Station", ("dgx-station-v100", "dgx-station-a100-160gb", "dgx-station-a100-320gb", "dgx-station-gb300")),
         ("NVL72", ("gb200-nvl72", "gb300-nvl72", "vera-rubin-nvl72")),
         ("A100 80GB", ("a100-pcie-80gb", "a100-sxm4-80gb")),
     ],

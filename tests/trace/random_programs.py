@@ -80,6 +80,7 @@ def peaks_of(request: TraceRequest) -> Peaks:
         run(build_run(request, RunObserver()), request, RunObserver())
 
     gc.collect()
+    gc.freeze()  # the next search need not look at all of PyTorch again
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
         work()
     events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]

@@ -9,10 +9,12 @@ from planner.trace.request import (
     PlainInput,
     Target,
     TensorInput,
+    TraceParallel,
     TraceRequest,
     has_sequence_length,
     requested_batch_size,
     requested_sequence_length,
+    torch_optimizer,
     with_batch_size,
     with_sequence_length,
 )
@@ -81,3 +83,15 @@ def test_a_value_is_assumed_of_a_kind_or_a_line(name):
 def test_any_other_name_of_an_assumed_value_is_refused(name):
     with pytest.raises(SpecError, match="neither a source line"):
         AssumedValue(name=name, value=0.5)
+
+
+def test_several_ranks_need_a_strategy():
+    with pytest.raises(SpecError, match="several ranks need a strategy"):
+        TraceParallel(ranks=2)
+
+
+def test_an_optimizer_has_its_class_and_step_in_pytorch_where_it_exists_there():
+    name, arguments = torch_optimizer("sgd-momentum", "loop")
+    assert name == "SGD"
+    assert [(argument.name, argument.value) for argument in arguments] == [("momentum", 0.9), ("foreach", False)]
+    assert torch_optimizer("lion-8bit", "fused") is None

@@ -74,6 +74,14 @@ _VERSION: Final = re.compile(r"(\d{4})(\d{2})(\d{2})-\d+", re.ASCII)
 # Splits "RTX4070TiSUPER" and "RTX6000Ada" into the words of the catalog's names.
 _WORDS: Final = re.compile(r"(?<=RTX)(?=PRO)|(?<=PRO)(?=\d)|(?<=\d)(?=Ti|SUPER|Ada|NVL)|(?<=Ti)(?=SUPER)")
 
+_TPU: Final = re.compile(r"(v2|v3|v4|v5p|v5litepod|v6e)-(\d+)", re.ASCII)
+"""A TPU's name in the list, which stands in the place of the card's: version and number of cores or of chips."""
+_CHIPS_PER_CORE: Final[Mapping[str, float]] = {"v5litepod": 1, "v6e": 1}
+"""Chips by the unit of such a name; that of the other versions is a core, of which a chip has two.
+
+**Source**: gpuhunt `providers/gcp.py` at 027ccf3, `TPU_HARDWARE_SPECS` and `get_tpu_prices`: prices are of all chips.
+"""
+
 
 def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[FetchedFile, list[Listing | RejectedRow]]:
     """Download a provider's archive, by gpuhunt's name for the provider, and return it with its rows.
@@ -116,11 +124,16 @@ def _parse_row(row: Mapping[str, str | None], provider: str, date: str) -> Listi
         count = int(row["gpu_count"] or "")
         if count == 0:
             return None
+        card, memory = row["gpu_name"] or "", _parse_number(row["gpu_memory"])
+        tpu = _TPU.fullmatch(card)
+        if tpu:
+            card = f"TPU {tpu[1].replace('litepod', 'e')}"
+            count, memory = max(int(int(tpu[2]) * _CHIPS_PER_CORE.get(tpu[1], 0.5)), 1), None
         return Listing(
             provider=provider,
             instance=instance,
-            card=_WORDS.sub(" ", row["gpu_name"] or "")[:100],
-            card_memory_gb=_parse_number(row["gpu_memory"]),
+            card=_WORDS.sub(" ", card)[:100],
+            card_memory_gb=memory,
             count=count,
             region=(row["location"] or "")[:100],
             price_usd_per_hour=float(row["price"] or ""),

@@ -316,7 +316,7 @@ class DetailPane(QWidget):
         self._use.clicked.connect(self.used)
         self._compare.clicked.connect(self.comparison_wanted)
         self._sources.toggled.connect(self._on_sources_toggled)
-        self.clear()
+        self._body.hide()
 
     @property
     def is_describing(self) -> bool:

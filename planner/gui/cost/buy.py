@@ -18,7 +18,7 @@ from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 
 _PLACES: Final = (
-    (None, "by the card"),
+    (None, "by card type"),
     ("desk", "home or office"),
     ("lab", "server room"),
     ("colocation", "colocation"),

@@ -210,15 +210,9 @@ class PlanBar(QWidget):
         self.refresh()
 
     @Slot()
-    def _show_sample(self) -> None:
-        """Say whether the plan is the sample, so that it is not taken for the person's own."""
-        self._sample.setVisible(self._workspace.is_sample)
-        self._fit_texts()
-
-    @Slot()
     def refresh(self) -> None:
         """Show the current plan."""
-        self._show_sample()
+        self._fit_texts()
         workspace = self._workspace
         plan, memory = workspace.plan, workspace.evaluation.memory
         self._model.show_text(plan.model.id.rpartition("/")[2], ("model", "muted"), plan.model.id)
@@ -248,9 +242,11 @@ class PlanBar(QWidget):
         super().resizeEvent(event)
         self._fit_texts()
 
+    @Slot()
     def _fit_texts(self) -> None:
-        """Leave out words of one part after another until all fit, the least important first."""
+        """Say whether the plan is the sample, and leave out words until all fit, the least important first."""
         parts = (self._cost, self._verdict, self._time, self._workload, self._cards)
+        self._sample.setVisible(self._workspace.is_sample)
         for part in parts:
             part.set_brief(False)
         for part in parts:
@@ -258,6 +254,8 @@ class PlanBar(QWidget):
                 return
             part.set_brief(True)
             self._row.invalidate()
+        if self._row.sizeHint().width() > self.width():
+            self._sample.hide()  # the status line says it, too
 
     @Slot()
     def find_cost(self) -> None:
@@ -377,7 +375,7 @@ class PlanBar(QWidget):
             part.clicked.connect(partial(self._navigator.tab_requested.emit, "cost"))
         self._rest.timeout.connect(self.find_cost)
         self._workspace.changed.connect(self.refresh)
-        self._workspace.file_changed.connect(self._show_sample)
+        self._workspace.file_changed.connect(self._fit_texts)
 
     def _lay_out(self, theme: Theme) -> None:
         space = theme.spacing

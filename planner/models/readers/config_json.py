@@ -139,9 +139,10 @@ _DTYPES: Final = {
 
 
 def stored_dtype(fields: ConfigFields) -> str | None:
-    """Return the number format of the weights that the configuration states, or None."""
+    """Return the number format of the weights that the configuration or its part on text states, or None."""
     if not fields.has("torch_dtype", "dtype"):
-        return None
+        text = fields.nested("text_config")
+        return stored_dtype(text) if text is not None else None
     stated = fields.text("torch_dtype", "dtype").removeprefix("torch.")
     known = _DTYPES.get(stated)
     if known is None and stated != "auto":
@@ -157,7 +158,10 @@ def quantization_scheme(fields: ConfigFields) -> str | None:
     settings = fields.nested("quantization_config")
     if settings is None:
         return None
-    method = settings.text("quant_method", default="bitsandbytes" if settings.has("load_in_4bit") else "unknown")
+    unnamed = (
+        "bitsandbytes" if settings.has("load_in_4bit") else "modelopt" if settings.has("quant_algo") else "unknown"
+    )
+    method = settings.text("quant_method", default=unnamed)
     scheme = _METHODS[method](settings) if method in _METHODS else None
     if scheme is None:
         fields.note(
@@ -201,6 +205,13 @@ def _compressed_tensors_scheme(settings: ConfigFields) -> str | None:
     )
 
 
+def _modelopt_scheme(settings: ConfigFields) -> str | None:
+    """Return the scheme of a checkpoint that NVIDIA's Model Optimizer wrote, or None if it leaves attention alone."""
+    if any("attn" in each for each in settings.texts("ignore") or ()):
+        return None
+    return {"NVFP4": "nvfp4", "FP8": "fp8"}.get(settings.text("quant_algo", default=""))
+
+
 _METHODS: Final[Mapping[str, Callable[[ConfigFields], str | None]]] = {
     "bitsandbytes": _bitsandbytes_scheme,
     "gptq": _group_scheme_reader("gptq"),
@@ -209,4 +220,5 @@ _METHODS: Final[Mapping[str, Callable[[ConfigFields], str | None]]] = {
     "fbgemm_fp8": lambda _: "fp8",
     "mxfp4": lambda _: "mxfp4",
     "compressed-tensors": _compressed_tensors_scheme,
+    "modelopt": _modelopt_scheme,
 }

@@ -3,7 +3,7 @@
 from math import ceil
 from typing import Final, NamedTuple
 
-from planner.performance.kernels.card import KernelCard
+from planner.performance.kernels.card import KernelCard, combined_seconds
 
 _BLOCK: Final = 128.0
 """Queries that one multiprocessor handles together (FlashAttention-2, arXiv 2307.08691 §3.3)."""
@@ -104,8 +104,7 @@ def attention_read_seconds(curve: ReadCurve, shape: AttentionShape, card: Kernel
     products = key * (waves * (mean + added) + curve.longest * (reach + added)) + max(waves, 1.0) * curve.block * 1e-6
     each = 4 * shape.heads + 2 * (2 + shape.cache_bytes) * shape.key_heads
     read = shape.sequences * tokens * shape.head_size * each / (card.bytes_per_s * curve.memory)
-    power = 1 + curve.overlap
-    return curve.launch * 1e-6 + (products**power + read**power) ** (1 / power)
+    return curve.launch * 1e-6 + combined_seconds(curve.overlap, products, read)
 
 
 def attention_write_seconds(curve: WriteCurve, shape: AttentionShape, card: KernelCard) -> float:
@@ -132,9 +131,8 @@ def attention_write_seconds(curve: WriteCurve, shape: AttentionShape, card: Kern
     read = moved / (card.bytes_per_s * curve.memory * size) * (missed + (1 - missed) / (1 + curve.cache))
     multiplied = shape.sequences * shape.key_heads * max(group, 16.0) * shape.tokens * 4 * shape.head_size
     products = multiplied / (card.ops_per_s * curve.matrix)
-    power = 1 + curve.overlap
     passes = curve.queries * 4 * shape.sequences * shape.heads * shape.head_size / card.bytes_per_s
-    return curve.launch * 1e-6 + (read**power + products**power + serial**power) ** (1 / power) + passes
+    return curve.launch * 1e-6 + combined_seconds(curve.overlap, read, products, serial) + passes
 
 
 def _head_factor(shape: AttentionShape, curve: ReadCurve | WriteCurve) -> float:

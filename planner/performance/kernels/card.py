@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu, parse_link_bytes_per_s
 from planner.performance.links import host_bytes_per_s
-from planner.performance.reach import dense_ops_per_s, reachable_bandwidth
+from planner.performance.reach import FEWER_MULTIPROCESSORS, dense_ops_per_s, reachable_bandwidth
 
 _CORES_EACH: Final = {"6.0": 64, "7.0": 64, "7.2": 64, "7.5": 64, "8.0": 64}
 """Shader cores of a multiprocessor by compute capability; 128 on all others (CUDA C++ Programming Guide)."""
@@ -17,7 +17,7 @@ _USUAL_MULTIPROCESSORS: Final = 100
 _CACHE_BYTES: Final = {"7.0": 6e6, "8.0": 40e6, "9.0": 50e6, "10.0": 126e6, "10.3": 126e6}
 """L2 cache by compute capability (NVIDIA whitepapers of Volta, A100, Hopper and Blackwell)."""
 _CACHE_BYTES_PER_BUS_BIT: Final = {"7.5": 16e3, "8.6": 16e3, "8.7": 16e3, "8.9": 250e3, "12.0": 250e3}
-"""L2 cache for each bit of the memory bus on cards with GDDR: 6 MB on 384 bits in Ampere, 96 MB in Ada (whitepapers)."""
+"""L2 cache for each bit of the memory bus on cards with GDDR: 6 MB on 384 bits in Ampere, 96 in Ada (whitepapers)."""
 _USUAL_CACHE_BYTES: Final = 18e6
 
 
@@ -45,11 +45,20 @@ def kernel_card(gpu: Gpu, dtype: str = "fp16") -> KernelCard | None:
     return KernelCard(bandwidth, rate, _multiprocessors(gpu), _cache_bytes(gpu), link)
 
 
+def combined_seconds(overlap: float, first: float, second: float, third: float = 0.0) -> float:
+    """Return the time of work that overlaps: the sum of all with `overlap` 0, close to the longest with a large one.
+
+    **Formula**: (t₁^q + t₂^q + t₃^q)^(1/q), q = 1 + overlap.
+    """
+    power = 1 + overlap
+    return float((first**power + second**power + third**power) ** (1 / power))
+
+
 def _multiprocessors(gpu: Gpu) -> float:
     """Return the number of multiprocessors (compute units) of one device."""
     capability = gpu.compute_capability or ""
     if gpu.shader_cores is None:
-        return _MULTIPROCESSORS.get(capability, _USUAL_MULTIPROCESSORS)
+        return _MULTIPROCESSORS.get(capability, _USUAL_MULTIPROCESSORS) * FEWER_MULTIPROCESSORS.get(gpu.id, 1.0)
     each = _AMD_CORES_EACH if gpu.vendor == "AMD" else _CORES_EACH.get(capability, _USUAL_CORES_EACH)
     return gpu.shader_cores / gpu.device_count / each
 

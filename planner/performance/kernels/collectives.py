@@ -3,7 +3,7 @@
 from math import log2
 from typing import Final, Literal, NamedTuple
 
-from planner.performance.kernels.card import KernelCard
+from planner.performance.kernels.card import KernelCard, combined_seconds
 
 Collective = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all"]
 _PASSES: Final[dict[Collective, float]] = {
@@ -25,8 +25,8 @@ class CollectiveCurve(NamedTuple):
     """Fitted parameters of a collective.
 
     `launch` µs on 2 cards and `hops` how much longer it is on twice as many; `link` share of a card's link bandwidth on
-    2 cards and `crowd` how much of it is left on twice as many; `overlap` of the terms; `protocol` µs for √(1 MB), which
-    stands for messages that are too small for the full bandwidth and too large for the latency.
+    2 cards and `crowd` how much of it is left on twice as many; `overlap` of the terms; `protocol` µs for √(1 MB), as
+    it stands for messages that are too small for the full bandwidth and too large for the latency.
     """
 
     launch: float
@@ -61,5 +61,4 @@ def collective_seconds(curve: CollectiveCurve, shape: CollectiveShape, card: Ker
     latency = curve.launch * 1e-6 * curve.hops**doublings
     sent = shape.sent_bytes / (card.link_bytes_per_s * curve.link * curve.crowd**doublings)
     protocol = curve.protocol * 1e-6 * (shape.sent_bytes / 1e6) ** 0.5
-    power = 1 + curve.overlap
-    return float((latency**power + sent**power + protocol**power) ** (1 / power))
+    return combined_seconds(curve.overlap, latency, sent, protocol)

@@ -118,7 +118,8 @@ def curves_of(name: str) -> tuple[KernelCurve, ...]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         return tuple(
-            KernelCurve(*row[:4], tuple(row[4]), row[5], row[6], row[7], tuple(row[8])) for row in found["curves"]
+            KernelCurve(kernel, engine, kind, name, tuple(sizes), rows, middle, high, tuple(parameters))
+            for kernel, engine, kind, name, sizes, rows, middle, high, parameters in found["curves"]
         )
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise CatalogError(

@@ -3,7 +3,7 @@
 from math import exp, sqrt
 from typing import NamedTuple
 
-from planner.performance.kernels.card import KernelCard
+from planner.performance.kernels.card import KernelCard, combined_seconds
 
 
 class ExpertShape(NamedTuple):
@@ -67,7 +67,7 @@ def experts_seconds(curve: ExpertCurve, shape: ExpertShape, card: KernelCard) ->
     **Assumes** that a card computes no token more than once for each of its experts.
     """
     skew, even, held = shape.skewed, 1 - shape.skewed, shape.experts / shape.cards
-    growth = shape.cards ** (curve.even_growth * even + curve.uneven_growth * skew)
+    growth = float(shape.cards ** (curve.even_growth * even + curve.uneven_growth * skew))
     fuller = (curve.even * 0.8 * even + curve.uneven * 4 * skew) * growth / sqrt(held)
     rows = shape.tokens * shape.chosen / shape.cards * (1 + (shape.cards > 1) * fuller)
     rows = min(rows, shape.tokens * min(shape.chosen, held))
@@ -75,14 +75,13 @@ def experts_seconds(curve: ExpertCurve, shape: ExpertShape, card: KernelCard) ->
     touched = min(held * (1 - exp(-rows / held * reach)), rows)
     weights = shape.matrices * shape.hidden * shape.width
     each = rows / touched
-    slower = ((each + curve.few * 32) / each) ** curve.fall * (1 + curve.prologue * 100 / shape.hidden)
+    slower = float(((each + curve.few * 32) / each) ** curve.fall) * (1 + curve.prologue * 100 / shape.hidden)
     products = 2 * rows * weights / (card.ops_per_s * curve.matrix) * slower
     read = touched * weights * shape.weight_bytes
     missed = 1 / (1 + (card.cache_bytes / read) ** 4)
     read = read / (card.bytes_per_s * curve.memory) * (missed + (1 - missed) / (1 + curve.cache))
     strip = card.multiprocessors * 128 * shape.weight_bytes / (card.bytes_per_s * curve.unit)
     alone = (shape.hidden + shape.width) * strip * min(touched, 1.0)
-    power = 1 + curve.overlap
     passes = curve.moved * rows * (4 * shape.hidden + 2 * shape.matrices * shape.width) / card.bytes_per_s
-    kernels = (products**power + read**power + alone**power) ** (1 / power)
+    kernels = combined_seconds(curve.overlap, products, read, alone)
     return curve.launch * 1e-6 + kernels + passes + held * curve.expert * 1e-8

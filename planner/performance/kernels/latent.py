@@ -3,7 +3,7 @@
 from math import ceil
 from typing import Final, NamedTuple
 
-from planner.performance.kernels.card import KernelCard
+from planner.performance.kernels.card import KernelCard, combined_seconds
 
 _QUERY, _VALUE, _LATENT, _ROTARY = 192.0, 128.0, 512.0, 64.0
 """Sizes of queries, values, latents and rotary parts.
@@ -73,8 +73,7 @@ def latent_read_seconds(curve: LatentReadCurve, shape: LatentShape, card: Kernel
     each = 4 * shape.heads * (_QUERY + _VALUE) + 2 * (_LATENT + _ROTARY)
     read = shape.sequences * tokens * each / (card.bytes_per_s * curve.memory)
     unfolded = 2 * shape.sequences * tokens * _LATENT * shape.heads * 2 * _VALUE / card.ops_per_s * curve.unfold
-    power = 1 + curve.overlap
-    return curve.launch * 1e-6 + (products**power + read**power) ** (1 / power) + unfolded
+    return curve.launch * 1e-6 + combined_seconds(curve.overlap, products, read) + unfolded
 
 
 def latent_write_seconds(curve: LatentWriteCurve, shape: LatentShape, card: KernelCard) -> float:
@@ -98,6 +97,5 @@ def latent_write_seconds(curve: LatentWriteCurve, shape: LatentShape, card: Kern
     read = moved / (card.bytes_per_s * curve.memory) * (missed + (1 - missed) / (1 + curve.cache))
     multiplied = shape.sequences * max(shape.heads, 16.0) * shape.tokens * 2 * (2 * _LATENT + _ROTARY)
     products = multiplied / (card.ops_per_s * curve.matrix)
-    power = 1 + curve.overlap
     passes = curve.queries * 2 * shape.sequences * shape.heads * (2 * _LATENT + _ROTARY) / card.bytes_per_s
-    return curve.launch * 1e-6 + (read**power + products**power + serial**power) ** (1 / power) + passes
+    return curve.launch * 1e-6 + combined_seconds(curve.overlap, read, products, serial) + passes

@@ -3,7 +3,7 @@
 from math import ceil
 from typing import Final, NamedTuple
 
-from planner.performance.kernels.card import KernelCard
+from planner.performance.kernels.card import KernelCard, combined_seconds
 
 _TILES: Final = ((64.0, 64.0), (64.0, 128.0), (128.0, 128.0), (128.0, 256.0), (256.0, 128.0), (64.0, 256.0))
 """Rows and columns of the blocks of a result that one multiprocessor computes (NVIDIA/cutlass, default tile shapes)."""
@@ -43,7 +43,7 @@ class ProductCurve(NamedTuple):
     held: float
 
 
-def product_seconds(curve: ProductCurve, shape: ProductShape, card: KernelCard) -> float:
+def matmul_seconds(curve: ProductCurve, shape: ProductShape, card: KernelCard) -> float:
     """Return the seconds of one matrix product.
 
     **Formula**: launch + (t_products^q + t_bytes^q)^(1/q) + inputs · rows · inner ÷ bandwidth. t_products is the best
@@ -68,6 +68,5 @@ def product_seconds(curve: ProductCurve, shape: ProductShape, card: KernelCard) 
     moved = weights + shape.rows * shape.inner * shape.input_bytes + 2 * shape.rows * shape.columns
     missed = 1 / (1 + (curve.held * card.cache_bytes / moved) ** 4)
     read = moved / (card.bytes_per_s * curve.memory) * (missed + (1 - missed) / (1 + curve.cache))
-    power = 1 + curve.overlap
     passes = curve.inputs * shape.rows * shape.inner / card.bytes_per_s
-    return curve.launch * 1e-6 + (products**power + read**power) ** (1 / power) + passes
+    return curve.launch * 1e-6 + combined_seconds(curve.overlap, products, read) + passes

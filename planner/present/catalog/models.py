@@ -54,11 +54,6 @@ def architecture_details(architecture: Architecture) -> tuple[DetailGroup, ...]:
     )
 
 
-def stacked_layers(architecture: Architecture) -> int:
-    """Return the number of layers in all stacks."""
-    return sum(stack.layer_count for stack in architecture.stacks)
-
-
 def is_sparse(architecture: Architecture) -> bool:
     """Return whether each token uses only a part of the parameters, as in a mixture of experts."""
     return architecture.active_parameters < architecture.parameters

@@ -26,14 +26,15 @@ def with_bounds(recording: TraceRecording, assumed: tuple[str, ...], conditions:
     """Return `recording`, in which `assumed` was assumed, with the bounds of its peak unless no other value matters.
 
     Values that end in an error do not occur in a run that works, so they bound nothing; a note says if all do. Where
-    `conditions` depend on numbers, as in an adaptive solver, a trace with drawn values is returned instead, if there is
-    one: a small network decides there as it does in a real run.
+    `conditions` depend on numbers, as in an adaptive solver, a trace with drawn values is returned instead, unless the
+    user gave some or it fails: a small network decides there as it does in a real run.
     """
     request = recording.request
     limits = TraceLimits(seconds=max(_SHORTEST_SECONDS, _TIMES_AS_LONG * recording.seconds))
     typical = live_memory(recording.allocations).totals
     with ThreadPoolExecutor(_PARALLEL_TRACES) as pool:
-        drawn = pool.submit(_traced, request.evolve(unknown_values="drawn"), limits) if conditions else None
+        is_drawn = conditions and not request.assume
+        drawn = pool.submit(_traced, request.evolve(unknown_values="drawn"), limits) if is_drawn else None
         traces = pool.map(lambda other: _traced(other, limits), _other_requests(request, conditions))
         levels = [live_memory(found.allocations).totals for found in traces if found is not None]
     if drawn is not None and (found := drawn.result()) is not None:
@@ -49,7 +50,7 @@ def with_bounds(recording: TraceRecording, assumed: tuple[str, ...], conditions:
         name="values that depend on the data",
         explanation=f"{told} The bounds are the peaks with other values; set values with --assume",
         source=f"{len(levels)} more traces: most and fewest selected, numbers that fall slowly, each condition turned "
-        f"around, loops of up to {MOST_ROUNDS} rounds",
+        f"around, drawn numbers, loops of up to {MOST_ROUNDS} rounds",
         bytes=max(live_memory(recording.allocations).totals) - low,
         low_bytes=0,
         high_bytes=high - low,

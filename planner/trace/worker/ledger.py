@@ -128,6 +128,14 @@ class AllocationLedger(FakeTensorMode):
         self._operator_numbers: dict[Any, int] = {}
         self._phases: list[tuple[PhaseName, int, int]] = []
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False: nothing is compiled in a trace, so that the compiler need not be told to leave this mode alone.
+
+        **Source**: `TorchDispatchMode.__init_subclass__`, whose wrapper takes a twentieth of the time of a trace.
+        """
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _DEVICE_QUERY:
             # Queried more often than all other operators together.

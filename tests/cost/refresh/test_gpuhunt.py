@@ -10,8 +10,10 @@ from price_server import PriceServer
 
 from planner.cost.refresh.download import Fetcher
 from planner.cost.refresh.gpuhunt import fetch_gpuhunt, read_table, unpack
-from planner.cost.refresh.offers import Listing, RejectedRow
+from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow
 from planner.errors import PriceError
+from planner.hardware.catalog import load_hardware
+from planner.paths import catalog_dir
 
 
 def packed(**members: bytes) -> bytes:
@@ -122,6 +124,25 @@ def test_names_that_are_written_together_are_taken_apart():
     rows = [f"i{at},x,1,1,1,1,{name},24,False,,nvidia,,x86,{{}}" for at, name in enumerate(names)]
     found = [row.card for row in read_table(table(*rows), "AWS", "2026-11-01")]
     assert found == ["RTX4070 Ti SUPER", "RTX6000 Ada", "RTX PRO 6000", "H100 NVL", "RTX4090", "A10G", "MI300X"]
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "count"),
+    [
+        ("v5litepod-8", "tpu-v5e", 8),
+        ("v6e-1", "tpu-v6e", 1),
+        ("v2-8", "tpu-v2", 4),
+        ("v3-8", "tpu-v3", 4),
+        ("v4-16", "tpu-v4", 8),
+        ("v5p-8", "tpu-v5p", 4),
+    ],
+)
+def test_tpus_are_counted_by_the_chip(name, gpu, count):
+    (row,) = read_table(
+        table(f"{name},us-east1-c,9.6,224,384,1,{name},128,False,,google,,x86,{{}}"), "GCP", "2026-11-01"
+    )
+    assert row.count == count
+    assert CardMatcher(load_hardware(catalog_dir()), {}).match(row).gpu == gpu
 
 
 @pytest.mark.parametrize(

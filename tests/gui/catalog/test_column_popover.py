@@ -71,4 +71,5 @@ def test_the_order_can_be_chosen(popover, tab):
     popover._descending.setChecked(False)
     assert (tab.gpus.model.sort_key, tab.gpus.model.descending) == ("memory", False)
     memory = [row.gpu.memory_bytes for row in tab.gpus.model.records]
-    assert memory == sorted(memory)
+    known = [size for size in memory if size is not None]
+    assert memory == [*sorted(known), *[None] * (len(memory) - len(known))]

@@ -1,6 +1,7 @@
 """Ranges, switches, saved filters and column sets of the catalog."""
 
 import pytest
+from each_record import for_each
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLineEdit, QToolButton, QWidget
@@ -46,7 +47,7 @@ def test_bounds_are_written_as_the_table_writes_them_and_years_without_a_comma(t
         key: [edit.placeholderText() for edit in facets._ranges[key].findChildren(QLineEdit)]
         for key in ("bandwidth", "year")
     }
-    assert written["bandwidth"][1] == "22,000"
+    assert written["bandwidth"][1] == "27,600"
     assert all(len(year) == 4 for year in written["year"])
     tab.gpus.narrow(CatalogFilter().with_bounds("year", 2020, None))
     assert facets._ranges["year"]._low.text == "2020"
@@ -147,7 +148,7 @@ def test_a_saved_filter_of_another_version_is_reported(tab, workspace, qtbot):
     assert "cannot be read" in told.args[0].message
 
 
-@pytest.mark.parametrize("name", COLUMN_SETS)
+@for_each("name", COLUMN_SETS)
 def test_column_sets_show_their_columns(tab, name):
     tab.show_columns(name)
     assert tab.gpus.table.layout_now().shown == COLUMN_SETS[name]
@@ -172,7 +173,7 @@ def test_the_view_is_remembered(tab, qtbot, workspace, theme):
     assert other.view == "scatter"
 
 
-@pytest.mark.parametrize("view", ["table", "scatter", "compare"])
+@for_each("view", ["table", "scatter", "compare"])
 def test_everything_that_takes_the_keyboard_in_a_view_has_a_name(tab, view, qtbot):
     tab.compare.add(("accelerators:rtx-4090",))
     tab.show_view(view)

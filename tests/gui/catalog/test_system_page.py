@@ -55,12 +55,12 @@ def test_the_sentence_is_about_what_is_shown(tab, workspace):
     fits = sum(verdict == "fits" for verdict in verdicts(tab).values())
     tight = sum(verdict == "tight" for verdict in verdicts(tab).values())
     tightly = f", and tightly on {tight} more," if tight else ""
-    assert tab._answer.text().startswith(f"Llama-3.1-8B fits on {fits} of 43 systems{tightly} as planned. The chea")
+    assert tab._answer.text().startswith(f"Llama-3.1-8B fits on {fits} of 54 systems{tightly} as planned. The chea")
     workspace.apply_workload("batch", batch=100_000)
     tab.refresh(workspace.evaluation)
-    assert tab._answer.text() == "Llama-3.1-8B does not fit on any of 43 systems as planned."
+    assert tab._answer.text() == "Llama-3.1-8B does not fit on any of 54 systems as planned."
     tab.bar.pages.button(0).click()
-    assert "257 accelerators" in tab._answer.text()
+    assert "375 accelerators" in tab._answer.text()
 
 
 def test_a_file_of_no_systems_still_says_what_its_columns_are(tab, tmp_path):

@@ -3,6 +3,7 @@ from datetime import date
 from time import process_time
 
 import pytest
+from each_record import for_each
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QPushButton, QRadioButton, QToolButton, QWidget
@@ -227,8 +228,8 @@ def _another(tab, path):
     return next(low + (high - low) / part for part in (100, 50) if asked.value != low + (high - low) / part)
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "told"),
+@for_each(
+    "case",
     [
         ("job.hours_per_day", "25", "from 0.01 to 24."),
         ("job.hours_per_day", "many", "Type a number"),
@@ -237,7 +238,8 @@ def _another(tab, path):
         ("buy.card_price_usd", "-5", "is too small"),
     ],
 )
-def test_wrong_input_stays_with_its_message_and_leaves_the_plan(tab: CostTab, qtbot, path, text, told):
+def test_wrong_input_stays_with_its_message_and_leaves_the_plan(tab: CostTab, qtbot, case):
+    path, text, told = case
     for section in tab.controls.findChildren(Section):
         section.set_open(True)
     plan = tab.workspace.plan
@@ -431,7 +433,7 @@ def test_the_curve_is_a_table_too(tab: CostTab, tmp_path):
 # The tab as a whole
 
 
-@pytest.mark.parametrize("name", JOBS)
+@for_each("name", JOBS)
 def test_nothing_is_cut_off_at_the_smallest_size(tab: CostTab, name):
     set_job(tab, JOBS[name])
     for section in tab.controls.findChildren(Section):
@@ -440,7 +442,7 @@ def test_nothing_is_cut_off_at_the_smallest_size(tab: CostTab, name):
         assert area.widget().minimumSizeHint().width() <= area.viewport().width()
 
 
-@pytest.mark.parametrize("name", JOBS)
+@for_each("name", JOBS)
 def test_each_key_leads_to_one_place(tab: CostTab, name):
     set_job(tab, JOBS[name])
     tab.workspace.pin.put(tab.workspace.plan)
@@ -455,7 +457,7 @@ def test_each_key_leads_to_one_place(tab: CostTab, name):
     assert {letter: found[letter] for letter in MENUS if letter in found} == {}
 
 
-@pytest.mark.parametrize("name", JOBS)
+@for_each("name", JOBS)
 def test_everything_the_keyboard_reaches_has_a_name(tab: CostTab, name):
     set_job(tab, JOBS[name])
     for section in tab.controls.findChildren(Section):

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from each_record import for_each
 from PySide6.QtWidgets import QAbstractButton, QLabel
 from recordings import training, two_steps
 
@@ -41,11 +42,12 @@ def mnemonics(tab: MemoryTab) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", PLANS)
+@for_each("name", PLANS)
 def test_each_key_leads_to_one_place(tab: MemoryTab, name):
     workload, count = PLANS[name]
-    tab.workspace.apply("model", model=ModelChoice(id=MODELS.get(name, "meta-llama/Llama-3.1-8B")))
-    tab.workspace.apply(name, workload=workload, gpu=None if workload.gpus else "h100-sxm5-80gb", count=count)
+    model = ModelChoice(id=MODELS.get(name, "meta-llama/Llama-3.1-8B"))
+    gpu = None if workload.gpus else "h100-sxm5-80gb"
+    tab.workspace.apply(name, model=model, workload=workload, gpu=gpu, count=count)
     for section in tab.controls.findChildren(Section):
         section.set_open(True)
     found = mnemonics(tab)

@@ -1,6 +1,6 @@
 """The button that starts a plan from a recipe."""
 
-import pytest
+from each_record import for_each
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit
 from recordings import training, two_steps
@@ -40,7 +40,7 @@ def test_a_recipe_for_any_model_keeps_the_plans_model(tab: MemoryTab, qtbot):
     assert tab.workspace.evaluation.workload.profile == "llama.cpp"
 
 
-@pytest.mark.parametrize("preset", load_presets(), ids=lambda preset: preset.id)
+@for_each("preset", load_presets())
 def test_the_questions_show_every_recipe(tab: MemoryTab, preset):
     tab.controls.subject.presets._apply_preset(preset)
     assert tab.workspace.plan.workload == preset.workload

@@ -12,11 +12,28 @@ from planner.gui.recommend import dialog as module
 from planner.gui.recommend.dialog import RecommendDialog
 from planner.gui.workspace import Workspace
 from planner.plan.recommend.option import Wish, sure_options
+from planner.plan.recommend.recommend import recommend
 from planner.workload.training import Training
 
 TODAY = date(2026, 11, 22)
 RUN = Run(amount=20e6, unit="tokens")
 FEW = Wish(counts=(1, 2))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def searched_once():
+    """Search for equal jobs once: most tests start with the same one."""
+    results = {}
+
+    def kept(plan, catalog, today, wish, **options):
+        key = (repr(plan), id(catalog), today, repr(wish))
+        if results.get(key) is None:  # not yet, or given up
+            results[key] = recommend(plan, catalog, today, wish, **options)
+        return results[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "recommend", kept)
+        yield
 
 
 @pytest.fixture

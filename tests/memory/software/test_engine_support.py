@@ -27,6 +27,11 @@ def test_llama_cpp_has_no_backend_for_accelerators_without_graphics(catalog: Cat
     assert reasons(catalog, LLAMA_CPP, name) == "llama.cpp has no backend for this card"
 
 
+def test_llama_cpp_has_backends_that_are_not_described(catalog: Catalog):
+    assert "CANN, which this estimate does not describe" in reasons(catalog, LLAMA_CPP, "ascend-910b")
+    assert reasons(catalog, LLAMA_CPP, "groq-lpu") == "llama.cpp has no backend for this card"
+
+
 @pytest.mark.parametrize(
     ("workload", "name", "reason"),
     [
@@ -42,6 +47,7 @@ def test_llama_cpp_has_no_backend_for_accelerators_without_graphics(catalog: Cat
         (VLLM, "apple-m2-ultra", "vllm-metal"),
         (VLLM, "tpu-v5e", "plugin"),
         (VLLM, "gaudi3", "plugin"),
+        (VLLM, "ascend-910b", "plugin"),
     ],
 )
 def test_vllm_needs_a_card_that_its_kernels_are_built_for(catalog: Catalog, workload, name: str, reason: str):

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from planner.errors import ModelFileError, NoFormulaError
-from planner.models.readers.config_json import read_config, read_config_file
+from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.config_json import read_config, read_config_file, stored_dtype
 
 LLAMA = {
     "model_type": "llama",
@@ -140,6 +141,8 @@ def test_an_unknown_stored_format_is_noted() -> None:
         ({"quant_method": "compressed-tensors", "format": "float-quantized"}, "fp8"),
         ({"quant_method": "compressed-tensors", "format": "int-quantized"}, "int8"),
         ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}, "nvfp4"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}, "nvfp4"),
+        ({"quant_algo": "FP8"}, "fp8"),
     ],
     ids=str,
 )
@@ -147,6 +150,12 @@ def test_the_quantisation_of_the_checkpoint_is_read(settings: dict[str, object],
     found = read_config({**LLAMA, "quantization_config": settings}, "config.json")
     assert found.quantization == scheme
     assert found.reader_notes == ()
+
+
+def test_the_stored_format_may_be_that_of_the_part_on_text() -> None:
+    fields = ConfigFields({"text_config": {"dtype": "float16"}}, "config.json")
+    assert stored_dtype(fields) == "fp16"
+    assert stored_dtype(ConfigFields({"text_config": {}}, "config.json")) is None
 
 
 @pytest.mark.parametrize(
@@ -159,6 +168,8 @@ def test_the_quantisation_of_the_checkpoint_is_read(settings: dict[str, object],
         {"quant_method": "fp8", "weight_block_size": [128, 64]},
         {"quant_method": "fp8", "weight_block_size": [17, 17]},
         {"quant_method": "compressed-tensors", "format": "marlin-24"},
+        {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["model.layers.0.self_attn*"]},
+        {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"},
     ],
     ids=str,
 )

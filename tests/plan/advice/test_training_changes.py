@@ -22,7 +22,7 @@ def test_zero_stages_do_not_apply_to_one_card():
 
 def test_cards_without_bf16_are_advised_fp16(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(compute="fp32"), gpu="tesla-t4")
-    checkpointed = Training(compute="fp32", micro_batch=16, activation_checkpointing="full")
+    checkpointed = Training(compute="fp32", micro_batch=14, activation_checkpointing="full")
     assert "FP16 autocast" in names(advise(plan.evolve(workload=checkpointed), catalog))
     assert not any("bf16" in name for name in names(advise(plan, catalog)))
 

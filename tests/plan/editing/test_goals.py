@@ -40,7 +40,7 @@ def test_training_starts_with_all_parameters(catalog):
     [
         (SMALL, "rtx-4090", 1, "lora", "none", 4),
         (LLAMA, "rtx-4090", 1, "lora", "full", 1),
-        (LLAMA, "rtx-4060-ti-16-gb", 1, "qlora", "full", 1),
+        (LLAMA, "rtx-a4500", 1, "qlora", "full", 1),
         (LARGE, "h100-sxm5-80gb", 1, "qlora", "full", 2),
     ],
 )

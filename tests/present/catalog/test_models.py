@@ -21,7 +21,6 @@ from planner.present.catalog.models import (
     architecture_details,
     is_sparse,
     model_details,
-    stacked_layers,
     stored_format_text,
 )
 from planner.present.format import THIN
@@ -80,7 +79,6 @@ def test_equal_layers_are_joined_and_sliding_windows_kept_apart():
     lines = _lines(_network(_group(5, mixer=windowed), _group(1), _group(5, mixer=windowed), _group(1)))
     assert "window of 1,024 tokens" in lines["Layers", "10 layers"]
     assert "window" not in lines["Layers", "2 layers"]
-    assert stacked_layers(_network(_group(5), _group(1))) == 6
 
 
 def test_the_details_of_a_mixture_of_experts():

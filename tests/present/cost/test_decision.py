@@ -115,8 +115,8 @@ def test_a_cheaper_commitment_is_pointed_out(catalog):
 
     found = chip()
     assert found.text == (
-        "Save $36,252 per month of rent: commit for 3 years (GCP, $28,390 per month; over 5 years, $1,240,423 more than "
-        "buying)"
+        "Save $36,252 per month of rent: commit for 3 years (GCP, $28,390 per month; over 5 years, $1,240,423 more "
+        "than buying)"
     )
     assert found[1:] == ("cost.rent.mode", "reserved-3y")
     assert chip(horizon_years=2).value == "reserved-1y"

@@ -128,7 +128,8 @@ def test_the_range_of_the_saving_is_told_of_the_side_that_the_headline_names(cat
     )
     either = simulate(renting.case).evolve(saving_usd=Quantiles(p10=-273_957, p50=-1_000, p90=28_907))
     assert saving_range_sentence(either, renting.result.answer) == (
-        "Renting ranges from costing $28,907 more to saving $273,957; one case in ten is below this range and one above."
+        "Renting ranges from costing $28,907 more to saving $273,957; one case in ten is below this range and one "
+        "above."
     )
     dearer = either.evolve(saving_usd=Quantiles(p10=100, p50=200, p90=300))
     assert saving_range_sentence(dearer, renting.result.answer).startswith("Renting costs $100 to $300 more; ")

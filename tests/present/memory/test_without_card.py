@@ -32,7 +32,7 @@ def test_a_price_asked_by_sellers_is_not_called_a_launch_price(catalog, monkeypa
 
 
 def test_full_checkpointing_is_named_where_it_matters(catalog):
-    assert said(catalog, Training(method="qlora")).endswith("With full checkpointing: 14.0 GiB, from a 16 GB card.")
+    assert said(catalog, Training(method="qlora")).endswith("With full checkpointing: 14.1 GiB, from a 16 GB card.")
     assert "checkpointing" not in said(catalog, Training(method="qlora", activation_checkpointing="full"))
     assert "checkpointing" not in said(catalog, Training(micro_batch=1, sequence_length=128))
 

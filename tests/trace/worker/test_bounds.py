@@ -168,6 +168,19 @@ def test_the_real_peak_lies_within_the_bounds(tmp_path: Path, name: str) -> None
         assert lowest <= real_peak_bytes(asked, seed) <= lowest + difference.high_bytes
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["solver", "fitting"])
+def test_a_small_network_decides_as_in_a_real_run(tmp_path: Path, name: str) -> None:
+    asked = request(tmp_path, name)
+    assert peak_bytes(recorded(asked)) == pytest.approx(real_peak_bytes(asked, 0), rel=0.005)
+
+
+@pytest.mark.oracle
+def test_what_is_given_of_a_loop_counts_more_than_drawn_numbers(tmp_path: Path) -> None:
+    asked = request(tmp_path, "solver", unknown_values="typical", assume=(AssumedValue(name="condition", value=3),))
+    assert peak_bytes(recorded(asked.evolve(unknown_values="bounded"))) == peak_bytes(recorded(asked))
+
+
 @pytest.mark.parametrize("name", ["logging", "deciding"])
 def test_an_assumption_that_changes_nothing_is_not_told(tmp_path: Path, name: str) -> None:
     assert recorded(request(tmp_path, name)).differences == ()

@@ -29,7 +29,7 @@ class CardClass(Enum):
 
 
 class CardSetup(NamedTuple):
-    """What vLLM's settings depend on in a card: its limits, and the kernels for experts in MXFP4."""
+    """The facts of a card on which vLLM's settings depend: its limits, and the kernels for experts in MXFP4."""
 
     limits: CardClass
     experts: ExpertKernels | None = None
@@ -52,7 +52,7 @@ class VllmSetup(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def card_setup(gpu: Gpu) -> CardSetup:
-    """Return what vLLM's settings depend on in `gpu`."""
+    """Return the facts of `gpu` on which vLLM's settings depend."""
     return CardSetup(_limits_on(gpu), kernels_of_card(gpu))
 
 

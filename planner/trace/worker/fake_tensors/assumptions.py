@@ -46,7 +46,8 @@ class Assumptions:
     have full rank, that a number is 1 at first and halves each time that its line runs, and that a condition or a whole
     number follows from such a number, or else is false or 0. With the `fewest`, a mask selects nothing and numbers are
     small; with the `most`, conditions are true; with both, everyone chooses the first or the last, but each is chosen
-    twice. With the `slowest` and the `most`, numbers fall slowly. No condition has the same result more than
+    twice. With the `slowest` and the `most`, numbers fall slowly. With `drawn` ones, random numbers stand for unknown
+    weights and inputs, and only what is too large to be computed is assumed. No condition has the same result more than
     `MOST_ROUNDS` times in a row, what is asserted is true, what raises an error is not, and numbers are finite.
     """
 

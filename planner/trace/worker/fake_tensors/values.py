@@ -187,21 +187,21 @@ class KnownValues:
 
     def run(self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the fake result of `func` in `mode`; where it depends on values, from known or assumed values."""
-        rule = REPLACED_RULES.get(func)
+        traits = _traits(func)
         try:
-            if rule is None:
+            if traits.rule is None:
                 result = self._rules.dispatch(mode, func, types, args, kwargs)
             else:
                 with mode:
-                    result = rule(*args, **kwargs)
+                    result = traits.rule(*args, **kwargs)
             _refuse_odd_layouts(result)
         except (DataDependentOutputException, DynamicOutputShapeException):
             with mode:
                 return self._result_by_value(func, args, kwargs)
-        if _traits(func).is_mutable:
-            self._follow_mutation(func, args, kwargs)
+        if traits.is_mutable:
+            self._follow_mutation(traits, func, args, kwargs)
         else:
-            self._follow_result(func, args, kwargs, result)
+            self._follow_result(traits, func, args, kwargs, result)
         return result
 
     @contextmanager
@@ -312,16 +312,15 @@ class KnownValues:
                 self._set_values(fake, real, assumed)
         return fake
 
-    def _follow_result(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def _follow_result(
+        self, traits: "_Traits", func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
         """Set the values of the tensors that `func` made, if they are known or can be assumed."""
-        if isinstance(result, torch.Tensor) and result.numel() > _MAX_ELEMENTS:
+        assumed = _KNOWN if traits.needs_only_shape else self._inputs_assumed((*args, *kwargs.values()))
+        if assumed is None and not traits.is_random and type(result) is FakeTensor and result.is_floating_point():
             return
         made = list(_flat_tensors((result,)))
         inputs = list(_flat_tensors((*args, *kwargs.values())))
-        assumed = _KNOWN if func in _SHAPED_LIKE_A_TENSOR else self._inputs_assumed(inputs)
-        is_random = _traits(func).is_random
-        if assumed is None and not is_random and all(map(torch.is_floating_point, made)):
-            return
         if not _is_worth_following(func, inputs, made):
             return
         with unset_fake_temporarily(), torch.no_grad():
@@ -335,16 +334,15 @@ class KnownValues:
                     for fake, value in zip(made, _flat_tensors((real,)), strict=True):
                         self._set_values(fake, value, assumed)
                     return
-            elif is_random:
+            elif traits.is_random:
                 self._lose_random_state(kwargs)
             for fake in made:
                 if not fake.is_floating_point() and not fake.is_complex():
                     value, assumption = self._assumptions.decision(func, args, kwargs, fake, self._value_or_number)
                     self._set_values(fake, value, (assumed or _KNOWN) | assumption)
 
-    def _follow_mutation(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _follow_mutation(self, traits: "_Traits", func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Change the values too that `func` changes, or forget them."""
-        traits = _traits(func)
         if traits.is_view:
             return
         # That all gradients are finite leaves the flag unchanged that says so.
@@ -486,11 +484,13 @@ def _view(storage: torch.UntypedStorage, fake: torch.Tensor) -> torch.Tensor:
 
 
 class _Traits(NamedTuple):
-    """Facts of an operator, by its declaration: `written` has the places and names of the arguments that it changes."""
+    """Facts of an operator: `written` has the places and names of the arguments that it changes."""
 
+    rule: Callable[..., Any] | None
     is_mutable: bool
     is_random: bool
     is_view: bool
+    needs_only_shape: bool
     written: tuple[tuple[int, str], ...]
 
     def written_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
@@ -503,9 +503,11 @@ class _Traits(NamedTuple):
 def _traits(func: Any) -> _Traits:
     """Return the facts of an operator; its declaration is slow to read."""
     return _Traits(
+        REPLACED_RULES.get(func),
         func._schema.is_mutable,
         torch.Tag.nondeterministic_seeded in func.tags,
         torch.Tag.inplace_view in func.tags,
+        func in _SHAPED_LIKE_A_TENSOR,
         tuple(
             (place, argument.name)
             for place, argument in enumerate(func._schema.arguments)

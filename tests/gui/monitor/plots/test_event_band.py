@@ -1,6 +1,7 @@
 """The band of events under the plots."""
 
 import pytest
+from each_record import for_each
 from plots_kit import A, B
 from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QHelpEvent
@@ -165,8 +166,8 @@ def test_a_mark_is_put_and_taken_away(grid, qtbot, two_cards):
     assert "Xid 31" in QGuiApplication.clipboard().text()
 
 
-@pytest.mark.parametrize(
-    ("key", "modifier", "holds"),
+@for_each(
+    "case",
     [
         (Qt.Key.Key_Left, Qt.KeyboardModifier.NoModifier, lambda view: view.cursor == pytest.approx(498.0)),
         (Qt.Key.Key_Right, Qt.KeyboardModifier.NoModifier, lambda view: view.cursor == pytest.approx(499.0)),
@@ -178,7 +179,8 @@ def test_a_mark_is_put_and_taken_away(grid, qtbot, two_cards):
         (Qt.Key.Key_F12, Qt.KeyboardModifier.NoModifier, lambda view: view.end == 499.0),
     ],
 )
-def test_the_keyboard_does_what_the_pointer_does(grid, qtbot, key, modifier, holds):
+def test_the_keyboard_does_what_the_pointer_does(grid, qtbot, case):
+    key, modifier, holds = case
     grid.view.show(399.0, 499.0)
     qtbot.keyClick(grid.band, key, modifier)
     assert holds(grid.view)

@@ -83,7 +83,7 @@ def nvfp4(module, out, into):
             {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True},
             "nf4-dq",
         ),
-        (nvfp4, {"quant_method": "modelopt", "quant_algo": "NVFP4"}, "stored"),
+        (nvfp4, {"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
     ],
 )
 def test_quantised_checkpoints_take_exactly_what_their_files_hold(tmp_path, replace, settings, scheme):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 def collected_sockets() -> Iterator[None]:
     """Collect what a script left open here, not in a later test."""
     yield
-    gc.collect()
+    gc.collect(1)
 
 
 WANTED = {

@@ -1,0 +1,135 @@
+"""Time of a kernel on a card, with its range and where it was measured: the curves of the catalog and their laws."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.hardware.gpu import Gpu
+from planner.performance.kernels.attention import (
+    AttentionShape,
+    ReadCurve,
+    WriteCurve,
+    attention_read_seconds,
+    attention_write_seconds,
+)
+from planner.performance.kernels.card import kernel_card
+from planner.performance.kernels.collectives import (
+    Collective,
+    CollectiveCurve,
+    collective_seconds,
+    collective_shape,
+)
+from planner.performance.kernels.curves import Kernel, KernelTime, find_curve
+from planner.performance.kernels.experts import ExpertCurve, ExpertShape, experts_seconds
+from planner.performance.kernels.latent import (
+    LatentReadCurve,
+    LatentShape,
+    LatentWriteCurve,
+    latent_read_seconds,
+    latent_write_seconds,
+)
+from planner.performance.kernels.products import ProductCurve, ProductShape, matmul_seconds
+
+
+class Law(NamedTuple):
+    """The law of a kernel: a function of its parameters, its shape and a card, and the class of the parameters."""
+
+    seconds: Callable[..., float]
+    curve: Callable[..., tuple[float, ...]]
+
+
+_COLLECTIVE: Final = Law(collective_seconds, CollectiveCurve)
+LAWS: Final[Mapping[str, Law]] = {
+    "product": Law(matmul_seconds, ProductCurve),
+    "attention-read": Law(attention_read_seconds, ReadCurve),
+    "attention-write": Law(attention_write_seconds, WriteCurve),
+    "attention-write-single": Law(attention_write_seconds, WriteCurve),
+    "latent-read": Law(latent_read_seconds, LatentReadCurve),
+    "latent-write": Law(latent_write_seconds, LatentWriteCurve),
+    "experts": Law(experts_seconds, ExpertCurve),
+    "all-reduce": _COLLECTIVE,
+    "all-gather": _COLLECTIVE,
+    "reduce-scatter": _COLLECTIVE,
+    "all-to-all": _COLLECTIVE,
+}
+"""The law of each kernel; the catalog has the parameters in the order of the class."""
+
+
+class ElementFormat(NamedTuple):
+    """Bytes of an element of weights and of inputs, with their scales, and the card's rate for their products."""
+
+    weight_bytes: float
+    input_bytes: float
+    rate: str
+
+
+FORMATS: Final[Mapping[str, ElementFormat]] = {
+    "bf16": ElementFormat(2.0, 2.0, "fp16"),
+    "fp8": ElementFormat(1.0, 1.0, "fp8"),
+    "fp8-block": ElementFormat(1.0, 1.0, "fp8"),
+    "int8": ElementFormat(1.0, 1.0, "fp8"),
+    "int8-weights": ElementFormat(1.0, 2.0, "fp16"),
+    "nvfp4": ElementFormat(0.5625, 0.5625, "fp4"),
+    "int4-weights": ElementFormat(0.5, 2.0, "fp16"),
+    "mxfp4-weights": ElementFormat(0.53125, 2.0, "fp16"),
+    "mxfp4-fp8": ElementFormat(0.53125, 1.0, "fp8"),
+}
+"""Formats of kernels: `-weights` formats are unpacked to 16 bits in the kernel."""
+
+
+def element_format(number_format: str) -> ElementFormat:
+    """Return the format of the products: of two formats, as in bf16/fp8, the first; 16 bits where none is named."""
+    return FORMATS.get(number_format.partition("/")[0], FORMATS["bf16"])
+
+
+def _time(
+    gpu: Gpu, kernel: Kernel, engine: str, number_format: str, shape: tuple[float, ...], head_size: int = 0
+) -> KernelTime | None:
+    """Return the time of `kernel` on `gpu`; None if the format was not measured, or figures are unknown."""
+    found = find_curve(gpu, kernel, engine, number_format, head_size)
+    card = kernel_card(gpu, element_format(number_format).rate)
+    if found is None or card is None:
+        return None
+    law = LAWS[kernel]
+    return KernelTime.within(law.seconds(law.curve(*found.curve.parameters), shape, card), found)
+
+
+@lru_cache(maxsize=16_384)
+def matmul_time(gpu: Gpu, engine: str, number_format: str, rows: float, columns: int, inner: int) -> KernelTime | None:
+    """Return the time of (rows × inner) times (inner × columns) on `gpu`; None if the format was never measured."""
+    kind = element_format(number_format)
+    shape = ProductShape(rows, columns, inner, kind.weight_bytes, kind.input_bytes)
+    return _time(gpu, "product", engine, number_format, shape)
+
+
+def attention_prompt_time(gpu: Gpu, engine: str, number_format: str, shape: AttentionShape) -> KernelTime | None:
+    """Return the time of attention over new tokens; `number_format` is that of products and cache: bf16/fp8."""
+    return _time(gpu, "attention-read", engine, number_format, shape, int(shape.head_size))
+
+
+def attention_token_time(gpu: Gpu, engine: str, cache_format: str, shape: AttentionShape) -> KernelTime | None:
+    """Return the time of the attention of one new token of each sequence over its cache."""
+    kernel: Kernel = "attention-write-single" if shape.heads == shape.key_heads else "attention-write"
+    return _time(gpu, kernel, engine, cache_format, shape, int(shape.head_size))
+
+
+def latent_prompt_time(gpu: Gpu, engine: str, cache_format: str, shape: LatentShape) -> KernelTime | None:
+    """Return the time of latent attention over new tokens."""
+    return _time(gpu, "latent-read", engine, cache_format, shape)
+
+
+def latent_token_time(gpu: Gpu, engine: str, cache_format: str, shape: LatentShape) -> KernelTime | None:
+    """Return the time of the latent attention of one new token of each sequence."""
+    return _time(gpu, "latent-write", engine, cache_format, shape)
+
+
+def experts_time(gpu: Gpu, engine: str, number_format: str, shape: ExpertShape) -> KernelTime | None:
+    """Return the time of a layer's routed experts."""
+    return _time(gpu, "experts", engine, number_format, shape)
+
+
+def collective_time(
+    gpu: Gpu, engine: str, launched: str, operation: Collective, cards: int, size_bytes: float
+) -> KernelTime | None:
+    """Return the time of `operation` in a machine; `launched` is graph, eager, or nccl for the library's."""
+    return _time(gpu, operation, engine, launched, collective_shape(operation, cards, size_bytes))

@@ -1,0 +1,65 @@
+"""Curves are fitted with the laws of the planner, and rows are read back as they were written."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules_of_the_benchmarks():
+    """Let the tests import the benchmark's modules, and leave the path as it was."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    yield
+    sys.path.remove(str(ROOT / "benchmarks"))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    from kernel_fit import SAMPLE
+    from kernel_rows import read_sample
+
+    return read_sample(SAMPLE)
+
+
+def test_a_law_on_columns_gives_what_it_gives_on_numbers(rows):
+    from kernel_fit import LAWS, STARTS, card_of, relative_errors
+
+    checked = 0
+    for kernel in STARTS:
+        some = [row for row in rows if row.kernel == kernel][:5]
+        shape, parameters = STARTS[kernel]
+        errors = relative_errors(kernel, parameters, some)
+        for row, error in zip(some, errors, strict=True):
+            law = LAWS[kernel]
+            alone = law.seconds(law.curve(*parameters), shape(*row.shape), card_of(row))
+            assert alone / row.seconds - 1 == pytest.approx(float(error), rel=1e-6, abs=1e-9)
+            checked += 1
+    assert checked == 5 * len(STARTS)
+
+
+def test_the_sample_has_only_rows_to_which_no_curve_was_fitted(rows):
+    assert len(rows) == 10_000
+    assert sum(not row.is_held_out for row in rows) <= 10
+
+
+def test_rows_are_read_as_they_were_written(rows, tmp_path):
+    from kernel_rows import read_sample, write_sample
+
+    write_sample(tmp_path / "rows.csv.gz", rows[:100])
+    assert read_sample(tmp_path / "rows.csv.gz") == rows[:100]
+
+
+def test_a_fit_finds_the_parameters_of_a_curve(rows):
+    from kernel_fit import STARTS, fit, relative_errors
+
+    some = [row for row in rows if row.key == ("all-reduce", "nccl", "nccl", "NCCL")]
+    shape, start = STARTS["all-reduce"]
+    errors = relative_errors("all-reduce", start, some)
+    made = [
+        row._replace(seconds=row.seconds * (1 + float(error)) * 1.25) for row, error in zip(some, errors, strict=True)
+    ]
+    assert shape._fields == ("cards", "sent_bytes")
+    assert abs(relative_errors("all-reduce", fit("all-reduce", made), made)).max() < 0.02

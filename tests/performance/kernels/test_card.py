@@ -1,0 +1,59 @@
+"""Physical figures of a card on which its kernels depend."""
+
+from planner.hardware.gpu import Gpu
+from planner.performance.kernels.card import combined_seconds, kernel_card
+from planner.plan.catalog import Catalog
+
+
+def _gpu(catalog: Catalog, name: str) -> Gpu:
+    return catalog.hardware.gpu(name)
+
+
+def test_an_h100_has_132_multiprocessors_and_50_mb_of_cache(catalog: Catalog) -> None:
+    card = kernel_card(_gpu(catalog, "h100-sxm5-80gb"), "fp8")
+    assert card is not None
+    assert (card.multiprocessors, card.cache_bytes) == (132, 50e6)
+    assert (card.bytes_per_s, card.ops_per_s, card.link_bytes_per_s) == (3.35e12, 1979e12, 450e9)
+
+
+def test_the_cache_of_a_card_with_gddr_grows_with_its_bus(catalog: Catalog) -> None:
+    card = kernel_card(_gpu(catalog, "l40s"))
+    assert card is not None
+    assert card.cache_bytes == 384 * 250e3
+    assert card.multiprocessors == 142
+
+
+def test_an_a100_has_64_cores_in_each_multiprocessor(catalog: Catalog) -> None:
+    card = kernel_card(_gpu(catalog, "a100-sxm4-80gb"))
+    assert card is not None
+    assert card.multiprocessors == 6_912 / 64
+
+
+def test_a_card_without_a_count_of_cores_has_those_of_its_chip(catalog: Catalog) -> None:
+    chip = _gpu(catalog, "gb200-186gb")
+    card = kernel_card(chip)
+    assert chip.shader_cores is None
+    assert card is not None
+    assert card.multiprocessors == 148
+
+
+def test_a_cut_down_card_has_fewer_of_them(catalog: Catalog) -> None:
+    card = kernel_card(_gpu(catalog, "h20-96gb"))
+    assert card is not None
+    assert card.multiprocessors == 78
+
+
+def test_work_that_does_not_overlap_adds_up() -> None:
+    assert combined_seconds(0, 1.0, 2.0, 3.0) == 6.0
+    assert combined_seconds(1, 3.0, 4.0) == 5.0
+
+
+def test_a_compute_unit_of_amd_has_64_cores(catalog: Catalog) -> None:
+    gpu = next(gpu for gpu in catalog.hardware.gpus if gpu.vendor == "AMD" and gpu.shader_cores and gpu.rate("fp16"))
+    card = kernel_card(gpu)
+    assert card is not None
+    assert card.multiprocessors == gpu.shader_cores / gpu.device_count / 64
+
+
+def test_a_card_without_bandwidth_has_no_figures(catalog: Catalog) -> None:
+    assert kernel_card(_gpu(catalog, "l40s").evolve(bandwidth_bytes_per_s=None)) is None

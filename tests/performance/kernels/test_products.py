@@ -1,0 +1,56 @@
+"""Time of matrix products, by hand."""
+
+import pytest
+
+from planner.performance.kernels.card import KernelCard
+from planner.performance.kernels.products import ProductCurve, ProductShape, matmul_seconds
+
+CARD = KernelCard(bytes_per_s=1e12, ops_per_s=100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11)
+QUICK = CARD._replace(ops_per_s=1e18)
+PLAIN = ProductCurve(
+    launch=2, matrix=1, edge=0, prologue=0, memory=1, cache=0, overlap=30, merge=1e6, inputs=0, held=1e-9
+)
+"""Nothing but waves of blocks and bytes, the larger of which counts."""
+
+
+def test_one_row_takes_as_long_as_its_weights_are_read() -> None:
+    seconds = matmul_seconds(PLAIN, ProductShape(1, 8_192, 8_192, 2, 2), QUICK)
+    moved = 2 * (8_192 * 8_192 + 8_192 + 8_192)
+    assert seconds == pytest.approx(2e-6 + moved / 1e12, rel=1e-4)
+
+
+def test_whole_waves_of_blocks_run_at_the_dense_rate() -> None:
+    # 80 × 80 blocks of 64 × 64 are 64 waves of 100.
+    seconds = matmul_seconds(PLAIN, ProductShape(5_120, 5_120, 4_096, 2, 2), CARD)
+    assert seconds == pytest.approx(2e-6 + 2 * 5_120 * 5_120 * 4_096 / 100e12, rel=1e-4)
+
+
+def test_one_block_more_than_a_wave_takes_a_second_wave() -> None:
+    full = matmul_seconds(PLAIN, ProductShape(640, 640, 65_536, 0.01, 0.01), CARD)
+    more = matmul_seconds(PLAIN, ProductShape(641, 640, 65_536, 0.01, 0.01), CARD)
+    block = 2 * 64 * 64 * 65_536 / (100e12 / 100)
+    assert full == pytest.approx(2e-6 + block, rel=1e-4)
+    assert more == pytest.approx(2e-6 + 2 * block, rel=1e-4)
+
+
+def test_a_small_result_is_split_so_that_more_multiprocessors_work() -> None:
+    shape = ProductShape(64, 64, 65_536, 0.01, 0.01)
+    split = matmul_seconds(PLAIN._replace(merge=1), shape, CARD)
+    block = 2 * 64 * 64 * 65_536 / (100e12 / 100)
+    assert split == pytest.approx(2e-6 + block / 8 + 1e-6, rel=1e-4)
+
+
+def test_weights_that_fit_into_the_cache_are_read_faster() -> None:
+    cached = PLAIN._replace(cache=3, held=1)
+    shape = ProductShape(1, 1_024, 1_024, 2, 2)
+    moved = 2 * (1_024 * 1_024 + 2 * 1_024)
+    assert matmul_seconds(cached, shape, QUICK._replace(cache_bytes=1e9)) == pytest.approx(
+        2e-6 + moved / 4e12, rel=1e-4
+    )
+
+
+def test_inputs_that_are_quantised_first_pass_through_memory() -> None:
+    shape = ProductShape(1_000, 64, 1_000, 1, 1)
+    assert matmul_seconds(PLAIN._replace(inputs=3), shape, CARD) - matmul_seconds(PLAIN, shape, CARD) == pytest.approx(
+        3 * 1_000 * 1_000 / 1e12
+    )

@@ -1,0 +1,76 @@
+"""Times of kernels on cards of the catalog."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.paths import catalog_dir
+from planner.performance.kernels.attention import AttentionShape
+from planner.performance.kernels.curves import curves_of
+from planner.performance.kernels.experts import ExpertShape
+from planner.performance.kernels.latent import LatentShape
+from planner.performance.kernels.times import (
+    LAWS,
+    attention_prompt_time,
+    attention_token_time,
+    collective_time,
+    experts_time,
+    latent_prompt_time,
+    latent_token_time,
+    matmul_time,
+)
+from planner.plan.catalog import Catalog
+
+FILES = sorted(path.stem for path in Path(catalog_dir(), "kernels").glob("*.json"))
+
+
+def test_every_curve_has_the_parameters_of_its_law() -> None:
+    curves = [curve for name in FILES for curve in curves_of(name)]
+    assert len(curves) > 500
+    wrong = [curve[:4] for curve in curves if len(curve.parameters) != len(LAWS[curve.kernel].curve._fields)]
+    assert wrong == []
+
+
+def test_every_table_is_of_a_card_or_a_family(catalog: Catalog) -> None:
+    cards = {gpu.id for gpu in catalog.hardware.gpus}
+    assert [name for name in FILES if name not in cards and not name.startswith(("family-", "all-cards"))] == []
+
+
+def test_a_product_of_an_h100_takes_what_was_measured(catalog: Catalog) -> None:
+    # aiconfigurator@095f58a, TensorRT-LLM 1.3.0rc20: 128 × 6,144 × 768 in bf16 take 6.556 µs.
+    found = matmul_time(catalog.hardware.gpu("h100-sxm5-80gb"), "tensorrt-llm", "bf16", 128, 6_144, 768)
+    assert found is not None
+    assert found.reach == "own table"
+    assert found.low_seconds < 6.556e-6 < found.high_seconds
+    assert found.seconds == pytest.approx(6.556e-6, rel=0.15)
+
+
+def test_every_kind_of_kernel_has_a_time(catalog: Catalog) -> None:
+    gpu = catalog.hardware.gpu("h200-sxm-141gb")
+    grouped = AttentionShape(16, 4_096, 32, 8, 128, 0, 2)
+    times = [
+        attention_prompt_time(gpu, "vllm", "bf16/bf16", grouped),
+        attention_token_time(gpu, "vllm", "bf16", grouped),
+        attention_token_time(gpu, "vllm", "bf16", grouped._replace(key_heads=32)),
+        latent_prompt_time(gpu, "vllm", "bf16", LatentShape(4, 1_024, 16, 2)),
+        latent_token_time(gpu, "vllm", "bf16", LatentShape(4, 1_024, 16, 2)),
+        experts_time(gpu, "vllm", "bf16", ExpertShape(64, 2_048, 768, 128, 8, 1, 3, 2, 0)),
+        collective_time(gpu, "vllm", "graph", "all-reduce", 4, 1e6),
+        collective_time(gpu, "nccl", "nccl", "all-gather", 8, 1e8),
+    ]
+    assert [time is not None and time.low_seconds < time.seconds < time.high_seconds for time in times] == [True] * 8
+
+
+def test_a_card_without_a_table_takes_the_curves_of_its_family(catalog: Catalog) -> None:
+    found = matmul_time(catalog.hardware.gpu("rtx-4090"), "vllm", "bf16", 1, 4_096, 4_096)
+    assert found is not None
+    assert found.reach == "family"
+    far = matmul_time(catalog.hardware.gpu("tesla-v100-sxm2-32gb"), "vllm", "bf16", 1, 4_096, 4_096)
+    assert far is not None
+    assert far.reach == "all cards"
+
+
+def test_formats_and_cards_without_figures_have_no_time(catalog: Catalog) -> None:
+    gpu = catalog.hardware.gpu("h100-sxm5-80gb")
+    assert matmul_time(gpu, "vllm", "int3", 1, 4_096, 4_096) is None
+    assert matmul_time(gpu.evolve(bandwidth_bytes_per_s=None), "vllm", "bf16", 1, 4_096, 4_096) is None
