@@ -2,7 +2,6 @@
 
 from itertools import accumulate
 from pathlib import Path
-from threading import Lock
 
 import pytest
 import torch
@@ -120,18 +119,7 @@ def decide(network, inputs, optimizer):
     optimizer.zero_grad()
 """
 BOUNDED = "values that depend on the data"
-
-
-@pytest.fixture(autouse=True)
-def traces_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trace with other values without a process for each, one at a time, as nothing here outlives a run."""
-    tracing = Lock()
-
-    def trace_in_turn(request: TraceRequest, _limits: TraceLimits) -> TraceRecording:
-        with tracing:
-            return record_trace(request, lambda *_: None)
-
-    monkeypatch.setattr(bounds, "trace", trace_in_turn)
+pytestmark = pytest.mark.usefixtures("traces_in_this_process")
 
 
 def request(folder: Path, name: str, **changes: object) -> TraceRequest:

@@ -52,6 +52,7 @@ def differences(folder, device: str, program: str):
     return traced(script(folder, source, device=device, task="inference")).differences
 
 
+@pytest.mark.usefixtures("traces_in_this_process")
 @pytest.mark.parametrize("words", DIFFERENT)
 def test_each_difference_has_bounds_with_a_width(tmp_path, words):
     found = differences(tmp_path, *DIFFERENT[words])

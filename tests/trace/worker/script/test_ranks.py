@@ -28,7 +28,8 @@ def communication_bytes(recording):
     )
 
 
-def test_one_of_several_ranks_has_the_buckets_of_its_gradients(tmp_path):
+def test_one_of_several_ranks_has_the_buckets_of_its_gradients(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))  # which PyTorch sets when it first compiles
     before = dict(os.environ)
     recording = traced(script(tmp_path, REPLICATED, launcher=("torchrun", "--nproc_per_node=8")))
     assert communication_bytes(recording) == 4 * recording.parameters
@@ -47,6 +48,7 @@ normalized.float().sum().backward()
 """
 
 
+@pytest.mark.usefixtures("traces_in_this_process")
 def test_batch_norms_over_several_ranks_have_the_cards_operators(tmp_path):
     recording = traced(script(tmp_path, SYNCHRONIZED, launcher=("torchrun", "--nproc_per_node=2"), device="cuda"))
     sizes = dict(zip(recording.allocations.operator, recording.allocations.bytes, strict=True))
