@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import shiboken6
 from PySide6.QtCore import QEvent, QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from pytestqt.wait_signal import MultiSignalBlocker, SignalBlocker
 from shell_fakes import PLACES
@@ -28,7 +28,15 @@ _WAIT_MS: Final = 60_000
 
 
 class PatientQtBot(QtBot):
-    """A `QtBot` whose waiting ends late."""
+    """A `QtBot` whose waiting ends late, and that dresses a window before it is shown, as the application does."""
+
+    def __init__(self, request: pytest.FixtureRequest, theme: Theme) -> None:
+        super().__init__(request)
+        self._theme = theme
+
+    def addWidget(self, widget: QWidget, **options: Any) -> None:  # noqa: N802  # pytest-qt's name
+        self._theme.dress(widget)
+        super().addWidget(widget, **options)
 
     def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = _WAIT_MS) -> None:  # noqa: N802  # pytest-qt's name
         super().waitUntil(callback, timeout=timeout)
@@ -41,17 +49,15 @@ class PatientQtBot(QtBot):
 
 
 @pytest.fixture
-def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
+def qtbot(theme: Theme, request: pytest.FixtureRequest) -> PatientQtBot:
     """pytest-qt's helper, patient."""
-    return PatientQtBot(request)
+    return PatientQtBot(request, theme)
 
 
 @pytest.fixture(scope="session")
 def theme(qapp: QApplication) -> Theme:
     """The light look; tests that switch it switch it back."""
-    made = Theme(qapp, "light")
-    made.dress(qapp)
-    return made
+    return Theme(qapp, "light")
 
 
 @pytest.fixture(scope="session")
@@ -104,11 +110,9 @@ def window(
     workspace: Workspace,
     theme: Theme,
     tasks: TaskRunner,
-    unstyled: Callable[[], AbstractContextManager[None]],
 ) -> MainWindow:
     """The window around plain tabs, shown."""
-    with unstyled():
-        made = MainWindow(workspace, theme, tasks, PLACES)
+    made = MainWindow(workspace, theme, tasks, PLACES)
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.show()
     return made

@@ -65,10 +65,9 @@ def test_return_opens_the_list(choice: ChoiceField, qtbot):
     box.hidePopup()
 
 
-def test_the_focus_is_seen_on_a_blue_button(qtbot: QtBot, theme: Theme):
+def test_the_focus_is_seen_on_a_blue_button(qtbot: QtBot):
     place = QWidget()
     qtbot.addWidget(place)
-    theme.dress(place)
     button = push_button("Show me", "", "primary")
     in_row(button, owner=place)
     place.show()

@@ -16,10 +16,9 @@ LOOKS, BETWEEN_LOOKS_MS = 10, 50
 
 
 @pytest.fixture
-def window(qtbot: QtBot, workspace, theme, tasks, unstyled) -> Iterator[MainWindow]:
+def window(qtbot: QtBot, workspace, theme, tasks) -> Iterator[MainWindow]:
     """The window with its own tabs."""
-    with unstyled():
-        made = MainWindow(workspace, theme, tasks, TABS)
+    made = MainWindow(workspace, theme, tasks, TABS)
     qtbot.addWidget(made)
     made.show()
     with qtbot.waitActive(made):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from each_record import for_each
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 
 import planner.gui
 from planner.gui.theme import Theme, contrast, load_tokens
@@ -101,13 +101,16 @@ def test_a_switch_reaches_the_palette_and_is_announced(theme: Theme, qapp: QAppl
     assert qapp.palette().color(QPalette.ColorRole.WindowText) == color_of("light", "text")
 
 
-def test_the_style_sheet_holds_for_both_schemes(theme: Theme, qapp: QApplication):
+def test_the_style_sheet_holds_for_both_schemes(theme: Theme, qtbot):
     """It is set once, since setting it styles every widget again, which takes seconds."""
-    light = qapp.styleSheet()
+    place = QWidget()
+    qtbot.addWidget(place)
+    light = place.styleSheet()
+    assert light
     theme.apply("dark")
     try:
-        theme.dress(qapp)
-        assert qapp.styleSheet() == light
+        theme.dress(place)
+        assert place.styleSheet() == light
     finally:
         theme.apply("light")
 

@@ -39,10 +39,9 @@ ONLY_IN_A_TERMINAL = ("BARRED_CARD_COLUMNS",)
 
 
 @pytest.fixture
-def whole_window(qtbot: QtBot, workspace: Workspace, theme, tasks, unstyled) -> MainWindow:
+def whole_window(qtbot: QtBot, workspace: Workspace, theme, tasks) -> MainWindow:
     """The window with its real tabs."""
-    with unstyled():
-        made = MainWindow(workspace, theme, tasks, TABS)
+    made = MainWindow(workspace, theme, tasks, TABS)
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.show()
     return made

@@ -36,20 +36,19 @@ PLANS = (
 
 
 @pytest.fixture
-def shown_window(qtbot, workspace, theme, tasks, unstyled) -> Iterator[MainWindow]:
-    with unstyled():
-        window = MainWindow(workspace, theme, tasks)
-        qtbot.addWidget(window, before_close_func=lambda _window: workspace.undo_stack.setClean())
-        window.show()
-        for key in ("memory", "catalog", "cost"):
-            window.commands[f"view.{key}"].trigger()
-        for changes in PLANS:
-            workspace.answer("a plan", changes)
-            window.commands["view.memory"].trigger()
-        bar = window.findChild(PlanBar)
-        bar.edit_workload()
-        bar.pick_card()
-        yield window
+def shown_window(qtbot, workspace, theme, tasks) -> MainWindow:
+    window = MainWindow(workspace, theme, tasks)
+    qtbot.addWidget(window, before_close_func=lambda _window: workspace.undo_stack.setClean())
+    window.show()
+    for key in ("memory", "catalog", "cost"):
+        window.commands[f"view.{key}"].trigger()
+    for changes in PLANS:
+        workspace.answer("a plan", changes)
+        window.commands["view.memory"].trigger()
+    bar = window.findChild(PlanBar)
+    bar.edit_workload()
+    bar.pick_card()
+    return window
 
 
 def dialogs(window, workspace, theme, tasks) -> Iterator[QWidget]:

@@ -1,7 +1,6 @@
 """The Catalog tab, about as large as in the smallest window."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import pytest
 from PySide6.QtWidgets import QApplication
@@ -19,7 +18,6 @@ def make_tab(
     workspace: Workspace,
     theme: Theme,
     tasks: TaskRunner,
-    unstyled: Callable[[], AbstractContextManager[None]],
 ) -> Callable[..., CatalogTab]:
     """Return a function that makes and shows a tab, with the page of systems if `on_systems`.
 
@@ -27,11 +25,10 @@ def make_tab(
     """
 
     def make(*, on_systems: bool = False) -> CatalogTab:
-        with unstyled():
-            made = CatalogTab(workspace, theme, tasks)
-            if on_systems:
-                made.systems.facets.finish()  # built on first use
-            made.gpus.facets.finish()
+        made = CatalogTab(workspace, theme, tasks)
+        if on_systems:
+            made.systems.facets.finish()  # built on first use
+        made.gpus.facets.finish()
         qtbot.addWidget(made)
         made.resize(1160, 700)
         made.show()

@@ -10,10 +10,9 @@ from planner.gui.window import MainWindow
 
 
 @pytest.fixture
-def window(qtbot, workspace, theme, tasks, unstyled):
+def window(qtbot, workspace, theme, tasks):
     workspace.settings.update(tab="catalog")
-    with unstyled():
-        made = MainWindow(workspace, theme, tasks, TABS[:2])
+    made = MainWindow(workspace, theme, tasks, TABS[:2])
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.show()
     qtbot.waitUntil(lambda: not tasks.busy)

@@ -20,10 +20,9 @@ LORA_70B = Plan(
 
 
 @pytest.fixture
-def window(qtbot, workspace, theme, tasks, unstyled):
+def window(qtbot, workspace, theme, tasks):
     workspace.settings.update(tab="catalog")
-    with unstyled():
-        made = MainWindow(workspace, theme, tasks, TABS[:2])
+    made = MainWindow(workspace, theme, tasks, TABS[:2])
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.resize(1280, 800)
     made.show()

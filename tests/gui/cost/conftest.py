@@ -1,7 +1,6 @@
 """The cost tab around a plan that is trained, on a fixed day."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from datetime import date
 from typing import Any
 
@@ -47,15 +46,13 @@ def tab(
     workspace: Workspace,
     theme: Theme,
     tasks: TaskRunner,
-    unstyled: Callable[[], AbstractContextManager[None]],
 ) -> CostTab:
     """The tab at the size that it has in the smallest window, with its draws drawn."""
     workspace.apply("work", workload=Training(method="qlora", activation_checkpointing="full"))
     workspace.undo_stack.clear()
-    with unstyled():
-        made = CostTab(workspace, theme, tasks, lambda: TODAY)
-        for _part in made.prepare():
-            pass
+    made = CostTab(workspace, theme, tasks, lambda: TODAY)
+    for _part in made.prepare():
+        pass
     qtbot.addWidget(made)
     made.resize(1157, 706)
     made.show()

@@ -18,11 +18,10 @@ from planner.workload.workload import Inference
 
 
 @pytest.fixture
-def window(qtbot: QtBot, workspace, theme, tasks, unstyled) -> Iterator[MainWindow]:
+def window(qtbot: QtBot, workspace, theme, tasks) -> Iterator[MainWindow]:
     """The window with its own tabs."""
-    with unstyled():
-        made = MainWindow(workspace, theme, tasks, TABS)
-        made.show_tab("cost")
+    made = MainWindow(workspace, theme, tasks, TABS)
+    made.show_tab("cost")
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.show()
     qtbot.waitUntil(lambda: made.cost().drawn)

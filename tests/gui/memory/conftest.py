@@ -1,8 +1,5 @@
 """The Memory tab with the sample plan, shown."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -20,11 +17,9 @@ def tab(
     workspace: Workspace,
     theme: Theme,
     tasks: TaskRunner,
-    unstyled: Callable[[], AbstractContextManager[None]],
 ) -> MemoryTab:
     """The tab at the size that it has in the smallest window; its curve is computed after the usual delay."""
-    with unstyled():
-        made = MemoryTab(workspace, theme, tasks)
+    made = MemoryTab(workspace, theme, tasks)
     qtbot.addWidget(made)
     made.resize(1157, 706)
     made.show()

@@ -32,11 +32,10 @@ def net(tmp_path) -> Path:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, workspace, theme, tasks, unstyled) -> MainWindow:
+def window(qtbot: QtBot, workspace, theme, tasks) -> MainWindow:
     """The window around a memory tab whose traces run nothing."""
     places = (CATALOG, TabEntry("memory", "Memory", "memory", "traced_runs", "TracedTab"))
-    with unstyled():
-        made = MainWindow(workspace, theme, tasks, places)
+    made = MainWindow(workspace, theme, tasks, places)
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.resize(1280, 800)
     made.show()

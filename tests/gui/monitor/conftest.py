@@ -42,6 +42,7 @@ def make_tab(
         tab = MonitorTab(workspace, theme, tasks, feed)
         tab.resize(1150, 700)
         made.append(tab)
+        theme.dress(tab)
         tab.show()
         return tab
 
