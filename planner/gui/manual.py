@@ -67,6 +67,11 @@ def heading_slug(heading: str) -> str:
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.strip().lower()))
 
 
+def _is_drawing(path: Path) -> bool:
+    """Return whether `path` is a drawing of a term, which has the theme's colors."""
+    return path.suffix == ".svg" and path.parent.name == "basics"
+
+
 def _no_example(_term: str) -> str:
     return ""
 
@@ -235,7 +240,7 @@ class _Page(QTextBrowser):
     def loadResource(self, kind: int, name: QUrl | str) -> object:
         """Return the Markdown text of a page, or in place of a picture a blank one until it is read."""
         path = self._folder / QUrl(name).path()
-        if path.suffix == ".svg":
+        if _is_drawing(path):
             return self._read_later(QUrl(name), DRAWING_SIZE * self.devicePixelRatioF())
         if kind == QTextDocument.ResourceType.ImageResource.value:
             return self._read_later(QUrl(name), self._picture_reader(QUrl(name)).scaledSize())
@@ -275,7 +280,7 @@ class _Page(QTextBrowser):
     def _read(self, name: QUrl) -> QImage | QPixmap:
         """Return a drawing in the theme's colors, or the picture of a file."""
         path = Path(name.path())
-        if path.suffix == ".svg":
+        if _is_drawing(path):
             return drawing_pixmap(self._theme, path.stem, self.devicePixelRatioF())
         picture = self._picture_reader(name).read()
         picture.setDevicePixelRatio(self.devicePixelRatioF())

@@ -142,7 +142,7 @@ def test_a_service_says_how_many_machines_it_needs(said):
         "power_watts": 12 * 350.0,
     }
     told = " ".join(said(*words).replace("\u2009", " ").split())
-    assert "Peak load needs 13 × L40S: 13 machines if rented, 2 machines if bought and 4,550 W for the cards." in told
+    assert "Peak load needs 12 × L40S: 12 machines if rented, 2 machines if bought and 4,200 W for the cards." in told
 
 
 def test_what_moves_the_decision(said):

@@ -46,9 +46,9 @@ def test_a_chosen_page_is_shown_and_back_returns(manual):
 
 
 def test_a_link_to_a_heading_scrolls_to_it(manual):
-    manual.open_page("accuracy.md#time")
+    manual.open_page("accuracy.md#speeds")
     assert manual.pages.currentItem().text() == "Accuracy"
-    assert manual.text.textCursor().block().text() == "Time"
+    assert manual.text.textCursor().block().text() == "Speeds"
     assert manual.text.verticalScrollBar().value() > 0
 
 

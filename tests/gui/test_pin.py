@@ -85,7 +85,7 @@ def test_a_step_after_a_swap_leaves_the_pin_alone(workspace: Workspace):
 
 def test_the_pinned_plan_is_evaluated_with_the_current_catalog(workspace: Workspace, catalog):
     workspace.pin.put(OTHER)
-    changed = with_gpus(catalog, lambda gpu: gpu.evolve(memory_bytes=2 * gpu.memory_bytes))
+    changed = with_gpus(catalog, lambda gpu: gpu.evolve(memory_bytes=2 * (gpu.memory_bytes or 0) or None))
     workspace.set_catalog(changed)
     assert workspace.pin.evaluation == evaluate(OTHER, changed)
     assert workspace.pin.evaluation.gpu == changed.hardware.gpu("rtx-4090")

@@ -54,16 +54,12 @@ def print_hardware(name: str, catalog: Catalog, today: date, *, as_json: bool) -
     Raises:
         PlannerError: If there is no such card or system.
     """
-    try:
-        hardware_record = resolve_hardware(catalog.hardware, name)
-    except SpecError:
-        family = hardware_family(catalog.hardware, name)
-        if not family:
-            raise
+    hardware_record, *others = members = _records_named(name, catalog.hardware)
+    if others:
         print(
-            to_json([each.model_dump(mode="json") for each in family], indent=2).decode()
+            to_json([each.model_dump(mode="json") for each in members], indent=2).decode()
             if as_json
-            else family_text(name, family, catalog)
+            else family_text(name, members, catalog)
         )
         return 0
     if isinstance(hardware_record, System):
@@ -73,6 +69,21 @@ def print_hardware(name: str, catalog: Catalog, today: date, *, as_json: bool) -
     else:
         print(_card_json(hardware_record, catalog, today) if as_json else _card_text(hardware_record, catalog, today))
     return 0
+
+
+def _records_named(name: str, hardware: HardwareCatalog) -> tuple[Gpu | System, ...]:
+    """Return the record called `name`, or all that share the name.
+
+    Raises:
+        SpecError: If there is none.
+    """
+    try:
+        return (resolve_hardware(hardware, name),)
+    except SpecError:
+        family = hardware_family(hardware, name)
+        if not family:
+            raise
+        return family
 
 
 def _system_text(system: System, catalog: Catalog, today: date) -> str:

@@ -225,7 +225,8 @@ class MonitorTab(Tab):
             self.empty_state.setVisible(is_empty)
         self._update_machine_line()
         self.replay_bar.refresh()
-        self._second_pass.start()
+        if not self._second_pass.isActive():  # on a busy machine, the next readings would put it off again and again
+            self._second_pass.start()
 
     @Slot()
     def _update_processes_and_plots(self) -> None:

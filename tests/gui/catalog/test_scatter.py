@@ -263,10 +263,10 @@ def test_the_pareto_front_is_offered_only_where_there_is_one(tab, plot):
 def test_the_legend_says_sizes_only_where_they_mean_something(tab, plot):
     panel = tab.gpus.scatter
     panel.choose(PlotChoice(x="price", y="bandwidth", size="memory", color="vendor"))
-    assert panel.legend.names == ("NVIDIA", "AMD", "Intel", "Memory, GiB:", "2 – 4", "96 – 128")
-    assert panel.legend.accessibleName() == "Legend: NVIDIA, AMD, Intel; Memory, GiB: 2 – 4, 96 – 128"
+    assert panel.legend.names == ("NVIDIA", "AMD", "Intel", "Tenstorrent", "Memory, GiB:", "2 – 4", "96 – 128")
+    assert panel.legend.accessibleName() == "Legend: NVIDIA, AMD, Intel, Tenstorrent; Memory, GiB: 2 – 4, 96 – 128"
     panel.choose(PlotChoice(x="price", y="bandwidth", color="vendor"))
-    assert panel.legend.names == ("NVIDIA", "AMD", "Intel")
+    assert panel.legend.names == ("NVIDIA", "AMD", "Intel", "Tenstorrent")
 
 
 def test_the_plot_goes_to_files(tab, plot, tmp_path):
