@@ -3,7 +3,6 @@
 import gc
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,25 +57,6 @@ def qtbot(theme: Theme, request: pytest.FixtureRequest) -> PatientQtBot:
 def theme(qapp: QApplication) -> Theme:
     """The light look; tests that switch it switch it back."""
     return Theme(qapp, "light")
-
-
-@pytest.fixture(scope="session")
-def unstyled(qapp: QApplication, theme: Theme) -> Callable[[], AbstractContextManager[None]]:
-    """Return a context without the style sheet, in which widgets are built several times faster.
-
-    The application too applies the style sheet only to a window that is complete.
-    """
-
-    @contextmanager
-    def without_style_sheet() -> Iterator[None]:
-        style_sheet = qapp.styleSheet()
-        qapp.setStyleSheet("")
-        try:
-            yield
-        finally:
-            qapp.setStyleSheet(style_sheet)
-
-    return without_style_sheet
 
 
 @pytest.fixture(scope="session", autouse=True)

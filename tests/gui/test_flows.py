@@ -146,7 +146,7 @@ class Person:
 
 @pytest.fixture
 def person(
-    qtbot: QtBot, workspace: Workspace, theme, tasks, unstyled, tmp_path, monkeypatch, own_state_dir, nvml_library
+    qtbot: QtBot, workspace: Workspace, theme, tasks, tmp_path, monkeypatch, own_state_dir, nvml_library
 ) -> Iterator[Person]:
     """A person at the Start page, without a network, on a machine with a card that is too hot."""
     driver = FakeNvml(tmp_path, nvml_library)
@@ -162,8 +162,7 @@ def person(
 
     monkeypatch.setattr(QFileDialog, "getOpenFileName", choose_file)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with unstyled():
-        window = MainWindow(workspace, theme, tasks, TABS, page="start")
+    window = MainWindow(workspace, theme, tasks, TABS, page="start")
     qtbot.addWidget(window, before_close_func=lambda _window: workspace.undo_stack.setClean())
     window.show()
     with qtbot.waitActive(window):
