@@ -1,5 +1,6 @@
 """Suggestions to reduce memory: computed in the background, applied as one undo step."""
 
+from collections.abc import Callable, Iterator
 from threading import Event
 
 import pytest
@@ -8,11 +9,34 @@ from PySide6.QtWidgets import QToolButton
 
 from planner.errors import SpecError
 from planner.gui.memory.tab import MemoryTab
-from planner.plan.advice.advise import advise, advise_in_rounds
-from planner.plan.plan import ModelChoice
+from planner.plan.advice import advise as module
+from planner.plan.advice.advise import Advice, advise, advise_in_rounds
+from planner.plan.catalog import Catalog
+from planner.plan.plan import ModelChoice, Plan
 from planner.workload.workload import Inference, Training
 
 SMALL = ModelChoice(id="meta-llama/Llama-3.2-1B")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def searched_once(catalog: Catalog) -> Iterator[None]:
+    """Search for the advice for equal plans once: most tests start with the same one."""
+    rounds: dict[str, list[tuple[Advice, ...]]] = {}
+
+    def kept(plan: Plan, asked: Catalog, stop: Callable[[], bool]) -> Iterator[tuple[Advice, ...]]:
+        if asked is catalog and repr(plan) in rounds:
+            yield from rounds[repr(plan)]
+            return
+        seen = []
+        for found in advise_in_rounds(plan, asked, stop=stop):
+            seen.append(found)
+            yield found
+        if asked is catalog and not stop():
+            rounds[repr(plan)] = seen
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "advise_in_rounds", kept)
+        yield
 
 
 @pytest.fixture
