@@ -11,7 +11,7 @@ from watched import file_target
 from planner.trace.analysis.live_memory import live_memory
 from planner.trace.recording import TraceRecording
 from planner.trace.request import AssumedValue, TraceRequest
-from planner.trace.run import TraceLimits, trace
+from planner.trace.run import trace
 from planner.trace.worker import bounds
 from planner.trace.worker.building.build import build_run
 from planner.trace.worker.job import record_trace
