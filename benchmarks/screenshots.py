@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.monitor.history import History
 
 SIZES = ((1280, 800), (1920, 1080), (1024, 700))
-SETTLE_MS = 400
+SETTLE_MS = 1_000
 # Menu actions that open a dialog.
 DIALOGS = (
     "plan.recommend",
