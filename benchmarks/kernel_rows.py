@@ -7,12 +7,12 @@ seconds. A row belongs to one of two halves by a hash of what it is: curves are 
 import csv
 import gzip
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from planner.performance.kernels.attention import AttentionShape
-from planner.performance.kernels.collectives import collective_shape
+from planner.performance.kernels.collectives import Collective, collective_shape
 from planner.performance.kernels.experts import ExpertShape
 from planner.performance.kernels.latent import LatentShape
 from planner.performance.kernels.products import ProductShape
@@ -44,7 +44,7 @@ FORMATS: Final = {
     "w4a8_mxfp4_mxfp8": "mxfp4-fp8",
 }
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
-_COLLECTIVES: Final = {
+_COLLECTIVES: Final[Mapping[str, Collective]] = {
     "all_reduce": "all-reduce",
     "all_gather": "all-gather",
     "reduce_scatter": "reduce-scatter",
@@ -182,7 +182,7 @@ def _collective(card: str, engine: str, version: str, row: dict[str, Any]) -> It
     element = row.get("nccl_dtype") or row.get("oneccl_dtype") or row.get("allreduce_dtype")
     kernel = _COLLECTIVES[row["op_name"]]
     size = float(row["message_size"]) * (1 if element == "int8" else 2)
-    shape = collective_shape(kernel, int(row["num_gpus"]), size)  # type: ignore[arg-type]  # a value of the table
+    shape = collective_shape(kernel, int(row["num_gpus"]), size)
     source = row["kernel_source"]
     kind = "eager" if source.endswith("eager") else "nccl" if source.endswith(("NCCL", "CCL")) else "graph"
     yield KernelRow(card, kernel, engine, version, kind, source, 0, shape, _seconds(row))

@@ -11,7 +11,7 @@ from planner.units import GIB, KIB, MIB
 _CONTEXT_SOURCE: Final = (
     "measured with lazy loading: T4 141 MiB (fitcheck-llm README), RTX 6000 Ada 426 MiB (unslothai/unsloth-zoo#1053), "
     "H100 0.51 GiB (llm-d-planner logs); RTX PRO 6000 749 MiB with cuBLAS (ggml-org/llama.cpp#27953). Before PyTorch "
-    "1.13 with CUDA 11.7 every kernel was loaded at the start (pytorch/pytorch#86509, #107667): 1,343 MB "
+    "1.13 with CUDA 11.7 every kernel was loaded at the start (pytorch/pytorch#86509, #107667): 1,343 MiB "
     "(transformers, perf_train_gpu_one.md)"
 )
 _EAGER: Final = 1343 * MIB
@@ -29,7 +29,8 @@ _SHORT_LIVED_ENDS: Final = 14 * MIB
 """Median of what open measurements hold beyond what is counted (`benchmarks/calibration.py` finds it again without each
 source): mostly the ends of segments beside short-lived tensors, which depend on their order."""
 _UNSPLIT_SOURCE: Final = (
-    "c10/cuda/CUDACachingAllocator.cpp should_split: up to 1 MiB at the end of a segment stays with its last block"
+    "c10/cuda/CUDACachingAllocator.cpp should_split: up to 1 MiB at the end of a segment stays with its last block; "
+    "beside short-lived tensors 14 MiB, the median of published measurements"
 )
 
 

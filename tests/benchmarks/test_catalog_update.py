@@ -3,7 +3,6 @@
 import csv
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from planner.hardware.catalog import load_hardware
 from planner.models.catalog import load_models
 from planner.paths import catalog_dir
 
-ROOT = Path(__file__).parents[2]
 SOURCE = {"certainty": "single-source", "source": "a datasheet", "as_of": "2026-11-23"}
 CARD = SOURCE | {
     "id": "rtx-9990",
@@ -46,11 +44,9 @@ TINY = {
 @pytest.fixture
 def tool():
     """Return the tool's module; it is importable only from the folder of the benchmarks."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
     import catalog_update
 
-    yield catalog_update
-    sys.path.remove(str(ROOT / "benchmarks"))
+    return catalog_update
 
 
 @pytest.fixture

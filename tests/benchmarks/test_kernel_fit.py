@@ -1,19 +1,6 @@
 """Curves are fitted with the laws of the planner, and rows are read back as they were written."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def modules_of_the_benchmarks():
-    """Let the tests import the benchmark's modules, and leave the path as it was."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    yield
-    sys.path.remove(str(ROOT / "benchmarks"))
 
 
 @pytest.fixture(scope="module")

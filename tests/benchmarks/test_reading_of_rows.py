@@ -1,21 +1,12 @@
 """Published memory measurements are read as the runs that they were."""
 
 import csv
-import sys
 from pathlib import Path
 from statistics import median
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def modules_of_the_benchmarks():
-    """Let the tests import the benchmark's modules, and leave the path as it was."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    yield
-    sys.path.remove(str(ROOT / "benchmarks"))
 
 
 @pytest.fixture(scope="module")
