@@ -67,10 +67,14 @@ _DECIMAL: Final = 1e9
 
 
 class CardMatch(NamedTuple):
-    """Id of the matched card (`gpu`), or ids of the possible cards (`candidates`)."""
+    """Id of the matched card (`gpu`), or ids of the possible cards (`candidates`).
+
+    `devices` is the number of devices on the card if the source lists and counts them singly, such as an A16's four.
+    """
 
     gpu: str | None
     candidates: tuple[str, ...]
+    devices: int = 1
 
 
 class CardMatcher:
@@ -94,18 +98,21 @@ class CardMatcher:
         return self._found[key]
 
     def _look_up_card(self, card: str, memory_gb: float | None) -> CardMatch:
-        cards = [gpu for gpu in find_gpu_candidates(self._hardware, card) if _has_memory_size(gpu, memory_gb)]
+        named = find_gpu_candidates(self._hardware, card)
+        cards = [gpu for gpu in named if _has_memory_size(gpu, memory_gb)]
         if len(cards) == 1:
             return CardMatch(cards[0].id, ())
+        if not cards and len(named) == 1 and _has_memory_size(named[0], memory_gb, named[0].device_count):
+            return CardMatch(named[0].id, (), named[0].device_count)
         return CardMatch(None, tuple(gpu.id for gpu in cards))
 
 
-def _has_memory_size(gpu: Gpu, memory_gb: float | None) -> bool:
-    """Return whether a card may have `memory_gb` of memory, in GB or GiB; true if the size is not stated."""
+def _has_memory_size(gpu: Gpu, memory_gb: float | None, devices: int = 1) -> bool:
+    """Return whether one of a card's `devices` may have `memory_gb`, in GB or GiB; true if a size is not stated."""
     if memory_gb is None or not memory_gb or gpu.memory_bytes is None:
         return True
-    sizes = gpu.memory_bytes / GIB, gpu.memory_bytes / _DECIMAL
-    return any(abs(size - memory_gb) <= _MEMORY_DIFFERENCE * size for size in sizes)
+    each = gpu.memory_bytes / devices
+    return any(abs(size - memory_gb) <= _MEMORY_DIFFERENCE * size for size in (each / GIB, each / _DECIMAL))
 
 
 _NO_SLUG: Final = re.compile(r"[^a-z0-9.]+")
@@ -155,7 +162,7 @@ def _merge_offer(listings: Sequence[Listing], matcher: CardMatcher, source: str)
                 "instance": first.instance,
                 "gpu": match.gpu,
                 "candidates": match.candidates,
-                "gpu_count": first.count,
+                "gpu_count": first.count / match.devices,
                 "gpu_memory_gb": first.card_memory_gb,
                 "vcpus": first.vcpus or None,
                 "ram_gb": first.ram_gb or None,

@@ -42,11 +42,28 @@ def made(*rows: Listing | RejectedRow, known: dict | None = None):
         ("L40S", None, "l40s"),
         ("L40S", 45.0, "l40s"),
         ("MI300X", 192.0, "instinct-mi300x"),
+        ("MI308X", 192.0, "instinct-mi308x"),
+        ("Gaudi", 32.0, "gaudi1"),
+        ("A800 SXM", 40.0, "a800-sxm4-40gb"),
     ],
 )
 def test_a_card_is_named_by_its_spelling_and_memory(card, memory, gpu):
     found = CardMatcher(HARDWARE, {}).match(listing(instance="x", card=card, card_memory_gb=memory))
     assert found.gpu == gpu
+
+
+@pytest.mark.parametrize(("count", "cards"), [(1, 0.25), (4, 1), (16, 4)])
+def test_devices_of_a_card_that_are_listed_singly_are_parts_of_the_card(count, cards):
+    row = listing(instance="vcg-a16", card="A16", card_memory_gb=16.0, count=count, price_usd_per_hour=0.47 * count)
+    (offer_of_devices,), refused = made(row)
+    assert not refused
+    assert (offer_of_devices.gpu, offer_of_devices.gpu_count) == ("a16", cards)
+
+
+def test_a_memory_size_that_neither_the_card_nor_a_device_of_it_has_is_refused():
+    offers, (refused,) = made(listing(card="A16", card_memory_gb=24.0))
+    assert not offers
+    assert "no card called 'A16' with 24 GB" in refused.reason
 
 
 def test_what_cannot_be_told_apart_has_candidates():
