@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from planner.gui.catalog.tab import CatalogTab
@@ -33,7 +32,9 @@ def make_tab(
         made.resize(1160, 700)
         made.show()
         made.activateWindow()
-        QApplication.processEvents()  # the details follow the table
+        page = made.gpus
+        # The details follow the table.
+        qtbot.waitUntil(lambda: page.detail.is_describing or page.table.current_record is None)
         if on_systems:
             made.bar.pages.button(1).click()
         return made
