@@ -50,7 +50,10 @@ hypothesis.settings.load_profile("quick")
 _TESTS = Path(__file__).parent
 _GOLDEN = _TESTS / "golden"
 _UNMEASURED = (_TESTS / "gui", _TESTS / "trace" / "worker")
-"""Folders whose tests cover nothing that other tests must not cover too, and would need twice as long."""
+"""Folders whose tests cover nothing that other tests must not cover too, and would need twice as long.
+
+So do the files that compare formulas with traces recorded in the test's own process.
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -92,7 +95,8 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Pause the measurement of coverage where the window or a trace runs."""
     coverage = Coverage.current()
-    if coverage is None or not any(folder in item.path.parents for folder in _UNMEASURED):
+    is_slow = any(folder in item.path.parents for folder in _UNMEASURED) or item.path.stem.endswith("_against_traces")
+    if coverage is None or not is_slow:
         return (yield)
     coverage.stop()
     try:

@@ -57,9 +57,6 @@ EVERY_WAY = (
     "granite",
     "bart",
 )
-SAMPLED_FAMILIES = ("llama", "gemma3", "gpt2", "mixtral", "bert", "bart")
-SAMPLED_WAYS = ("amp", "dropout", "checkpoints")
-"""Compared in every run of all checks: these families in every way, and these ways of all others."""
 UNCOUNTED = ("bert", "bart", "t5")
 """Not compared with checkpoints, where the estimate is up to 9 % low.
 
@@ -74,13 +71,7 @@ def cases() -> list[Any]:
     """Return the families and ways to compare, the slow ones marked."""
     every = [(name, way) for name in (*EVERY_WAY, "t5") for way in WAYS]
     every = [(name, way) for name, way in every if name not in UNCOUNTED or "checkpoints" not in way]
-    return [_marked(*case) for case in every]
-
-
-def _marked(family: str, way: str) -> Any:
-    is_sampled = family in SAMPLED_FAMILIES or way in SAMPLED_WAYS
-    slow = pytest.mark.oracle if is_sampled else pytest.mark.matrix
-    return pytest.param(family, way, id=f"{family}-{way}", marks=() if (family, way) in QUICK else slow)
+    return [pytest.param(*case, id="-".join(case), marks=() if case in QUICK else pytest.mark.oracle) for case in every]
 
 
 @pytest.mark.parametrize(("family", "way"), cases())

@@ -6,8 +6,10 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from traced_families import FAMILIES, SHAPES, compare, compare_answers
+from traced_families import FAMILIES, SHAPES, compare, compare_answers, shape_rules, traced
 
+from planner.workload.parallel import Parallel
+from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
 
 # Notes of transformers on configurations that are made here, not published.
@@ -72,17 +74,11 @@ def steps() -> list[Any]:
             cases += [Case(name, shape, compute, "full") for compute in ("bf16", "amp-bf16")]
     cases += [Case(name, "2x512", compute, "full") for name in CHECKPOINTED for compute in ("bf16", "amp-bf16")]
     cases += [Case(name, "2x512", compute, "selective") for name in SELECTIVE for compute in ("bf16", "amp-bf16")]
-    return [_marked(case, case in QUICK, _is_sampled(case)) for case in cases]
+    return [_marked(case, case in QUICK) for case in cases]
 
 
-def _is_sampled(case: Case) -> bool:
-    """Return whether a step is compared in every run of all checks: under autocast, and some in single precision."""
-    return case.compute == "amp-bf16" or (case.compute == "fp32" and case.family in BOTH_SHAPES)
-
-
-def _marked(case: tuple[str, ...], is_quick: bool, is_sampled: bool = True) -> Any:
-    slow = pytest.mark.oracle if is_sampled else pytest.mark.matrix
-    return pytest.param(*case, id="-".join(case), marks=() if is_quick else slow)
+def _marked(case: tuple[str, ...], is_quick: bool) -> Any:
+    return pytest.param(*case, id="-".join(case), marks=() if is_quick else pytest.mark.oracle)
 
 
 @pytest.mark.parametrize(("family", "shape", "compute", "checkpointing"), steps())
@@ -139,5 +135,32 @@ def test_prefill_and_decoding_peak_as_predicted(family: str, compute: str, atten
         context_length=516,
     )
     tolerance = 0.01 if family in FUSED and (compute, attention) == ("bf16", "sdpa") else 0.03
-    for phase, (traced, predicted) in compare_answers(FAMILIES[family], asked).items():
-        assert predicted == pytest.approx(traced, rel=tolerance), phase
+    for phase, (measured, predicted) in compare_answers(FAMILIES[family], asked).items():
+        assert predicted == pytest.approx(measured, rel=tolerance), phase
+
+
+@pytest.mark.oracle
+def test_a_trace_is_the_same_with_the_shape_rules_of_others() -> None:
+    step = Training(compute="amp-bf16", weights="fp32", micro_batch=2, sequence_length=512)
+    adapters = Lora(dropout=0.1, targets=("q_proj", "v_proj"), adapter_dtype="fp32")
+    tuned = step.evolve(method="lora", lora=adapters)
+    sharded = Training(compute="bf16", micro_batch=1, sequence_length=128, parallel=Parallel(zero=3))
+    answer = Inference(
+        weights="bf16",
+        compute="bf16",
+        kv_cache="bf16",
+        attention="sdpa",
+        batch=2,
+        prompt_length=512,
+        context_length=516,
+    )
+    traces = (
+        lambda: traced(FAMILIES["llama"], step).evolve(seconds=0.0),
+        lambda: traced(FAMILIES["llama"], tuned).evolve(seconds=0.0),
+        lambda: compare(FAMILIES["mixtral"], sharded, 8),
+        lambda: compare_answers(FAMILIES["gemma3"], answer),
+    )
+    after_others = [trace() for trace in traces]
+    for trace, found in zip(traces, after_others, strict=True):
+        shape_rules.cache_clear()
+        assert trace() == found

@@ -1,7 +1,10 @@
 """Networks of many families, each traced as a CUDA build runs it and put beside the formulas."""
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
+
+import pytest
 
 from planner.memory.estimate import fullest_timeline
 from planner.memory.inference.timeline import inference_timeline
@@ -150,12 +153,10 @@ class Comparison(NamedTuple):
 
 def compare(family: Family, workload: Training, count: int = 1) -> Comparison:
     """Return what the trace and the formulas say of `workload`, which has a micro-batch and a length, on a card."""
-    from planner.trace.worker.job import record_trace
-
     config = family.config()
     architecture = read_config(config.to_dict(), family.model_type)
     request = _request(family.model_type, config.to_json_string(), **_step(workload), **_ranks(workload, count))
-    recording = record_trace(request, lambda *_: None)
+    recording = _record(request)
     return Comparison(
         traced_peak=facts_of(recording).allocated_bytes,
         predicted_peak=_predicted_peak(architecture, with_defaults(workload, architecture, count)),
@@ -166,8 +167,6 @@ def compare(family: Family, workload: Training, count: int = 1) -> Comparison:
 
 def traced(family: Family, workload: Training) -> TraceRecording:
     """Return the recording of a step of `workload`, all of whose defaults are filled in."""
-    from planner.trace.worker.job import record_trace
-
     amp = workload.compute.startswith("amp-")
     how = _step(workload) | {"dtype": None if amp and workload.weights == "fp32" else workload.weights}
     if workload.lora is not None:
@@ -178,17 +177,15 @@ def traced(family: Family, workload: Training) -> TraceRecording:
             "dtype": workload.lora.adapter_dtype,
             "dropout": workload.lora.dropout,
         }
-    return record_trace(_request(family.model_type, family.config().to_json_string(), **how), lambda *_: None)
+    return _record(_request(family.model_type, family.config().to_json_string(), **how))
 
 
 def compare_answers(family: Family, workload: Inference) -> dict[str, tuple[int, int]]:
     """Return the peaks of prefill and of decoding, by the trace and by the formulas, with all sizes in `workload`."""
-    from planner.trace.worker.job import record_trace
-
     config = family.config()
     architecture = read_config(config.to_dict(), family.model_type)
     request = _request(family.model_type, config.to_json_string(), **_answers(workload))
-    traced = {phase.name: phase.bytes for phase in facts_of(record_trace(request, lambda *_: None)).phases}
+    traced = {phase.name: phase.bytes for phase in facts_of(_record(request)).phases}
     predicted: dict[str, int] = {}
     for snapshot in inference_timeline(architecture, with_defaults(workload, architecture, count=1)).snapshots:
         predicted[snapshot.name] = max(predicted.get(snapshot.name, 0), snapshot.total)
@@ -197,14 +194,34 @@ def compare_answers(family: Family, workload: Inference) -> dict[str, tuple[int,
 
 def compare_reading(family: Family, workload: Inference) -> tuple[int, int]:
     """Return the peak of an image encoder's forward pass, by the trace and by the formulas."""
-    from planner.trace.worker.job import record_trace
-
     config = family.config()
     architecture = read_config(config.to_dict(), family.model_type)
     asked = {"batch": workload.batch, "dtype": workload.compute, "attention": workload.attention}
-    recording = record_trace(_request(family.model_type, config.to_json_string(), **asked), lambda *_: None)
+    recording = _record(_request(family.model_type, config.to_json_string(), **asked))
     found = inference_timeline(architecture, with_defaults(workload, architecture, count=1)).snapshots
     return facts_of(recording).allocated_bytes, max(snapshot.total for snapshot in found)
+
+
+def _record(request: TraceRequest) -> TraceRecording:
+    """Return the recording of `request`, made with the shape rules of the traces before it, so that it takes less time.
+
+    A rule follows from an operator and its arguments, and all requests are for the same emulated card.
+    """
+    from planner.trace.worker.fake_tensors import values
+    from planner.trace.worker.job import record_trace
+
+    rules = shape_rules()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(values, "ShapeRules", lambda: rules)
+        return record_trace(request, lambda *_: None)
+
+
+@cache
+def shape_rules() -> Any:
+    """Return the shape rules that all traces add to."""
+    from planner.trace.worker.fake_tensors.values import ShapeRules
+
+    return ShapeRules()
 
 
 def _request(model_type: str, config: str, **changes: Any) -> TraceRequest:

@@ -1,5 +1,6 @@
 """Hostile, huge and random text: no crash, no hang, bounded memory."""
 
+import random
 import time
 
 import pytest
@@ -16,49 +17,47 @@ from planner.memory.logs.text import (
     decode_log,
 )
 
-_PIECES = st.sampled_from(
-    [
-        *(
-            "Model loading took ",
-            "GiB",
-            " GiB for weights",
-            "MiB / ",
-            "MiB |",
-            "|   0  NVIDIA L4   Off |",
-            "\n",
-            "\r",
-            ",",
-        ),
-        *(" buffer size = ", "CUDA0 KV", "memory_breakdown_print: |   - ", "PyTorch CUDA memory summary, device ID 0"),
-        *(
-            "| Allocated memory      |",
-            "allocated_bytes.all.peak",
-            "reserved_bytes.all.peak",
-            "'",
-            '"',
-            ": ",
-            "{",
-            "[",
-            "}",
-        ),
-        *(
-            "CUDA out of memory. Tried to allocate ",
-            "GPU 0 has a total capacity of ",
-            "Process 7 has ",
-            " memory in use",
-        ),
-        *(
-            "_mem_gpu_alloc_delta = ",
-            "train",
-            "MB",
-            "GPU peak memory allocation: ",
-            "peak_memory_alloc:",
-            "# GPU blocks: ",
-        ),
-        *("KV cache size: ", " tokens", '"total_size"', '"allocated_size"', "memory.used [MiB]", "pid, ", "\x1b[32m"),
-        *("0", "-7.83", "1,024", "99999999999999999999", ".", " ", "²", "٣"),
-    ]
-)
+_PIECES = [
+    *(
+        "Model loading took ",
+        "GiB",
+        " GiB for weights",
+        "MiB / ",
+        "MiB |",
+        "|   0  NVIDIA L4   Off |",
+        "\n",
+        "\r",
+        ",",
+    ),
+    *(" buffer size = ", "CUDA0 KV", "memory_breakdown_print: |   - ", "PyTorch CUDA memory summary, device ID 0"),
+    *(
+        "| Allocated memory      |",
+        "allocated_bytes.all.peak",
+        "reserved_bytes.all.peak",
+        "'",
+        '"',
+        ": ",
+        "{",
+        "[",
+        "}",
+    ),
+    *(
+        "CUDA out of memory. Tried to allocate ",
+        "GPU 0 has a total capacity of ",
+        "Process 7 has ",
+        " memory in use",
+    ),
+    *(
+        "_mem_gpu_alloc_delta = ",
+        "train",
+        "MB",
+        "GPU peak memory allocation: ",
+        "peak_memory_alloc:",
+        "# GPU blocks: ",
+    ),
+    *("KV cache size: ", " tokens", '"total_size"', '"allocated_size"', "memory.used [MiB]", "pid, ", "\x1b[32m"),
+    *("0", "-7.83", "1,024", "99999999999999999999", ".", " ", "²", "٣"),
+]
 
 
 def _read(text):
@@ -73,7 +72,7 @@ def test_any_text_is_read_or_refused(text):
     _read(text)
 
 
-@given(st.lists(_PIECES, max_size=60).map("".join))
+@given(st.lists(st.sampled_from(_PIECES), max_size=60).map("".join))
 @settings(max_examples=300)
 def test_pieces_of_logs_in_any_order_are_read_or_refused(text):
     reading = _read(text)
@@ -83,10 +82,14 @@ def test_pieces_of_logs_in_any_order_are_read_or_refused(text):
 
 
 @pytest.mark.fuzz
-@given(st.lists(_PIECES, max_size=200).map("".join))
-@settings(max_examples=20_000, deadline=1000)
-def test_many_pieces_of_logs(text):
-    _read(text)
+def test_many_pieces_of_logs_are_read_or_refused_soon():
+    # Hypothesis takes ten times as long to make a text as it takes to read it, and seldom joins 30 pieces.
+    source = random.Random(20)
+    for _ in range(20_000):
+        text = "".join(source.choices(_PIECES, k=source.randrange(source.choice((10, 60, 201)))))
+        started = time.process_time()
+        _read(text)
+        assert time.process_time() - started < 1, text
 
 
 @pytest.mark.parametrize("name", FORMATS)
