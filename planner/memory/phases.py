@@ -22,22 +22,47 @@ class DeferredTerm(NamedTuple):
     write: Callable[[], Term]
 
 
-class Snapshot:
-    """A moment in a phase of the run, with the memory terms alive at that moment.
+class SnapshotSums(NamedTuple):
+    """Bytes of all terms of a snapshot: `total`, between `low` and `high`.
 
-    Together they are `total` bytes, between `low` and `high`. `largest` is the largest short-lived tensor,
-    `activations` the bytes of activations during a forward or backward pass, None elsewhere.
+    `largest` is the largest short-lived tensor, `activations` the bytes of activations during a forward or backward
+    pass, None elsewhere.
     """
 
-    __slots__ = ("activations", "explanation", "high", "largest", "low", "name", "terms", "total")
+    total: int
+    low: int
+    high: int
+    largest: int
+    activations: int | None
+
+
+class Snapshot:
+    """A moment in a phase of the run, with the memory terms alive at that moment."""
+
+    __slots__ = ("_sums", "explanation", "name", "terms")
 
     def __init__(self, name: PhaseName, terms: Sequence[Term | DeferredTerm], explanation: str) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
-        self.activations: int | None = None
+        self._sums: SnapshotSums | None = None
+
+    @property
+    def sums(self) -> SnapshotSums:
+        """Return the bytes of all terms together, added up on first use: many moments only lead to other ones."""
+        if self._sums is None:
+            self._sums = self._added_up()
+        return self._sums
+
+    @property
+    def total(self) -> int:
+        """Return the bytes of all terms together."""
+        return self.sums.total
+
+    def _added_up(self) -> SnapshotSums:
         total = low = high = largest = 0
-        for term in terms:
+        activations = None
+        for term in self.terms:
             size = term.bytes
             total += size
             low += term.low_bytes
@@ -45,18 +70,13 @@ class Snapshot:
             if term.name in _LARGE_TERMS:
                 if size > largest:
                     largest = size
-                if self.activations is None and term.name == "activations" and name in _PASSES:
-                    self.activations = size
-        self.total, self.low, self.high, self.largest = total, low, high, largest
+                if activations is None and term.name == "activations" and self.name in _PASSES:
+                    activations = size
+        return SnapshotSums(total, low, high, largest, activations)
 
-    def beside(self, term: Term | DeferredTerm) -> "Snapshot":
-        """Return this moment with `term`, which is neither logits nor activations, alive as well."""
-        more: Snapshot = object.__new__(Snapshot)
-        more.name, more.terms, more.explanation = self.name, [*self.terms, term], self.explanation
-        more.activations, more.largest = self.activations, self.largest
-        more.total = self.total + term.bytes
-        more.low, more.high = self.low + term.low_bytes, self.high + term.high_bytes
-        return more
+    def with_terms(self, terms: Sequence[Term | DeferredTerm]) -> "Snapshot":
+        """Return this moment with other `terms`."""
+        return Snapshot(self.name, terms, self.explanation)
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms of this moment with their formulas written out."""
@@ -136,15 +156,16 @@ class PhaseSnapshots(NamedTuple):
         """
         low = most = high = largest = 0
         for snapshot in self.snapshots:
-            added, tensor = 0, snapshot.largest
-            if activation_bytes and snapshot.activations is not None:
-                added, tensor = activation_bytes, max(tensor, snapshot.activations + activation_bytes)
-            if snapshot.low + added > low:
-                low = snapshot.low + added
-            if snapshot.total + added > most:
-                most = snapshot.total + added
-            if snapshot.high + added > high:
-                high = snapshot.high + added
+            total, least, maximum, tensor, activations = snapshot.sums
+            if activation_bytes and activations is not None:
+                total, least, maximum = total + activation_bytes, least + activation_bytes, maximum + activation_bytes
+                tensor = max(tensor, activations + activation_bytes)
+            if least > low:
+                low = least
+            if total > most:
+                most = total
+            if maximum > high:
+                high = maximum
             if tensor > largest:
                 largest = tensor
         return PeakNeed(ByteInterval(low, most, high), largest if self.dynamic else 0)

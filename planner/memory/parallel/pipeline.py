@@ -186,9 +186,9 @@ def with_extra_micro_batches(timeline: PhaseSnapshots, extra: ExtraMicroBatches)
 
 def _with_activations(snapshot: Snapshot, added_bytes: int, cause: str) -> Snapshot:
     """Return `snapshot` with `added_bytes` more activations, explained by `cause`."""
-    if snapshot.activations is None:
+    if snapshot.sums.activations is None:
         return snapshot
     terms: list[AnyTerm] = [*snapshot.terms]
     place = [item.name for item in terms].index("activations")
     terms[place] = with_more_bytes(terms[place], added_bytes, cause)
-    return Snapshot(snapshot.name, terms, snapshot.explanation)
+    return snapshot.with_terms(terms)
