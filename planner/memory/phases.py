@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.memory.chance import ByteInterval
 from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, TermShare
@@ -10,6 +10,8 @@ from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, T
 _LARGE_TERMS: Final = ("logits", "activations")
 _PASSES: Final = ("forward", "loss", "backward")
 """Phases in which activations of other pipeline micro-batches may be alive as well."""
+
+_SUMS: Final = frozenset(("total", "low", "high", "largest", "activations"))
 
 
 class DeferredTerm(NamedTuple):
@@ -22,12 +24,14 @@ class DeferredTerm(NamedTuple):
     write: Callable[[], Term]
 
 
-class SnapshotSums(NamedTuple):
-    """Bytes of all terms of a snapshot: `total`, between `low` and `high`.
+class Snapshot:
+    """A moment in a phase of the run, with the memory terms alive at that moment.
 
-    `largest` is the largest short-lived tensor, `activations` the bytes of activations during a forward or backward
-    pass, None elsewhere.
+    Together they are `total` bytes, between `low` and `high`. `largest` is the largest short-lived tensor,
+    `activations` the bytes of activations during a forward or backward pass, None elsewhere.
     """
+
+    __slots__ = ("activations", "explanation", "high", "largest", "low", "name", "terms", "total")
 
     total: int
     low: int
@@ -35,31 +39,21 @@ class SnapshotSums(NamedTuple):
     largest: int
     activations: int | None
 
-
-class Snapshot:
-    """A moment in a phase of the run, with the memory terms alive at that moment."""
-
-    __slots__ = ("_sums", "explanation", "name", "terms")
-
     def __init__(self, name: PhaseName, terms: Sequence[Term | DeferredTerm], explanation: str) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
-        self._sums: SnapshotSums | None = None
 
-    @property
-    def sums(self) -> SnapshotSums:
-        """Return the bytes of all terms together, added up on first use: many moments only lead to other ones."""
-        if self._sums is None:
-            self._sums = self._added_up()
-        return self._sums
+    if not TYPE_CHECKING:
 
-    @property
-    def total(self) -> int:
-        """Return the bytes of all terms together."""
-        return self.sums.total
+        def __getattr__(self, name: str) -> int | None:
+            """Return a sum over the terms; all are added up on first use, since many moments only lead to others."""
+            if name not in _SUMS:
+                raise AttributeError(name)
+            self._add_up()
+            return getattr(self, name)
 
-    def _added_up(self) -> SnapshotSums:
+    def _add_up(self) -> None:
         total = low = high = largest = 0
         activations = None
         for term in self.terms:
@@ -72,7 +66,7 @@ class Snapshot:
                     largest = size
                 if activations is None and term.name == "activations" and self.name in _PASSES:
                     activations = size
-        return SnapshotSums(total, low, high, largest, activations)
+        self.total, self.low, self.high, self.largest, self.activations = total, low, high, largest, activations
 
     def with_terms(self, terms: Sequence[Term | DeferredTerm]) -> "Snapshot":
         """Return this moment with other `terms`."""
@@ -156,16 +150,15 @@ class PhaseSnapshots(NamedTuple):
         """
         low = most = high = largest = 0
         for snapshot in self.snapshots:
-            total, least, maximum, tensor, activations = snapshot.sums
-            if activation_bytes and activations is not None:
-                total, least, maximum = total + activation_bytes, least + activation_bytes, maximum + activation_bytes
-                tensor = max(tensor, activations + activation_bytes)
-            if least > low:
-                low = least
-            if total > most:
-                most = total
-            if maximum > high:
-                high = maximum
+            added, tensor = 0, snapshot.largest
+            if activation_bytes and snapshot.activations is not None:
+                added, tensor = activation_bytes, max(tensor, snapshot.activations + activation_bytes)
+            if snapshot.low + added > low:
+                low = snapshot.low + added
+            if snapshot.total + added > most:
+                most = snapshot.total + added
+            if snapshot.high + added > high:
+                high = snapshot.high + added
             if tensor > largest:
                 largest = tensor
         return PeakNeed(ByteInterval(low, most, high), largest if self.dynamic else 0)

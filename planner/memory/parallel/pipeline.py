@@ -186,7 +186,7 @@ def with_extra_micro_batches(timeline: PhaseSnapshots, extra: ExtraMicroBatches)
 
 def _with_activations(snapshot: Snapshot, added_bytes: int, cause: str) -> Snapshot:
     """Return `snapshot` with `added_bytes` more activations, explained by `cause`."""
-    if snapshot.sums.activations is None:
+    if snapshot.activations is None:
         return snapshot
     terms: list[AnyTerm] = [*snapshot.terms]
     place = [item.name for item in terms].index("activations")
