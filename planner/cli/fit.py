@@ -16,7 +16,8 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.plan import Plan
 from planner.present.memory.verdict import needs_change
-from planner.present.plan.phrase import evaluation_view, plan_phrase
+from planner.present.memory.view import evaluation_view
+from planner.present.plan.phrase import plan_phrase
 
 if TYPE_CHECKING:
     from planner.plan.comparison import PlanComparison

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.memory.overhead import FrameworkOverhead
-from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
+from planner.memory.phases import DeferredTerm, PhaseSnapshots
 from planner.memory.result import Term, TermName, TermPart
 from planner.memory.terms import term
 from planner.units import GIB
@@ -92,13 +92,11 @@ def corrected_timeline(snapshots: PhaseSnapshots, corrections: tuple[Correction,
     """
     for correction in corrections:
         changed = tuple(
-            Snapshot(
-                snapshot.name,
+            snapshot.with_terms(
                 [
                     *_corrected_terms(snapshot.terms, correction),
                     *_terms_missing_in_estimate(snapshot.terms, correction),
-                ],
-                snapshot.explanation,
+                ]
             )
             for snapshot in snapshots.snapshots
         )

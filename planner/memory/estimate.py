@@ -112,11 +112,10 @@ def estimate_resolved(
     architecture, workload = resolved
     program = memory_of(architecture, workload)
     devices = _device_estimates(resolved, program, place_workload(architecture, workload, program, cards), corrections)
-    fullest = (
-        min(range(len(devices)), key=lambda number: _free_memory_sort_key(devices[number])) if len(devices) > 1 else 0
-    )
-    fullest_device, least_likely = devices[fullest], min([device.fit for device in devices], key=_fit_sort_key)
-    own, loaded, taken = fullest_device.kind.own, fullest_device.loaded, workload.other_processes_bytes
+    fits = [device.fit for _, device in devices]
+    fullest = min(range(len(fits)), key=lambda number: _free_memory_sort_key(fits[number])) if len(fits) > 1 else 0
+    loaded, fullest_device = devices[fullest]
+    own, least_likely, taken = fullest_device.kind.own, min(fits, key=_fit_sort_key), workload.other_processes_bytes
     timeline = loaded.timeline_with_all_micro_batches()
     written = overhead_term(fullest_device.estimated, timeline.dynamic)
     if own:
@@ -124,7 +123,8 @@ def estimate_resolved(
         written = corrected_term(
             written, fullest_device.overhead.total - fullest_device.estimated.total, correction_sources_text(own)
         )
-    offloaded, on_disk, usable = _offloaded_bytes(devices), workload.parallel.offload == "nvme", loaded.cards.usable
+    offloaded, on_disk = _offloaded_bytes(placed for placed, _ in devices), workload.parallel.offload == "nvme"
+    usable = loaded.cards.usable
     pool = timeline.pool.capacity(usable.bytes) if timeline.pool and usable else None
     memory = memory_result(
         DeviceMemory(timeline, fullest_device.overhead, written, fullest_device.need),
@@ -162,7 +162,6 @@ class _CardModelFacts(NamedTuple):
 class _DeviceEstimate(NamedTuple):
     """Estimate for cards that hold the same memory: framework overhead, peak need and verdict."""
 
-    loaded: LoadedCards
     kind: _CardModelFacts
     estimated: FrameworkOverhead
     overhead: FrameworkOverhead
@@ -175,8 +174,8 @@ def _device_estimates(
     program: SoftwareMemory[Any],
     placed: Iterable[LoadedCards],
     corrections: tuple[Correction, ...],
-) -> list[_DeviceEstimate]:
-    """Return one estimate per group in `placed`; groups with equal memory contents are computed once."""
+) -> list[tuple[LoadedCards, _DeviceEstimate]]:
+    """Return each group in `placed` with its estimate; groups with equal memory contents are computed once."""
     known: dict[tuple[int, ExtraMicroBatches, int], _DeviceEstimate] = {}
     facts_by_card: dict[int, _CardModelFacts] = {}
     estimates = []
@@ -188,9 +187,7 @@ def _device_estimates(
         contents_key = (id(loaded.timeline), loaded.extra, card_key)
         if contents_key not in known:
             known[contents_key] = _device_estimate(resolved.workload, loaded, facts_by_card[card_key])
-            estimates.append(known[contents_key])
-        else:
-            estimates.append(known[contents_key]._replace(loaded=loaded))
+        estimates.append((loaded, known[contents_key]))
     return estimates
 
 
@@ -219,7 +216,7 @@ def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts:
     held = _need_with_overhead(facts.spread.around(need.held), overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
     fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, facts.unsupported, gpu_id)
-    return _DeviceEstimate(loaded, facts, estimated, overhead, held, fit)
+    return _DeviceEstimate(facts, estimated, overhead, held, fit)
 
 
 def _overhead_of(timeline: PhaseSnapshots, facts: _CardModelFacts, need: PeakNeed) -> FrameworkOverhead:
@@ -227,10 +224,10 @@ def _overhead_of(timeline: PhaseSnapshots, facts: _CardModelFacts, need: PeakNee
     return framework_overhead(facts.overhead, timeline.dynamic, need.largest, timeline.threads, timeline.unsplit_bytes)
 
 
-def _free_memory_sort_key(device: _DeviceEstimate) -> tuple[bool, int]:
-    """Return the sort key of devices: first those that cannot run the workload, then by free memory, then by need."""
-    free = device.fit.free_bytes
-    return (not device.fit.unsupported, -device.fit.total_bytes if free is None else free)
+def _free_memory_sort_key(fit: CardFit) -> tuple[bool, int]:
+    """Return the sort key of verdicts: first on cards that cannot run the workload, then by free memory, then need."""
+    free = fit.free_bytes
+    return (not fit.unsupported, -fit.total_bytes if free is None else free)
 
 
 def _fit_sort_key(fit: CardFit) -> float:
@@ -238,26 +235,24 @@ def _fit_sort_key(fit: CardFit) -> float:
     return -1.0 if fit.fit_probability is None else fit.fit_probability
 
 
-def _device_table(devices: list[_DeviceEstimate], workload: Training | Inference) -> tuple[DeviceShare, ...]:
+def _device_table(
+    devices: list[tuple[LoadedCards, _DeviceEstimate]], workload: Training | Inference
+) -> tuple[DeviceShare, ...]:
     """Return one table row per group of equal cards; without a chosen card, rows for pipeline stages only."""
     staged = workload.parallel.pipeline > 1
-    if not staged and not devices[0].fit.gpu_id:
+    if not staged and not devices[0][1].fit.gpu_id:
         return ()
     rows = []
-    for device in devices:
-        loaded = device.loaded
+    for loaded, device in devices:
         stage, layers = (loaded.stage, loaded.layers) if staged else (None, None)
         rows.append(device_share(device.fit, loaded.cards.number, stage, layers))
     return tuple(rows)
 
 
-def _offloaded_bytes(devices: list[_DeviceEstimate]) -> int | None:
+def _offloaded_bytes(placed: Iterable[LoadedCards]) -> int | None:
     """Return the bytes that all cards together offload to host memory or disk, None without offloading."""
-    loaded = [device.loaded for device in devices]
     offloaded = [
-        loaded_cards.timeline.host_bytes * loaded_cards.cards.number
-        for loaded_cards in loaded
-        if loaded_cards.timeline.host_bytes is not None
+        loaded.timeline.host_bytes * loaded.cards.number for loaded in placed if loaded.timeline.host_bytes is not None
     ]
     return sum(offloaded) if offloaded else None
 

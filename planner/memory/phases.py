@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.memory.chance import ByteInterval
 from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, TermShare
@@ -10,6 +10,8 @@ from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, T
 _LARGE_TERMS: Final = ("logits", "activations")
 _PASSES: Final = ("forward", "loss", "backward")
 """Phases in which activations of other pipeline micro-batches may be alive as well."""
+
+_SUMS: Final = frozenset(("total", "low", "high", "largest", "activations"))
 
 
 class DeferredTerm(NamedTuple):
@@ -31,13 +33,30 @@ class Snapshot:
 
     __slots__ = ("activations", "explanation", "high", "largest", "low", "name", "terms", "total")
 
+    total: int
+    low: int
+    high: int
+    largest: int
+    activations: int | None
+
     def __init__(self, name: PhaseName, terms: Sequence[Term | DeferredTerm], explanation: str) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
-        self.activations: int | None = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> int | None:
+            """Return a sum over the terms; all are added up on first use, since many moments only lead to others."""
+            if name not in _SUMS:
+                raise AttributeError(name)
+            self._add_up()
+            return getattr(self, name)
+
+    def _add_up(self) -> None:
         total = low = high = largest = 0
-        for term in terms:
+        activations = None
+        for term in self.terms:
             size = term.bytes
             total += size
             low += term.low_bytes
@@ -45,18 +64,13 @@ class Snapshot:
             if term.name in _LARGE_TERMS:
                 if size > largest:
                     largest = size
-                if self.activations is None and term.name == "activations" and name in _PASSES:
-                    self.activations = size
-        self.total, self.low, self.high, self.largest = total, low, high, largest
+                if activations is None and term.name == "activations" and self.name in _PASSES:
+                    activations = size
+        self.total, self.low, self.high, self.largest, self.activations = total, low, high, largest, activations
 
-    def beside(self, term: Term | DeferredTerm) -> "Snapshot":
-        """Return this moment with `term`, which is neither logits nor activations, alive as well."""
-        more: Snapshot = object.__new__(Snapshot)
-        more.name, more.terms, more.explanation = self.name, [*self.terms, term], self.explanation
-        more.activations, more.largest = self.activations, self.largest
-        more.total = self.total + term.bytes
-        more.low, more.high = self.low + term.low_bytes, self.high + term.high_bytes
-        return more
+    def with_terms(self, terms: Sequence[Term | DeferredTerm]) -> "Snapshot":
+        """Return this moment with other `terms`."""
+        return Snapshot(self.name, terms, self.explanation)
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms of this moment with their formulas written out."""

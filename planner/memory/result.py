@@ -1,12 +1,11 @@
 """Results of a memory estimate: terms with formula and source, phases, devices, and the verdict."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field
 
-from planner.base import Spec
+from planner.base import Spec, record
 
 TermName = Literal[
     "weights",
@@ -31,7 +30,7 @@ TermCertainty = Literal["exact", "measured", "assumed"]
 Verdict = Literal["fits", "tight", "does-not-fit"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Symbol:
     """A variable in a term's formula, with its value, its meaning, and where the value comes from."""
 
@@ -41,7 +40,7 @@ class Symbol:
     origin: Literal["model", "workload", "card", "format", "library", "trace"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TermPart:
     """A named part of a memory term with its bytes, such as the CUDA context within the overhead."""
 
@@ -74,7 +73,7 @@ class Term(Spec):
     """Named parts, such as the CUDA context within the overhead."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TermShare:
     """Bytes of one memory term in one phase."""
 
@@ -82,7 +81,7 @@ class TermShare:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Phase:
     """Peak memory of one phase of the run, and the terms alive at that peak."""
 
@@ -92,7 +91,7 @@ class Phase:
     explanation: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DeviceShare:
     """Memory and verdict of a group of `count` cards that hold the same amounts.
 
@@ -119,7 +118,7 @@ class CachePool(Spec):
     utilization: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CertainBytes:
     """Peak memory in bytes, split by the certainty of its terms; the parts sum to the whole peak."""
 

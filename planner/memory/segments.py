@@ -13,7 +13,6 @@ from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.weights import KEPT_BYTES, MATRIX_ROLES
 from planner.models.architecture import Architecture, Tensor
 from planner.units import MIB, round_up
-from planner.workload.training import Training
 
 MIN_BLOCK_BYTES: Final = 512
 """`kMinBlockSize`: every size is rounded up to a multiple of this size."""
@@ -106,12 +105,3 @@ def _tensors_in_order(architecture: Architecture) -> Iterator[tuple[Tensor, int]
             yield from ((tensor, tensor.copies) for tensor in tensors)
     for tensors in (architecture.head, *(component.tensors for component in architecture.components)):
         yield from ((tensor, tensor.copies) for tensor in tensors)
-
-
-def unsplit_training_bytes(architecture: Architecture, workload: Training) -> int:
-    """Return the bytes that blocks of parameters and gradients hold beyond them in training with `workload`.
-
-    Gradients have their parameters' shapes and format; adapters and their gradients are small.
-    """
-    weights = unsplit_weight_bytes(architecture, workload.weights or "fp32")
-    return weights if workload.adapts or workload.trainable else 2 * weights

@@ -4,12 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_models import bundled
 
-from planner.memory.estimate import estimate_memory
-from planner.memory.segments import unsplit_bytes, unsplit_training_bytes, unsplit_weight_bytes
+from planner.memory.estimate import estimate_memory, fullest_timeline
+from planner.memory.segments import unsplit_bytes, unsplit_weight_bytes
 from planner.trace.allocator.allocator import CachingAllocator
 from planner.trace.allocator.settings import DEFAULT_SETTINGS
 from planner.units import MIB
-from planner.workload.training import Lora, Training
+from planner.workload.defaults import with_defaults
+from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 QWEN = "Qwen/Qwen2.5-14B-Instruct"
@@ -50,8 +51,9 @@ def test_packed_weights_and_their_scales_are_tensors_of_their_own():
 
 def test_gradients_have_the_blocks_of_their_parameters():
     qwen = bundled().models.model(QWEN)
-    assert unsplit_training_bytes(qwen, Training(weights="bf16")) == 2 * UNSPLIT_OF_QWEN
-    assert unsplit_training_bytes(qwen, Training(weights="bf16", method="lora", lora=Lora())) == UNSPLIT_OF_QWEN
+    full, adapted = Training(compute="bf16", weights="bf16"), Training(compute="bf16", method="lora")
+    assert fullest_timeline(qwen, with_defaults(full, qwen, 1)).unsplit_bytes == 2 * UNSPLIT_OF_QWEN
+    assert fullest_timeline(qwen, with_defaults(adapted, qwen, 1)).unsplit_bytes == UNSPLIT_OF_QWEN
 
 
 def test_they_count_as_allocated_and_are_a_part_of_the_overhead():

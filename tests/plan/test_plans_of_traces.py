@@ -13,7 +13,8 @@ from planner.plan.files import load_plan, save_plan
 from planner.plan.memory_curve import memory_curve
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import largest_that_fits
-from planner.present.plan.phrase import evaluation_view, plan_phrase
+from planner.present.memory.view import evaluation_view
+from planner.present.plan.phrase import plan_phrase
 from planner.trace.analysis.memory import traced_memory
 from planner.trace.analysis.summary import facts_of
 from planner.trace.request import Input, ListInput, PlainInput, Target, TensorInput

@@ -31,7 +31,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.memory.verdict import host_note
-from planner.present.plan.phrase import evaluation_view
+from planner.present.memory.view import evaluation_view
 from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:

@@ -134,7 +134,7 @@ def _zero_snapshot(
     """Return `snapshot` with ZeRO's terms; `complete` means that all gradients of the step exist."""
     flowing = [item for item in snapshot.terms if item.name not in _REPLACED]
     gradients = _gradient_terms(snapshot, zero, complete)
-    return Snapshot(snapshot.name, [*kept, *gradients, *flowing, communication], snapshot.explanation)
+    return snapshot.with_terms([*kept, *gradients, *flowing, communication])
 
 
 def _gradient_terms(snapshot: Snapshot, zero: ZeroMemory, complete: bool) -> list[AnyTerm]:

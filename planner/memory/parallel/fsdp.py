@@ -151,7 +151,7 @@ def _forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
         ("gradients of the head, not reduced yet", head_gradient_bytes),
     )
     held = [*sharding.persistent, *_short_lived_terms(snapshot), sharding.communication(*parts)]
-    return Snapshot(snapshot.name, held, snapshot.explanation)
+    return snapshot.with_terms(held)
 
 
 def _layer_backward_snapshots(
@@ -237,7 +237,7 @@ def _step_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
     """Return the memory snapshot of the optimizer step under FSDP."""
     others = [item for item in _short_lived_terms(snapshot) if item.name != "communication"]
     held = [*sharding.persistent, *sharding.all_gradient_terms(), *others, sharding.communication()]
-    return Snapshot("step", held, snapshot.explanation)
+    return snapshot.with_terms(held)
 
 
 def _edges_buffer(sharding: FsdpShares) -> Buffer:

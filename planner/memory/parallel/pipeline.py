@@ -191,4 +191,4 @@ def _with_activations(snapshot: Snapshot, added_bytes: int, cause: str) -> Snaps
     terms: list[AnyTerm] = [*snapshot.terms]
     place = [item.name for item in terms].index("activations")
     terms[place] = with_more_bytes(terms[place], added_bytes, cause)
-    return Snapshot(snapshot.name, terms, snapshot.explanation)
+    return snapshot.with_terms(terms)

@@ -20,7 +20,7 @@ from planner.memory.parallel.pipeline import (
 from planner.memory.parallel.sharding import REPLICAS, per_card_workload, sharded_timeline
 from planner.memory.parallel.shares import PersistentBuffers, communication_term
 from planner.memory.parallel.tensor import tensor_share
-from planner.memory.phases import PhaseSnapshots, Snapshot
+from planner.memory.phases import PhaseSnapshots
 from planner.memory.result import TermPart
 from planner.memory.software import memory_of, serving_memory, sharding_strategy_of, training_memory
 from planner.memory.software.base import SoftwareMemory
@@ -136,7 +136,8 @@ def _rank_timeline(
         timeline = _with_communication(
             program.timeline(rank.stage.architecture, rank.workload, card_class), outside_buffers
         )
-    return timeline._replace(outside_bytes=outside_buffers.library_bytes)
+    outside = outside_buffers.library_bytes
+    return timeline._replace(outside_bytes=outside) if outside else timeline
 
 
 def _training_timeline(
@@ -168,7 +169,7 @@ def _with_communication(
         return timeline if with_loss else _without_loss(timeline)
     held = communication_term((), "", persistent_buffers)
     snapshots = [
-        snapshot if snapshot.name == "load" else snapshot.beside(held)
+        snapshot if snapshot.name == "load" else snapshot.with_terms([*snapshot.terms, held])
         for snapshot in timeline.snapshots
         if with_loss or snapshot.name != "loss"
     ]
@@ -189,11 +190,7 @@ def _with_persistent_gradients(timeline: PhaseSnapshots) -> PhaseSnapshots:
     snapshots = tuple(
         snapshot
         if snapshot.name == "load"
-        else Snapshot(
-            snapshot.name,
-            [*(item for item in snapshot.terms if item.name != "gradients"), *gradients],
-            snapshot.explanation,
-        )
+        else snapshot.with_terms([*(item for item in snapshot.terms if item.name != "gradients"), *gradients])
         for snapshot in timeline.snapshots
     )
     return timeline._replace(snapshots=snapshots)

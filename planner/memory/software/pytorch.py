@@ -14,7 +14,7 @@ from planner.memory.parallel.sharding import REPLICAS, ShardingStrategy
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision
 from planner.memory.result import TermPart
-from planner.memory.segments import unsplit_training_bytes
+from planner.memory.segments import unsplit_weight_bytes
 from planner.memory.software.base import SoftwareMemory
 from planner.memory.training.adapters.settings import Formats, LayerSettings, adapter_settings, formats_of
 from planner.memory.training.checkpointing import OPERATORS, Checkpoints
@@ -40,8 +40,10 @@ class TrainingMemory(SoftwareMemory[Training]):
 
     def timeline(self, architecture: Architecture, workload: Training, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of one optimizer step of `workload`."""
-        timeline = training_timeline(self.setup(architecture, workload), workload, self.selective_source)
-        return timeline._replace(unsplit_bytes=unsplit_training_bytes(architecture, workload))
+        unsplit = unsplit_weight_bytes(architecture, workload.weights or "fp32")
+        # Gradients have their parameters' shapes and format; adapters and their gradients are small.
+        unsplit *= 1 if workload.adapts or workload.trainable else 2
+        return training_timeline(self.setup(architecture, workload), workload, self.selective_source, unsplit)
 
     def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
         """Return the memory inputs of one training step of `workload` (defaults filled in).

@@ -38,10 +38,12 @@ class _TrainingStep(NamedTuple):
         return [] if self.accumulates else [gradients_term(parameters, self.setup.gradient_bytes)]
 
 
-def training_timeline(setup: TrainingSetup, workload: Training, selective_source: str) -> PhaseSnapshots:
+def training_timeline(
+    setup: TrainingSetup, workload: Training, selective_source: str, unsplit_bytes: int
+) -> PhaseSnapshots:
     """Return the memory in each phase of an optimizer step of `workload` (defaults filled in).
 
-    `selective_source` documents its selective checkpointing.
+    `selective_source` documents its selective checkpointing, `unsplit_bytes` are those of `PhaseSnapshots`.
 
     **Formula**: the peak is the largest of: load; forward (everything saved, with the loss being computed); loss (its
     derivative); backward (first the head, last the first layer with all gradients); step.
@@ -72,6 +74,7 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
         layer_bytes=setup.saved.freed_with_a_layer,
         behind_bytes=setup.saved.behind,
         notes=setup.notes,
+        unsplit_bytes=unsplit_bytes,
     )
 
 

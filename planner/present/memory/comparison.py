@@ -8,9 +8,9 @@ from planner.plan.catalog import Catalog
 from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.memory.view import MemoryView
+from planner.present.memory.view import MemoryView, evaluation_view
 from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, term_title
-from planner.present.plan.phrase import evaluation_view, plan_phrase
+from planner.present.plan.phrase import plan_phrase
 from planner.present.plan.settings import setting_text, setting_title
 from planner.units import GIB
 

@@ -8,6 +8,9 @@ import re
 from typing import Final, Literal, NamedTuple
 
 from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare, Verdict
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation, settled_fit
+from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.format import substitute_symbols, symbol_value
 from planner.present.memory.verdict import (
@@ -31,13 +34,22 @@ from planner.present.names import (
     term_in_sentence,
     term_title,
 )
-from planner.present.plan.parallel import DeviceRow
+from planner.present.plan.parallel import (
+    DeviceRow,
+    batch_note,
+    cards_phrase,
+    chosen_sharing_sentences,
+    device_rows,
+)
 from planner.units import GIB
+from planner.workload.workload import Inference
 
 SegmentKind = Literal["term", "other", "free", "overflow"]
 _TORCH_OPERATOR: Final = re.compile(r"\baten::(\w+)")
 """One of PyTorch's own operators, of which a sentence says only the name."""
 _ORDER: Final = tuple(TERM_TITLES)
+_FAR: Final = 2
+"""A context of twice the assumed prompt is far longer than it."""
 
 
 class MemoryBarSegment(NamedTuple):
@@ -215,6 +227,43 @@ def memory_view(
         gauge=gauge_text(memory) if supported else "",
         facts=gauge_facts(memory, card, count) if supported else (),
     )
+
+
+def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
+    """Return the memory view of a whole plan, with its warnings as the first notes."""
+    smallest = tuple(catalog.hardware.gpu(gpu_id).name for gpu_id in evaluation.smallest_fits)
+    name = evaluation.gpu.name if evaluation.gpu else None
+    workload, hardware = evaluation.plan.workload, catalog.hardware
+    card = cards_phrase(workload, 1, name, hardware) if workload.gpus else name
+    view = memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
+    if evaluation.plan.count > 1:
+        rows, sharing = device_rows(evaluation.memory, hardware), chosen_sharing_sentences(evaluation)
+        view = view._replace(devices=rows, sharing=sharing)
+        if view.facts and evaluation.traced is None and (together := batch_note(evaluation.workload)):
+            view = view._replace(facts=(*view.facts, f"batch {together}"))
+    view = view._replace(assumed=_assumed_prompt(evaluation, catalog))
+    warnings = (warning.sentence for warning in warnings_about(evaluation, catalog.software))
+    return view._replace(notes=(*warnings, *view.notes)) if view.supported else view
+
+
+def _assumed_prompt(evaluation: Evaluation, catalog: Catalog) -> str:
+    """Return the sequences and the default prompt of a plan whose context is much longer, and what a full one changes.
+
+    Empty if nothing was assumed. A program that computes whole prompts at once needs more for longer ones.
+    """
+    stated, settled = evaluation.plan.workload, evaluation.workload
+    if not (isinstance(stated, Inference) and isinstance(settled, Inference)) or stated.prompt_length is not None:
+        return ""
+    prompt, context = settled.prompt_length or 0, settled.context_length or 0
+    if evaluation.architecture is None or not 0 < _FAR * prompt <= context:
+        return ""
+    filled = evaluation.plan.evolve(workload=stated.evolve(prompt_length=context))
+    full, now = settled_fit(filled, catalog, evaluation.architecture).fit, evaluation.memory
+    changed = f", {VERDICT_TITLES[full.verdict].lower()}," if full.verdict not in (None, now.verdict) else ""
+    needs = f" ({fmt.size(full.total_bytes)}{changed} if a prompt fills it)"
+    more = needs if full.total_bytes > now.total_bytes else ""
+    sequences = fmt.plural(settled.batch, "sequence")
+    return f"{sequences}, prompt {fmt.integer(prompt)} of {fmt.integer(context)} tokens{more}"
 
 
 def _terms_in_order(terms: tuple[Term, ...]) -> list[Term]:

@@ -1,30 +1,18 @@
-"""Plans and trace requests as phrases, and the memory view of a plan."""
+"""Plans, workloads and trace requests as phrases."""
 
 from itertools import islice
 from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import Evaluation, settled_fit
-from planner.plan.warnings import warnings_about
+from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.memory.verdict import VERDICT_TITLES
-from planner.present.memory.view import MemoryView, memory_view
-from planner.present.plan.parallel import (
-    batch_note,
-    cards_phrase,
-    chosen_sharing_sentences,
-    device_rows,
-    parallelism_phrase,
-)
+from planner.present.plan.parallel import cards_phrase, parallelism_phrase
 from planner.trace.request import Input, TensorInput, TraceRequest
 from planner.workload.choices import Method
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.software.registry import DEFAULT, SOFTWARE, serving_support
 from planner.workload.workload import Inference, Training, Workload
-
-_FAR: Final = 2
-"""A context of twice the assumed prompt is far longer than it."""
 
 
 def request_phrase(request: TraceRequest) -> str:
@@ -101,41 +89,6 @@ def work_phrase(evaluation: Evaluation) -> str:
         return f"traced {request_phrase(evaluation.traced.request)}"
     corrected = ", corrected by a log" if evaluation.applied_corrections else ""
     return f"{workload_phrase(evaluation.workload)}{corrected}"
-
-
-def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
-    """Return the memory view of a whole plan, with its warnings as the first notes."""
-    smallest = tuple(catalog.hardware.gpu(gpu_id).name for gpu_id in evaluation.smallest_fits)
-    name = evaluation.gpu.name if evaluation.gpu else None
-    workload, hardware = evaluation.plan.workload, catalog.hardware
-    card = cards_phrase(workload, 1, name, hardware) if workload.gpus else name
-    view = memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
-    view = view._replace(devices=device_rows(evaluation.memory, hardware), sharing=chosen_sharing_sentences(evaluation))
-    if view.facts and evaluation.traced is None and (together := batch_note(evaluation.workload)):
-        view = view._replace(facts=(*view.facts, f"batch {together}"))
-    view = view._replace(assumed=_assumed_prompt(evaluation, catalog))
-    warnings = (warning.sentence for warning in warnings_about(evaluation, catalog.software))
-    return view._replace(notes=(*warnings, *view.notes)) if view.supported else view
-
-
-def _assumed_prompt(evaluation: Evaluation, catalog: Catalog) -> str:
-    """Return the sequences and the default prompt of a plan whose context is much longer, and what a full one changes.
-
-    Empty if nothing was assumed. A program that computes whole prompts at once needs more for longer ones.
-    """
-    stated, settled = evaluation.plan.workload, evaluation.workload
-    if not (isinstance(stated, Inference) and isinstance(settled, Inference)) or stated.prompt_length is not None:
-        return ""
-    prompt, context = settled.prompt_length or 0, settled.context_length or 0
-    if evaluation.architecture is None or not 0 < _FAR * prompt <= context:
-        return ""
-    filled = evaluation.plan.evolve(workload=stated.evolve(prompt_length=context))
-    full, now = settled_fit(filled, catalog, evaluation.architecture).fit, evaluation.memory
-    changed = f", {VERDICT_TITLES[full.verdict].lower()}," if full.verdict not in (None, now.verdict) else ""
-    needs = f" ({fmt.size(full.total_bytes)}{changed} if a prompt fills it)"
-    more = needs if full.total_bytes > now.total_bytes else ""
-    sequences = fmt.plural(settled.batch, "sequence")
-    return f"{sequences}, prompt {fmt.integer(prompt)} of {fmt.integer(context)} tokens{more}"
 
 
 OPTIMIZER_TITLES: Final = {name: kind.title for name, kind in OPTIMIZERS.items()}

@@ -8,8 +8,9 @@ from planner.memory.result import Phase, Symbol, Term, TermPart
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.memory.view import formula_in_words, memory_view
-from planner.present.plan.phrase import evaluation_view
+from planner.present import format as fmt
+from planner.present.format import THIN
+from planner.present.memory.view import evaluation_view, formula_in_words, memory_view
 from planner.units import GIB, MIB
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.workload import Inference, Parallel, Training
@@ -269,3 +270,43 @@ def test_a_sum_of_sizes_names_the_largest_and_what_is_freed():
     sizes = (("N", GIB, "bytes of norms"), ("C", 3 * GIB, "bytes of checkpoints"), ("M", GIB // 2, "bytes: freed"))
     summed = term_of("N + C − M", *sizes, size=7 * GIB // 2)
     assert said(summed) == "checkpoints 3.00 GiB + norms 1.00 GiB − 512 MiB already freed"
+
+
+def test_the_view_of_several_cards_says_what_each_needs(catalog):
+    plan = Plan(model=ModelChoice(id=LLAMA), workload=Inference(batch=2), gpu="rtx-4090", count=2)
+    view = evaluation_view(evaluate(plan, catalog), catalog)
+    assert view.answer.startswith("Fits on 2 × GeForce RTX 4090: each needs ")
+
+
+def test_the_view_of_a_plan_without_a_card_names_fitting_cards(catalog):
+    evaluation = evaluate(Plan(model=ModelChoice(id=LLAMA)), catalog)
+    smallest = catalog.hardware.gpu(evaluation.smallest_fits[0]).name
+    assert smallest in evaluation_view(evaluation, catalog).answer
+
+
+@pytest.mark.parametrize(
+    ("workload", "fact"),
+    [
+        (
+            Inference(context_length=32_768),
+            f"1 sequence, prompt 4,096 of 32,768 tokens (23.3{THIN}GiB if a prompt fills it)",
+        ),
+        (Inference(context_length=32_768, profile="vllm"), "1 sequence, prompt 4,096 of 32,768 tokens"),
+        (Inference(context_length=32_768, prompt_length=2_048), ""),
+        (Inference(), ""),
+        (Training(method="lora"), ""),
+    ],
+)
+def test_the_assumed_prompt_of_a_long_context_belongs_to_the_answer(catalog, workload, fact):
+    plan = Plan(model=ModelChoice(id=LLAMA), workload=workload, gpu="h100-sxm5-80gb")
+    assert evaluation_view(evaluate(plan, catalog), catalog).assumed == fact
+
+
+def test_a_full_prompt_that_changes_the_verdict_is_said_with_its_verdict(catalog):
+    workload = Inference(context_length=32_768)
+    plan = Plan(model=ModelChoice(id=LLAMA), workload=workload, gpu="rtx-4090")
+    evaluation = evaluate(plan, catalog)
+    full = evaluate(plan.evolve(workload=workload.evolve(prompt_length=32_768)), catalog).memory
+    assert (evaluation.memory.verdict, full.verdict) == ("fits", "tight")
+    assumed = evaluation_view(evaluation, catalog).assumed
+    assert assumed.endswith(f"({fmt.size(full.total_bytes)}, tight, if a prompt fills it)")

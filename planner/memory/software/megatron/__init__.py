@@ -64,11 +64,7 @@ def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: OptimizerMemory) -
     return tuple(
         snapshot
         if snapshot.name == "load"
-        else Snapshot(
-            snapshot.name,
-            [*(item for item in snapshot.terms if item.name not in _REPLACED), *kept],
-            snapshot.explanation,
-        )
+        else snapshot.with_terms([*(item for item in snapshot.terms if item.name not in _REPLACED), *kept])
         for snapshot in snapshots
     )
 
