@@ -16,6 +16,7 @@ from old_transformers import (
     BEFORE_SDPA,
     LOGITS_OF_WHOLE_PROMPT,
     exllama_bytes,
+    fused_projection_bytes,
     generating_bytes,
     hidden_bytes,
     mask_bytes,
@@ -335,6 +336,9 @@ def _old_version_bytes(
     single = single_expert_bytes(row.family, architecture, workload.weights)
     hidden = hidden_bytes(row.family, architecture, workload, element)
     more = max(generating - result.allocated_bytes, tables + hidden) + single
+    if row.family == "sdpa" and row.kv_format:
+        tensors = sum(term.bytes for term in result.terms if term.name != "framework_overhead")
+        more = fused_projection_bytes(architecture, workload) - tensors
     return more + mask_bytes(row.family, architecture) + exllama_bytes(workload.weights, architecture)
 
 

@@ -15,7 +15,7 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import Term
 from planner.memory.segments import unsplit_weight_bytes
 from planner.memory.software.base import ServingMemory
-from planner.memory.software.transformers import layers_by_device_map
+from planner.memory.software.transformers import ANY_VERSION, layers_by_device_map
 from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe
@@ -44,6 +44,8 @@ class AutoAwq(ServingMemory):
     """Generating with AutoAWQ's fused layers, whose cache holds `context_length` tokens and then rolls over."""
 
     split_note = "AutoAWQ lets accelerate fill one card after the other, as transformers does (device_map auto)."
+
+    spread = ANY_VERSION
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of generation: load, prefill, decoding.

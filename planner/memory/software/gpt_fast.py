@@ -17,6 +17,7 @@ from planner.memory.precision import inference_precision
 from planner.memory.result import Term
 from planner.memory.segments import unsplit_weight_bytes
 from planner.memory.software.base import ServingMemory
+from planner.memory.software.transformers import ANY_VERSION
 from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Attention, Mlp
@@ -41,6 +42,8 @@ class GptFast(ServingMemory):
     """Generating with gpt-fast."""
 
     split_note = "gpt-fast has no layer split; the layers are counted as evenly divided."
+
+    spread = ANY_VERSION
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of generation: load, prefill, decoding.

@@ -7,6 +7,7 @@ from planner.memory.parallel.pipeline import without_empty_stages
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.litgpt.generation import generation_timeline
+from planner.memory.software.transformers import ANY_VERSION
 from planner.models.architecture import Architecture
 from planner.units import ceil_div
 from planner.workload.workload import Inference
@@ -20,6 +21,7 @@ class LitGptGeneration(ServingMemory):
     """
 
     split_note = "LitGPT gives each card the same number of blocks, and embedding and head to the first."
+    spread = ANY_VERSION
     head_on_first_stage = True
     divides_vocabulary = False
 
