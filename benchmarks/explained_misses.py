@@ -97,10 +97,6 @@ _MECHANISMS: Final = (
         "their loop differs: with 256 tokens the peak is the gradient of the embedding, which attention is no part of, "
         "and the rows with eager attention, which are met, are 60 MiB higher there as well",
     ),
-    (
-        r"sdpa-2(10|20|30)",
-        "GPT-NeoX of 4.36 has a softmax of its own in fp16: transformers 5's is in fp32 and counted",
-    ),
 )
 
 

@@ -26,7 +26,7 @@ _FLOAT_LOGITS: Final = ("qwen15", "qwen2", "qwen2vl")
 """Sources whose models cast the whole prompt's logits to fp32 inside their forward pass."""
 _SINGLE_EXPERTS: Final = ("qwen15", "qwen2")
 """Sources from before version 5, whose experts were layers of their own."""
-_FLOAT: Final = 4
+_HALF, _FLOAT = 2, 4
 
 
 def mask_bytes(family: str, architecture: Architecture) -> int:
@@ -114,6 +114,26 @@ def generating_bytes(family: str, architecture: Architecture, workload: Inferenc
     logits = batch * prompt * output_width(architecture) * _FLOAT if family in LOGITS_OF_WHOLE_PROMPT else 0
     held = weight_bytes(architecture, workload.weights or "bf16") + max(2 * first + logits, 2 * last)
     return held + rotary_bytes(family, architecture, element)
+
+
+def fused_projection_bytes(architecture: Architecture, workload: Inference) -> int:
+    """Return the live bytes in the step of `generate` after the prompt, in GPT-2 and GPT-NeoX before version 4.48.
+
+    Their values, and GPT-2's keys, are views of one projection of queries, keys and values, which the cache of the
+    prompt keeps alive as a whole. The next step concatenates a new cache while the caller still holds the old one, and
+    with it the output of the prompt: its logits, in the model's format.
+
+    **Formula**: weights + b · s · (layers · (3 h + r) + layers · 2 h + V) · bytes, where r are the h turned keys of
+    GPT-NeoX.
+
+    **Source**: transformers 4.43 modeling_gpt2.py `GPT2Attention.forward` (`self.c_attn(hidden_states).split(…)`,
+    `present = (key, value)`), modeling_gpt_neox.py `GPTNeoXAttention._attn_projections_and_rope`, generation/utils.py
+    `_sample` (`outputs` lives until the next one is assigned).
+    """
+    tokens, hidden = workload.batch * (workload.prompt_length or 0), architecture.hidden
+    turned = hidden if architecture.model_type == "gpt_neox" else 0
+    each = architecture.main.layer_count * (5 * hidden + turned) + output_width(architecture)
+    return weight_bytes(architecture, workload.weights or "bf16") + tokens * each * _HALF
 
 
 def _cache(architecture: Architecture, workload: Inference, tokens: int) -> int:

@@ -4,18 +4,19 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from awq_rows import awq_run
+from awq_rows import WARM_UP, awq_workload
 from counters import counted, counter_of
 from engine_rows import ENGINES, activation_run, copied_bytes, measured_bytes, not_covered, total_run
 from exllama_rows import exllama_run
-from gpt_fast_rows import gpt_fast_run
-from litgpt_rows import litgpt_run
+from gpt_fast_rows import gpt_fast_workload
+from litgpt_rows import litgpt_workload
 from loop_rows import peak_without_loss
 from memory_rows import Excluded, Predicted, Row, cache_formats, card_named
 from old_transformers import (
     BEFORE_SDPA,
     LOGITS_OF_WHOLE_PROMPT,
     exllama_bytes,
+    fused_projection_bytes,
     generating_bytes,
     hidden_bytes,
     mask_bytes,
@@ -64,12 +65,14 @@ _OTHER_ENGINES: Final = {
     "glm2": "remote code with its own attention",
 }
 _OWN_PROGRAMS: Final[dict[str, Callable[[Row, Architecture], Predicted | Excluded]]] = {
-    "awq": awq_run,
-    "ao-llama": gpt_fast_run,
     "exllama": exllama_run,
-    "litgpt": litgpt_run,
-    "litgpt-quant": litgpt_run,
-    "litgpt-mgpu": litgpt_run,
+}
+_GENERATORS: Final[dict[str, Callable[[Row], Inference | Excluded]]] = {
+    "ao-llama": gpt_fast_workload,
+    "awq": awq_workload,
+    "litgpt": litgpt_workload,
+    "litgpt-quant": litgpt_workload,
+    "litgpt-mgpu": litgpt_workload,
 }
 _BEYOND: Final = {
     "fluxq": "a network without a formula",
@@ -115,6 +118,9 @@ def _of_network(row: Row, architecture: Architecture, catalog: Catalog) -> Predi
     own_program = _OWN_PROGRAMS.get(row.family)
     if own_program and row.kind == "inference":
         return own_program(row, architecture)
+    if row.kind == "inference" and row.family in _GENERATORS:
+        run = _GENERATORS[row.family](row)
+        return run if isinstance(run, Excluded) else _of_profile(row, architecture, run, catalog)
     if row.kind in ("weights_only", "kv_only", "activation_only"):
         return _single_term(row, architecture)
     if row.family == "llcpp":
@@ -153,7 +159,7 @@ def _single_term(row: Row, architecture: Architecture) -> Predicted | Excluded:
 
 def _exclusion_reason(row: Row) -> str | None:
     """Return the reason why a row of another program, of vLLM or of llama.cpp is not covered, or None."""
-    if row.kind in ("inference", "train_full") and row.family not in _OWN_PROGRAMS:
+    if row.kind in ("inference", "train_full") and row.family not in (*_OWN_PROGRAMS, *_GENERATORS):
         program = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
         if program:
             return f"another engine or recipe: {program}"
@@ -303,6 +309,21 @@ def _as_measured(
     return Predicted(expected + old, f"{_workload_text(workload)}, {counter}", low + old, high + old)
 
 
+def _of_profile(row: Row, architecture: Architecture, workload: Inference, catalog: Catalog) -> Predicted:
+    """Return the estimate of a run whose program, with its version, has a profile."""
+    gpu = card_named(row.gpu, catalog.hardware)
+    counter = counter_of(row.metric)
+    summed = row.scope == "sum_all_gpus"
+    count = 1 if summed else row.cards
+    low, expected, high = counted(counter, estimate_memory(architecture, workload, gpu, count=count), gpu)
+    more = summed_bytes(architecture, workload, row.cards, gpu) - expected if summed and row.cards > 1 else 0
+    if row.family == "awq":
+        more = max(more, weight_bytes(architecture, workload.weights or "") + WARM_UP - expected)
+    low, expected, high = low + more, expected + more, high + more
+    cards = "1 card" if row.cards == 1 else f"{row.cards} cards"
+    return Predicted(expected, f"{_workload_text(workload)}, {workload.profile}, {cards}, {counter}", low, high)
+
+
 def _old_version_bytes(
     row: Row, architecture: Architecture, workload: Training | Inference, result: MemoryResult
 ) -> int:
@@ -315,6 +336,9 @@ def _old_version_bytes(
     single = single_expert_bytes(row.family, architecture, workload.weights)
     hidden = hidden_bytes(row.family, architecture, workload, element)
     more = max(generating - result.allocated_bytes, tables + hidden) + single
+    if row.family == "sdpa" and row.kv_format:
+        tensors = sum(term.bytes for term in result.terms if term.name != "framework_overhead")
+        more = fused_projection_bytes(architecture, workload) - tensors
     return more + mask_bytes(row.family, architecture) + exllama_bytes(workload.weights, architecture)
 
 

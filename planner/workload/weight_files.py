@@ -35,7 +35,7 @@ def incompatibility(profile: str, weights: str | None, architecture: Architectur
     """Return reason and hint if `profile` cannot run weight files in the format `weights`, else an empty tuple."""
     if architecture.kind == "diffusion":
         return ()
-    containers, stored = serving_support(profile).containers, _stored_format(weights, architecture)
+    containers, stored = serving_support(profile).containers, _format_to_run(profile, weights, architecture)
     is_gguf = _is_gguf(stored, architecture)
     if "safetensors" not in containers and not is_gguf and stored not in _gguf_names(architecture):
         title = "the formats of these files" if stored == AS_STORED else SCHEMES[stored].title
@@ -44,20 +44,31 @@ def incompatibility(profile: str, weights: str | None, architecture: Architectur
     if "gguf" not in containers and is_gguf and (stored not in _PLAIN_NAMES or architecture.container == "gguf"):
         hint = "Choose the profile llama.cpp, or plain weights."
         return "transformers converts GGUF files to plain tensors when loading them", hint
+    formats = serving_support(profile).weight_formats
+    if formats and stored not in formats:
+        title = "the formats of these files" if stored == AS_STORED else SCHEMES[stored].title
+        hint = f"Choose {' or '.join(SCHEMES[name].title for name in formats)}, or another profile."
+        return f"{SOFTWARE[profile].title} does not run {title}", hint
     return ()
 
 
 def loaded_format(profile: str, weights: str | None, architecture: Architecture, compute: str) -> str:
     """Return the format in which `profile` holds the weights: `weights`, else the checkpoint's, narrowed to 16 bits."""
-    stored = _stored_format(weights, architecture)
+    stored = _format_to_run(profile, weights, architecture)
     narrows = weights in (None, AS_STORED) and stored == "fp32" and serving_support(profile).narrows_fp32
     return compute if narrows else stored
 
 
 def loading_notes(profile: str, weights: str | None, loaded: str, architecture: Architecture) -> tuple[str, ...]:
-    """Return a note if weights as stored are an assumption, quantized or FP32, which `profile` holds as `loaded`."""
+    """Return a note if weights as stored are an assumption, quantized or FP32, which `profile` holds as `loaded`.
+
+    Of a program that cannot run the model's own format, the note says so.
+    """
     if weights not in (None, AS_STORED) or architecture.kind == "diffusion":
         return ()
+    formats = serving_support(profile).weight_formats
+    if formats and _stored_format(weights, architecture) not in formats:
+        return (f"{SOFTWARE[profile].title} runs weights in {SCHEMES[loaded].title}: convert the checkpoint first.",)
     if not architecture.states_format:
         assumed = f"{SCHEMES[architecture.stored_as].title} is assumed. Set the weight format if it differs."
         return (f"The number format of the stored weights is not known: {assumed}",)
@@ -89,6 +100,12 @@ def _gguf_names(architecture: Architecture) -> Mapping[str, str]:
 def _stored_format(weights: str | None, architecture: Architecture) -> str:
     """Return the format of the weight files: `weights`, or the model's own format if unset."""
     return architecture.stored_as if weights is None or weights == AS_STORED else weights
+
+
+def _format_to_run(profile: str, weights: str | None, architecture: Architecture) -> str:
+    """Return the format of the weight files: if unset, the usual one of a program that cannot run the model's own."""
+    stored, formats = _stored_format(weights, architecture), serving_support(profile).weight_formats
+    return formats[0] if weights is None and formats and stored not in formats else stored
 
 
 def _is_gguf(weights: str, architecture: Architecture) -> bool:

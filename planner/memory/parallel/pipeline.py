@@ -25,9 +25,16 @@ class Stage(NamedTuple):
 
 @lru_cache(maxsize=256)
 def stages_of(
-    architecture: Architecture, counts: tuple[int, ...], interleave: int = 1, *, formats_by_layer: bool = False
+    architecture: Architecture,
+    counts: tuple[int, ...],
+    interleave: int = 1,
+    *,
+    formats_by_layer: bool = False,
+    head_on_first: bool = False,
 ) -> tuple[Stage, ...]:
     """Return pipeline stages with `counts` layers each; the first has the embedding, the last the head.
+
+    With `head_on_first` the first stage has both.
 
     A head that is tied to the embedding is a separate matrix where both are on different stages. With `interleave`
     each stage holds that many groups of consecutive layers. Equal stages are the same object, unless with
@@ -49,32 +56,43 @@ def stages_of(
     equal_stages: dict[Architecture, Architecture] = {}
     stages = []
     for place, own_layers in enumerate(layer_indices):
-        stage = _stage_architecture(architecture, layer_indices, place, formats_by_layer=formats_by_layer)
+        stage = _stage_architecture(
+            architecture,
+            layer_indices,
+            place,
+            formats_by_layer=formats_by_layer,
+            has_head=place == (0 if head_on_first else len(counts) - 1),
+        )
         stages.append(Stage(equal_stages.setdefault(stage, stage), place, len(own_layers)))
     return tuple(stages)
 
 
 def _stage_architecture(
-    architecture: Architecture, layer_indices: list[frozenset[int]], place: int, *, formats_by_layer: bool
+    architecture: Architecture,
+    layer_indices: list[frozenset[int]],
+    place: int,
+    *,
+    formats_by_layer: bool,
+    has_head: bool,
 ) -> Architecture:
     """Return the part of the network on the stage at `place`; `layer_indices` are those of each stage's layers."""
-    is_first, is_last = place == 0, place == len(layer_indices) - 1
+    is_first = place == 0
     main = architecture.main
     groups = _layer_groups_at(main.groups, layer_indices[place])
     stack = main.evolve(
         groups=groups,
         before=main.before if is_first else (),
-        after=main.after if is_last else (),
+        after=main.after if has_head else (),
         embedding_dropout=main.embedding_dropout if is_first else 0.0,
         first_place=min(layer_indices[place]) if formats_by_layer else 0,
         whole_depth=main.layer_count if formats_by_layer else None,
     )
-    head = (*_untied_head_tensors(architecture), *architecture.head) if is_last else ()
+    head = (*_untied_head_tensors(architecture), *architecture.head) if has_head else ()
     stage = architecture.evolve(
         stacks=(*architecture.stacks[:-1], stack) if is_first else (stack,),
         head=head,
         tied_head=False,
-        labels=architecture.labels if is_last else None,
+        labels=architecture.labels if has_head else None,
         stored=(),
     )
     return stage.evolve(stored=_stage_stored_tensors(architecture, stage))

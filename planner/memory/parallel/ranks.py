@@ -99,11 +99,17 @@ def timelines_by_stage(
 def ranks(architecture: Architecture, workload: Training | Inference, counts: tuple[int, ...] = ()) -> list[Rank]:
     """Return one rank for each pipeline stage of `workload`; `counts` are the stages' layers, if known."""
     parallel, program = workload.parallel, memory_of(architecture, workload)
-    pad = program.vocabulary_multiple(parallel.tensor)
+    pad = program.vocabulary_multiple(parallel.tensor) if program.divides_vocabulary else None
     share = tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
     own = per_card_workload(workload, sharding_strategy_of(workload) if isinstance(workload, Training) else REPLICAS)
     layers = counts or layers_of_stages(architecture, workload, program)
-    stages = stages_of(share, layers, parallel.interleave, formats_by_layer=program.place_decides_formats)
+    stages = stages_of(
+        share,
+        layers,
+        parallel.interleave,
+        formats_by_layer=program.place_decides_formats,
+        head_on_first=program.head_on_first_stage,
+    )
     cards = (parallel.data or 1) * parallel.tensor * parallel.context
     micro_batches = workload.gradient_accumulation if isinstance(workload, Training) else 1
     return [Rank(stage, own, micro_batches_in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]

@@ -32,11 +32,16 @@ _LATENTS: Final = ("q_a_proj", "kv_a_proj", "indexer.")
 
 @lru_cache(maxsize=256)
 def tensor_share(
-    architecture: Architecture, cards: int, expert_cards: int = 1, vocabulary_multiple: int = 1, sequence: bool = False
+    architecture: Architecture,
+    cards: int,
+    expert_cards: int = 1,
+    vocabulary_multiple: int | None = 1,
+    sequence: bool = False,
 ) -> Architecture:
     """Return one card's share of a network under tensor parallelism over `cards`, experts over `expert_cards`.
 
-    The vocabulary rows of a card are rounded up to a multiple of `vocabulary_multiple`; with `sequence` the cards share
+    The vocabulary rows of a card are rounded up to a multiple of `vocabulary_multiple`; if it is None, each card holds
+    all of them. With `sequence` the cards share
     the tokens of norms, dropout and the residual stream as well.
 
     **Formula**: heads, feed-forward widths and the padded vocabulary ÷ t; keys and values ÷ min(t, their heads), since
@@ -66,7 +71,12 @@ def tensor_share(
 
 
 def _stack_share(
-    stack: Stack, architecture: Architecture, cards: int, expert_cards: int, vocabulary_multiple: int, sequence: bool
+    stack: Stack,
+    architecture: Architecture,
+    cards: int,
+    expert_cards: int,
+    vocabulary_multiple: int | None,
+    sequence: bool,
 ) -> Stack:
     """Return one card's share of `stack`."""
     groups = tuple(
@@ -173,15 +183,19 @@ def _divide_dimension(tensor: Tensor, place: int, cards: int) -> Tensor:
     return tensor.evolve(shape=tuple(shape))
 
 
-def _divide_vocabulary_rows(tensor: Tensor, vocabulary: int | None, cards: int, vocabulary_multiple: int) -> Tensor:
+def _divide_vocabulary_rows(
+    tensor: Tensor, vocabulary: int | None, cards: int, vocabulary_multiple: int | None
+) -> Tensor:
     """Return `tensor` with vocabulary rows divided over `cards`; position tables stay undivided."""
     if vocabulary is None or tensor.shape[0] != vocabulary:
         return tensor
     return tensor.evolve(shape=(_vocabulary_rows_per_card(vocabulary, cards, vocabulary_multiple), *tensor.shape[1:]))
 
 
-def _vocabulary_rows_per_card(vocabulary: int, cards: int, vocabulary_multiple: int) -> int:
-    """Return the vocabulary rows of one card, rounded up to `vocabulary_multiple`."""
+def _vocabulary_rows_per_card(vocabulary: int, cards: int, vocabulary_multiple: int | None) -> int:
+    """Return the vocabulary rows of one card, rounded up to `vocabulary_multiple`; all if that is None."""
+    if vocabulary_multiple is None:
+        return vocabulary
     return ceil_div(vocabulary, vocabulary_multiple * cards) * vocabulary_multiple
 
 

@@ -31,11 +31,15 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
     """Memory behavior of a program, in training or serving.
 
     `split_note` explains how it splits layers over unequal cards. `place_decides_formats` means that the format of a
-    tensor depends on its layer. `spread` is that of measurements of it, whatever its version.
+    tensor depends on its layer, `head_on_first_stage` that the first stage of a pipeline computes the logits, and
+    `divides_vocabulary` that tensor-parallel cards share the rows of embedding and head. `spread` is that of
+    measurements of it, whatever its version.
     """
 
     split_note: str
     place_decides_formats: bool = False
+    head_on_first_stage: bool = False
+    divides_vocabulary: bool = True
     spread: Spread = KNOWN_VERSION
     communicator_bytes: tuple[int, int] = (_PAIR, _MORE)
     communicator_source: str = _NCCL_SOURCE

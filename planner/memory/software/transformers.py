@@ -17,6 +17,8 @@ from planner.models.architecture import Architecture
 from planner.units import ceil_div
 from planner.workload.workload import Inference
 
+ANY_VERSION: Final = Spread(below=0.07, above=0.16)
+"""Spread of published measurements of inference in PyTorch, whatever the versions."""
 _EXTRA_SHARE: Final = (5, 4)
 """Multiple of the largest module's size that a card may hold beyond an even share, as numerator and denominator."""
 
@@ -29,7 +31,7 @@ class Transformers(ServingMemory):
         "(device_map auto); the last card holds the rest."
     )
 
-    spread = Spread(below=0.07, above=0.16)
+    spread = ANY_VERSION
 
     def timeline(self, architecture: Architecture, workload: Inference, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of generation: load, prefill, decoding."""

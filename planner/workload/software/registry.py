@@ -5,7 +5,9 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BeforeValidator, SerializationInfo, SerializerFunctionWrapHandler, WrapSerializer
 
 from planner.base import unknown_name_error
+from planner.workload.software.autoawq import AUTOAWQ
 from planner.workload.software.deepspeed import DEEPSPEED
+from planner.workload.software.gpt_fast import GPT_FAST
 from planner.workload.software.liger import LIGER
 from planner.workload.software.litgpt import LITGPT
 from planner.workload.software.llama_cpp import LLAMA_CPP
@@ -18,7 +20,19 @@ from planner.workload.software.vllm import VLLM
 
 SOFTWARE: Final[dict[str, Software]] = {
     software.name: software
-    for software in (TRANSFORMERS, LIGER, UNSLOTH, TORCHTUNE, MEGATRON, DEEPSPEED, LITGPT, VLLM, LLAMA_CPP)
+    for software in (
+        TRANSFORMERS,
+        LIGER,
+        UNSLOTH,
+        TORCHTUNE,
+        MEGATRON,
+        DEEPSPEED,
+        LITGPT,
+        AUTOAWQ,
+        GPT_FAST,
+        VLLM,
+        LLAMA_CPP,
+    )
 }
 """All supported programs by name, in display order."""
 DEFAULT: Final = TRANSFORMERS.name

@@ -27,8 +27,9 @@ _OF_TEXT: Final[tuple[ModelKind, ...]] = ("decoder", "encoder", "encoder-decoder
 class ServingSupport(NamedTuple):
     """Inference capabilities of a program, such as its formats, settings and offloads.
 
-    `containers` are the supported file types, the native one first, and `networks` the kinds of models; `prompt_inputs`
-    are the inputs that estimates cover. `cache_names` maps KV-cache formats to the program's names. `own_fields` are
+    `containers` are the supported file types, the native one first, `weight_formats` the formats of weights that it
+    runs, the usual one first (empty: all in these files), and `networks` the kinds of models; `prompt_inputs` are the
+    inputs that estimates cover. `cache_names` maps KV-cache formats to the program's names. `own_fields` are
     workload fields that only this program uses, besides its settings, and `ignored_fields` those that do not affect its
     memory. `quantised_cache_attention` are the attention implementations that support a quantized cache. `offloads` are
     the supported values of `parallel.offload`, and `default_split` is what its default parallelism splits. `graphs` is
@@ -43,6 +44,7 @@ class ServingSupport(NamedTuple):
     cache_formats: tuple[str, ...] = tuple(KV_FORMATS)
     cache_names: Mapping[str, str] = {}
     containers: tuple[Container, ...] = ("safetensors",)
+    weight_formats: tuple[str, ...] = ()
     networks: tuple[ModelKind, ...] = _OF_TEXT
     prompt_inputs: tuple[Literal["text", "images"], ...] = ("text",)
     own_fields: tuple[str, ...] = ()

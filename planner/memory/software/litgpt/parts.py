@@ -65,9 +65,7 @@ def check_supported(architecture: Architecture, workload: Training) -> None:
             attention, another loss or parameters by pattern are requested.
     """
     hint = "Choose the profile hf."
-    layers = [group.layer for stack in architecture.stacks for group in stack.groups]
-    plain = all(isinstance(layer.mixer, Attention) and isinstance(layer.feed_forward, Mlp) for layer in layers)
-    if architecture.kind != "decoder" or len(architecture.stacks) != 1 or not plain:
+    if not has_plain_blocks(architecture):
         raise SpecError(
             "profile", "LitGPT estimates support only decoders with attention and dense feed-forward blocks", hint
         )
@@ -81,6 +79,13 @@ def check_supported(architecture: Architecture, workload: Training) -> None:
         raise SpecError("loss", "LitGPT always computes the loss in chunks", "Leave it unset or choose chunked.")
     if workload.weights == "int8":
         raise SpecError("weights", "LitGPT with 8-bit weights is not supported", hint)
+
+
+def has_plain_blocks(architecture: Architecture) -> bool:
+    """Return whether the network is a decoder whose layers are attention and a dense feed-forward block."""
+    layers = [group.layer for stack in architecture.stacks for group in stack.groups]
+    plain = all(isinstance(layer.mixer, Attention) and isinstance(layer.feed_forward, Mlp) for layer in layers)
+    return architecture.kind == "decoder" and len(architecture.stacks) == 1 and plain
 
 
 @lru_cache(maxsize=256)

@@ -1,13 +1,12 @@
 """Memory inputs of a training step in LitGPT: blocks, merged adapters, chunked head, and bitsandbytes' inputs."""
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.logits import output_width
 from planner.memory.phases import DeferredTerm
-from planner.memory.result import Symbol, Term, TermPart
+from planner.memory.result import Symbol, Term
 from planner.memory.software.litgpt.ledger import (
     BlockSettings,
     bitsandbytes_input_bytes,
@@ -16,13 +15,17 @@ from planner.memory.software.litgpt.ledger import (
     saved_by_block,
 )
 from planner.memory.software.litgpt.parts import AdaptedParts, adapted_parts, check_supported, litgpt_adapters
+from planner.memory.software.litgpt.weights import (
+    dequantized_term,
+    head_matrix_elements,
+    largest_matrix_elements,
+    litgpt_weights,
+)
 from planner.memory.terms import (
     deferred_measured_term,
-    format_symbol,
     library_symbol,
     measured_term,
     model_symbol,
-    term,
     workload_symbol,
 )
 from planner.memory.training.losses import LossMemory
@@ -34,62 +37,6 @@ from planner.memory.weights import parameter_counts, placed_tensors
 from planner.models.architecture import Architecture, Layer, Mlp, Tensor
 from planner.units import ceil_div
 from planner.workload.training import Training
-
-_PLAIN_SOURCE: Final = "litgpt/model.py, GPT.__init__: lm_head and wte are separate tensors"
-_QUANTISED_SOURCE: Final = "lightning/fabric BitsandbytesPrecision: every torch.nn.Linear becomes a Linear4bit"
-
-
-@lru_cache(maxsize=256)
-def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int) -> Term:
-    """Return the memory of the parameters in `scheme_name`; unquantized parameters take `kept_bytes` each.
-
-    **Formula**: plain (P + V · h where tied) · w; quantized Q · q / 8 + (P − Q) · w, the head among Q.
-
-    **Assumes** the vocabulary without LitGPT's padding to a multiple of 64 or 512.
-    """
-    untied = output_width(architecture) * architecture.hidden if architecture.tied_head else 0
-    total = parameter_counts(architecture).total + untied
-    count = model_symbol("P", total, "parameters, head and embedding counted separately")
-    if SCHEMES[scheme_name].family == "plain":
-        size = ELEMENT_BYTES[scheme_name]
-        return term("weights", total * size, "P × w", (count, _parameter_bytes_symbol(size)), _PLAIN_SOURCE)
-    quantized, stored = _linear_bytes(architecture, scheme_name, untied)
-    kept = (total - quantized) * kept_bytes
-    return term(
-        "weights",
-        stored + kept,
-        "Q × q / 8 + (P − Q) × w",
-        (
-            count,
-            model_symbol("Q", quantized, "parameters of linear layers, including the output head"),
-            format_symbol("q", round(8 * stored / quantized, 4), f"bits per weight in {SCHEMES[scheme_name].title}"),
-            _parameter_bytes_symbol(kept_bytes),
-        ),
-        _QUANTISED_SOURCE,
-        parts=(
-            TermPart(name="linear layers", bytes=stored, formula="Q × q / 8", source=SCHEMES[scheme_name].source),
-            TermPart(
-                name="unquantized embedding and norms", bytes=kept, formula="(P − Q) × w", source=_QUANTISED_SOURCE
-            ),
-        ),
-    )
-
-
-def _parameter_bytes_symbol(parameter_bytes: int) -> Symbol:
-    """Return the formula symbol for the bytes of an unquantized parameter."""
-    return format_symbol("w", parameter_bytes, "bytes per unquantized parameter")
-
-
-def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> tuple[int, int]:
-    """Return the number of elements in linear layers and head, and their bytes as `scheme_name`."""
-    scheme = SCHEMES[scheme_name]
-    linear = [(tensor, count) for tensor, count in placed_tensors(architecture) if tensor.role in ("linear", "head")]
-    shapes = [(tensor.shape, count) for tensor, count in linear if len(tensor.shape) == 2]
-    if untied:
-        shapes.append(((output_width(architecture), architecture.hidden), 1))
-    elements = sum(rows * columns * count for (rows, columns), count in shapes)
-    return elements, sum(scheme.tensor_bytes(shape) * count for shape, count in shapes)
-
 
 _LOSS_CHUNK_SIZE: Final = 128
 """Tokens per chunk of the cross entropy; with adapters, positions of each sequence per chunk of head and loss.
@@ -167,11 +114,6 @@ def _deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...])
     return deferred_measured_term("logits", size_bytes, write_term)
 
 
-_HALF: Final = 2
-_DEQUANTISED: Final = (
-    "bitsandbytes 0.42 MatMul4Bit: dequantize_4bit(B).to(A.dtype); lightning/fabric _Linear4bit quantizes from fp16, "
-    "so that bf16 takes a second copy"
-)
 _HELD: Final = "bitsandbytes 0.42 MatMul4Bit.forward: ctx.tensors = (A, B); the loop's `loss` names the graph"
 _NOTE: Final = (
     "Modeled on LitGPT 0.3 to 0.4 with bitsandbytes 0.42; all sequences are assumed to be as long as the longest, so "
@@ -224,8 +166,8 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
         casts=_autocast_copies(step, parts),
         losses=litgpt_loss_memory(_step_outputs(step)),
         embedding=None,
-        scratch=_dequantized_terms(step, _largest_matrix_elements(architecture)),
-        scratch_head=_dequantized_terms(step, _head_matrix_elements(architecture)),
+        scratch=_dequantized_terms(step, largest_matrix_elements(architecture)),
+        scratch_head=_dequantized_terms(step, head_matrix_elements(architecture)),
         left=before,
         notes=(
             _NOTE,
@@ -261,16 +203,8 @@ def _all_parameters(architecture: Architecture) -> Trained:
     return (*own, (head, 1))
 
 
-def _head_matrix_elements(architecture: Architecture) -> int:
-    """Return the number of elements in the output head's matrix."""
-    return output_width(architecture) * architecture.hidden
-
-
-def _largest_matrix_elements(architecture: Architecture) -> int:
-    """Return the elements of the largest weight matrix in any layer."""
-    return max(
-        tensor.size for group in architecture.main.groups for tensor in group.layer.tensors if tensor.role == "linear"
-    )
+def _dequantized_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
+    return (dequantized_term(elements, step.settings.computed),) if step.settings.quantized else ()
 
 
 def _live_gradients(step: _LitGptStep, trained: Trained) -> GradientCounts:
@@ -279,7 +213,7 @@ def _live_gradients(step: _LitGptStep, trained: Trained) -> GradientCounts:
     if step.settings.parts is not None:
         head = parameter_count(tuple(item for item in trained if item[0].name.startswith("head.")))
         return GradientCounts(head, head, every, every)
-    head = _head_matrix_elements(step.architecture)
+    head = head_matrix_elements(step.architecture)
     counts = parameter_counts(step.architecture)
     first = every - counts.token_embedding - counts.smallest_layer
     return GradientCounts(head, head, max(first, head), every)
@@ -346,29 +280,8 @@ def _autocast_copies(step: _LitGptStep, parts: AdaptedParts | None) -> AutocastC
     chunks = _step_outputs(step).chunks
     inside += parameter_count(litgpt_adapters(architecture, parts)) if parts else 0
     each = inside // architecture.main.layer_count
-    every = cast_terms(inside + chunks * _head_matrix_elements(architecture), settings.computed)
+    every = cast_terms(inside + chunks * head_matrix_elements(architecture), settings.computed)
     return AutocastCopies(every, every, cast_terms(inside, settings.computed), cast_terms(each, settings.computed))
-
-
-def _dequantized_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
-    """Return the memory of one dequantized matrix in fp16, and of its copy in bf16.
-
-    **Formula**: n · (2 + w).
-    """
-    if not step.settings.quantized:
-        return ()
-    size = step.settings.computed
-    scratch = measured_term(
-        "temporaries",
-        elements * (_HALF + size),
-        "n × (2 + w)",
-        (
-            model_symbol("n", elements, "elements of the largest multiplied matrix"),
-            format_symbol("w", size, "bytes per element of the copy, in the format of the other factor"),
-        ),
-        _DEQUANTISED,
-    )
-    return (scratch,)
 
 
 def _quantized_input_terms(step: _LitGptStep) -> tuple[tuple[Term, ...], tuple[Term, ...]]:

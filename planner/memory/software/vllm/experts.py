@@ -1,7 +1,8 @@
-"""Experts in MXFP4, as in gpt-oss, which vLLM's kernels pad to multiples of their tiles.
+"""Experts in MXFP4, as in gpt-oss, which vLLM's kernels pad to multiples of their tiles or keep a second time.
 
-**Source**: vLLM model_executor/layers/quantization/mxfp4.py `get_mxfp4_backend` and `create_weights`; the layouts of
-triton_kernels, `HopperMXValueLayout`.
+**Source**: vLLM 0.14 model_executor/layers/quantization/mxfp4.py `get_mxfp4_backend`, `create_weights` and
+`process_weights_after_loading`; triton_kernels 3.5 tensor_details/layout_details/hopper_scale.py
+`HopperMXScaleLayout.swizzle_data`.
 """
 
 from enum import Enum
@@ -12,30 +13,33 @@ from planner.hardware.gpu import Gpu
 from planner.memory.result import Term, TermPart
 from planner.memory.terms import library_symbol
 from planner.memory.weights import weights_term
-from planner.models.architecture import Architecture
+from planner.models.architecture import Architecture, Tensor
 from planner.models.layers import LayerGroup, Moe
-from planner.units import round_up
+from planner.units import ceil_div, round_up
 from planner.workload.software.vllm import VllmVersion
 
 _FORMAT: Final = "mxfp4"
-_HIDDEN: Final = 256
-_TILE: Final = 256
-"""Values of the summed dimension in a tile of Triton's kernels on Hopper: 64.38 GiB of gpt-oss-120b in vLLM 0.14
-(vllm-project/vllm#33155) are 60.77 with 2,880 values padded to 3,072 and unpadded scales."""
-_UNPADDED: Final[VllmVersion] = "0.11"
-"""Last version whose Triton kernels pad to 64 values only."""
+_BLOCK: Final = 32
+"""Values that share a scale of one byte."""
+_SCALE_ROWS: Final = 2 * 8 * 2 * 8
+"""Multiple of rows in Triton's layout of scales: two tiles of 16 rows for each of 8 warps."""
+_FLOAT_MORE: Final = 2
+"""Bytes by which a value in fp32 is larger than one in 16 bits."""
+_UNSWIZZLED: Final[VllmVersion] = "0.11"
+"""Last version with PyTorch 2.8.0, where scales keep the layout of the file."""
 _SOURCE: Final = (
     "vLLM mxfp4.py create_weights: Marlin pads the width to a multiple of 256 and the experts' to 128, FlashInfer both "
-    "to 256; Triton on Hopper pads the packed values"
+    "to 256, Triton the experts' to 64; process_weights_after_loading: Triton's biases become fp32, and of the weights "
+    "that it lays out anew only the values are deleted, not the scales"
 )
 
 
 class ExpertKernels(Enum):
-    """Kernels for experts in MXFP4: the multiple of the experts' width per card, None if only values are padded."""
+    """Kernels for experts in MXFP4, with the multiples of the experts' width per card and of the network's."""
 
-    MARLIN = 128
-    FLASHINFER = 256
-    TRITON = None
+    MARLIN = (128, 256)
+    FLASHINFER = (256, 256)
+    TRITON = (64, 1)
 
 
 def kernels_of_card(gpu: Gpu) -> ExpertKernels:
@@ -49,9 +53,12 @@ def kernels_of_card(gpu: Gpu) -> ExpertKernels:
 def padded_weights_term(
     architecture: Architecture, scheme_name: str, kernels: ExpertKernels | None, version: VllmVersion
 ) -> Term:
-    """Return the memory of weights stored as `scheme_name`, with what `kernels` pad of experts in MXFP4.
+    """Return the memory of weights stored as `scheme_name`, with what `kernels` add to experts in MXFP4.
 
-    **Formula**: bytes of the experts' matrices · (I′ · h′ / (I · h) − 1); on Hopper their values · (k′ / k − 1).
+    **Formula**: bytes of the experts' matrices · (I′ · h′ / (I · h) − 1); on Hopper also a second copy of their scales,
+    with rows rounded up to 256, and 2 bytes for each bias.
+
+    **Source**: the formula gives 64.30 GiB for gpt-oss-120b, and vLLM 0.14 logs 64.38 (vllm-project/vllm#33155).
     """
     weights = weights_term(architecture, scheme_name)
     if (architecture.stored_as if scheme_name == AS_STORED else scheme_name) != _FORMAT:
@@ -59,13 +66,13 @@ def padded_weights_term(
     padding = sum(_padding_bytes(group, architecture.hidden, kernels, version) for group in architecture.main.groups)
     if not padding:
         return weights
-    part = TermPart(name="padding of the experts", bytes=padding, formula="X", source=_SOURCE)
+    part = TermPart(name="padding and copies of the experts", bytes=padding, formula="X", source=_SOURCE)
     return weights.evolve(
         bytes=weights.bytes + padding,
         low_bytes=weights.low_bytes + padding,
         high_bytes=weights.high_bytes + padding,
         formula=f"{weights.formula} + X",
-        symbols=(*weights.symbols, library_symbol("X", padding, "bytes by which kernels pad the experts")),
+        symbols=(*weights.symbols, library_symbol("X", padding, "bytes that kernels add to the experts")),
         parts=(*weights.parts, part),
     )
 
@@ -74,14 +81,24 @@ def _padding_bytes(group: LayerGroup, hidden: int, kernels: ExpertKernels | None
     block = group.layer.feed_forward
     if kernels is None or not isinstance(block, Moe):
         return 0
-    matrices = [tensor for tensor in group.layer.tensors if tensor.role == "expert" and len(tensor.shape) > 1]
-    scheme, padding = SCHEMES[_FORMAT], 0
-    for tensor in matrices:
+    experts = [tensor for tensor in group.layer.tensors if tensor.role == "expert"]
+    width_multiple, hidden_multiple = kernels.value
+    padded = round_up(block.intermediate, width_multiple) * round_up(hidden, hidden_multiple)
+    whole, scheme, added = block.intermediate * hidden, SCHEMES[_FORMAT], 0
+    for tensor in experts:
+        one = 0
+        if len(tensor.shape) > 1:
+            stored = scheme.tensor_bytes(tensor.shape)
+            one = stored * padded // whole - stored
         if kernels is ExpertKernels.TRITON:
-            stored, summed = int(tensor.size * scheme.data_bits / 8), tensor.shape[-1]
-            padded, whole = (summed if version == _UNPADDED else round_up(summed, _TILE)), summed
-        else:
-            stored, whole = scheme.tensor_bytes(tensor.shape), block.intermediate * hidden
-            padded = round_up(block.intermediate, kernels.value) * round_up(hidden, _HIDDEN)
-        padding += (stored * padded // whole - stored) * tensor.copies * group.count
-    return padding
+            one += _laid_out_bytes(tensor, version)
+        added += one * tensor.copies * group.count
+    return added
+
+
+def _laid_out_bytes(tensor: Tensor, version: VllmVersion) -> int:
+    """Return what an expert's tensor holds more in Triton's layout: a matrix's scales again, a bias in fp32."""
+    if len(tensor.shape) == 1:
+        return _FLOAT_MORE * tensor.size
+    rows, columns = tensor.shape
+    return 0 if version == _UNSWIZZLED else round_up(rows, _SCALE_ROWS) * round_up(ceil_div(columns, _BLOCK), 2)

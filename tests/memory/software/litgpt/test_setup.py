@@ -5,8 +5,7 @@ from small_models import DEEPSEEK, GPT2, other, small_llama
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, fullest_timeline
-from planner.memory.software.litgpt.setup import StepOutputs, litgpt_loss_memory, litgpt_weights
-from planner.memory.weights import parameter_counts
+from planner.memory.software.litgpt.setup import StepOutputs, litgpt_loss_memory
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Lora, Training
 
@@ -38,15 +37,6 @@ def test_softcapped_logits_keep_the_output_of_tanh():
     plain, capped = (litgpt_loss_memory(StepOutputs(1024, 2, 1000, 2, softcapped=one)) for one in (False, True))
     kept = [getattr(capped, name).bytes - getattr(plain, name).bytes for name in ("forward", "loss", "head", "layers")]
     assert kept == [2 * every, 2 * every, 2 * every, 0]
-
-
-def test_nothing_is_tied_and_the_head_is_quantized():
-    tied, apart = small_llama(tie_word_embeddings=True), small_llama()
-    assert litgpt_weights(tied, "bf16", 2).bytes == litgpt_weights(apart, "bf16", 2).bytes
-    counts = parameter_counts(apart)
-    beside = counts.total - counts.linear - counts.token_embedding
-    assert litgpt_weights(tied, "nf4", 2).bytes == litgpt_weights(apart, "nf4", 2).bytes
-    assert litgpt_weights(apart, "nf4", 2).bytes == (counts.total - beside) * 9 // 16 + 2 * beside
 
 
 def test_all_parameters_of_a_tied_network_are_trained_with_a_head_of_their_own():

@@ -11,7 +11,8 @@ from planner.workload.workload import Inference
 
 EXPERTS = 36 * 128 * 3 * 2880**2
 """Elements of the matrices of gpt-oss-120b's experts: gate, up and down."""
-VALUES, STORED = EXPERTS // 2, EXPERTS // 2 + EXPERTS // 32
+SCALES, STORED = EXPERTS // 32, EXPERTS // 2 + EXPERTS // 32
+BIASES = 36 * 128 * (5760 + 2880)
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +25,8 @@ def gpt_oss():
     [
         (ExpertKernels.MARLIN, "0.33", STORED * 2944 * 3072 // 2880**2 - STORED),
         (ExpertKernels.FLASHINFER, "0.33", STORED * 3072 * 3072 // 2880**2 - STORED),
-        (ExpertKernels.TRITON, "0.33", VALUES * 3072 // 2880 - VALUES),
-        (ExpertKernels.TRITON, "0.11", 0),
+        (ExpertKernels.TRITON, "0.33", SCALES * (5888 + 3072) // (5760 + 2880) + BIASES * 2),
+        (ExpertKernels.TRITON, "0.11", BIASES * 2),
         (None, "0.33", 0),
     ],
 )

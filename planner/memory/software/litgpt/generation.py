@@ -1,0 +1,132 @@
+"""Memory in each phase of generating with LitGPT, whose cache holds the whole length from the start.
+
+**Source**: Lightning-AI/litgpt at 51d5328, litgpt/model.py `GPT.set_kv_cache`, `CausalSelfAttention.build_kv_cache` and
+`build_mask_cache`; litgpt/generate/base.py `generate`.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from planner.dtypes import SCHEMES
+from planner.errors import SpecError
+from planner.memory.inference.kv_cache import kv_cache_term
+from planner.memory.inference.scratch import scratch_bytes
+from planner.memory.logits import output_width
+from planner.memory.phases import PhaseSnapshots, Snapshot
+from planner.memory.precision import Precision, inference_precision
+from planner.memory.result import Term
+from planner.memory.segments import unsplit_weight_bytes
+from planner.memory.software.litgpt.parts import has_plain_blocks
+from planner.memory.software.litgpt.weights import (
+    dequantized_term,
+    head_matrix_elements,
+    largest_matrix_elements,
+    litgpt_weights,
+)
+from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
+from planner.models.architecture import Architecture, Attention
+from planner.workload.workload import Inference
+
+_FP32: Final = 4
+_MASK_SOURCE: Final = (
+    "litgpt/model.py build_mask_cache: one boolean for each pair of tokens, a row for each of the prompt"
+)
+_SCRATCH_SOURCE: Final = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
+_LOGITS_SOURCE: Final = (
+    "litgpt/generate/base.py next_token: the head reads the whole prompt; lightning/fabric "
+    "HalfPrecision.convert_output makes fp32 of it"
+)
+
+
+def generation_timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots:
+    """Return the memory in each phase of generating one sequence with `workload` (defaults filled in).
+
+    **Formula**: weights + cache of the whole context for every query head + mask, beside one layer's scratch, or the
+    logits of the whole prompt; a 4-bit matrix that reads several tokens is unpacked.
+
+    Raises:
+        SpecError: If the network is no decoder of attention and plain or gated blocks.
+    """
+    if not has_plain_blocks(architecture):
+        raise SpecError(
+            "profile",
+            "LitGPT estimates support only decoders with attention and dense feed-forward blocks",
+            "Choose the profile hf.",
+        )
+    precision = inference_precision(workload)
+    scheme, prompt = workload.weights or "bf16", workload.prompt_length or 1
+    context = workload.context_length or prompt
+    weights = litgpt_weights(architecture, scheme, precision.parameter_bytes)
+    cache = kv_cache_term(_with_keys_of_each_head(architecture), 1, context, 0, workload.kv_cache)
+    kept = [weights, *([cache] if cache else ()), _mask_term(context, 1)]
+    scratch = _scratch_term(architecture, prompt, precision)
+    reading = [scratch, _mask_term(context, prompt)]
+    writing = [_logits_term(architecture, prompt, precision)] if architecture.head or architecture.tied_head else []
+    if SCHEMES[scheme].family != "plain" and prompt > 1:
+        reading.append(dequantized_term(largest_matrix_elements(architecture), precision.compute_bytes))
+        if writing:
+            writing.append(dequantized_term(head_matrix_elements(architecture), precision.compute_bytes))
+    return PhaseSnapshots(
+        (
+            Snapshot("load", [weights], "the parameters are on the card"),
+            Snapshot("prefill", [*kept, *reading], "layers read the whole prompt at once"),
+            Snapshot("prefill", [*kept, *writing], "the output head computes the logits of the whole prompt"),
+            Snapshot("decode", kept, "the next tokens are written into the cache, which is as long as the context"),
+        ),
+        dynamic=scratch.bytes,
+        unsplit_bytes=unsplit_weight_bytes(architecture, scheme),
+    )
+
+
+@lru_cache(maxsize=256)
+def _with_keys_of_each_head(architecture: Architecture) -> Architecture:
+    """Return `architecture` with keys and values of each query head, unless all share one, and without windows."""
+    groups = []
+    for group in architecture.main.groups:
+        mixer = group.layer.mixer
+        if isinstance(mixer, Attention):
+            heads = 1 if mixer.kv_heads == 1 else mixer.heads
+            group = group.evolve(layer=group.layer.evolve(mixer=mixer.evolve(kv_heads=heads, window=None)))
+        groups.append(group)
+    return architecture.evolve(stacks=(architecture.main.evolve(groups=tuple(groups)),))
+
+
+def _mask_term(context: int, rows: int) -> Term:
+    """Return the memory of the mask: a table for all pairs of tokens, and the `rows` that a step takes from it."""
+    size = context * context if rows == 1 else context * rows
+    pairs = "n × n" if rows == 1 else "n × s"
+    symbols = (workload_symbol("n", context, "tokens of the context"),)
+    if rows > 1:
+        symbols += (workload_symbol("s", rows, "tokens of the prompt"),)
+    return term("buffers", size, pairs, symbols, _MASK_SOURCE)
+
+
+def _scratch_term(architecture: Architecture, prompt: int, precision: Precision) -> Term:
+    needed = scratch_bytes(architecture, 1, prompt, precision, "sdpa")
+    return measured_term(
+        "activations",
+        needed,
+        "s × a",
+        (
+            workload_symbol("s", prompt, "tokens of the prompt"),
+            model_symbol("a", round(needed / prompt), "bytes per token inside the widest layer"),
+        ),
+        _SCRATCH_SOURCE,
+    )
+
+
+def _logits_term(architecture: Architecture, prompt: int, precision: Precision) -> Term:
+    width, size = output_width(architecture), precision.compute_bytes
+    copied = _FP32 if size < _FP32 else 0
+    return term(
+        "logits",
+        prompt * width * (size + copied),
+        "s × V × (w + c)",
+        (
+            workload_symbol("s", prompt, "tokens of the prompt"),
+            model_symbol("V", width, "logits per token"),
+            format_symbol("w", size, "bytes per logit as computed"),
+            library_symbol("c", copied, "bytes per logit in the fp32 copy"),
+        ),
+        _LOGITS_SOURCE,
+    )
