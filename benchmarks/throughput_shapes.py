@@ -3,6 +3,7 @@
 import re
 from typing import Final, NamedTuple
 
+from throughput_recipes import mlperf_degrees
 from throughput_rows import Row
 
 from planner.models.architecture import Architecture
@@ -40,7 +41,8 @@ def shape_of(row: Row, architecture: Architecture) -> Shape:
     tensor, pipeline, context = sizes.get("TP", 1), sizes.get("PP", 1), sizes.get("CP", 1)
     accumulation = _accumulation(row)
     if row.source == "mlt":
-        tensor, pipeline, context = _model_parallel_degrees(row, accumulation)
+        replicas = min(max((row.batch or 1) // accumulation, 1), row.cards)
+        tensor, pipeline, context = mlperf_degrees(row, max(row.cards // replicas, 1))
     data = max(row.cards // (tensor * pipeline * context), 1)
     if sizes.get("DP", data) != data:
         raise ValueError("its parallel sizes do not multiply to its cards")
@@ -74,17 +76,6 @@ def _accumulation(row: Row) -> int:
     if found:
         return int(found[1])
     return 16 if row.source == "dle" and "accumulation" in row.notes and row.task == "train" else 1
-
-
-def _model_parallel_degrees(row: Row, accumulation: int) -> tuple[int, int, int]:
-    """Return an MLPerf run's tensor, pipeline and context degrees if each replica has one sequence per pass."""
-    replicas = min(max((row.batch or 1) // accumulation, 1), row.cards)
-    shards = max(row.cards // replicas, 1)
-    tensor = min(shards, 4 if row.parameters and row.parameters < 2e11 else 8)
-    while shards % tensor:
-        tensor -= 1
-    rest = shards // tensor
-    return (tensor, rest, 1) if row.parameters and row.parameters > 1e11 else (tensor, 1, rest)
 
 
 def _parallel(row: Row, split: tuple[int, int, int], expert: int, groups: int) -> Parallel:

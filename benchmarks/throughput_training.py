@@ -7,6 +7,7 @@ how the model is split nor the format of its products, and LitGPT's tables only 
 import re
 from typing import Final, NamedTuple
 
+from throughput_recipes import machine_of, recipe_of
 from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of
 from throughput_shapes import MEGATRON, Shape, shape_of
 
@@ -28,6 +29,10 @@ _NO_RUN: Final = {
     "misc": "its model or batch is not stated",
     "r4060": "its batch and lengths vary",
 }
+_SQUAD_TOKENS: Final = 190
+"""Mean tokens of a sample of SQuAD with its question: paragraphs of 117 words (Rajpurkar et al. 2016, arXiv 1606.05250)
+and questions of 11. NeMo and Megatron-Bridge pass the ends of packed samples to attention (docs of NeMo 24.07, sequence
+packing; MLPerf's LoRA does not: `packed_sequence_return_cu_seqlen: False`)."""
 _FLAT_MFU: Final = 0.4
 _MODULES: Final = ("RNN-T", "GNMT", "Tacotron2", "WaveGlow")
 
@@ -66,7 +71,7 @@ def training_run(row: Row, catalog: Catalog) -> Run | Excluded:
     tokens = _measured_tokens_per_second(row, architecture, shape)
     if tokens is None:
         return Excluded(f"unit without a conversion: {row.unit}")
-    return Run(row, architecture, filled, gpu, _time_setting(row), tokens, shape.assumed)
+    return Run(row, architecture, filled, gpu, _time_setting(row, shape), tokens, shape.assumed)
 
 
 def _as_stated(row: Row, gpu: Gpu) -> Gpu:
@@ -95,8 +100,15 @@ def _exclusion_reason(row: Row) -> str | None:
         return "no transformer"
     if "power limited" in row.gpu:
         return "a power limit that is not stated"
+    if "Adapter" in row.notes:
+        return "prefixes (LLaMA-Adapter), not low-rank matrices"
     if row.unit == "min to train":
         return "a time to a target, not a speed"
+    return _unstated_figure(row)
+
+
+def _unstated_figure(row: Row) -> str | None:
+    """Return what the source of `row` leaves open that no assumption fills, or None."""
     if "BERT" in row.model and row.source == "mlt":
         return "sequences without their padding, whose lengths are not stated"
     if row.source == "nemols" and not row.parallelism.startswith("TP"):
@@ -118,7 +130,7 @@ def _workload(row: Row, shape: Shape) -> Training:
         "gradient_accumulation": shape.accumulation,
         "sequence_length": shape.length,
         "activation_checkpointing": _recompute(row),
-        "attention": "eager" if row.source in ("lam", "dle") else "sdpa" if row.source == "lit" else "flash",
+        "attention": "eager" if row.source in ("lam", "dle", "meg") else "sdpa" if row.source == "lit" else "flash",
         "profile": _profile(row, megatron),
         "parallel": shape.parallel,
     }
@@ -128,6 +140,8 @@ def _workload(row: Row, shape: Shape) -> Training:
 
 
 def _profile(row: Row, megatron: bool) -> str:
+    if row.source == "meg":
+        return "deepspeed"  # Megatron-DeepSpeed of 2021: neither fused attention nor overlapping all-reduces
     if megatron and "FSDP" not in row.parallelism:
         return "megatron"
     return {"tune": "torchtune", "lit": "litgpt"}.get(row.source, "hf") if row.cards == 1 else "hf"
@@ -136,7 +150,7 @@ def _profile(row: Row, megatron: bool) -> str:
 def _method(row: Row) -> str:
     if "QLoRA" in row.notes or "nf4" in row.precision:
         return "qlora"
-    return "lora" if "LoRA" in row.notes + row.model or "Adapter" in row.notes else "full"
+    return "lora" if "LoRA" in row.notes + row.model else "full"
 
 
 def _recompute(row: Row) -> str:
@@ -159,19 +173,27 @@ def _compute_format(row: Row, method: str) -> str:
     return "bf16"
 
 
-def _time_setting(row: Row) -> TimeSetting:
+def _time_setting(row: Row, shape: Shape) -> TimeSetting:
     compiled = "compile" in (row.framework + row.notes).lower()
     if row.source == "tune" and "ablation" in row.notes:
         compiled = not ("Baseline" in row.notes or "+ Packed" in row.notes)
     narrow = None
     if row.source in MEGATRON:
         narrow = "fp4" if "FP4" in row.precision else "fp8" if "FP8" in row.precision or not row.precision else None
-    nodes = re.search(r"node\(s\) of (\d+) GPUs|nodes x (\d+) GPUs", row.notes)
-    return TimeSetting(
+    recipe = recipe_of(row, shape.parallel.context, shape.accumulation)
+    return machine_of(row).evolve(
         compiled=compiled,
-        matrix_format=narrow,
-        cards_per_node=int(nodes[1] or nodes[2]) if nodes else None,
+        matrix_format=recipe.matrix_format or narrow,
+        attention_format=recipe.attention_format,
+        packed_tokens=_SQUAD_TOKENS if _is_packed(row) else None,
+        graphs=recipe.graphs,
+        overlaps_experts=recipe.overlaps_experts,
     )
+
+
+def _is_packed(row: Row) -> bool:
+    """Return whether `row` packs the samples of SQuAD, as NVIDIA's tables of fine-tuning do."""
+    return row.task == "finetune" and row.source in ("nemo", "mbr")
 
 
 def _measured_tokens_per_second(row: Row, architecture: Architecture, shape: Shape) -> float | None:

@@ -18,13 +18,13 @@ class Spreads(NamedTuple):
 
 
 SPREADS: Final[Mapping[Kind, Spreads]] = {
-    "training": Spreads(several=1.17, one=1.55, none=1.6),
-    "fine-tuning": Spreads(several=1.19, one=1.25, none=1.6),
+    "training": Spreads(several=1.15, one=1.22, none=1.6),
+    "fine-tuning": Spreads(several=1.18, one=1.2, none=1.6),
     "decode": Spreads(several=1.39, one=1.39, none=1.6),
     "prefill": Spreads(several=1.5, one=1.9, none=2.3),
     "requests": Spreads(several=1.5, one=1.5, none=1.6),
     "images": Spreads(several=1.21, one=1.21, none=1.6),
-    "image training": Spreads(several=1.15, one=1.21, none=1.6),
+    "image training": Spreads(several=1.21, one=1.21, none=1.6),
 }
 """Factors of the interval of 80 %: the 80th percentile of the error of what was predicted with its source left out.
 

@@ -96,23 +96,24 @@ class EfficiencyClasses(NamedTuple):
     """Efficiencies and fixed costs of training, by card family and number format.
 
     `matrix` is the share of the dense rate that large matrix products reach while a network trains, `attention` that of
-    fused attention kernels, of the 16-bit rate; `experts` the fraction of `matrix` for routed experts. `rows` is the
-    scale on which small products improve: a share 1 − exp(−rows ÷ r₀) of `matrix`. `passes` and `fused_passes` are how
-    often each byte that a layer saves is moved through memory in a forward pass, `backward_passes` how much more often
-    in a backward one; `memory` is the reached share of the bandwidth, if it differs from the default. `recomputed` is
-    the fraction of a forward pass that a recomputation takes. `host`, `fused_host` and `expert_host` are the seconds a
-    host needs to launch a layer's forward pass, one with fused kernels, and the extra of routing; `exposed` is the
-    share of communication that is never hidden.
+    fused attention kernels, of the 16-bit rate; `experts` the fraction of `matrix` for routed experts. `library` is the
+    engine whose measured products say how the rate depends on their size; None for no dependence. `passes` and
+    `fused_passes` are how often each byte that a layer saves is moved through memory in a forward pass,
+    `backward_passes` how much more often in a backward one; `memory` is the reached share of the bandwidth, if it
+    differs from the default. `recomputed` is the fraction of a forward pass that a recomputation takes. `host`,
+    `fused_host` and `expert_host` are the seconds a host needs to launch a layer's forward pass operator by operator,
+    that of a compiled network or a CUDA graph, and the extra of routing; `exposed` is the share of communication that
+    is never hidden.
 
-    **Source**: not fitted are `rows` (GEMM tables of ai-dynamo/aiconfigurator 095f58a), `recomputed` (× 1.15 to × 1.27
-    in torchtitan b5bcd76 and torchtune bd2a0fc), `fused_host` (0.07 to 0.10 ms a layer of engines with fused kernels,
-    SemiAnalysisAI/InferenceX 843c625) and `backward_passes` (a derivative for each input).
+    **Source**: not fitted are `recomputed` (× 1.15 to × 1.27 in torchtitan b5bcd76 and torchtune bd2a0fc), `fused_host`
+    (0.07 to 0.10 ms a layer of engines with CUDA graphs, SemiAnalysisAI/InferenceX 843c625) and `backward_passes` (a
+    derivative for each input).
     """
 
     matrix: Mapping[tuple[MatrixFamily, InputBits], float]
     attention: Mapping[Family, float]
     experts: float
-    rows: float
+    library: str | None
     passes: float
     fused_passes: float
     backward_passes: float
@@ -188,37 +189,37 @@ MEASURED_CARDS: Final = frozenset(
 MEASURED: Final = EfficiencyClasses(
     matrix={
         ("A100", "16"): 0.71,
-        ("A100", "19"): 0.49,
-        ("Hopper SXM", "16"): 0.54,
-        ("Hopper SXM", "8"): 0.57,
+        ("A100", "19"): 0.51,
+        ("Hopper SXM", "16"): 0.58,
+        ("Hopper SXM", "8"): 0.66,
         ("Hopper PCIe", "16"): 0.53,
-        ("Hopper PCIe", "19"): 0.34,
+        ("Hopper PCIe", "19"): 0.35,
         ("Blackwell data center", "16"): 0.47,
-        ("Blackwell data center", "19"): 0.38,
-        ("Blackwell data center", "8"): 0.72,
+        ("Blackwell data center", "19"): 0.40,
+        ("Blackwell data center", "8"): 0.65,
         ("Blackwell data center", "4"): 0.53,
-        ("Volta", "16"): 0.61,
-        ("Volta", "32"): 0.88,
+        ("Volta", "16"): 0.58,
+        ("Volta", "32"): 0.75,
         ("Turing", "16"): 0.52,
-        ("Turing", "32"): 0.70,
+        ("Turing", "32"): 0.71,
         ("Ampere GDDR", "16"): 0.89,
-        ("Ampere full rate", "16"): 0.57,
-        ("Ampere GDDR", "19"): 0.66,
+        ("Ampere full rate", "16"): 0.60,
+        ("Ampere GDDR", "19"): 0.68,
         ("Ada", "16"): 0.90,
-        ("Ada", "19"): 0.54,
-        ("Instinct", "8"): 0.45,
+        ("Ada", "19"): 0.55,
+        ("Instinct", "8"): 0.39,
     },
-    attention={"A100": 0.33, "Hopper SXM": 0.26, "Blackwell data center": 0.47},
-    experts=0.989,
-    rows=200.0,
+    attention={"A100": 0.34, "Hopper SXM": 0.21, "Blackwell data center": 0.57},
+    experts=0.97,
+    library="tensorrt-llm",
     passes=1.99,
-    fused_passes=1.46,
+    fused_passes=1.43,
     backward_passes=2.0,
-    memory={"Blackwell data center": 0.46},
+    memory={"Blackwell data center": 0.44},
     recomputed=0.67,
-    host=0.000755,
+    host=0.000793,
     fused_host=0.1e-3,
-    expert_host=0.00211,
+    expert_host=0.00176,
     exposed=0.2,
 )
 

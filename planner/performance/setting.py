@@ -7,6 +7,8 @@ from pydantic import Field
 from planner.base import Spec
 
 CardLink = Literal["nvlink", "nvlink-pair", "xgmi", "pcie"]
+Graphs = Literal["dense", "all"]
+"""Kernels that are launched together as CUDA graphs: those of `dense` layers alone, or `all`, routed experts too."""
 
 
 class MeasuredSpeed(Spec):
@@ -40,6 +42,22 @@ class TimeSetting(Spec):
     matrix_format: Literal["fp8", "fp4"] | None = Field(
         default=None,
         description="format of the layers' matrix products in Transformer Engine, whatever the stored format",
+    )
+    attention_format: Literal["fp8"] | None = Field(
+        default=None, description="format of attention's products in Transformer Engine; by default 16 bits"
+    )
+    packed_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="mean length of the samples that are packed into a sequence, each attending to itself alone; "
+        "by default attention reads the whole sequence",
+    )
+    graphs: Graphs | None = Field(
+        default=None, description="kernels that training launches together as CUDA graphs; by default none"
+    )
+    overlaps_experts: bool = Field(
+        default=False,
+        description="whether tokens are sent to experts on other cards while another micro-batch is computed",
     )
     compiled: bool = Field(default=False, description="whether the network is compiled (torch.compile)")
     channels_last: bool = Field(

@@ -148,13 +148,14 @@ def _gradient_exchange_terms(step: TracedStep, links: Links, cards: int, seconds
     """Return the time term of the gradient exchange between cards; empty on a single card."""
     if step.task != "training" or cards == 1 or not step.gradient_bytes:
         return []
-    spent = links.ring_seconds(cards, 2 * (cards - 1) / cards * step.gradient_bytes)
+    wire = 2 * (cards - 1) / cards * step.gradient_bytes
+    spent = wire / links.bus_bytes_per_s(cards) + links.all_reduce_latency_seconds(cards)
     return [
         TimeTerm(
             name="gradient_exchange",
             seconds=spent,
             overlapped_seconds=min(spent, _OVERLAPPED_SHARE * seconds),
-            formula="2 × (g − 1) ÷ g × G ÷ B",
+            formula="2 × (g − 1) ÷ g × G ÷ B + latency",
             symbols=(
                 library_symbol("g", cards, "cards"),
                 traced_symbol("G", step.gradient_bytes, "bytes of gradients"),

@@ -6,7 +6,7 @@ These counts exist for convolutional networks and any other traced module.
 from typing import Final, Literal, NamedTuple
 
 from planner.hardware.gpu import Gpu
-from planner.performance.efficiency import Family, family_of
+from planner.performance.efficiency import Family, MatrixFamily, family_of, matrix_family
 from planner.performance.reach import OLDER_HOSTS, dense_ops_per_s, product_ceiling, share_within_power_limit
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
@@ -14,7 +14,8 @@ Kind = Literal["convolutions", "attention", "diffusion"]
 """Kind of network, which determines how often its data pass through memory."""
 
 _SHARE_OF_RATE: Final = 0.95
-"""Share of the dense rate that matrix products reach, without memory passes.
+"""Share of the dense rate that matrix products reach, without memory passes, on cards whose rate is halved, which keep
+their highest clock; others reach no more than large products do alone (`reach.product_ceiling`).
 
 **Source**: a of 1.0 to 1.1 in t = a · 2 · MAC ÷ rate + b · bytes ÷ bandwidth, fitted on some 1,440 networks of
 huggingface/pytorch-image-models@aa4b585 for each of four cards.
@@ -45,6 +46,12 @@ _CALL_SECONDS: Final = 10e-6
 _OLDER_CALL_SECONDS: Final = 14e-6
 """Seconds in which PyTorch launches one operator in the hosts of older cards: 0.84 ms a layer, Qwen2.5 benchmark on
 A100."""
+_KERNEL_SECONDS: Final = 2.4e-6
+"""Seconds in which a kernel starts and ends while the card does no work, also in a CUDA graph.
+
+**Source**: the `launch` of products on all cards, 1.7 to 2.9 µs (catalog/kernels, fitted to ai-dynamo/aiconfigurator
+095f58a).
+"""
 _ELEMENTS_PER_CLOCK: Final = 0.37
 """Elements that one multiprocessor normalises per clock in training with batch norm, channels first.
 
@@ -70,6 +77,7 @@ weights.
 
 **Source**: measured 3.43 (3.04 to 4.92) on pytorch-image-models.
 """
+_HALVED_RATE: Final[tuple[MatrixFamily, ...]] = ("Turing half rate", "Ampere GDDR", "Ada", "Blackwell GDDR")
 _BYTES: Final[dict[Precision, int]] = {"fp32": 4, "tf32": 4, "fp16": 2, "fp8": 2}
 
 
@@ -87,7 +95,12 @@ class OperationCounts(NamedTuple):
 
     def training_step_counts(self) -> "OperationCounts":
         """Return the counts of a training step, derived from these counts of a forward pass."""
-        return self._replace(flops=_BACKWARD * self.flops, elements=_BACKWARD * self.elements, trains=True)
+        return self._replace(
+            flops=_BACKWARD * self.flops,
+            elements=_BACKWARD * self.elements,
+            calls=_BACKWARD * self.calls,
+            trains=True,
+        )
 
 
 class ModuleTime(NamedTuple):
@@ -113,8 +126,8 @@ def module_time(
 ) -> ModuleTime | None:
     """Return the time of a network from its counts, or None if the card's rate or bandwidth is unknown.
 
-    **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), or the operators' calls if these take longer. The steps of
-    diffusion wait for the scheduler in between, so the calls of each are added
+    **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e) + k · t, or the operators' calls if these take longer. The
+    steps of diffusion wait for the scheduler in between, so the calls of each are added
     (LambdaLabsML/lambda-diffusers@8571d8d: 13 to 29 ms a step beside what grows with the batch).
     """
     rate = dense_ops_per_s(gpu, precision)
@@ -130,8 +143,10 @@ def module_time(
     else:
         memory = counts.elements / elements_per_s
     launches = 0.0 if compiled else counts.calls * _call_seconds(gpu)
-    hidden = 0.0 if counts.kind == "diffusion" else products + memory
-    return ModuleTime(products, memory, max(0.0, launches - hidden), elements_per_s)
+    if counts.kind == "diffusion":
+        return ModuleTime(products, memory, launches, elements_per_s)
+    gaps = counts.calls * _KERNEL_SECONDS
+    return ModuleTime(products, memory, max(gaps, launches - products - memory), elements_per_s)
 
 
 def _elements_per_s(gpu: Gpu) -> float | None:
@@ -149,7 +164,10 @@ def product_share(gpu: Gpu, precision: Precision) -> float:
     """Return the share of the dense rate that matrix products reach in `precision`; it is lower in 8 bits."""
     if precision == "fp8" and gpu.rate("fp8"):
         return product_ceiling(gpu, "fp8")
-    return share_within_power_limit(gpu, _SHARE_OF_RATE) if precision in ("fp16", "fp8") else _SHARE_OF_RATE
+    if precision == "fp32":
+        return _SHARE_OF_RATE
+    most = _SHARE_OF_RATE if matrix_family(gpu) in _HALVED_RATE else product_ceiling(gpu, "fp16")
+    return share_within_power_limit(gpu, most)
 
 
 def memory_passes(gpu: Gpu, kind: Kind, *, compiled: bool) -> float:

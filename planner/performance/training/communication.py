@@ -5,6 +5,7 @@ from typing import Final, Literal, NamedTuple
 from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.performance.links import NETWORK_SHARE, Links
 from planner.performance.result import TimeTermName
+from planner.performance.setting import TimeSetting
 from planner.performance.software import training_pace
 from planner.workload.training import Training
 
@@ -57,10 +58,10 @@ class Traffic(NamedTuple):
     expert_layers: int
 
 
-def step_transfers(traffic: Traffic, workload: Training, links: Links, *, parameter_server: bool) -> list[Transfer]:
+def step_transfers(traffic: Traffic, workload: Training, links: Links, setting: TimeSetting) -> list[Transfer]:
     """Return all transfers that one card takes part in during a step."""
     parallel = workload.parallel
-    found = [_gradient_reduction(traffic, workload, links, parameter_server=parameter_server)]
+    found = [_gradient_reduction(traffic, workload, links, parameter_server=setting.parameter_server)]
     if parallel.zero == 3 and parallel.state_shards > 1:
         found.append(_parameter_gathering(traffic, workload, links))
     if parallel.tensor > 1:
@@ -68,7 +69,7 @@ def step_transfers(traffic: Traffic, workload: Training, links: Links, *, parame
     if parallel.context > 1:
         found.append(_context_parallel_exchange(traffic, workload, links))
     if parallel.expert > 1 and traffic.expert_layers:
-        found.append(_expert_dispatch(traffic, workload, links))
+        found.append(_expert_dispatch(traffic, workload, links, overlaps=setting.overlaps_experts))
     if parallel.pipeline > 1:
         found.append(_stage_transfer(traffic, workload, links))
     return [one for one in found if one.seconds > 0]
@@ -168,8 +169,12 @@ def _key_value_width(mixer: object) -> int:
     return mixer.latent_dim if isinstance(mixer, LatentAttention) else 0
 
 
-def _expert_dispatch(traffic: Traffic, workload: Training, links: Links) -> Transfer:
-    """Return the transfer of tokens to their experts on other cards and back."""
+def _expert_dispatch(traffic: Traffic, workload: Training, links: Links, *, overlaps: bool) -> Transfer:
+    """Return the transfer of tokens to their experts on other cards and back.
+
+    **Source**: NVIDIA-NeMo/Megatron-Bridge docs/training/communication-overlap.md (`overlap_moe_expert_parallel_comm`:
+    while the tokens of one micro-batch are sent, another one is computed).
+    """
     parallel = workload.parallel
     group = parallel.expert
     again = 2 if workload.activation_checkpointing == "full" else 0
@@ -181,7 +186,10 @@ def _expert_dispatch(traffic: Traffic, workload: Training, links: Links) -> Tran
     wire = operations * traffic.stream_bytes * (near + far)
     seconds = operations * (traffic.stream_bytes * each + links.ring_latency_seconds(inside))
     formula = "4 × m × L × S × (c₁ ÷ B₁ + c₂ ÷ B₂)"
-    return Transfer("expert_exchange", wire, operations, group, seconds, "nothing", formula, _EXPERT_PARALLEL_SOURCE)
+    overlaps_with: OverlapTarget = "passes" if overlaps else "nothing"
+    return Transfer(
+        "expert_exchange", wire, operations, group, seconds, overlaps_with, formula, _EXPERT_PARALLEL_SOURCE
+    )
 
 
 def mean_copies_sent(experts_per_token: int, destinations: int) -> float:

@@ -1,12 +1,14 @@
 """Time of one micro-batch on one card, operation by operation."""
 
-from math import exp, hypot
+from functools import lru_cache
+from math import hypot
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import (
     INPUT_BITS,
     EfficiencyClasses,
+    Family,
     InputBits,
     MatrixFormat,
     attention_share,
@@ -17,7 +19,9 @@ from planner.performance.efficiency import (
     memory_share,
 )
 from planner.performance.flops import MatrixProduct
+from planner.performance.kernels.times import matmul_time
 from planner.performance.reach import limited_share, share_within_power_limit
+from planner.performance.setting import TimeSetting
 from planner.performance.training.work import MicroBatch
 from planner.workload.choices import Checkpointing, Compute
 
@@ -50,6 +54,11 @@ derivatives and inputs by column.
 """
 
 
+_NARROW_ATTENTION_GAIN: Final[dict[Family, float]] = {"Hopper SXM": 1.6, "Hopper PCIe": 1.6}
+"""Speed of attention in fp8 relative to 16 bits, with products at twice the rate and softmax in fp32: 1.2 and 0.74
+PFLOP/s on an H100 (Shah et al. 2024, arXiv 2407.08608). On other cards none is assumed."""
+
+
 class CardRates(NamedTuple):
     """Dense rates and memory bandwidth of a card, and the share of them that each kind of work achieves.
 
@@ -65,17 +74,20 @@ class CardRates(NamedTuple):
     narrow_share: float
     attention_share: float
     matrix_bytes: float
+    gpu: Gpu
+    wide_kernel: str
+    narrow_kernel: str
     source: str
     classes: EfficiencyClasses
 
 
-def card_rates(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: EfficiencyClasses) -> CardRates | str:
-    """Return the rates of `gpu` with the compute precision `compute`; `narrow` is the format of products inside layers.
+def card_rates(gpu: Gpu, compute: Compute, setting: TimeSetting, classes: EfficiencyClasses) -> CardRates | str:
+    """Return the rates of `gpu` with the compute precision `compute` and the formats of products in `setting`.
 
     If the catalog lacks a needed figure, the result is a sentence that names it.
     """
     wide = wide_format(gpu, compute)
-    chosen: MatrixFormat = narrow or ("fp8" if compute == "fp8" else wide)
+    chosen: MatrixFormat = setting.matrix_format or ("fp8" if compute == "fp8" else wide)
     wide_rate, chosen_rate = gpu.rate(wide), gpu.rate(chosen)
     if wide_rate is None or chosen_rate is None:
         return f"The catalog has no dense rate for the {gpu.name} in {chosen if wide_rate else wide}."
@@ -89,16 +101,24 @@ def card_rates(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes:
         memory=gpu.bandwidth_bytes_per_s * memory_share(classes, family),
         matrix_share=_reached_matrix_share(gpu, classes, INPUT_BITS[wide]),
         narrow_share=_reached_matrix_share(gpu, classes, INPUT_BITS[chosen]),
-        attention_share=attention_share(classes, gpu),
+        attention_share=attention_share(classes, gpu) * _attention_gain(family, setting),
         matrix_bytes=_BYTES[INPUT_BITS[wide]],
+        gpu=gpu,
+        wide_kernel=_KERNELS[INPUT_BITS[wide]],
+        narrow_kernel=_KERNELS[INPUT_BITS[chosen]],
         source=class_source(units, INPUT_BITS[chosen]),
         classes=classes,
     )
 
 
+def _attention_gain(family: Family, setting: TimeSetting) -> float:
+    """Return the speed of attention in the format of `setting` relative to that in 16 bits."""
+    return _NARROW_ATTENTION_GAIN.get(family, 1.0) if setting.attention_format else 1.0
+
+
 def _reached_matrix_share(gpu: Gpu, classes: EfficiencyClasses, bits: InputBits) -> float:
     share = card_matrix_share(classes, gpu, bits)
-    return share_within_power_limit(gpu, share) if bits == "16" else limited_share(gpu, share)
+    return share_within_power_limit(gpu, share) if bits in ("16", "19") else limited_share(gpu, share)
 
 
 def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
@@ -123,9 +143,10 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
 class MicroBatchTime(NamedTuple):
     """Seconds of one micro-batch by kind of work: forward and backward passes, recomputation and launches.
 
-    `recomputable_seconds` is the time of a recomputation at the cost of a first pass, `narrowed_bytes` what casts to
-    fp8 move, `visits` how often quantised matrices are unpacked, `moves_per_byte` how often a saved byte is moved in
-    the forward pass, and `attention_backward_ratio` the time of attention's backward pass relative to its forward pass.
+    `recomputable_seconds` is the time of a recomputation at the cost of a first pass, `size_share` the rate of the
+    layers' products relative to large ones, `other_bytes` what casts to fp8 and the merging of ring attention's parts
+    move, `visits` how often quantised matrices are unpacked, `moves_per_byte` how often a saved byte is moved in the
+    forward pass, and `attention_backward_ratio` the time of attention's backward pass relative to its forward pass.
     """
 
     products_forward: float
@@ -139,7 +160,8 @@ class MicroBatchTime(NamedTuple):
     dequantised: float
     host: float
     recomputable_seconds: float
-    narrowed_bytes: float
+    size_share: float
+    other_bytes: float
     visits: int
     moves_per_byte: float
     attention_backward_ratio: float
@@ -193,14 +215,15 @@ def micro_batch_time(
         products_backward=forward * (1 + batch.weight_gradient_share),
         attention_forward=attention,
         attention_backward=attention * attention_backward_ratio,
-        elements_forward=elements + narrowed / rates.memory,
-        elements_backward=elements * classes.backward_passes + narrowed_again / rates.memory,
+        elements_forward=elements + (narrowed + batch.merged_bytes) / rates.memory,
+        elements_backward=elements * classes.backward_passes + (narrowed_again + batch.merged_bytes) / rates.memory,
         head=head * (2 + batch.weight_gradient_share) + batch.logit_bytes / rates.memory,
         recomputed=classes.recomputed * recomputable_seconds,
         dequantised=visits * unpacked / (rates.bandwidth * DEQUANTISED_SHARE),
         host=_launch_seconds(batch, classes) * (4 if full else 3),
         recomputable_seconds=recomputable_seconds,
-        narrowed_bytes=narrowed + narrowed_again,
+        size_share=_mean_size_share(work.products, rates),
+        other_bytes=narrowed + narrowed_again + 2 * batch.merged_bytes,
         visits=visits,
         moves_per_byte=times,
         attention_backward_ratio=attention_backward_ratio,
@@ -209,15 +232,15 @@ def micro_batch_time(
 
 def _launch_seconds(batch: MicroBatch, classes: EfficiencyClasses) -> float:
     """Return the seconds that the host needs to launch a forward pass; a backward pass takes twice as long."""
-    launched = (classes.fused_host if batch.fused else classes.host) * batch.forward.layers
-    launched += classes.expert_host * batch.forward.expert_layers
+    launched = (classes.fused_host if batch.compiled or batch.graphs else classes.host) * batch.forward.layers
+    launched += 0.0 if batch.graphs == "all" else classes.expert_host * batch.forward.expert_layers
     return launched * (ADAPTED_LAUNCH_FACTOR if batch.adapted else 1) * (SHARDED_LAUNCH_FACTOR if batch.sharded else 1)
 
 
 def product_seconds(product: MatrixProduct, rates: CardRates, *, wide: bool = False) -> float:
     """Return the seconds of matrix products of one shape: the longer of computing and moving bytes.
 
-    **Formula**: n · max(2 · m · k · n ÷ (peak · η · (1 − e^(−m/r₀))), bytes ÷ bandwidth).
+    **Formula**: n · max(2 · m · k · n ÷ (peak · η · σ), bytes ÷ bandwidth).
 
     **Source**: Williams et al. 2009 (roofline).
     """
@@ -225,7 +248,7 @@ def product_seconds(product: MatrixProduct, rates: CardRates, *, wide: bool = Fa
     peak, share = (rates.matrix, rates.matrix_share) if wide else (rates.narrow, rates.narrow_share)
     if product.expert:
         share *= classes.experts
-    computing = product.flops / (peak * share * rows_share(product.rows, classes.rows))
+    computing = product.flops / (peak * share * size_share(product, rates, wide=wide))
     return max(computing, product.moved_bytes(rates.matrix_bytes) / rates.memory)
 
 
@@ -241,10 +264,36 @@ def fp8_cast_bytes(product: MatrixProduct) -> tuple[float, float]:
     return product.number * _CAST_BYTES * (inputs + weights), product.number * backward
 
 
-def rows_share(rows: float, scale: float) -> float:
-    """Return the rate of matrix products with `rows` rows relative to the rate of large products.
+_LARGE_ROWS: Final = 16_384
+_EXPERT_COLUMNS: Final = 65_536
+"""Columns of routed experts together, which one kernel multiplies, so that the blocks of all fill the card."""
+_KERNELS: Final[dict[InputBits, str]] = {"32": "bf16", "19": "bf16", "16": "bf16", "8": "fp8", "4": "nvfp4"}
+"""Format of the measured products that stand for each input width: products in fp32 and tf32, which were not measured,
+are taken to depend on their size as those in bf16 do."""
 
-    **Source**: ai-dynamo/aiconfigurator 095f58a, tables of GEMMs: 0.33, 0.58, 0.82 and all of it with 64, 128, 256 and
-    1,024 rows on an A100, 0.22, 0.43, 0.8 and all of it on an H100.
+
+def size_share(product: MatrixProduct, rates: CardRates, *, wide: bool = False) -> float:
+    """Return the rate of a matrix product relative to that of one with as many columns and many rows.
+
+    **Formula**: (t(16,384) ÷ 16,384) ÷ (t(rows) ÷ rows), and no more than 1.
+
+    **Source**: measured products on this card, its family or all cards (`planner.performance.kernels`).
     """
-    return 1 - exp(-max(rows, 1.0) / scale)
+    columns = max(product.outputs, _EXPERT_COLUMNS) if product.expert else product.outputs
+    kernel, library = rates.wide_kernel if wide else rates.narrow_kernel, rates.classes.library
+    if library is None:
+        return 1.0
+    return _size_share(rates.gpu, library, kernel, max(round(product.rows), 1), columns, product.inputs)
+
+
+@lru_cache(maxsize=16_384)
+def _size_share(gpu: Gpu, library: str, kernel: str, rows: int, columns: int, inner: int) -> float:
+    own = matmul_time(gpu, library, kernel, rows, columns, inner)
+    large = matmul_time(gpu, library, kernel, _LARGE_ROWS, columns, inner)
+    return min(large.seconds / _LARGE_ROWS / (own.seconds / rows), 1.0) if own and large else 1.0
+
+
+def _mean_size_share(products: tuple[MatrixProduct, ...], rates: CardRates) -> float:
+    """Return the rate of all `products` together relative to that of large ones."""
+    work = sum([product.flops for product in products])
+    return work / sum([product.flops / size_share(product, rates) for product in products]) if work else 1.0

@@ -168,12 +168,12 @@ def _estimate_on_measured_cards(
     return training_time(architecture, filled, ((gpu, number),), there)
 
 
-EXPERT_SPREAD: Final = 1.25
+EXPERT_SPREAD: Final = 1.1
 """Additional spread factor of networks with routed experts: four of five measured steps of networks with them lie
-within 1.48, and of others within 1.21, with their sources left out."""
-WAITING_SPREAD: Final = 1.5
+within 1.29, and of others within 1.18, with their sources left out."""
+WAITING_SPREAD: Final = 1.25
 """Additional spread factor of a step that consists of waits for the host or other cards: four of five measured steps
-that wait for more than a fifth lie within 1.47, and of others within 1.22."""
+that wait for more than a fifth lie within 1.26, and of others within 1.18."""
 
 
 def step_spread_factor(step: TrainingStep, gpu: Gpu, narrow: MatrixFormat) -> float:

@@ -9,13 +9,12 @@ from planner.memory.parallel.ranks import Rank, ranks
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Moe
 from planner.performance.efficiency import MEASURED, EfficiencyClasses
-from planner.performance.flops import forward_work
 from planner.performance.links import Links, links_of
 from planner.performance.setting import TimeSetting
 from planner.performance.training.communication import OverlapTarget, Traffic, Transfer, step_transfers
 from planner.performance.training.compute import CardRates, MicroBatchTime, card_rates, micro_batch_time
 from planner.performance.training.optimizer import OptimizerTraffic, exchanged_element_bytes, optimizer_traffic
-from planner.performance.training.work import MicroBatch, micro_batch
+from planner.performance.training.work import MicroBatch, micro_batch, sequences_work
 from planner.workload.formats import product_format
 from planner.workload.training import Training
 
@@ -81,17 +80,17 @@ def training_step_on(
 
     **Source**: Narayanan et al. 2021, arXiv 2104.04473 §2.2 (bubble).
     """
-    rates = card_rates(gpu, workload.compute, setting.matrix_format, classes)
+    rates = card_rates(gpu, workload.compute, setting, classes)
     if isinstance(rates, str):
         return rates
     parallel, links, count = workload.parallel, links_of(gpu, setting), workload.gradient_accumulation
     share, batch, passes = _slowest_stage(architecture, workload, rates, setting)
     traffic = step_traffic(share, workload, batch)
-    sent = step_transfers(traffic, workload, links, parameter_server=setting.parameter_server)
+    sent = step_transfers(traffic, workload, links, setting)
     done = optimizer_traffic(share, workload, traffic.parameter_bytes)
     samples = float(workload.micro_batch * count * (parallel.data or 1))
     length, node = workload.sequence_length or 1, min(links.node, (parallel.data or 1) * parallel.model_shards)
-    model = forward_work(architecture, samples, length)
+    model = sequences_work(architecture, samples, length, 1, setting)
     return TrainingStep(
         rates=rates,
         links=links,
@@ -118,7 +117,7 @@ def _slowest_stage(
     fused = workload.attention != "eager"
     found: list[tuple[Architecture, MicroBatch, MicroBatchTime]] = []
     for share, own in _distinct_shares(ranks(architecture, workload)):
-        batch = micro_batch(share, own, architecture, workload.parallel, setting.compiled)
+        batch = micro_batch(share, own, architecture, workload.parallel, setting)
         passes = micro_batch_time(batch, rates, workload.activation_checkpointing, fused_attention=fused)
         found.append((share, batch, passes))
     return max(found, key=lambda stage: stage[2].seconds)

@@ -72,7 +72,7 @@ def _products_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Sym
     return _term(
         "matrix_products",
         step.micro_batches * (passes.products_forward + passes.products_backward),
-        "m × (1 + w) × Σ max(F ÷ (R × η × (1 − e^(−rows ÷ r₀))), bytes ÷ (B × β))",
+        "m × (1 + w) × Σ max(F ÷ (R × η × σ), bytes ÷ (B × β))",
         (
             micro_batches,
             backward_cost,
@@ -83,7 +83,7 @@ def _products_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Sym
             library_symbol(
                 "η", rates.narrow_share, "share of the dense rate that large matrix products reach in training"
             ),
-            library_symbol("r₀", rates.classes.rows, "rows at which products reach 63 % of the share η"),
+            library_symbol("σ", passes.size_share, "rate of products of these sizes relative to large ones"),
             *_memory_symbols(rates),
         ),
         f"{_PRODUCTS}{rates.source}; {CLASSES_SOURCE}",
@@ -113,11 +113,11 @@ def _attention_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
 
 def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
     passes, rates, batch = step.passes, step.rates, step.batch
-    casts = workload_symbol("Q", passes.narrowed_bytes, "bytes that casts of products' matrices to fp8 move")
+    others = workload_symbol("Q", passes.other_bytes, "bytes moved to cast to fp8 and to merge ring attention's parts")
     return _term(
         "elementwise",
         step.micro_batches * (passes.elements_forward + passes.elements_backward),
-        f"m × ((1 + b) × (K × p + C){' + Q' if passes.narrowed_bytes else ''}) ÷ (B × β)",
+        f"m × ((1 + b) × (K × p + C){' + Q' if passes.other_bytes else ''}) ÷ (B × β)",
         (
             micro_batches,
             library_symbol(
@@ -126,7 +126,7 @@ def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
             model_symbol("K", batch.kept_bytes, "bytes saved by the forward pass"),
             library_symbol("p", passes.moves_per_byte, "number of times that each saved byte is moved"),
             workload_symbol("C", batch.cast_bytes, "bytes of weights that autocast casts for one pass"),
-            *([casts] if passes.narrowed_bytes else []),
+            *([others] if passes.other_bytes else []),
             *_memory_symbols(rates),
         ),
         _ELEMENTS + CLASSES_SOURCE,

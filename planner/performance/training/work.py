@@ -10,8 +10,9 @@ from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.layer import saved_by_layer
 from planner.memory.training.autograd.network import trained_stacks
 from planner.memory.weights import parameter_counts, weight_bytes
-from planner.models.architecture import Architecture
+from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.performance.flops import ForwardWork, forward_work
+from planner.performance.setting import Graphs, TimeSetting
 from planner.performance.software import training_pace
 from planner.workload.choices import Loss
 from planner.workload.parallel import Parallel
@@ -28,9 +29,11 @@ _BASE_BYTES: Final = 2
 class MicroBatch(NamedTuple):
     """Work of one micro-batch on one card.
 
-    `kept_bytes` are saved by its forward pass for the backward pass, a measure of what element-wise operations
-    read and write. `weight_gradient_share` is the share of the matrices that have gradients of their own; `casts_apart`
-    means that kernels of their own cast the matrices of products to fp8, as torchao's do.
+    `kept_bytes` are saved by its forward pass for the backward pass, a measure of what element-wise operations read and
+    write. `weight_gradient_share` is the share of the matrices that have gradients of their own; `casts_apart` means
+    that kernels of their own cast the matrices of products to fp8, as torchao's do. `merged_bytes` are what a pass
+    moves to sum the parts of ring attention. `fused` means that kernels combine several element-wise operations, and
+    `graphs` which layers' kernels are launched together.
     """
 
     forward: ForwardWork
@@ -38,29 +41,43 @@ class MicroBatch(NamedTuple):
     kept_bytes: float
     logit_bytes: float
     cast_bytes: int
+    merged_bytes: float
     quantised_bytes: int
     whole_bytes: int
     weight_gradient_share: float
     adapted: bool
     sharded: bool
     fused: bool
+    compiled: bool
+    graphs: Graphs | None
     casts_apart: bool
+
+
+def sequences_work(
+    architecture: Architecture, sequences: float, length: int, context: int, setting: TimeSetting
+) -> ForwardWork:
+    """Return the work of a forward pass over a card's `length` tokens of each sequence, which `context` cards share.
+
+    Every token attends to its whole sequence, on whichever card it is, or to its own sample if samples are packed.
+    """
+    work, whole = forward_work(architecture, sequences, length), length * context
+    reads = min(setting.packed_tokens or whole, whole)
+    if reads == length:
+        return work
+    samples = forward_work(architecture, sequences * length / reads, reads)
+    return work._replace(attention_flops=samples.attention_flops)
 
 
 @lru_cache(maxsize=1024)
 def micro_batch(
-    architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, compiled: bool
+    architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, setting: TimeSetting
 ) -> MicroBatch:
     """Return one card's work in a micro-batch; `architecture` is the card's share of `whole`, `own` its workload.
 
     **Source**: the bytes that operators save: `planner.memory.training.autograd.layer`.
     """
     length, sequences = own.sequence_length or 1, own.micro_batch
-    work = forward_work(architecture, sequences, length)
-    context = parallel.context
-    if context > 1:  # every token attends to the whole sequence, on whichever card it is
-        whole_sequence = forward_work(architecture, sequences, length * context)
-        work = work._replace(attention_flops=whole_sequence.attention_flops / context)
+    work = sequences_work(architecture, sequences, length, parallel.context, setting)
     precision = training_precision(own)
     counts = parameter_counts(architecture)
     quantised = own.weights is not None and SCHEMES[own.weights].family != "plain"
@@ -71,14 +88,41 @@ def micro_batch(
         kept_bytes=_saved_bytes(architecture, own, precision),
         logit_bytes=work.logits * _LOGIT_BYTES[own.loss or "full-logits"],
         cast_bytes=counts.cast * (precision.parameter_bytes + precision.compute_bytes) if precision.autocast else 0,
+        merged_bytes=_merged_bytes(architecture, sequences * length, parallel.context),
         quantised_bytes=weight_bytes(architecture, own.weights) if quantised and own.weights else 0,
         whole_bytes=whole_parameters * _BASE_BYTES if quantised else 0,
         weight_gradient_share=weight_gradient_share(whole, own),
         adapted=own.adapts,
-        sharded=parallel.zero == 3 and parallel.state_shards > 1 and not compiled,
-        fused=compiled or training_pace(own).fused,
+        sharded=parallel.zero == 3 and parallel.state_shards > 1 and not setting.compiled,
+        fused=setting.compiled or training_pace(own).fused,
+        compiled=setting.compiled,
+        graphs=setting.graphs,
         casts_apart=own.compute == "fp8",
     )
+
+
+_MERGED_ELEMENT_BYTES: Final = 10
+"""Bytes moved for each element of a part of ring attention that is added to the whole: read in 16 bits, and the sum
+read and written in fp32.
+
+**Source**: NVIDIA/TransformerEngine attention/dot_product_attention/context_parallel.py: each pass corrects the output
+of every step by its softmax and sums it, and the backward pass sums the derivative of the queries.
+"""
+
+
+def _merged_bytes(architecture: Architecture, tokens: int, context: int) -> float:
+    """Return the bytes that a pass moves to sum the parts of ring attention over `context` cards; 0 on one card."""
+    if context == 1:
+        return 0.0
+    widths = [group.count * _query_width(group.layer.mixer) for group in architecture.main.groups]
+    return float(_MERGED_ELEMENT_BYTES * context * tokens * sum(widths))
+
+
+def _query_width(mixer: object) -> int:
+    """Return the elements per token that attention of `mixer` puts out; 0 for other mixers."""
+    if isinstance(mixer, Attention):
+        return mixer.q_dim
+    return mixer.heads * mixer.v_head_dim if isinstance(mixer, LatentAttention) else 0
 
 
 def _saved_bytes(architecture: Architecture, own: Training, precision: Precision) -> float:
