@@ -21,7 +21,7 @@ import tables
 import throughput_inference
 import throughput_training
 from tables import add_table_option, write_table
-from throughput_left_out import Ratio, class_of, every_source_left_out, logarithm_of
+from throughput_left_out import Ratio, classes_of, every_source_left_out, logarithm_of
 from throughput_reliability import Stated, grouped, half_width, print_reliability, reliability_table, write_curves
 from throughput_rows import Excluded, Row, Speeds, family, truth
 
@@ -175,7 +175,7 @@ def stated_without_source(compared: Iterable[Compared]) -> dict[str, list[Stated
     for item in compared:
         if item.speeds.high is not None and item.row.quality == "A":
             widths[item.row.id] = abs(half_width(item.speeds.ours, item.speeds.high))
-            found.append(Ratio(item.row, class_of(item.row, catalog), logarithm_of(item.row, item.speeds.ours)))
+            found.append(Ratio(item.row, classes_of(item.row, catalog), logarithm_of(item.row, item.speeds.ours)))
     return grouped(
         (TITLES[one.row.task], Stated(one.row.source, one.logarithm, widths[one.row.id]))
         for one in every_source_left_out(found, catalog)

@@ -1,7 +1,9 @@
 """Published speeds of inference as runs of the estimate: decoding, prompts, and throughput of many requests."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from functools import cache
 from typing import Final, NamedTuple
 
 import throughput_images as image_rows
@@ -12,12 +14,14 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import family_of
 from planner.performance.inference.estimate import Figure, request_spread_factor
+from planner.performance.inference.kernels import pass_kernels
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel, cached_bytes, decoding_step_time, prompt_time
 from planner.performance.inference.service import SaturatedThroughput, saturated_throughput, sequences_that_fit
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
+from planner.performance.reach import MeasuredShare, MemoryClass, Width, kernel_width, memory_class
 from planner.performance.setting import TimeSetting
 from planner.performance.software import litgpt, llama_cpp, tensorrt_llm, transformers, vllm
 from planner.performance.software.engine import Engine
@@ -126,11 +130,41 @@ _SUBSTITUTES: Final = {
     transformers.COMPILED.name: vllm.ENGINE,
     vllm.ENGINE.name: transformers.COMPILED,
     vllm.VERSION_0.name: vllm.ENGINE,
-    tensorrt_llm.ENGINE.name: vllm.ENGINE,
     transformers.ENGINE.name: litgpt.ENGINE,
+    "eager": transformers.ENGINE,
     litgpt.ENGINE.name: transformers.ENGINE,
 }
-"""The most similar other program of each: what its speed would be taken from if it had never been measured."""
+"""The most similar other program of each: what its constants would be taken from if it had never been measured."""
+_CONSTANTS: Final = (
+    "layer_seconds",
+    "quantised_layer_seconds",
+    "older_host_slowdown",
+    "expert_layer_seconds",
+    "sequence_seconds",
+    "compute_share",
+    "pointwise_share",
+    "waits_with",
+    "stacked_layer_seconds",
+)
+"""What is measured of a program; the rest, such as its chunks and what it unpacks, is read in its source code."""
+_RESERVE_ANSWERS: Final = (tensorrt_llm.ENGINE.name,)
+"""Programs in which a request starts only when the cache of its whole answer is free; in others sequences share what is
+free, and hold half of their answers on average.
+
+**Source**: TensorRT-LLM documentation, Useful Runtime Options: the default policy is GUARANTEED_NO_EVICT.
+"""
+_MEASURED_ELSEWHERE: Final = (tensorrt_llm.ENGINE.name,)
+"""Programs whose constants do not stand on one source of the table: TensorRT-LLM's launches and scheduling are of
+InferenceX (ai-dynamo/aiconfigurator@095f58a silicon_sample.csv), whose rows are not covered, and its element-wise bytes
+of its fused kernels: 13 of 20 bytes for each element of two sums with norms, whose results it quantises."""
+_TRITON_LAUNCH_SECONDS: Final = 49e-6
+_TRITON_LAUNCHES: Final = 14
+"""Kernels of Triton that FP8 adds to a layer in transformers: the inputs of seven products are quantised and multiplied
+in blocks (integrations/finegrained_fp8.py), each launched in 49 µs by Triton 3.0 (triton-lang/triton#3638)."""
+_EAGER_EXPERTS: Final = replace(vllm.ENGINE, name="eager", layer_seconds=transformers.ENGINE.layer_seconds, eager=True)
+"""SGLang with experts in GPTQ: launched one by one from Python. A token takes 0.67 ms a layer with 48 layers on one H20
+and 0.72 with 94 on four, as in transformers on the same hosts (0.61), whatever the size; its authors say that the
+kernels need improvement (QwenLM/Qwen3@7a2f61f speed_benchmark.md, Notes)."""
 _WEIGHTS: Final = {
     "bf16-true": "bf16",
     "f16": "F16",
@@ -211,7 +245,57 @@ def case_of(row: Row, catalog: Catalog, *, substituted: bool = False) -> Case | 
     weights = _WEIGHTS.get(asked) or _BY_LETTERS.get(asked)
     if engine is None or weights is None:
         return Excluded(f"engine or format not stated: {row.framework[:20]} {row.precision}")
-    return _case_on(row, architecture, gpu, _SUBSTITUTES[engine.name] if substituted else engine, weights)
+    if (
+        "sglang" in row.framework.lower()
+        and weights.startswith("gptq4")
+        and architecture.active_parameters < architecture.parameters
+    ):
+        engine = _EAGER_EXPERTS
+    return _case_on(row, architecture, gpu, _substituted(engine) if substituted else engine, weights)
+
+
+@cache
+def _substituted(engine: Engine) -> Engine:
+    """Return `engine` with what was measured of it replaced by that of the most similar other program."""
+    if engine.name in _MEASURED_ELSEWHERE:
+        return engine
+    other = _SUBSTITUTES[engine.name]
+    constants = {name: getattr(other, name) for name in _CONSTANTS}
+    if "fp8" in engine.quantised_layer_seconds:
+        slower = other.layer_seconds + _TRITON_LAUNCHES * _TRITON_LAUNCH_SECONDS
+        constants["quantised_layer_seconds"] = {**other.quantised_layer_seconds, "fp8": slower}
+
+    class Substituted(type(engine)):  # type: ignore[misc]  # mypy knows no class of a value
+        def read_shares(self) -> Mapping[tuple[MemoryClass, Width], MeasuredShare]:
+            return other.read_shares()
+
+        def cache_share(self, gpu: Gpu, *, unfused: bool) -> MeasuredShare:
+            return other.cache_share(gpu, unfused=unfused)
+
+        def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
+            return other.product_share(gpu, dtype)
+
+    own = {each.name: getattr(engine, each.name) for each in fields(engine)}
+    return Substituted(**own | constants)
+
+
+def classes_of(case: Case) -> tuple[tuple[str, ...], ...]:
+    """Return the classes whose constants a case uses, the nearest first; none if it is a sum of measured kernels.
+
+    A class is a task in a program with a kind of memory, a width of weights and the way in which their kernels are
+    launched; constants are the same for other tasks, and those of launches for other widths.
+    """
+    if case.run.kernels is not None:
+        return ()
+    engine, task = case.engine.name, case.row.task
+    launched = next((begins for begins in case.engine.quantised_layer_seconds if case.weights.startswith(begins)), "")
+    memory, width = memory_class(case.gpu), kernel_width(case.weights)
+    return (
+        (task, engine, launched, memory, width),
+        (engine, launched, memory, width),
+        (task, engine, launched, memory),
+        (engine, launched, memory),
+    )
 
 
 def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
@@ -221,7 +305,7 @@ def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
 
 
 def _case_on(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, weights: str) -> Case | Excluded:
-    if engine is transformers.ENGINE and architecture.active_parameters < architecture.parameters:
+    if engine.name == transformers.ENGINE.name and architecture.active_parameters < architecture.parameters:
         return Excluded("transformers before 5 loops over the experts in Python")
     if "AutoAWQ" in row.framework and row.task == "infer_prefill":
         return Excluded("AutoAWQ reads prompts with modules that are not fused")
@@ -234,7 +318,8 @@ def _case_on(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, wei
     sharing = ModelSplit(links_of(gpu, TimeSetting()), tensor, stages)
     cache = "fp8" if engine is tensorrt_llm.ENGINE else "fp16"
     work = work_of(architecture, weights, every_expert=engine.eager)
-    return Case(row, ServedModel(architecture, work, machine, sharing, cache), gpu, weights, engine)
+    kernels = pass_kernels(architecture, machine, gpu, weights, cache)
+    return Case(row, ServedModel(architecture, work, machine, sharing, cache, kernels=kernels), gpu, weights, engine)
 
 
 def degrees(row: Row) -> tuple[int, int]:
@@ -337,7 +422,8 @@ def _lengths(row: Row) -> tuple[float, float] | Excluded:
 
 def _saturated(case: Case, prompt: float, answer: float) -> SaturatedThroughput | None:
     held = (case.gpu.memory_bytes or 0) / case.gpu.device_count
-    sequences = sequences_that_fit(case.run, case.weights, prompt + answer / 2, held)
+    grown = 1.0 if case.engine.name in _RESERVE_ANSWERS else 0.5
+    sequences = sequences_that_fit(case.run, case.weights, prompt + grown * answer, held)
     requests = _REQUESTS.get((round(prompt), round(answer))) if case.row.source == "trt" else None
     if not sequences or requests is None:
         return saturated_throughput(case.run, sequences, prompt, answer) if sequences else None

@@ -5,8 +5,10 @@
 A class is, of training, a family of cards and a width of numbers; of inference, an engine with a kind of memory and a
 width of weights; of images, a kind of network, eager or compiled. For each thing left out, the factor of every class is
 fitted anew to the other rows of quality A in it (their median ratio of measured to estimated), and what was left out is
-predicted with that. A class of which nothing is left loses its constant: training then takes that of similar cards or
-of isolated products, inference those of the most similar program, and images keep the mechanism alone.
+predicted with that. If a class has none left, wider ones with the same constants follow. Where nothing is left at all,
+the constants are lost: training then takes those of similar cards or of isolated products, inference those of the most
+similar program, whose mechanisms are not exchanged, and images keep the mechanism alone. A sum of measured kernels has
+no constant from a row.
 """
 
 import argparse
@@ -24,17 +26,16 @@ from throughput_classes import error_of, formats_of
 from throughput_rows import Excluded, Row, truth
 
 from planner.performance.efficiency import INPUT_BITS, MEASURED, InputBits, MatrixFamily, matrix_family
-from planner.performance.reach import kernel_width, memory_class
 from planner.plan.catalog import Catalog, load_catalog
 
 TASKS = (*throughput_training.TASKS, *throughput_inference.TASKS)
 
 
 class Ratio(NamedTuple):
-    """A row with its class, and the logarithm of measured over estimated speed."""
+    """A row with its classes, the nearest first, and the logarithm of measured over estimated speed."""
 
     row: Row
-    of_class: tuple[str, ...]
+    classes: tuple[tuple[str, ...], ...]
     logarithm: float
 
 
@@ -58,7 +59,7 @@ def main() -> None:
     for title, key in (("card", lambda one: one.row.gpu), ("source", lambda one: one.row.source)):
         print(f"one {title} left out at a time: median / 90th percentile of the absolute error, 80th of the factor")
         for task in TASKS:
-            print_task(task, [one for one in found if one.row.task == task], key, catalog)
+            print_task(task, found, key, catalog)
         print()
 
 
@@ -69,7 +70,7 @@ def ratios(rows: Iterable[Row], catalog: Catalog) -> Iterator[Ratio]:
             module = throughput_training if row.task in throughput_training.TASKS else throughput_inference
             speeds = module.predict(row, catalog)
             if not isinstance(speeds, Excluded):
-                yield Ratio(row, class_of(row, catalog), logarithm_of(row, speeds.ours))
+                yield Ratio(row, classes_of(row, catalog), logarithm_of(row, speeds.ours))
 
 
 def logarithm_of(row: Row, speed: float) -> float:
@@ -94,26 +95,27 @@ def logarithm_without_class(one: Ratio, catalog: Catalog) -> float:
     return one.logarithm if isinstance(other, Excluded) else logarithm_of(one.row, other.ours)
 
 
-def class_of(row: Row, catalog: Catalog) -> tuple[str, ...]:
-    """Return the class of a covered row."""
+def classes_of(row: Row, catalog: Catalog) -> tuple[tuple[str, ...], ...]:
+    """Return the classes of a covered row, the nearest first; none if no constant of its estimate is from a row."""
     if row.task in throughput_training.TASKS:
         run = throughput_training.training_run(row, catalog)
         if isinstance(run, Excluded):
             raise TypeError(run.reason)  # only covered rows come here
-        return row.task, *_key(run)
+        return ((row.task, *_key(run)),)
     if row.task in throughput_images.TASKS:
-        return row.task, throughput_images.kind_of(row), str(throughput_images.is_compiled(row))
+        return ((row.task, throughput_images.kind_of(row), str(throughput_images.is_compiled(row))),)
     case = throughput_inference.case_of(row, catalog)
     if isinstance(case, Excluded):
         raise TypeError(case.reason)  # only covered rows come here
-    return row.task, case.engine.name, memory_class(case.gpu), kernel_width(case.weights)
+    return throughput_inference.classes_of(case)
 
 
-def print_task(task: str, ratios_of_task: list[Ratio], key: Callable[[Ratio], str], catalog: Catalog) -> None:
+def print_task(task: str, found: list[Ratio], key: Callable[[Ratio], str], catalog: Catalog) -> None:
     """Print the errors of each card or source left out, and the errors of all together."""
     errors: list[float] = []
-    for name in sorted({key(one) for one in ratios_of_task}):
-        own = [abs(exp(-one.logarithm) - 1) for one in left_out(ratios_of_task, name, key, catalog)]
+    for name in sorted({key(one) for one in found if one.row.task == task}):
+        rows = [one for one in left_out(found, name, key, catalog) if one.row.task == task]
+        own = [abs(exp(-one.logarithm) - 1) for one in rows]
         errors += own
         print_line(f"  {task:14} without {name[:34]:34}", own)
     if errors:
@@ -122,33 +124,35 @@ def print_task(task: str, ratios_of_task: list[Ratio], key: Callable[[Ratio], st
 
 def every_source_left_out(found: Iterable[Ratio], catalog: Catalog) -> list[LeftOut]:
     """Return each row, predicted without its source."""
-    by_task: dict[str, list[Ratio]] = defaultdict(list)
-    for one in found:
-        by_task[one.row.task].append(one)
+    rows = list(found)
     return [
         row
-        for group in by_task.values()
-        for name in sorted({one.row.source for one in group})
-        for row in left_out(group, name, lambda one: one.row.source, catalog)
+        for name in sorted({one.row.source for one in rows})
+        for row in left_out(rows, name, lambda one: one.row.source, catalog)
     ]
 
 
-def left_out(
-    ratios_of_task: list[Ratio], name: str, key: Callable[[Ratio], str], catalog: Catalog
-) -> Iterator[LeftOut]:
+def left_out(found: list[Ratio], name: str, key: Callable[[Ratio], str], catalog: Catalog) -> Iterator[LeftOut]:
     """Yield the rows of the card or source `name`, with the classes fitted to all other rows."""
     others: dict[tuple[str, ...], list[Ratio]] = defaultdict(list)
-    for one in ratios_of_task:
+    for one in found:
         if key(one) != name:
-            others[one.of_class].append(one)
-    for one in ratios_of_task:
+            for of_class in one.classes:
+                others[of_class].append(one)
+    for one in found:
         if key(one) == name:
-            rest = others.get(one.of_class)
-            if not rest:
-                yield LeftOut(one.row, logarithm_without_class(one, catalog), 0)
-                continue
-            shift = median(other.logarithm for other in rest)
-            yield LeftOut(one.row, one.logarithm - shift, len({other.row.source for other in rest}))
+            yield _without(one, others, catalog)
+
+
+def _without(one: Ratio, others: dict[tuple[str, ...], list[Ratio]], catalog: Catalog) -> LeftOut:
+    """Return a row with the factor of its nearest class in `others`."""
+    if not one.classes:
+        return LeftOut(one.row, one.logarithm, 0)
+    rest = next((others[of_class] for of_class in one.classes if of_class in others), None)
+    if rest is None:
+        return LeftOut(one.row, logarithm_without_class(one, catalog), 0)
+    shift = median(other.logarithm for other in rest)
+    return LeftOut(one.row, one.logarithm - shift, len({other.row.source for other in rest}))
 
 
 def print_line(label: str, errors: list[float]) -> None:

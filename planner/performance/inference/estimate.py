@@ -10,6 +10,7 @@ from planner.models.images import image_patches
 from planner.performance.certainty import ONE_SOURCE, spread_factor
 from planner.performance.efficiency import Family, family_of, is_family_measured
 from planner.performance.inference.images import image_time
+from planner.performance.inference.kernels import pass_kernels
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import HostWeights, ModelSplit, PassTime
 from planner.performance.inference.request import ServedModel, decoding_step_time, encoder_pass_time, prompt_time
@@ -119,7 +120,8 @@ def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, sett
     links, parallel = links_of(gpu, setting), workload.parallel
     offloaded = _offloaded_weights(architecture, workload, links)
     sharing = ModelSplit(links, parallel.tensor, parallel.pipeline, offloaded)
-    return ServedModel(architecture, work, machine, sharing, workload.kv_cache)
+    kernels = pass_kernels(architecture, machine, gpu, weights, workload.kv_cache)
+    return ServedModel(architecture, work, machine, sharing, workload.kv_cache, kernels=kernels)
 
 
 def _offloaded_weights(architecture: Architecture, workload: Inference, links: Links) -> HostWeights:

@@ -101,7 +101,8 @@ class PassBatch(NamedTuple):
     """Content of one pass: its new tokens, sequences and logits, the cache that it reads, and its attention work.
 
     `rows` new tokens of `sequences` sequences, of which `outputs` get logits; `cached_bytes` of keys, values and states
-    are read, `attention_flops` and `scores` are the attention work between new tokens and their context.
+    are read, `attention_flops` and `scores` are the attention work between new tokens and their context. `tokens` are
+    those of each prompt, or those that a sequence holds while it decodes.
     """
 
     rows: float
@@ -110,10 +111,15 @@ class PassBatch(NamedTuple):
     cached_bytes: float
     attention_flops: float
     scores: float
+    tokens: float
 
 
-def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, batch: PassBatch) -> PassTime:
+def pass_time(
+    work: PassWork, machine: CardSpeed, sharing: ModelSplit, batch: PassBatch, kernels: PassTime | None = None
+) -> PassTime:
     """Return the time of one pass over `batch`, with the network's work `work`.
+
+    `kernels` is the time of all kernels with their launches where they were measured; it replaces the classes.
 
     **Formula**: √(t_read² + t_products²) + t_experts + t_attention + t_pointwise + t_unpack + L · o + 2 · L ·
     t_all-reduce, each t = bytes or operations ÷ (reached rate · cards that share them). Reading weights and multiplying
@@ -125,7 +131,11 @@ def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, batch: Pa
 
     **Source**: see `planner.performance.software` and `planner.performance.inference.machine`.
     """
-    engine, cards = machine.engine, sharing.tensor
+    cards, transfers = sharing.tensor, _stage_transfer_seconds(work, sharing, batch)
+    if kernels is not None:
+        device = kernels._replace(pipeline_transfers=transfers)
+        return device._replace(host=_host_seconds(work, machine, batch, cards, device.seconds, 0.0))
+    engine = machine.engine
     bandwidth = machine.bytes_per_s * cards
     weights = work.read_bytes(batch.rows)
     here = 1.0 - sharing.offloaded.share if sharing.offloaded.host_bytes_per_s else 1.0
@@ -141,13 +151,19 @@ def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, batch: Pa
         compute=hypot(read_densely, products) - read_densely + experts,
         attention=_attention_seconds(machine, batch, cards) if prompt else 0.0,
         cache_read=moved / (machine.bytes_per_s * engine.cache_cards(work, cards) * machine.cache.fraction),
-        elementwise=batch.rows * work.pointwise_bytes / (bandwidth * machine.pointwise),
+        elementwise=elementwise_seconds(work, machine, batch.rows, cards),
         dequantisation=_unpacked_bytes_moved(work, machine, batch, weights) / bandwidth,
         tensor_exchange=_tensor_exchange_seconds(work, sharing, batch),
-        pipeline_transfers=_stage_transfer_seconds(work, sharing, batch),
+        pipeline_transfers=transfers,
         offload=sharing.offloaded.seconds(weights, batch.rows),
     )
-    return device._replace(host=_host_seconds(work, machine, batch, cards, device.seconds))
+    launches = work.layers * machine.layer_seconds + work.expert_layers * engine.expert_layer_seconds
+    return device._replace(host=_host_seconds(work, machine, batch, cards, device.seconds, launches))
+
+
+def elementwise_seconds(work: PassWork, machine: CardSpeed, rows: float, cards: int) -> float:
+    """Return the seconds in which norms, activations and sums over `rows` tokens move their bytes on `cards` cards."""
+    return rows * work.pointwise_bytes / (machine.bytes_per_s * cards * machine.pointwise)
 
 
 def _attention_seconds(machine: CardSpeed, batch: PassBatch, cards: int) -> float:
@@ -182,8 +198,10 @@ def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatc
     )
 
 
-def _host_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int, device_seconds: float) -> float:
-    """Return the seconds of launches and scheduling on the host beyond those that overlap with the card's work.
+def _host_seconds(
+    work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int, device_seconds: float, launches: float
+) -> float:
+    """Return the seconds of `launches` and scheduling on the host beyond those that overlap with the card's work.
 
     **Formula**: launches L · o + L' · o', hidden behind the card if it lags behind the host; scheduling b · q, hidden
     behind the pass before if engines schedule ahead.
@@ -191,7 +209,6 @@ def _host_seconds(work: PassWork, machine: CardSpeed, batch: PassBatch, cards: i
     **Source**: SGLang's overlap scheduler, TensorRT-LLM's `disable_overlap_scheduler` and vLLM's `async_scheduling`, by
     default since 0.4, 1.0 and 0.14.
     """
-    launches = work.layers * machine.layer_seconds + work.expert_layers * machine.engine.expert_layer_seconds
     scheduling = batch.sequences * machine.sequence_seconds / machine.engine.schedulers(work, cards)
     if machine.hides_launches:
         return max(0.0, launches + scheduling - device_seconds)

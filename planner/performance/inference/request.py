@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from planner.memory.inference.kv_cache import deferred_kv_cache_term, state_term
 from planner.models.architecture import Architecture
+from planner.performance.inference.kernels import PassKernels, kernels_time
 from planner.performance.inference.machine import CardSpeed
 from planner.performance.inference.passes import ModelSplit, PassBatch, PassTime, pass_time
 from planner.performance.inference.work import PassWork
@@ -13,7 +14,8 @@ from planner.performance.inference.work import PassWork
 class ServedModel(NamedTuple):
     """A model in a serving engine on its cards, with its KV-cache format.
 
-    `encoder_tokens` is the number of encoder outputs that a decoder's cross-attention reads.
+    `encoder_tokens` is the number of encoder outputs that a decoder's cross-attention reads. `kernels` are the measured
+    kernels of the engine, if they cover the network and the card.
     """
 
     architecture: Architecture
@@ -22,6 +24,13 @@ class ServedModel(NamedTuple):
     sharing: ModelSplit
     cache: str
     encoder_tokens: int = 0
+    kernels: PassKernels | None = None
+
+
+def _pass_time(run: ServedModel, batch: PassBatch) -> PassTime:
+    """Return the time of one pass over `batch`: the sum of the kernels if they were measured, else by classes."""
+    measured = None if run.kernels is None else kernels_time(run.kernels, run.work, run.machine, run.sharing, batch)
+    return pass_time(run.work, run.machine, run.sharing, batch, measured)
 
 
 def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
@@ -42,11 +51,12 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
         cached_bytes=0.0,
         attention_flops=sequences * run.work.attention_flops(tokens) / chunks,
         scores=sequences * run.work.scores(tokens) / chunks,
+        tokens=tokens,
     )
     stages = run.sharing.stages
     at_once = run.machine.engine.chunks_at_once(run.work, stages, chunks)
     overlapped = chunks / at_once * (at_once + stages - 1) / stages
-    return pass_time(run.work, run.machine, run.sharing, batch).repeated(overlapped)
+    return _pass_time(run, batch).repeated(overlapped)
 
 
 def encoder_pass_time(run: ServedModel, work: PassWork, sequences: float, tokens: float) -> PassTime:
@@ -61,6 +71,7 @@ def encoder_pass_time(run: ServedModel, work: PassWork, sequences: float, tokens
         cached_bytes=0.0,
         attention_flops=2 * sequences * work.attention_flops(tokens),
         scores=2 * sequences * work.scores(tokens),
+        tokens=tokens,
     )
     return pass_time(work, run.machine, run.sharing, batch)
 
@@ -77,8 +88,9 @@ def decoding_step_time(run: ServedModel, sequences: float, context: float) -> Pa
         cached_bytes=sequences * cached_bytes(run, context),
         attention_flops=0.0,
         scores=0.0,
+        tokens=context,
     )
-    return pass_time(run.work, run.machine, run.sharing, batch)
+    return _pass_time(run, batch)
 
 
 def cached_bytes(run: ServedModel, context: float) -> float:

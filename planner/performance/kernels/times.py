@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from math import inf
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
@@ -83,23 +84,43 @@ def element_format(number_format: str) -> ElementFormat:
 
 
 def _time(
-    gpu: Gpu, kernel: Kernel, engine: str, number_format: str, shape: tuple[float, ...], head_size: int = 0
+    gpu: Gpu,
+    kernel: Kernel,
+    engine: str,
+    number_format: str,
+    shape: tuple[float, ...],
+    head_size: int = 0,
+    longest_launch: float = inf,
 ) -> KernelTime | None:
     """Return the time of `kernel` on `gpu`; None if the format was not measured, or figures are unknown."""
     found = find_curve(gpu, kernel, engine, number_format, head_size)
     card = kernel_card(gpu, element_format(number_format).rate)
     if found is None or card is None:
         return None
-    law = LAWS[kernel]
-    return KernelTime.within(law.seconds(law.curve(*found.curve.parameters), shape, card), found)
+    law, (launch, *others) = LAWS[kernel], found.curve.parameters
+    curve = law.curve(min(launch, longest_launch), *others)
+    return KernelTime.within(law.seconds(curve, shape, card), found)
 
 
 @lru_cache(maxsize=16_384)
-def matmul_time(gpu: Gpu, engine: str, number_format: str, rows: float, columns: int, inner: int) -> KernelTime | None:
-    """Return the time of (rows × inner) times (inner × columns) on `gpu`; None if the format was never measured."""
+def matmul_time(
+    gpu: Gpu, engine: str, number_format: str, rows: float, columns: float, inner: float, *, fused: bool = False
+) -> KernelTime | None:
+    """Return the time of (rows × inner) times (inner × columns) on `gpu`; None if the format was never measured.
+
+    If `fused`, the kernel before has quantised the inputs and a CUDA graph starts the product, so that its launch takes
+    no longer than that of a product in 16 bits; the tables launch narrower formats together with their quantisation.
+    """
     kind = element_format(number_format)
     shape = ProductShape(rows, columns, inner, kind.weight_bytes, kind.input_bytes)
-    return _time(gpu, "product", engine, number_format, shape)
+    longest = launch_seconds(gpu, engine) * 1e6 if fused else inf
+    return _time(gpu, "product", engine, number_format, shape, longest_launch=longest)
+
+
+def launch_seconds(gpu: Gpu, engine: str) -> float:
+    """Return the seconds between two kernels of a CUDA graph on `gpu`: the launch of a product in 16 bits."""
+    found = find_curve(gpu, "product", engine, "bf16")
+    return found.curve.parameters[0] * 1e-6 if found else 0.0
 
 
 def attention_prompt_time(gpu: Gpu, engine: str, number_format: str, shape: AttentionShape) -> KernelTime | None:

@@ -69,7 +69,8 @@ class Engine:
     `overlaps_stages` means that the stages of a pipeline decode different sequences at once. `older_host_slowdown` is
     how much longer launches take in hosts of older cards, and `stacked_layer_seconds` the time of a layer with stacked
     memory, whose hosts have slower processors. With formats that begin with one of `waits_with`, eager launches do not
-    run ahead of the card. `measured_decoding` and `measured_prompts` are the families of cards on which it was
+    run ahead of the card. `kernels` is the name of its tables of measured kernels, if their sum is the time of a pass.
+    `measured_decoding` and `measured_prompts` are the families of cards on which it was
     measured, by `sources` sources.
     """
 
@@ -92,6 +93,7 @@ class Engine:
     batches_continuously: bool = False
     overlaps_stages: bool = False
     stacked_layer_seconds: float | None = None
+    kernels: str | None = None
     sources: int = 1
     measured_decoding: tuple[Family, ...] = ()
     measured_prompts: tuple[Family, ...] = ()

@@ -39,6 +39,7 @@ ENGINE: Final = _TensorRtLlm(
     multiplies_stored=True,
     batches_continuously=True,
     overlaps_stages=True,
+    kernels="tensorrt-llm",
     sources=3,
     measured_decoding=("Blackwell data center", "Hopper SXM"),
     measured_prompts=("Blackwell data center", "Hopper SXM"),

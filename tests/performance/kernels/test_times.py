@@ -17,6 +17,7 @@ from planner.performance.kernels.times import (
     experts_time,
     latent_prompt_time,
     latent_token_time,
+    launch_seconds,
     matmul_time,
 )
 from planner.plan.catalog import Catalog
@@ -74,3 +75,14 @@ def test_formats_and_cards_without_figures_have_no_time(catalog: Catalog) -> Non
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     assert matmul_time(gpu, "vllm", "int3", 1, 4_096, 4_096) is None
     assert matmul_time(gpu.evolve(bandwidth_bytes_per_s=None), "vllm", "bf16", 1, 4_096, 4_096) is None
+
+
+def test_a_graph_starts_a_quantised_product_as_fast_as_one_in_16_bits(catalog: Catalog) -> None:
+    gpu = catalog.hardware.gpu("b200-sxm-180gb")
+    assert launch_seconds(gpu, "tensorrt-llm") == pytest.approx(2.1e-6, rel=0.05)
+    alone, fused = (matmul_time(gpu, "tensorrt-llm", "fp8", 64, 4_096, 4_096, fused=each) for each in (False, True))
+    assert alone is not None
+    assert fused is not None
+    assert alone.seconds - fused.seconds == pytest.approx(13.9e-6 - 2.1e-6, rel=0.02)  # the launches of the two curves
+    plain = matmul_time(gpu, "tensorrt-llm", "bf16", 64, 4_096, 4_096)
+    assert matmul_time(gpu, "tensorrt-llm", "bf16", 64, 4_096, 4_096, fused=True) == plain

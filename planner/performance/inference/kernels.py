@@ -1,0 +1,234 @@
+"""Time of a pass as the sum of its measured kernels, for networks and engines whose kernels were measured."""
+
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeGuard
+
+from planner.hardware.gpu import Gpu
+from planner.models.architecture import Architecture
+from planner.models.layers import Attention, Layer, Mlp, Moe
+from planner.performance.inference.machine import CardSpeed
+from planner.performance.inference.passes import ModelSplit, PassBatch, PassTime, elementwise_seconds
+from planner.performance.inference.work import PassWork
+from planner.performance.kernels.attention import AttentionShape
+from planner.performance.kernels.curves import Kernel, KernelTime, find_curve
+from planner.performance.kernels.experts import ExpertShape
+from planner.performance.kernels.times import (
+    attention_prompt_time,
+    attention_token_time,
+    collective_time,
+    element_format,
+    experts_time,
+    launch_seconds,
+    matmul_time,
+)
+
+_FORMATS: Final = {"bf16": "bf16", "fp16": "bf16", "BF16": "bf16", "F16": "bf16", "fp8": "fp8", "nvfp4": "nvfp4"}
+"""Formats of weights that kernels multiply as stored, with the tables' names."""
+_CACHES: Final = {"fp16": "bf16", "bf16": "bf16", "fp8": "fp8"}
+_HEAD: Final = "bf16"
+"""Format of the output head and of routers, which engines do not quantise."""
+_ELEMENTWISE: Final = 3
+"""Element-wise kernels of a layer: two norms with the sums before them, and the activation."""
+_MOST_CARDS: Final = 8
+"""Most cards over which collectives were measured."""
+_STREAM_BYTES: Final = 2
+_GATED_MATRICES: Final = 3
+
+
+class KernelLayers(NamedTuple):
+    """A number of equal layers with attention and a feed-forward block."""
+
+    number: int
+    attention: Attention
+    feed_forward: Mlp | Moe
+
+
+class PassKernels(NamedTuple):
+    """The measured kernels of a pass: card, name of the engine's tables, formats of products and cache, and layers."""
+
+    gpu: Gpu
+    tables: str
+    products: str
+    cache: str
+    hidden: int
+    vocabulary: int
+    layers: tuple[KernelLayers, ...]
+
+
+@lru_cache(maxsize=512)
+def pass_kernels(
+    architecture: Architecture, machine: CardSpeed, gpu: Gpu, weights: str, cache: str
+) -> PassKernels | None:
+    """Return the kernels of a pass over `architecture` on `gpu`, or None if one of them was not measured.
+
+    All must have been measured in the engine, on the card or on its family.
+    """
+    tables, products, stored = machine.engine.kernels, _FORMATS.get(weights), _CACHES.get(cache)
+    layers = _layers(architecture)
+    if tables is None or products is None or stored is None or layers is None or machine.unfused:
+        return None
+    needed: list[tuple[Kernel, str, str]] = [
+        ("product", tables, products),
+        ("product", tables, _HEAD),
+        ("attention-read", tables, f"{_HEAD}/{stored}"),
+        ("attention-write", tables, stored),
+        ("attention-write-single", tables, stored),
+        ("all-reduce", tables, "graph"),
+    ]
+    if any(isinstance(group.feed_forward, Moe) for group in layers):
+        needed += [("experts", tables, products), ("all-gather", "nccl", "nccl"), ("reduce-scatter", "nccl", "nccl")]
+    if not all(_is_measured(gpu, *kernel) for kernel in needed):
+        return None
+    return PassKernels(gpu, tables, products, stored, architecture.main.hidden, architecture.vocabulary or 0, layers)
+
+
+def _is_measured(gpu: Gpu, kernel: Kernel, engine: str, number_format: str) -> bool:
+    """Return whether `kernel` was measured in `engine`, on `gpu` or on its family."""
+    found = find_curve(gpu, kernel, engine, number_format)
+    return found is not None and found.curve.engine == engine and found.reach != "all cards"
+
+
+def _layers(architecture: Architecture) -> tuple[KernelLayers, ...] | None:
+    """Return the layers of a decoder, or None if one has other than attention and a gated or dense block."""
+    if architecture.kind != "decoder":
+        return None
+    found = []
+    for group in architecture.main.groups:
+        attention, block = group.layer.mixer, group.layer.feed_forward
+        if not isinstance(attention, Attention) or not _has_curves(block) or _has_more(group.layer):
+            return None
+        found.append(KernelLayers(group.count, attention, block))
+    return tuple(found)
+
+
+def _has_curves(block: Mlp | Moe | None) -> TypeGuard[Mlp | Moe]:
+    """Return whether the law of products or of gated experts describes a feed-forward block."""
+    return isinstance(block, Mlp) or (isinstance(block, Moe) and block.gated)
+
+
+def _has_more(layer: Layer) -> bool:
+    return layer.second_mixer is not None or layer.cross_attention is not None
+
+
+def kernels_time(
+    kernels: PassKernels, work: PassWork, machine: CardSpeed, sharing: ModelSplit, batch: PassBatch
+) -> PassTime | None:
+    """Return the time of the kernels of a pass over `batch`, or None where their sum was not shown to be its time.
+
+    That is so with more cards than tables have, with offloaded weights, and with experts in pipeline stages.
+
+    **Formula**: for each layer the products (queries, keys and values in one, gate and up projection in one),
+    attention, two all-reduces, or of experts an all-gather of quantised inputs and a reduce-scatter, and the bytes of
+    element-wise kernels ÷ bandwidth, plus the product of the head; every kernel with the time that a CUDA graph needs
+    to start it.
+
+    **Source**: curves fitted to ai-dynamo/aiconfigurator@095f58a; no figure of a whole pass is used.
+
+    **Assumes** that kernels run one after the other, that tokens are spread evenly over experts, and that each process
+    that schedules sequences of its own has all heads and dense weights on its card (`enable_attention_dp`), with the
+    experts divided over the cards.
+    """
+    cards = sharing.tensor
+    if cards > _MOST_CARDS or sharing.offloaded.share or (work.expert_layers and sharing.stages > 1):
+        return None
+    replicas = machine.engine.schedulers(work, cards)
+    split, rows = cards // replicas, batch.rows / replicas
+    products = _product(kernels, batch.outputs, kernels.vocabulary / cards, kernels.hidden, _HEAD)
+    attention = launches = 0.0
+    for layers in kernels.layers:
+        products += layers.number * _attention_products(kernels, layers.attention, rows, split)
+        products += layers.number * _block_products(kernels, layers.feed_forward, batch.rows, rows, cards)
+        attention += layers.number * _attention_seconds(kernels, layers.attention, batch, replicas, split)
+        launches += layers.number * _ELEMENTWISE * launch_seconds(kernels.gpu, kernels.tables)
+    read = min(products, work.read_bytes(batch.rows) / (machine.bytes_per_s * cards))
+    is_prompt = batch.scores > 0
+    return PassTime(
+        weights_read=read,
+        compute=products - read,
+        attention=attention if is_prompt else 0.0,
+        cache_read=0.0 if is_prompt else attention,
+        elementwise=elementwise_seconds(work, machine, batch.rows, cards) + launches,
+        tensor_exchange=_exchange_seconds(kernels, work, batch.rows, cards, split),
+    )
+
+
+def _attention_products(kernels: PassKernels, attention: Attention, rows: float, split: int) -> float:
+    """Return the seconds of the products before and after attention over `rows` tokens."""
+    queries, keys = attention.q_dim / split, _key_heads(attention, split) * attention.head_dim
+    before = _product(kernels, rows, queries + 2 * keys, kernels.hidden, kernels.products)
+    return before + _product(kernels, rows, kernels.hidden, queries, kernels.products)
+
+
+def _block_products(kernels: PassKernels, block: Mlp | Moe, all_rows: float, rows: float, cards: int) -> float:
+    """Return the seconds of the products of a feed-forward block: of `rows` tokens, of routed experts of `all_rows`."""
+    hidden, split = kernels.hidden, cards * rows / all_rows
+    if isinstance(block, Mlp):
+        return _mlp_products(kernels, block.intermediate / split, rows, gated=block.gated)
+    size = element_format(kernels.products).weight_bytes
+    shape = ExpertShape(
+        tokens=all_rows,
+        hidden=hidden,
+        width=block.intermediate,
+        experts=block.experts,
+        chosen=block.top_k,
+        cards=cards,
+        matrices=_GATED_MATRICES,
+        weight_bytes=size,
+        skewed=0.0,
+    )
+    routed = _seconds(experts_time(kernels.gpu, kernels.tables, kernels.products, shape))
+    routed += _product(kernels, rows, block.experts, hidden, _HEAD)
+    if not block.shared_intermediate:
+        return routed
+    return routed + _mlp_products(kernels, block.shared_intermediate / split, rows, gated=True)
+
+
+def _mlp_products(kernels: PassKernels, width: float, rows: float, *, gated: bool) -> float:
+    into = _product(kernels, rows, (2 if gated else 1) * width, kernels.hidden, kernels.products)
+    return into + _product(kernels, rows, kernels.hidden, width, kernels.products)
+
+
+def _product(kernels: PassKernels, rows: float, columns: float, inner: float, number_format: str) -> float:
+    return _seconds(matmul_time(kernels.gpu, kernels.tables, number_format, rows, columns, inner, fused=True))
+
+
+def _attention_seconds(
+    kernels: PassKernels, attention: Attention, batch: PassBatch, replicas: int, split: int
+) -> float:
+    """Return the seconds of a layer's attention, of a prompt or of one new token of each sequence."""
+    is_prompt, window = batch.scores > 0, attention.window or 0
+    shape = AttentionShape(
+        sequences=batch.sequences / replicas,
+        tokens=batch.tokens if is_prompt else min(batch.tokens, window or batch.tokens),
+        heads=max(1.0, attention.heads / split),
+        key_heads=_key_heads(attention, split),
+        head_size=attention.head_dim,
+        window=window if is_prompt else 0,
+        cache_bytes=element_format(kernels.cache).weight_bytes,
+    )
+    if is_prompt:
+        return _seconds(attention_prompt_time(kernels.gpu, kernels.tables, f"{_HEAD}/{kernels.cache}", shape))
+    return _seconds(attention_token_time(kernels.gpu, kernels.tables, kernels.cache, shape))
+
+
+def _key_heads(attention: Attention, split: int) -> float:
+    """Return the key/value heads on each card, which are copied if there are more cards than heads."""
+    return max(1.0, attention.kv_heads / split)
+
+
+def _exchange_seconds(kernels: PassKernels, work: PassWork, rows: float, cards: int, split: int) -> float:
+    """Return the seconds of collectives: sums over `split` cards, inputs and results of experts over all `cards`."""
+    elements, gpu = rows * kernels.hidden, kernels.gpu
+    if split > 1:
+        size = elements * _STREAM_BYTES
+        return 2 * work.layers * _seconds(collective_time(gpu, kernels.tables, "graph", "all-reduce", split, size))
+    if cards == 1:
+        return 0.0
+    into = elements * element_format(kernels.products).input_bytes
+    gathered = _seconds(collective_time(gpu, "nccl", "nccl", "all-gather", cards, into))
+    scattered = _seconds(collective_time(gpu, "nccl", "nccl", "reduce-scatter", cards, elements * _STREAM_BYTES))
+    return work.expert_layers * (gathered + scattered)
+
+
+def _seconds(found: KernelTime | None) -> float:
+    return found.seconds if found else 0.0

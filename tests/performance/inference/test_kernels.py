@@ -1,0 +1,169 @@
+"""Passes as sums of measured kernels, with the arithmetic."""
+
+import pytest
+from known_engines import ENGINES
+from small_models import bundled
+
+from planner.performance.inference.kernels import pass_kernels
+from planner.performance.inference.machine import card_speed
+from planner.performance.inference.passes import HostWeights, ModelSplit
+from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
+from planner.performance.inference.work import work_of
+from planner.performance.kernels.attention import AttentionShape
+from planner.performance.kernels.experts import ExpertShape
+from planner.performance.kernels.times import (
+    attention_prompt_time,
+    attention_token_time,
+    collective_time,
+    experts_time,
+    launch_seconds,
+    matmul_time,
+)
+from planner.performance.links import links_of
+from planner.performance.setting import TimeSetting
+
+LLAMA_8B = "meta-llama/Llama-3.1-8B"
+TABLES = "tensorrt-llm"
+
+
+def card(name="b200-sxm-180gb"):
+    return bundled().hardware.gpu(name)
+
+
+def kernels_of(gpu="b200-sxm-180gb", engine=TABLES, weights="fp8", model=LLAMA_8B, cache="fp8", unfused=False):
+    machine = card_speed(card(gpu), ENGINES[engine], weights, unfused=unfused)
+    return pass_kernels(bundled().models.model(model), machine, card(gpu), weights, cache)
+
+
+def run(tensor=1, stages=1, offloaded=0.0, model=LLAMA_8B, weights="fp8", gpu="b200-sxm-180gb"):
+    device, architecture = card(gpu), bundled().models.model(model)
+    sharing = ModelSplit(links_of(device, TimeSetting()), tensor, stages, HostWeights(offloaded, 50e9))
+    machine = card_speed(device, ENGINES[TABLES], weights)
+    kernels = kernels_of(gpu, model=model, weights=weights)
+    return ServedModel(architecture, work_of(architecture, weights), machine, sharing, "fp8", kernels=kernels)
+
+
+def product(rows, columns, inner, number_format="fp8", gpu="b200-sxm-180gb"):
+    return matmul_time(card(gpu), TABLES, number_format, rows, columns, inner, fused=True).seconds
+
+
+def test_a_step_is_the_sum_of_its_kernels():
+    step = decoding_step_time(run(), 64, 1_000)
+    layer = product(64, 6_144, 4_096) + product(64, 4_096, 4_096)
+    layer += product(64, 28_672, 4_096) + product(64, 4_096, 14_336)
+    head = product(64, 128_256, 4_096, "bf16")
+    assert step.weights_read + step.compute == pytest.approx(32 * layer + head)
+    shape = AttentionShape(64, 1_000, 32, 8, 128, 0, 1.0)
+    assert step.cache_read == pytest.approx(32 * attention_token_time(card(), TABLES, "fp8", shape).seconds)
+    moved = 64 * run().work.pointwise_bytes / (8e12 * 0.80 / 0.6)
+    assert step.elementwise == pytest.approx(moved + 32 * 3 * launch_seconds(card(), TABLES))
+    assert step.host == step.tensor_exchange == step.attention == 0  # launches are in the kernels
+
+
+def test_the_card_waits_for_a_host_that_schedules_many_sequences():
+    step = decoding_step_time(run(model="meta-llama/Llama-3.2-1B"), 2_048, 1)
+    assert step.seconds == pytest.approx(2_048 * 25e-6)
+
+
+def test_cards_share_the_kernels_of_a_pass_and_sum_their_results():
+    step = decoding_step_time(run(tensor=8), 64, 1_000)
+    layer = product(64, 768, 4_096) + product(64, 4_096, 512) + product(64, 3_584, 4_096) + product(64, 4_096, 1_792)
+    head = product(64, 128_256 / 8, 4_096, "bf16")
+    assert step.weights_read + step.compute == pytest.approx(32 * layer + head)
+    summed = collective_time(card(), TABLES, "graph", "all-reduce", 8, 64 * 4_096 * 2).seconds
+    assert step.tensor_exchange == pytest.approx(64 * summed)
+
+
+def test_a_prompt_is_attended_to_in_whole():
+    reading = prompt_time(run(), 4, 2_048)
+    shape = AttentionShape(4, 2_048, 32, 8, 128, 0, 1.0)
+    assert reading.attention == pytest.approx(32 * attention_prompt_time(card(), TABLES, "bf16/fp8", shape).seconds)
+    assert reading.cache_read == 0
+
+
+def test_a_window_bounds_the_keys_of_a_step():
+    sliding = run(model="mistralai/Mistral-7B-v0.1")
+    assert sliding.kernels.layers[0].attention.window == 4_096
+    assert decoding_step_time(sliding, 8, 32_000).cache_read == decoding_step_time(sliding, 8, 4_096).cache_read
+    assert prompt_time(sliding, 1, 8_192).attention < prompt_time(run(), 1, 8_192).attention
+
+
+def test_products_without_a_gate_and_queries_that_share_a_key_are_counted():
+    falcon = run(model="tiiuae/falcon-7b", weights="bf16")
+    assert not falcon.kernels.layers[0].feed_forward.gated
+    layer = product(1, 71 * 64 + 2 * 64, 4_544, "bf16") + product(1, 4_544, 71 * 64, "bf16")
+    layer += product(1, 4 * 4_544, 4_544, "bf16") + product(1, 4_544, 4 * 4_544, "bf16")
+    head = product(1, 65_024, 4_544, "bf16")
+    step = decoding_step_time(falcon, 1, 100)
+    assert step.weights_read + step.compute == pytest.approx(32 * layer + head)
+
+
+def test_cards_with_sequences_of_their_own_share_the_experts():
+    rtx, model = "rtx-pro-6000-blackwell-server", "Qwen/Qwen3-30B-A3B"
+    two = run(tensor=2, model=model, weights="nvfp4", gpu=rtx)
+    step = decoding_step_time(two, 128, 1_000)
+    # Each card computes the attention of 64 sequences with all heads, and half of the experts for all tokens.
+    layer = product(64, 5_120, 2_048, "nvfp4", rtx) + product(64, 2_048, 4_096, "nvfp4", rtx)
+    layer += product(64, 128, 2_048, "bf16", rtx)
+    layer += experts_time(card(rtx), TABLES, "nvfp4", ExpertShape(128, 2_048, 768, 128, 8, 2, 3, 0.5625, 0.0)).seconds
+    head = product(128, 151_936 / 2, 2_048, "bf16", rtx)
+    assert step.weights_read + step.compute == pytest.approx(48 * layer + head)
+    shape = AttentionShape(64, 1_000, 32, 4, 128, 0, 1.0)
+    assert step.cache_read == pytest.approx(48 * attention_token_time(card(rtx), TABLES, "fp8", shape).seconds)
+    gathered = collective_time(card(rtx), "nccl", "nccl", "all-gather", 2, 128 * 2_048 * 0.5625)
+    scattered = collective_time(card(rtx), "nccl", "nccl", "reduce-scatter", 2, 128 * 2_048 * 2)
+    assert step.tensor_exchange == pytest.approx(48 * (gathered.seconds + scattered.seconds))
+    assert decoding_step_time(run(model=model, weights="nvfp4", gpu=rtx), 128, 1_000).tensor_exchange == 0
+
+
+def test_shared_experts_are_products_of_each_card():
+    rtx, model = "rtx-pro-6000-blackwell-server", "meta-llama/Llama-4-Scout-17B-16E-Instruct"
+    scout = run(model=model, weights="nvfp4", gpu=rtx)
+    step = decoding_step_time(scout, 16, 1_000)
+    layer = product(16, 7_168, 5_120, "nvfp4", rtx) + product(16, 5_120, 5_120, "nvfp4", rtx)
+    layer += product(16, 16, 5_120, "bf16", rtx)
+    layer += product(16, 16_384, 5_120, "nvfp4", rtx) + product(16, 5_120, 8_192, "nvfp4", rtx)
+    layer += experts_time(card(rtx), TABLES, "nvfp4", ExpertShape(16, 5_120, 8_192, 16, 1, 1, 3, 0.5625, 0.0)).seconds
+    head = product(16, 202_048, 5_120, "bf16", rtx)
+    assert step.weights_read + step.compute == pytest.approx(48 * layer + head)
+
+
+def test_a_split_that_no_table_has_takes_the_classes():
+    rtx = "rtx-pro-6000-blackwell-server"
+    wide, offloaded = run(tensor=16), run(offloaded=0.5)
+    piped = run(stages=2, model="Qwen/Qwen3-30B-A3B", weights="nvfp4", gpu=rtx)
+    for other in (wide, offloaded, piped):
+        classes = other._replace(kernels=None)
+        assert decoding_step_time(other, 8, 1_000) == decoding_step_time(classes, 8, 1_000)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"engine": "vllm"},
+        {"weights": "awq4-128"},
+        {"cache": "int8"},
+        {"unfused": True},
+        {"model": "Qwen/Qwen3-30B-A3B"},
+        {"model": "openai/gpt-oss-120b", "gpu": "rtx-pro-6000-blackwell-server", "weights": "mxfp4"},
+        {"model": "deepseek-ai/DeepSeek-V3"},
+        {"model": "google-bert/bert-base-uncased"},
+        {"gpu": "tesla-v100-sxm2-32gb", "weights": "bf16", "cache": "fp16"},
+        {"gpu": "h100-sxm5-80gb", "weights": "nvfp4"},
+    ],
+    ids=[
+        "engine",
+        "format",
+        "cache",
+        "unfused",
+        "experts",
+        "experts' format",
+        "latent",
+        "encoder",
+        "far card",
+        "no such kernel",
+    ],
+)
+def test_what_was_not_measured_has_no_kernels(other):
+    assert kernels_of() is not None
+    assert kernels_of(**other) is None
