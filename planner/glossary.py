@@ -76,15 +76,6 @@ def find_term(text: str) -> GlossaryTerm | None:
     return next((contained[span] for span in spans if span in contained), None)
 
 
-def term_named(name: str) -> GlossaryTerm:
-    """Return the glossary entry of the term `name`.
-
-    Raises:
-        KeyError: If the glossary has no such term.
-    """
-    return {entry.term: entry for entry in glossary()}[name]
-
-
 def terms_to_read() -> Mapping[Chapter, tuple[GlossaryTerm, ...]]:
     """Return the terms of each chapter of GPU basics, in reading order."""
     ordered = sorted(glossary(), key=lambda entry: entry.place)

@@ -49,11 +49,19 @@ hypothesis.settings.load_profile("quick")
 
 _TESTS = Path(__file__).parent
 _GOLDEN = _TESTS / "golden"
-_UNMEASURED = (_TESTS / "gui", _TESTS / "trace" / "worker")
-"""Folders whose tests cover nothing that other tests must not cover too, and would need twice as long.
-
-So do the files that compare formulas with traces recorded in the test's own process.
-"""
+_UNMEASURED = frozenset(
+    _TESTS / place
+    for place in (
+        "gui",
+        "trace/worker",
+        "memory/parallel/test_shares_against_traces.py",
+        "memory/test_adapters_against_traces.py",
+        "memory/test_formulas_against_traces.py",
+        "plan/recommend/test_expected_hardware.py",
+        "plan/test_times_of_every_model.py",
+    )
+)
+"""Folders and files whose tests cover nothing that other tests must not cover too, and would need twice as long."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -93,10 +101,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Pause the measurement of coverage where the window or a trace runs."""
+    """Pause the measurement of coverage where the window, a trace or a long search runs."""
     coverage = Coverage.current()
-    is_slow = any(folder in item.path.parents for folder in _UNMEASURED) or item.path.stem.endswith("_against_traces")
-    if coverage is None or not is_slow:
+    if coverage is None or _UNMEASURED.isdisjoint((item.path, *item.path.parents)):
         return (yield)
     coverage.stop()
     try:

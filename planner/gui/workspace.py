@@ -306,18 +306,6 @@ class Workspace(QObject):
         self.apply(label, model=ModelChoice.of_trace(facts), **cards)
         self.end_gesture()
 
-    def apply_workload(self, label: str, **changes: object) -> None:
-        """Change fields of the plan's workload in an undo step called `label`.
-
-        A change of `task` restores the last workload of that task, on the current cards.
-        """
-        workload = self.workload_of(changes.pop("task", self.plan.workload.task))
-        try:
-            changed = workload.evolve(**changes)
-        except ValidationError as error:
-            raise SpecError.from_validation(error, "workload") from None
-        self._push_step(label, self.plan.evolve(workload=changed))
-
     @contextmanager
     def reporting(self) -> Iterator[None]:
         """Show a `PlannerError` that is raised in this `with` block in the banner."""

@@ -3,7 +3,7 @@ from functools import cached_property
 import pytest
 from pydantic import ValidationError
 
-from planner.base import Spec
+from planner.base import Spec, record
 from planner.errors import SpecError
 from planner.hardware.gpu import Provenance
 from planner.plan.plan import Plan
@@ -117,3 +117,16 @@ def test_the_fields_are_hashed_once():
 def test_the_class_takes_part():
     assert Box(width=1) != Crate(width=1)
     assert hash(Box(width=1)) != hash(Crate(width=1))
+
+
+def test_records_of_equal_values_are_equal_and_hash_alike():
+    @record
+    class Point:
+        across: int
+        up: int = 0
+
+    assert Point(1) == Point(1, 0) != Point(1, 2)
+    assert {Point(1), Point(across=1)} == {Point(1)}
+    assert repr(Point(1, 2)).endswith("Point(across=1, up=2)")
+    with pytest.raises(AttributeError):
+        Point(1).down = 3

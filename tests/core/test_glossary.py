@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from planner import glossary as module
-from planner.glossary import CHAPTERS, GlossaryTerm, find_term, glossary, is_glossary_read, term_named, terms_to_read
+from planner.glossary import CHAPTERS, GlossaryTerm, find_term, glossary, is_glossary_read, terms_to_read
 from planner.paths import resources_dir
 from planner.workload.fields import all_fields
 
@@ -92,12 +92,6 @@ def test_each_chapter_has_its_terms_in_their_order():
     assert sum(map(len, chapters.values())) == len(TERMS)
     for entries in chapters.values():
         assert [entry.place for entry in entries] == list(range(1, len(entries) + 1))
-
-
-def test_a_term_is_found_by_its_name():
-    assert term_named("ZeRO").chapter == "Several GPUs"
-    with pytest.raises(KeyError):
-        term_named("Flux capacitor")
 
 
 def test_the_glossary_is_not_read_before_it_is_needed():

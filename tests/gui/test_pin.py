@@ -33,7 +33,7 @@ def announced(workspace: Workspace):
 def test_what_is_pinned_stays_while_the_plan_changes(workspace: Workspace, announced):
     assert workspace.pin.plan is None
     workspace.pin.put(workspace.plan)
-    workspace.apply_workload("batch", batch=4)
+    workspace.answer("batch", {"workload.batch": 4})
     assert workspace.pin.plan == SAMPLE_PLAN
     assert workspace.pin.evaluation.memory.total_bytes < workspace.evaluation.memory.total_bytes
     workspace.new_plan()
@@ -135,7 +135,7 @@ def test_the_menu_pins_swaps_and_unpins(window):
     actions, workspace = window.commands, window.workspace
     assert not actions["plan.swap-pinned"].isEnabled()
     actions["plan.pin"].trigger()
-    workspace.apply_workload("batch", batch=4)
+    workspace.answer("batch", {"workload.batch": 4})
     actions["plan.swap-pinned"].trigger()
     assert (workspace.plan, workspace.pin.plan.workload.batch) == (SAMPLE_PLAN, 4)
     actions["plan.unpin"].trigger()

@@ -114,7 +114,7 @@ def test_starting_from_a_recipe_leads_to_the_questions(window: MainWindow, qtbot
 
 def test_the_status_line_shows_adjustments_until_the_next_step(window: MainWindow):
     workspace = window.workspace
-    workspace.apply_workload("task", task="training", compute="bf16")
+    workspace.answer("task", {"workload.task": "training", "workload.compute": "bf16"})
     workspace.end_gesture()
     told = window.findChild(StatusLine).findChild(ElidedLabel)
     workspace.answer("method", {"workload.method": "qlora"})

@@ -54,12 +54,12 @@ def test_an_invalid_change_leaves_the_plan_unchanged(workspace: Workspace, seen,
 
 def test_a_wrong_workload_names_its_field(workspace: Workspace):
     with pytest.raises(SpecError) as caught:
-        workspace.apply_workload("batch", batch=0)
+        workspace.answer("batch", {"workload.batch": 0})
     assert caught.value.field == "workload.batch"
 
 
 def test_undo_and_redo_have_names(workspace: Workspace):
-    workspace.apply_workload("batch", batch=4)
+    workspace.answer("batch", {"workload.batch": 4})
     assert workspace.undo_stack.undoText() == "batch"
     workspace.undo_stack.undo()
     assert workspace.plan == SAMPLE_PLAN
@@ -70,37 +70,37 @@ def test_undo_and_redo_have_names(workspace: Workspace):
 
 def test_one_gesture_is_one_step(workspace: Workspace):
     for batch in range(2, 50):
-        workspace.apply_workload("batch", batch=batch)
+        workspace.answer("batch", {"workload.batch": batch})
     assert workspace.undo_stack.count() == 1
     workspace.undo_stack.undo()
     assert workspace.plan == SAMPLE_PLAN
 
 
 def test_the_end_of_a_gesture_starts_a_new_step(workspace: Workspace):
-    workspace.apply_workload("batch", batch=2)
+    workspace.answer("batch", {"workload.batch": 2})
     workspace.end_gesture()
-    workspace.apply_workload("batch", batch=3)
+    workspace.answer("batch", {"workload.batch": 3})
     assert workspace.undo_stack.count() == 2
 
 
 def test_an_idle_second_ends_a_gesture(workspace: Workspace, qtbot):
     idle = next(timer for timer in workspace.findChildren(QTimer))
-    workspace.apply_workload("batch", batch=2)
+    workspace.answer("batch", {"workload.batch": 2})
     assert idle.isActive()
     qtbot.waitUntil(lambda: not idle.isActive())
-    workspace.apply_workload("batch", batch=3)
+    workspace.answer("batch", {"workload.batch": 3})
     assert workspace.undo_stack.count() == 2
 
 
 def test_other_labels_do_not_merge(workspace: Workspace):
-    workspace.apply_workload("batch", batch=2)
+    workspace.answer("batch", {"workload.batch": 2})
     workspace.apply("number of cards", count=2)
     assert workspace.undo_stack.count() == 2
 
 
 def test_a_gesture_back_to_the_start_leaves_no_step(workspace: Workspace):
-    workspace.apply_workload("batch", batch=2)
-    workspace.apply_workload("batch", batch=1)
+    workspace.answer("batch", {"workload.batch": 2})
+    workspace.answer("batch", {"workload.batch": 1})
     assert workspace.undo_stack.count() == 0
     assert not workspace.modified
 
@@ -112,13 +112,13 @@ def test_no_change_is_no_step(workspace: Workspace, seen):
 
 
 def test_each_task_remembers_its_workload(workspace: Workspace):
-    workspace.apply_workload("batch", batch=8)
-    workspace.apply_workload("task", task="training")
+    workspace.answer("batch", {"workload.batch": 8})
+    workspace.answer("task", {"workload.task": "training"})
     assert workspace.plan.workload == Training()
-    workspace.apply_workload("micro batch", micro_batch=4)
-    workspace.apply_workload("task", task="inference")
+    workspace.answer("micro batch", {"workload.micro_batch": 4})
+    workspace.answer("task", {"workload.task": "inference"})
     assert workspace.plan.workload == Inference(batch=8)
-    workspace.apply_workload("task", task="training", sequence_length=512)
+    workspace.answer("task", {"workload.task": "training", "workload.sequence_length": 512})
     assert workspace.plan.workload == Training(micro_batch=4, sequence_length=512)
 
 
@@ -156,11 +156,11 @@ def test_a_plan_is_a_sample_until_another_is_opened_or_taken(workspace: Workspac
 
 def test_an_unknown_task_is_refused(workspace: Workspace):
     with pytest.raises(SpecError, match="not a task"):
-        workspace.apply_workload("task", task="dreaming")
+        workspace.answer("task", {"workload.task": "dreaming"})
 
 
 def test_a_plan_is_saved_and_opened(workspace: Workspace, tmp_path, qtbot):
-    workspace.apply_workload("batch", batch=8)
+    workspace.answer("batch", {"workload.batch": 8})
     with qtbot.waitSignal(workspace.file_changed):
         workspace.save_plan(tmp_path / "mine.plan.json")
     assert not workspace.modified

@@ -5,6 +5,8 @@ from small_models import bundled
 
 from planner.hardware.usable import UsableMemory
 from planner.memory.estimate import estimate_memory
+from planner.memory.phases import Snapshot
+from planner.memory.terms import measured_term, term
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
 
@@ -59,3 +61,13 @@ def test_before_graphs_were_counted_the_pool_is_what_vllm_0_11_printed(name, wei
     workload = Inference(profile="vllm", weights=weights, context_length=16_000, engine={"version": "0.11"})
     result = estimate_memory(bundled().models.model(name), workload, h100, usable(round(79.18 * GIB)))
     assert result.cache_pool.bytes / GIB == pytest.approx(available, abs=0.005 * 71.26)  # half a hundredth of the share
+
+
+def test_a_moment_has_the_sums_of_its_terms_and_no_other_figures():
+    terms = [term("weights", 5_000, "", (), ""), measured_term("activations", 1_000, "", (), "")]
+    forward = Snapshot("forward", terms, "")
+    assert (forward.total, forward.low, forward.high) == (6_000, 5_990, 6_050)
+    assert (forward.largest, forward.activations) == (1_000, 1_000)
+    assert Snapshot("step", terms, "").activations is None  # only a pass holds those of further micro-batches
+    assert forward.with_terms(terms[:1]).total == 5_000
+    assert not hasattr(forward, "average")

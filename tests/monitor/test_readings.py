@@ -212,7 +212,8 @@ def test_every_cause_of_a_missing_reading_is_told_apart(fake_nvml):
         fake_nvml.wait_for(lambda latest: latest.readings(MIG) and latest.readings(C))
         fake_nvml.say(odd, divided, card(2, C) | {"2.error.*": 15})
         fake_nvml.wait_for_fault(FaultKind.LOST, C)
-        latest = fake_nvml.wait_for(lambda latest: "fan_fraction" in latest.readings(A))
+        fake_nvml.wait_for(lambda latest: "fan_fraction" in latest.readings(A))
+        latest = fake_nvml.wait_for(lambda latest: latest.readings(B))
     assert states_of(latest) == {A: "running", B: "running", MIG: "running", C: "lost"}
     assert {name: latest.reading(A, name).cause for name, *_ in _CAUSES} == {name: why for name, _, why in _CAUSES}
     assert all(latest.reading(A, name).value is None for name, *_ in _CAUSES)

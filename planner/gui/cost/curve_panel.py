@@ -1,5 +1,6 @@
 """The panel of the cumulative costs: plot, read-out and table."""
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from planner.cost.result import CostPoint
@@ -14,6 +15,20 @@ from planner.present.cost.summary import years_phrase
 if TYPE_CHECKING:
     from planner.gui.cost.curve_plot import CostPlot
 
+
+def _side_columns(side: str, title: str, counted: str) -> tuple[Column[CostPoint], ...]:
+    """Return the columns of renting or owning: the expected cost, and what one case in ten is below and above."""
+
+    def money_column(key: str, column_title: str, about: str) -> Column[CostPoint]:
+        return number_column(key, column_title, attrgetter(f"{key}_usd"), show=fmt.money, width=9, about=about)
+
+    return (
+        money_column(side, title, f"Total cost of {title.lower()} until then, {counted}"),
+        money_column(f"{side}_low", "at least", f"{title} costs less than this in one of ten cases"),
+        money_column(f"{side}_high", "at most", f"{title} costs more than this in one of ten cases"),
+    )
+
+
 _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
     number_column(
         "years", "After", lambda point: point.years, show=years_phrase, width=10, about="Time since the start"
@@ -25,54 +40,8 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         width=10,
         about="GPU-hours used until then, of all cards together",
     ),
-    number_column(
-        "rent",
-        "Renting",
-        lambda point: point.rent_usd,
-        show=fmt.money,
-        width=9,
-        about="Total cost of renting until then, in today's money",
-    ),
-    number_column(
-        "rent_low",
-        "at least",
-        lambda point: point.rent_low_usd,
-        show=fmt.money,
-        width=9,
-        about="Renting costs less than this in one of ten cases",
-    ),
-    number_column(
-        "rent_high",
-        "at most",
-        lambda point: point.rent_high_usd,
-        show=fmt.money,
-        width=9,
-        about="Renting costs more than this in one of ten cases",
-    ),
-    number_column(
-        "own",
-        "Owning",
-        lambda point: point.own_usd,
-        show=fmt.money,
-        width=9,
-        about="Total cost of owning until then, resale value deducted",
-    ),
-    number_column(
-        "own_low",
-        "at least",
-        lambda point: point.own_low_usd,
-        show=fmt.money,
-        width=9,
-        about="Owning costs less than this in one of ten cases",
-    ),
-    number_column(
-        "own_high",
-        "at most",
-        lambda point: point.own_high_usd,
-        show=fmt.money,
-        width=9,
-        about="Owning costs more than this in one of ten cases",
-    ),
+    *_side_columns("rent", "Renting", "in today's money"),
+    *_side_columns("own", "Owning", "resale value deducted"),
 )
 
 

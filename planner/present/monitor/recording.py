@@ -1,5 +1,6 @@
 """Recordings as text and table rows: their contents, missing parts, and summary."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -127,28 +128,19 @@ def _date_time_text(wall_seconds: float) -> str:
     return f"{fmt.date(f'{at:%Y-%m-%d}')} {at:%H:%M}"
 
 
-def _statistic_column(key: str, title: str, name: str, unit: str, per_unit: float, about: str) -> Column[CardSummary]:
+def _statistic_column(
+    key: str, title: str, name: str, unit: str, show: Callable[[float], str], about: str
+) -> Column[CardSummary]:
+    """Return a column with the mean and the peak of the statistic `name`, each written by `show`."""
+
+    def mean(card: CardSummary) -> float | None:
+        return card.statistics[name].mean if name in card.statistics else None
+
     def mean_and_peak_text(card: CardSummary) -> str:
         statistic = card.statistics.get(name)
-        return NO_VALUE if statistic is None else f"{statistic.mean / per_unit:.0f} / {statistic.peak / per_unit:.0f}"
+        return NO_VALUE if statistic is None else f"{show(statistic.mean)} / {show(statistic.peak)}"
 
-    return Column(
-        key, title, lambda card: _mean_value(card, name), mean_and_peak_text, unit, "right", width=11, help=about
-    )
-
-
-def _mean_value(card: CardSummary, name: str) -> float | None:
-    statistic = card.statistics.get(name)
-    return None if statistic is None else statistic.mean
-
-
-def _memory_mean_and_peak_text(card: CardSummary) -> str:
-    statistic = card.statistics.get("memory_used_bytes")
-    return (
-        NO_VALUE
-        if statistic is None
-        else f"{fmt.significant(statistic.mean / GIB)} / {fmt.significant(statistic.peak / GIB)}"
-    )
+    return Column(key, title, mean, mean_and_peak_text, unit, "right", width=12, help=f"{about}: mean / peak")
 
 
 SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
@@ -188,23 +180,19 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
         "Use",
         "utilization_fraction",
         "%",
-        0.01,
-        about="Share of time in which a kernel ran: mean / peak",
+        lambda fraction: f"{100 * fraction:.0f}",
+        "Share of time in which a kernel ran",
     ),
-    Column(
+    _statistic_column(
         "memory",
         "Memory",
-        lambda card: _mean_value(card, "memory_used_bytes"),
-        _memory_mean_and_peak_text,
+        "memory_used_bytes",
         "GiB",
-        "right",
-        width=12,
-        help="GPU memory in use: mean / peak",
+        lambda size: fmt.significant(size / GIB),
+        "GPU memory in use",
     ),
-    _statistic_column("power", "Power", "power_watts", "W", 1, about="Power drawn: mean / peak"),
-    _statistic_column(
-        "temperature", "Temp.", "temperature_celsius", "°C", 1, about="Temperature of the chip: mean / peak"
-    ),
+    _statistic_column("power", "Power", "power_watts", "W", "{:.0f}".format, "Power drawn"),
+    _statistic_column("temperature", "Temp.", "temperature_celsius", "°C", "{:.0f}".format, "Temperature of the chip"),
     text_column(
         "slowed",
         "Throttled by",

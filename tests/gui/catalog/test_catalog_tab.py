@@ -52,7 +52,7 @@ def test_the_answer_and_every_card_follow_the_plan(tab, workspace):
     assert "fits on" in tab._answer.text()
     before = {row.id: row.verdict for row in tab.gpus.model.records}
     assert set(before.values()) >= {"fits", "does-not-fit"}
-    workspace.apply_workload("batch", batch=64)
+    workspace.answer("batch", {"workload.batch": 64})
     after = {row.id: row.verdict for row in tab.gpus.model.records}
     fitting = [sum(verdict == "fits" for verdict in verdicts.values()) for verdicts in (before, after)]
     assert fitting[1] < fitting[0]
@@ -172,7 +172,7 @@ def test_memory_and_year_take_bounds(tab):
 def test_only_cards_that_fit_follow_the_plan(tab, workspace):
     QTest.keyClick(box(tab, "&Only cards that fit"), Qt.Key.Key_Space)
     before = len(shown(tab))
-    workspace.apply_workload("batch", batch=64)
+    workspace.answer("batch", {"workload.batch": 64})
     assert len(shown(tab)) < before
     assert {row.verdict for row in tab.gpus.model.records} <= {"fits", "tight"}
 
@@ -321,7 +321,7 @@ def test_the_primary_action_uses_the_chosen_card(tab, workspace):
 
 
 def test_where_nothing_fits_the_answer_says_so(tab, workspace):
-    workspace.apply_workload("batch", batch=1_000_000)
+    workspace.answer("batch", {"workload.batch": 1_000_000})
     assert tab._answer.text() == "Llama-3.1-8B does not fit on any of 378 accelerators as planned."
     workspace.apply("count", count=2)
     assert "2 of each" in tab._answer.text()
@@ -403,7 +403,7 @@ def test_the_users_selection_survives_searches_and_other_plan_changes(tab, works
     tab.gpus.table.choose("l40s")
     type_search(tab, "h100")
     assert tab.gpus.detail.as_text() == ""
-    workspace.apply_workload("batch", batch=64)
+    workspace.answer("batch", {"workload.batch": 64})
     QTest.keyClick(tab.bar.search, Qt.Key.Key_Escape)
     assert tab.gpus.detail.as_text().startswith("L40S\n")
     assert tab.gpus.table.current_record.id == "l40s"
@@ -414,7 +414,7 @@ def test_without_a_card_in_the_plan_the_smallest_that_fits_is_described(make_tab
     made = make_tab()
     fitting = [row.gpu.memory_bytes for row in made.gpus.model.records if row.verdict == "fits"]
     assert made.gpus.table.current_record.gpu.memory_bytes == min(fitting)
-    workspace.apply_workload("batch", batch=64)
+    workspace.answer("batch", {"workload.batch": 64})
     assert made.gpus.table.current_record is not None
 
 

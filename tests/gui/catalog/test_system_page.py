@@ -44,7 +44,7 @@ def test_verdicts_follow_the_plan(tab, workspace):
     assert verdicts(tab)["dgx-h100"] == "fits"
     assert verdicts(tab)["dgx-station-v100"] is None
     tab.systems.table.choose("dgx-h100")
-    workspace.apply_workload("batch", batch=4_096)
+    workspace.answer("batch", {"workload.batch": 4_096})
     tab.refresh(workspace.evaluation)
     assert verdicts(tab)["dgx-h100"] == "does-not-fit"
     assert tab.systems.table.current_id == "dgx-h100"
@@ -56,7 +56,7 @@ def test_the_sentence_is_about_what_is_shown(tab, workspace):
     tight = sum(verdict == "tight" for verdict in verdicts(tab).values())
     tightly = f", and tightly on {tight} more," if tight else ""
     assert tab._answer.text().startswith(f"Llama-3.1-8B fits on {fits} of 54 systems{tightly} as planned. The chea")
-    workspace.apply_workload("batch", batch=100_000)
+    workspace.answer("batch", {"workload.batch": 100_000})
     tab.refresh(workspace.evaluation)
     assert tab._answer.text() == "Llama-3.1-8B does not fit on any of 54 systems as planned."
     tab.bar.pages.button(0).click()

@@ -9,7 +9,7 @@ from PySide6.QtGui import QEnterEvent, QHelpEvent, QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLineEdit, QMenu, QToolTip, QWidget
 
-from planner.glossary import glossary, term_named
+from planner.glossary import find_term, glossary
 from planner.gui.explain.explainer import TermCard
 from planner.gui.manual import Manual
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
@@ -133,7 +133,7 @@ def test_the_window_underlines_its_terms_shortly_after_its_start(window, qtbot):
 def test_a_click_on_an_underlined_label_opens_its_card(form):
     QTest.mouseClick(labels(form)["Sequence length"], Qt.MouseButton.LeftButton)
     assert card().term.term == "Sequence length"
-    assert term_named("Sequence length").definition in texts(card())
+    assert find_term("Sequence length").definition in texts(card())
     card().close()
 
 
@@ -148,14 +148,14 @@ def test_a_right_click_opens_nothing(form):
 
 
 def test_the_card_says_what_the_term_is_in_the_plan_and_draws_it(window, form):
-    explain(term_named("KV cache"), form)
+    explain(find_term("KV cache"), form)
     assert "In the sample plan: 512" in texts(card())
     assert any(not label.pixmap().isNull() for label in card().findChildren(QLabel))
     card().close()
 
 
 def test_return_in_a_card_reads_more(window, form, qtbot):
-    explain(term_named("KV cache"), form)
+    explain(find_term("KV cache"), form)
     qtbot.keyClick(card().more_button, Qt.Key.Key_Return)
     manual = next(widget for widget in QApplication.topLevelWidgets() if isinstance(widget, Manual))
     qtbot.waitUntil(lambda: manual.text.source().fragment() == "kv-cache")
@@ -163,7 +163,7 @@ def test_return_in_a_card_reads_more(window, form, qtbot):
 
 
 def test_a_card_needs_neither_a_drawing_nor_a_figure(form):
-    explain(term_named("Xid"), form)
+    explain(find_term("Xid"), form)
     assert "In your plan" not in texts(card())
     assert all(label.pixmap().isNull() for label in card().findChildren(QLabel))
     card().close()
@@ -180,13 +180,13 @@ def test_a_card_fits_into_the_window_and_cuts_no_text(window, form):
 
 
 def test_a_card_opens_at_once(form):
-    explain(term_named("Roofline"), form)  # the first one imports what it shows
+    explain(find_term("Roofline"), form)  # the first one imports what it shows
     card().close()
     QApplication.processEvents()
     durations = []
     for name in ("KV cache", "GPU", "LoRA"):
         start = time.process_time()
-        explain(term_named(name), form)
+        explain(find_term(name), form)
         durations.append(time.process_time() - start)
         card().close()
         QApplication.processEvents()
@@ -197,7 +197,7 @@ def test_escape_closes_the_card_and_the_focus_stays_in_the_field(form, window, q
     field = form.findChild(QLineEdit)
     window.activateWindow()
     field.setFocus()
-    explain(term_named("KV cache"), form)
+    explain(find_term("KV cache"), form)
     QTest.keyClick(card(), Qt.Key.Key_Escape)
     QApplication.processEvents()
     assert not [widget for widget in QApplication.topLevelWidgets() if isinstance(widget, TermCard)]
@@ -205,7 +205,7 @@ def test_escape_closes_the_card_and_the_focus_stays_in_the_field(form, window, q
 
 
 def test_more_opens_gpu_basics_at_the_term(form, window, qtbot):
-    explain(term_named("Ridge point"), form)
+    explain(find_term("Ridge point"), form)
     card().more_button.click()
     qtbot.waitUntil(lambda: manual(window).text.source().toString() == "gpu-basics.md#ridge-point")
     assert manual(window).text.textCursor().block().text() == "Ridge point"
@@ -326,7 +326,7 @@ def test_shift_f1_in_a_table_offers_the_terms_of_its_visible_columns(table, wind
 def test_a_widget_outside_the_window_explains_nothing(qtbot):
     alone = QWidget()
     qtbot.addWidget(alone)
-    explain(term_named("KV cache"), alone)
+    explain(find_term("KV cache"), alone)
     assert QApplication.activePopupWidget() is None
 
 

@@ -111,7 +111,7 @@ def test_further_suggestions_are_shown_with_a_click(needy, panel, qtbot):
 
 def test_advice_for_another_plan_cannot_be_applied(needy, panel, qtbot):
     with qtbot.waitSignal(panel.updated):
-        needy.workspace.apply_workload("batch", micro_batch=16)
+        needy.workspace.answer("batch", {"workload.micro_batch": 16})
         assert not any(line.apply.isEnabled() for line in panel.lines)
     assert all(line.apply.isEnabled() for line in panel.lines)
     assert panel.lines[0]._advice.saved_bytes > 0
@@ -213,7 +213,7 @@ def test_an_undone_suggestion_can_be_applied_again(needy, panel, qtbot):
 
 def test_an_undo_during_the_search_brings_the_suggestions_back(needy, panel, qtbot):
     workspace = needy.workspace
-    workspace.apply_workload("batch", micro_batch=16)
+    workspace.answer("batch", {"workload.micro_batch": 16})
     qtbot.waitUntil(lambda: panel._tasks.busy)
     with qtbot.waitSignal(panel.updated):
         workspace.undo_stack.undo()

@@ -82,7 +82,9 @@ def test_what_an_engine_does_not_have_is_said_beside_the_field(tab: MemoryTab):
 
 @pytest.mark.parametrize("share", [0.9, 0.123])
 def test_a_share_of_the_card_from_elsewhere_can_be_shown(tab: MemoryTab, share: float):
-    tab.workspace.apply_workload("share", profile="vllm", engine=VllmSettings(memory_utilization=share))
+    tab.workspace.answer(
+        "share", {"workload.profile": "vllm", "workload.engine": VllmSettings(memory_utilization=share)}
+    )
     made = field(tab, "engine.memory_utilization")
     assert isinstance(made, ChoiceField)
     assert made.value == share
@@ -120,6 +122,6 @@ def test_folded_sections_say_what_is_set_and_are_marked(tab: MemoryTab):
 
 
 def test_the_heading_says_the_engine(tab: MemoryTab):
-    tab.workspace.apply_workload("weights", weights="Q4_K_M")
+    tab.workspace.answer("weights", {"workload.weights": "Q4_K_M"})
     assert tab.workspace.evaluation.workload.profile == "llama.cpp"
     assert "llama.cpp" in " ".join(tab.workspace.evaluation.memory.notes)

@@ -40,7 +40,7 @@ def place_of(plot, point):
 def test_the_curve_follows_the_plan_after_a_delay(tab: MemoryTab, curve, qtbot):
     with settled(tab, qtbot):
         for batch in (2, 3, 4):
-            tab.workspace.apply_workload("batch", batch=batch)
+            tab.workspace.answer("batch", {"workload.batch": batch})
             assert curve.data.current.value == 1
     assert curve.data.current.value == 4
     assert curve.data.current.total_bytes == tab.workspace.evaluation.memory.total_bytes
@@ -52,7 +52,7 @@ def test_the_x_axis_can_be_changed(tab: MemoryTab, curve, qtbot):
     assert curve.data.title == "Context length, tokens"
     assert curve.data.current.value == 4096
     with settled(tab, qtbot):
-        tab.workspace.apply_workload("batch", batch=2)
+        tab.workspace.answer("batch", {"workload.batch": 2})
     assert curve.data.axis == "context_length"
 
 
@@ -76,7 +76,7 @@ def offered(curve):
 
 def test_training_goes_over_sequences(tab: MemoryTab, curve, qtbot):
     with settled(tab, qtbot):
-        tab.workspace.apply_workload("task", task="training")
+        tab.workspace.answer("task", {"workload.task": "training"})
     assert curve.data.title == "Micro-batch size"
 
 
@@ -94,7 +94,7 @@ def test_the_largest_value_can_be_taken(tab: MemoryTab, qtbot):
     assert tab.workspace.evaluation.memory.verdict == "fits"
     assert tab.workspace.undo_stack.count() == 1
     assert not row.use.isEnabled()
-    tab.workspace.apply_workload("batch", batch=largest + 1)
+    tab.workspace.answer("batch", {"workload.batch": largest + 1})
     assert tab.workspace.evaluation.memory.verdict != "fits"
 
 

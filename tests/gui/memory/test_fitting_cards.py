@@ -61,7 +61,7 @@ def test_the_catalog_can_show_them(tab: MemoryTab, cards, qtbot):
 
 @pytest.fixture
 def nothing_fits(tab: MemoryTab):
-    tab.workspace.apply_workload("batch", batch=1_000_000)
+    tab.workspace.answer("batch", {"workload.batch": 1_000_000})
     tab.run_primary_action()
     yield tab.controls.find_cards.cards
     tab.controls.find_cards.popover.close()

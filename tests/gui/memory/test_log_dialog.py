@@ -160,7 +160,7 @@ def test_the_comparison_follows_the_plan_and_is_copied(dialog, workspace, qtbot)
     dialog.copy()
     read(qtbot, dialog)
     before = dialog.view.rows[0].predicted_bytes
-    workspace.apply_workload("batch", micro_batch=2)
+    workspace.answer("batch", {"workload.micro_batch": 2})
     assert dialog.view.rows[0].predicted_bytes > before
     dialog.copy()
     assert "Allocated by PyTorch" in QGuiApplication.clipboard().text()

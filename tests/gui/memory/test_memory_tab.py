@@ -164,7 +164,7 @@ def test_cards_and_what_others_hold_are_part_of_the_plan(tab: MemoryTab, qtbot):
 
 
 def test_reset_is_one_step_and_copy_gives_the_whole_answer(tab: MemoryTab, qtbot):
-    tab.workspace.apply_workload("batch", batch=3, kv_cache="fp8")
+    tab.workspace.answer("batch", {"workload.batch": 3, "workload.kv_cache": "fp8"})
     qtbot.mouseClick(button(tab.controls, "Reset"), Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.workload == Inference()
     tab.workspace.undo_stack.undo()
@@ -175,7 +175,7 @@ def test_reset_is_one_step_and_copy_gives_the_whole_answer(tab: MemoryTab, qtbot
 
 
 def test_the_answer_is_saved_as_every_format(tab: MemoryTab, tmp_path, capsys):
-    tab.workspace.apply_workload("batch", batch=3)
+    tab.workspace.answer("batch", {"workload.batch": 3})
     for ending in ("txt", "csv", "json", "png"):
         tab.copy_menu.save_to(tmp_path / f"memory.{ending}")
     save_plan(tmp_path / "plan.json", tab.workspace.plan)
@@ -244,7 +244,7 @@ def test_searching_opens_the_list_of_models(tab: MemoryTab, qtbot):
 @pytest.mark.usefixtures("explored_tab")
 @pytest.mark.parametrize("task", ["inference", "training"])
 def test_nothing_is_cut_off_at_the_smallest_size(tab: MemoryTab, task):
-    tab.workspace.apply_workload("task", task=task)
+    tab.workspace.answer("task", {"workload.task": task})
     for area in (tab.controls, tab.results):
         assert area.widget().minimumSizeHint().width() <= area.viewport().width()
     assert tab.results.widget().height() <= tab.results.viewport().height()
@@ -252,7 +252,7 @@ def test_nothing_is_cut_off_at_the_smallest_size(tab: MemoryTab, task):
 
 def test_a_hidden_tab_draws_when_it_is_shown_again(tab: MemoryTab, qtbot):
     tab.hide()
-    tab.workspace.apply_workload("batch", batch=16)
+    tab.workspace.answer("batch", {"workload.batch": 16})
     with qtbot.waitSignal(tab.exploration.updated):
         tab.show()
     assert "Does not fit" in tab.answer.headline
@@ -266,7 +266,7 @@ def test_the_answer_is_that_of_the_evaluation(tab: MemoryTab, catalog):
 @pytest.mark.usefixtures("explored_tab")
 @pytest.mark.parametrize("task", ["inference", "training"])
 def test_every_focusable_widget_has_a_name(tab: MemoryTab, task):
-    tab.workspace.apply_workload("task", task=task)
+    tab.workspace.answer("task", {"workload.task": task})
     reached = [made for made in tab.findChildren(QWidget) if made.focusPolicy() & Qt.FocusPolicy.TabFocus]
     nameless = [made for made in reached if not (made.accessibleName() or getattr(made, "text", str)())]
     assert [type(made).__name__ for made in nameless if made.isVisible()] == []

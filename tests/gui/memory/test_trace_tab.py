@@ -251,7 +251,7 @@ def test_a_missing_file_is_reported(traced, window, net):
 
 
 def test_the_estimate_is_checked_by_a_trace_of_the_plans_model(window, tab, qtbot):
-    tab.workspace.apply_workload("task", task="training")
+    tab.workspace.answer("task", {"workload.task": "training"})
     plan = tab.workspace.plan
     do(window, "plan.check-estimate")
     trace = started(qtbot, tab)
@@ -262,7 +262,7 @@ def test_the_estimate_is_checked_by_a_trace_of_the_plans_model(window, tab, qtbo
     assert tab.workspace.plan == plan
     assert tab.comparison.rows[-1].estimated_bytes == tab.workspace.evaluation.memory.total_bytes
     assert "above the trace" in tab.comparison.sentence.text()
-    tab.workspace.apply_workload("batch", micro_batch=2)
+    tab.workspace.answer("batch", {"workload.micro_batch": 2})
     assert not tab.comparison.isVisible()
     do(window, "edit.undo")
     assert tab.comparison.isVisible()
@@ -273,7 +273,7 @@ def test_the_estimate_is_checked_by_a_trace_of_the_plans_model(window, tab, qtbo
 
 
 def test_an_estimate_that_cannot_be_checked_is_reported_in_the_banner(window, tab):
-    tab.workspace.apply_workload("weights", weights="nf4")
+    tab.workspace.answer("weights", {"workload.weights": "nf4"})
     do(window, "plan.check-estimate")
     assert "need more than PyTorch" in window.banner.text
     assert tab.start.traces == []
@@ -311,7 +311,7 @@ def test_a_missing_recording_is_reported(traced, window, qtbot):
 
 def test_a_card_that_is_too_small_says_where_it_runs_out(traced, qtbot):
     with qtbot.waitSignal(traced.trace.updated):
-        traced.workspace.apply_workload("others", other_processes_bytes=24_500_000_000)
+        traced.workspace.answer("others", {"workload.other_processes_bytes": 24_500_000_000})
     assert "run out of memory" in traced.trace.runs_out.text()
     assert traced.trace.runs_out.isVisible()
 

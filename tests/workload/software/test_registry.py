@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from planner.errors import SpecError
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.software.registry import (
     MEMORY_RESERVING_PROGRAMS,
@@ -18,13 +19,19 @@ from planner.workload.software.registry import (
 )
 from planner.workload.software.software import EngineSettings
 from planner.workload.software.vllm import VllmSettings
-from planner.workload.workload import Inference
+from planner.workload.workload import Inference, Training
 
 
 def test_programs_are_registered_by_name_and_role():
     assert set(TRAINERS) | set(SERVERS) == set(SOFTWARE)
     assert training_support("megatron").zero_limit == 1
     assert serving_support(None) is serving_support("hf")
+
+
+@pytest.mark.parametrize("kind", [Training, Inference])
+def test_a_program_that_is_not_registered_is_refused(kind):
+    with pytest.raises(SpecError, match="profile"):
+        kind(profile="nonsense")
 
 
 def test_settings_and_fields_have_one_owner():

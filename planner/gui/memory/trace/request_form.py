@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final
+from typing import Final, cast
 
 from pydantic import ValidationError
 from PySide6.QtCore import Signal
@@ -35,8 +35,6 @@ from planner.trace.request import (
 )
 from planner.workload.presentation import doubling
 
-Optimizer = tuple[str, tuple[Argument, ...]]
-Precision = tuple[str | None, str | None]
 Device = tuple[str, str | None]
 Options = tuple[tuple[object, str], ...]
 """Options of a choice field: each value with its title."""
@@ -89,20 +87,10 @@ def option_title(options: Options, value: object) -> str:
     return next(title for known, title in options if known == value)
 
 
-def optimizer_of(request: TraceRequest) -> Optimizer:
-    """Return the trace request's optimizer with its arguments."""
-    return request.optimizer, request.optimizer_arguments
-
-
-def with_optimizer(request: TraceRequest, value: object) -> TraceRequest:
-    """Return a copy of the trace request with the optimizer `value`."""
-    name, arguments = value if isinstance(value, tuple) else (value, ())
-    return request.evolve(optimizer=name, optimizer_arguments=arguments)
-
-
 def optimizer_options(request: TraceRequest) -> Options:
-    """Return the optimizers to choose from, including the request's optimizer."""
-    return _options_including(_OPTIMIZERS, optimizer_of(request), optimizer_call(request))
+    """Return the optimizers to choose from, each with its arguments, including the request's optimizer."""
+    own_option = request.optimizer, request.optimizer_arguments
+    return _options_including(_OPTIMIZERS, own_option, optimizer_call(request))
 
 
 def optimizer_call(request: TraceRequest) -> str:
@@ -111,20 +99,9 @@ def optimizer_call(request: TraceRequest) -> str:
     return f"{request.optimizer}({arguments_text})" if arguments_text else request.optimizer
 
 
-def precision_of(request: TraceRequest) -> Precision:
-    """Return the number format of the parameters and the autocast format."""
-    return request.dtype, request.autocast
-
-
-def with_precision(request: TraceRequest, value: object) -> TraceRequest:
-    """Return a copy of the trace request with the number formats in `value` for parameters and autocast."""
-    dtype, autocast = value if isinstance(value, tuple) else (value, None)
-    return request.evolve(dtype=dtype, autocast=autocast)
-
-
 def precision_options(request: TraceRequest) -> Options:
     """Return the pairs of parameter and autocast format to choose from, including the request's formats."""
-    dtype, autocast = precision_of(request)
+    dtype, autocast = request.dtype, request.autocast
     own_option = f"{(dtype or '').upper()} parameters, {(autocast or '').upper()} autocast"
     return _options_including(_PRECISIONS, (dtype, autocast), own_option)
 
@@ -202,14 +179,6 @@ def _generates_tokens(request: TraceRequest) -> bool:
 
 def _has_several_ranks(request: TraceRequest) -> bool:
     return request.parallel.ranks > 1
-
-
-def _is_always_shown(_request: TraceRequest) -> bool:
-    return True
-
-
-def _rank_count(request: TraceRequest) -> int:
-    return request.parallel.ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +278,8 @@ class RequestForm(QWidget):
         )
         batch = NumberField(1, 1_000_000, placeholder=_FROM_INPUTS, stops=_BATCH_SIZES)
         hint = "Samples per forward pass."
-        self._add_field(form, "batch", "B&atch", batch, hint, get=requested_batch_size, set_value=_with_batch_value)
+        set_batch = _number_setter(with_batch_size)
+        self._add_field(form, "batch", "B&atch", batch, hint, get=requested_batch_size, set_value=set_batch)
         length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_SEQUENCE_LENGTHS, kind=LENGTH)
         hint = "Tokens per sequence; for inference, tokens in the prompt."
         self._add_field(
@@ -320,20 +290,18 @@ class RequestForm(QWidget):
             hint,
             has_sequence_length,
             requested_sequence_length,
-            _with_sequence_length_value,
+            _number_setter(with_sequence_length),
         )
         hint = "Tokens generated one by one with the KV cache."
         self._add_field(
             form, "decode_tokens", "Generate&d tokens", NumberField(0, 100_000, kind=LENGTH), hint, _generates_tokens
         )
         hint = "Optimizer class in torch.optim."
-        self._add_field(
-            form, "optimizer", "Optimi&zer", self._optimizer, hint, _has_optimizer, optimizer_of, with_optimizer
-        )
+        both = ("optimizer", "optimizer_arguments")
+        self._add_field(form, "optimizer", "Optimi&zer", self._optimizer, hint, _has_optimizer, attributes=both)
         hint = "Autocast computes in 16 bits and keeps the parameters as they are; “throughout” casts them too."
-        self._add_field(
-            form, "precision", "P&recision", self._precision, hint, get=precision_of, set_value=with_precision
-        )
+        both = ("dtype", "autocast")
+        self._add_field(form, "precision", "P&recision", self._precision, hint, attributes=both)
         self._column.addWidget(form)
 
     def _add_memory_fields(self) -> None:
@@ -352,7 +320,8 @@ class RequestForm(QWidget):
         hint = "CUDA uses different operators than the CPU; which ones depends on the card."
         self._add_field(form, "device", "Device", self._device, hint, get=device_of, set_value=with_device)
         hint = "Number of parallel processes (GPUs). Only one is traced; the others are not started."
-        self._add_field(form, "ranks", "Ran&ks", NumberField(1, 100_000), hint, get=_rank_count, set_value=with_ranks)
+        count = attrgetter("parallel.ranks")
+        self._add_field(form, "ranks", "Ran&ks", NumberField(1, 100_000), hint, get=count, set_value=with_ranks)
         strategies = ChoiceField(theme, STRATEGIES)
         hint = "DDP keeps a full copy of the model on each rank; FSDP2 shards it."
         self._add_field(form, "strategy", "&Strategy", strategies, hint, _has_several_ranks, strategy_of, with_strategy)
@@ -365,14 +334,15 @@ class RequestForm(QWidget):
         label: str,
         field: Field,
         hint: str = "",
-        is_shown: Callable[[TraceRequest], bool] = _is_always_shown,
+        is_shown: Callable[[TraceRequest], bool] = lambda _: True,
         get: Callable[[TraceRequest], object] | None = None,
         set_value: SetRequestValue | None = None,
+        attributes: tuple[str, ...] = (),
     ) -> None:
-        """Add a field to a form; without `get` and `set_value` the field edits the request's attribute `key`."""
-        title = label.replace("&", "").lower()
+        """Add a field to a form; without `get` and `set_value` it edits the `attributes`, by default `key`."""
+        title, names = label.replace("&", "").lower(), attributes or (key,)
         self._request_fields[key] = _RequestField(
-            field, form, title, get or attrgetter(key), set_value or _attribute_setter(key), is_shown
+            field, form, title, get or attrgetter(*names), set_value or _attributes_setter(names), is_shown
         )
         form.add(label, field, hint=hint)
         field.edited.connect(lambda value: self._on_field_edited(key, value))
@@ -401,13 +371,12 @@ class RequestForm(QWidget):
         return device if self._is_of_script(request) else f"{device}; {parallel_text(request.parallel)}"
 
 
-def _attribute_setter(name: str) -> SetRequestValue:
-    return lambda request, value: request.evolve(**{name: value})
+def _attributes_setter(names: tuple[str, ...]) -> SetRequestValue:
+    """Return a function that sets one attribute to its value, or several to those of a tuple."""
+    if len(names) == 1:
+        return lambda request, value: request.evolve(**{names[0]: value})
+    return lambda request, values: request.evolve(**dict(zip(names, cast("tuple[object, ...]", values), strict=True)))
 
 
-def _with_batch_value(request: TraceRequest, value: object) -> TraceRequest:
-    return with_batch_size(request, value if isinstance(value, int) else None)
-
-
-def _with_sequence_length_value(request: TraceRequest, value: object) -> TraceRequest:
-    return with_sequence_length(request, value if isinstance(value, int) else None)
+def _number_setter(set_number: Callable[[TraceRequest, int | None], TraceRequest]) -> SetRequestValue:
+    return lambda request, value: set_number(request, value if isinstance(value, int) else None)
