@@ -88,6 +88,16 @@ _MECHANISMS: Final = (
         "the blocks that a growing cache leaves behind",
     ),
     (
+        r"sdpa-0(49|5\d|6[0-4])",
+        "traced and allocated block by block, the network holds 15.7 to 18.8 MiB less, the two workspaces of cuBLAS "
+        "and the ends beside its own tensors: 1 MiB, not the 14 that larger ones leave",
+    ),
+    (
+        r"sdpa-(263|271)",
+        "after a short prompt the last step of the generation holds more than the first, with two caches of prompt and "
+        "answer, whose length is not stated: about 100 tokens, by the rows of 128",
+    ),
+    (
         r"sdpa-0(1[3-9]|2[0-4])",
         "the loop still holds the logits of the call before it, also where that read 256 tokens: 15.6 MB for each "
         "sequence at either length",
