@@ -88,6 +88,26 @@ _MECHANISMS: Final = (
         "the blocks that a growing cache leaves behind",
     ),
     (
+        r"sdpa-0(49|5\d|6[0-4])",
+        "traced and allocated block by block, the network holds 15.7 to 18.8 MiB less, the two workspaces of cuBLAS "
+        "and the ends beside its own tensors: 1 MiB, not the 14 that larger ones leave",
+    ),
+    (
+        r"swift-03[0-2]",
+        "attention of ChatGLM's remote code, whose scores are for all pairs: at 2,048, 4,096 and 8,192 tokens 13, 14 "
+        "and 12 times 32 heads · s² · 2 bytes are missing",
+    ),
+    (
+        r"vllm-008",
+        "the checkpoint keeps attention and the first and the last feed-forward block in bf16 "
+        "(modules_to_not_convert): 77.1 billion bytes more, which with 8 cards make 56.7 GiB of 47.8",
+    ),
+    (
+        r"sdpa-(263|271)",
+        "after a short prompt the last step of the generation holds more than the first, with two caches of prompt and "
+        "answer, whose length is not stated: about 100 tokens, by the rows of 128",
+    ),
+    (
         r"sdpa-0(1[3-9]|2[0-4])",
         "the loop still holds the logits of the call before it, also where that read 256 tokens: 15.6 MB for each "
         "sequence at either length",

@@ -26,6 +26,8 @@ def peak_without_loss(architecture: Architecture, workload: Training, *, returns
         if snapshot.name == "loss":
             continue
         alive = snapshot.total + (_cache_bytes(architecture, workload, snapshot) if returns_cache else 0)
+        if any(term.name == "activations" for term in snapshot.terms):
+            alive += _wide_query_bytes(architecture, workload)
         logits = next((term for term in snapshot.written() if term.name == "logits"), None)
         if logits and snapshot.name == "forward":
             outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))
@@ -60,6 +62,23 @@ def _cache_bytes(architecture: Architecture, workload: Training, snapshot: Snaps
         return own
     kept = any(term.name == "activations" for term in snapshot.terms) and not own
     return of_a_layer * (layers - 1 if kept else layers) if snapshot.name == "backward" else 0
+
+
+def _wide_query_bytes(architecture: Architecture, workload: Training) -> int:
+    """Return what GPT-NeoX's eager attention saved beyond tensors of the model's format before version 4.48.
+
+    Tables of positions in fp32 made its queries and keys fp32, which it multiplied as they were; its values, a view of
+    the fused projection, were copied for several sequences.
+
+    **Formula**: layers · b · s · h · (2 + 2 for queries and keys, and 2 for the copy of values if b > 1).
+
+    **Source**: transformers 4.43 modeling_gpt_neox.py `_attn_projections_and_rope` and `_attn` (`torch.baddbmm` of
+    queries and keys, `torch.matmul(attn_weights, value)`), and `torch.matmul`, which folds batch and heads.
+    """
+    if architecture.model_type != "gpt_neox" or workload.attention != "eager" or workload.compute == "fp32":
+        return 0
+    elements = workload.micro_batch * (workload.sequence_length or 0) * architecture.hidden
+    return architecture.main.layer_count * elements * (3 if workload.micro_batch > 1 else 2) * _size(workload)
 
 
 def _size(workload: Training) -> int:

@@ -58,8 +58,13 @@ def sharded_run(row: Row, catalog: Catalog) -> tuple[int, str] | str:
 
 
 def _bytes_per_card(row: Row, architecture: Architecture) -> int:
-    """Return one card's bytes of weights or cache with vLLM, SGLang or DeepSpeed's AutoTP."""
-    pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1
+    """Return one card's bytes of weights or cache with vLLM, SGLang or DeepSpeed's AutoTP.
+
+    AutoTP divides the layers that `AutoTP.tp_parser` finds: each card holds the embedding and the head.
+
+    **Source**: deepspeed/inference/engine.py, which injects each class of layers that the parser names.
+    """
+    pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1 if "AutoTP" not in row.technique else None
     own = tensor_share(architecture, row.cards, vocabulary_multiple=pad)
     if row.kind == "weights_only":
         return weight_bytes(own, row.scheme or "bf16")

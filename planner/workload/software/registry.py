@@ -27,11 +27,11 @@ SOFTWARE: Final[dict[str, Software]] = {
         TORCHTUNE,
         MEGATRON,
         DEEPSPEED,
+        VLLM,
+        LLAMA_CPP,
         LITGPT,
         AUTOAWQ,
         GPT_FAST,
-        VLLM,
-        LLAMA_CPP,
     )
 }
 """All supported programs by name, in display order."""

@@ -93,12 +93,11 @@ def _with_keys_of_each_head(architecture: Architecture) -> Architecture:
 
 def _mask_term(context: int, rows: int) -> Term:
     """Return the memory of the mask: a table for all pairs of tokens, and the `rows` that a step takes from it."""
-    size = context * context if rows == 1 else context * rows
-    pairs = "n × n" if rows == 1 else "n × s"
-    symbols = (workload_symbol("n", context, "tokens of the context"),)
-    if rows > 1:
-        symbols += (workload_symbol("s", rows, "tokens of the prompt"),)
-    return term("buffers", size, pairs, symbols, _MASK_SOURCE)
+    tokens = workload_symbol("n", context, "tokens of the context")
+    if rows == 1:
+        return term("buffers", context * context, "n × n", (tokens,), _MASK_SOURCE)
+    prompt = workload_symbol("s", rows, "tokens of the prompt")
+    return term("buffers", context * rows, "n × s", (tokens, prompt), _MASK_SOURCE)
 
 
 def _scratch_term(architecture: Architecture, prompt: int, precision: Precision) -> Term:
