@@ -84,10 +84,9 @@ def _with_keys_of_each_head(architecture: Architecture) -> Architecture:
     groups = []
     for group in architecture.main.groups:
         mixer = group.layer.mixer
-        if isinstance(mixer, Attention):
-            heads = 1 if mixer.kv_heads == 1 else mixer.heads
-            group = group.evolve(layer=group.layer.evolve(mixer=mixer.evolve(kv_heads=heads, window=None)))
-        groups.append(group)
+        assert isinstance(mixer, Attention), "has_plain_blocks"
+        heads = 1 if mixer.kv_heads == 1 else mixer.heads
+        groups.append(group.evolve(layer=group.layer.evolve(mixer=mixer.evolve(kv_heads=heads, window=None))))
     return architecture.evolve(stacks=(architecture.main.evolve(groups=tuple(groups)),))
 
 
