@@ -95,3 +95,5 @@ def test_experts_and_other_formats_are_refused():
         estimate_memory(other("deepseek_v3", DEEPSEEK), asked())
     with pytest.raises(SpecError, match="LitGPT does not run GPTQ"):
         estimate_memory(NETWORK, asked(weights="gptq4-128"))
+    with pytest.raises(SpecError, match="LitGPT does not run Q4_K_M"):
+        estimate_memory(NETWORK, asked(weights="Q4_K_M"))
