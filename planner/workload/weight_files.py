@@ -36,19 +36,18 @@ def incompatibility(profile: str, weights: str | None, architecture: Architectur
     if architecture.kind == "diffusion":
         return ()
     containers, stored = serving_support(profile).containers, _format_to_run(profile, weights, architecture)
+    formats = serving_support(profile).weight_formats
+    title = "the formats of these files" if stored == AS_STORED else SCHEMES[stored].title
+    if formats and stored not in formats:
+        hint = f"Choose {' or '.join(SCHEMES[name].title for name in formats)}, or another profile."
+        return f"{SOFTWARE[profile].title} does not run {title}", hint
     is_gguf = _is_gguf(stored, architecture)
     if "safetensors" not in containers and not is_gguf and stored not in _gguf_names(architecture):
-        title = "the formats of these files" if stored == AS_STORED else SCHEMES[stored].title
         hint = f"Choose a GGUF format: {', '.join(GGUF_FILE_TYPES)}."
         return f"{SOFTWARE[profile].title} runs GGUF files, not {title}", hint
     if "gguf" not in containers and is_gguf and (stored not in _PLAIN_NAMES or architecture.container == "gguf"):
         hint = "Choose the profile llama.cpp, or plain weights."
         return "transformers converts GGUF files to plain tensors when loading them", hint
-    formats = serving_support(profile).weight_formats
-    if formats and stored not in formats:
-        title = "the formats of these files" if stored == AS_STORED else SCHEMES[stored].title
-        hint = f"Choose {' or '.join(SCHEMES[name].title for name in formats)}, or another profile."
-        return f"{SOFTWARE[profile].title} does not run {title}", hint
     return ()
 
 

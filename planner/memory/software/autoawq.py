@@ -184,11 +184,8 @@ def _product_term(layer: Layer, tokens: int) -> Term:
     **Formula**: T · o · (8 + 1) · 2, where o is the intermediate width, or 2 · k widths of the k experts of a token.
     """
     block = layer.feed_forward
-    width = 0
-    if isinstance(block, Moe):
-        width = 2 * block.top_k * block.intermediate
-    elif isinstance(block, Mlp):
-        width = block.intermediate
+    assert isinstance(block, Mlp | Moe)
+    width = 2 * block.top_k * block.intermediate if isinstance(block, Moe) else block.intermediate
     return measured_term(
         "activations",
         tokens * width * (_SPLITS + 1) * _HALF,

@@ -22,6 +22,13 @@ def test_the_first_stage_has_the_embedding_and_the_last_the_head():
     assert sum(stage.architecture.parameters for stage in (first, middle, last)) == whole.parameters
 
 
+def test_the_first_stage_may_have_the_head_as_well():
+    network = small_llama(num_hidden_layers=4)
+    first, last = (stage.architecture for stage in stages_of(network, (2, 2), head_on_first=True))
+    assert (first.head, first.main.before, first.main.after) == (network.head, network.main.before, network.main.after)
+    assert (last.head, last.main.before, last.main.after) == ((), (), ())
+
+
 def test_one_stage_is_the_network():
     whole = llama()
     assert [stage.architecture for stage in stages_of(whole, (32,))] == [whole]

@@ -93,6 +93,15 @@ def test_a_share_of_the_vocabulary_is_whole_in_its_units():
     assert tensor_share(llama(vocab_size=50_257), 1, vocabulary_multiple=128).vocabulary == 50_304
 
 
+def test_the_vocabulary_may_stay_whole_on_each_card():
+    network = llama(vocab_size=50_257)
+    share = tensor_share(network, 4, vocabulary_multiple=None)
+    assert share.vocabulary == 50_257
+    assert share.head == network.head
+    assert share.main.before == network.main.before
+    assert share.main.parameters < network.main.parameters
+
+
 def test_experts_are_divided_by_the_replicas_that_share_them():
     mixtral = other("mixtral", MIXTRAL)
     share = tensor_share(mixtral, 1, 4)

@@ -19,7 +19,7 @@ from planner.memory.segments import unsplit_weight_bytes
 from planner.memory.software.litgpt.parts import has_plain_blocks
 from planner.memory.software.litgpt.weights import (
     dequantized_term,
-    head_matrix_elements,
+    head_size_elements,
     largest_matrix_elements,
     litgpt_weights,
 )
@@ -65,7 +65,7 @@ def generation_timeline(architecture: Architecture, workload: Inference) -> Phas
     if SCHEMES[scheme].family != "plain" and prompt > 1:
         reading.append(dequantized_term(largest_matrix_elements(architecture), precision.compute_bytes))
         if writing:
-            writing.append(dequantized_term(head_matrix_elements(architecture), precision.compute_bytes))
+            writing.append(dequantized_term(head_size_elements(architecture), precision.compute_bytes))
     return PhaseSnapshots(
         (
             Snapshot("load", [weights], "the parameters are on the card"),
@@ -84,10 +84,9 @@ def _with_keys_of_each_head(architecture: Architecture) -> Architecture:
     groups = []
     for group in architecture.main.groups:
         mixer = group.layer.mixer
-        if isinstance(mixer, Attention):
-            heads = 1 if mixer.kv_heads == 1 else mixer.heads
-            group = group.evolve(layer=group.layer.evolve(mixer=mixer.evolve(kv_heads=heads, window=None)))
-        groups.append(group)
+        assert isinstance(mixer, Attention), "has_plain_blocks"
+        heads = 1 if mixer.kv_heads == 1 else mixer.heads
+        groups.append(group.evolve(layer=group.layer.evolve(mixer=mixer.evolve(kv_heads=heads, window=None))))
     return architecture.evolve(stacks=(architecture.main.evolve(groups=tuple(groups)),))
 
 

@@ -17,7 +17,7 @@ from planner.memory.software.litgpt.ledger import (
 from planner.memory.software.litgpt.parts import AdaptedParts, adapted_parts, check_supported, litgpt_adapters
 from planner.memory.software.litgpt.weights import (
     dequantized_term,
-    head_matrix_elements,
+    head_size_elements,
     largest_matrix_elements,
     litgpt_weights,
 )
@@ -167,7 +167,7 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
         losses=litgpt_loss_memory(_step_outputs(step)),
         embedding=None,
         scratch=_dequantized_terms(step, largest_matrix_elements(architecture)),
-        scratch_head=_dequantized_terms(step, head_matrix_elements(architecture)),
+        scratch_head=_dequantized_terms(step, head_size_elements(architecture)),
         left=before,
         notes=(
             _NOTE,
@@ -213,7 +213,7 @@ def _live_gradients(step: _LitGptStep, trained: Trained) -> GradientCounts:
     if step.settings.parts is not None:
         head = parameter_count(tuple(item for item in trained if item[0].name.startswith("head.")))
         return GradientCounts(head, head, every, every)
-    head = head_matrix_elements(step.architecture)
+    head = head_size_elements(step.architecture)
     counts = parameter_counts(step.architecture)
     first = every - counts.token_embedding - counts.smallest_layer
     return GradientCounts(head, head, max(first, head), every)
@@ -280,7 +280,7 @@ def _autocast_copies(step: _LitGptStep, parts: AdaptedParts | None) -> AutocastC
     chunks = _step_outputs(step).chunks
     inside += parameter_count(litgpt_adapters(architecture, parts)) if parts else 0
     each = inside // architecture.main.layer_count
-    every = cast_terms(inside + chunks * head_matrix_elements(architecture), settings.computed)
+    every = cast_terms(inside + chunks * head_size_elements(architecture), settings.computed)
     return AutocastCopies(every, every, cast_terms(inside, settings.computed), cast_terms(each, settings.computed))
 
 

@@ -90,7 +90,7 @@ def dequantized_term(elements: int, computed_bytes: int) -> Term:
     )
 
 
-def head_matrix_elements(architecture: Architecture) -> int:
+def head_size_elements(architecture: Architecture) -> int:
     """Return the number of elements in the output head's matrix."""
     return output_width(architecture) * architecture.hidden
 

@@ -7,7 +7,7 @@ from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.parallel.ranks import timelines_by_stage
 from planner.memory.software import serving_memory
-from planner.memory.software.litgpt.weights import head_matrix_elements, litgpt_weights
+from planner.memory.software.litgpt.weights import head_size_elements, litgpt_weights
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference
@@ -48,7 +48,7 @@ def test_the_head_reads_the_whole_prompt_and_its_logits_become_fp32():
 
 def test_quantized_matrices_are_unpacked_for_several_tokens():
     quantized = generation(weights="nf4")
-    assert term(quantized, "prefill", "temporaries") == 4 * head_matrix_elements(NETWORK)
+    assert term(quantized, "prefill", "temporaries") == 4 * head_size_elements(NETWORK)
     assert term(quantized, "decode", "temporaries") == 0
     assert term(generation(weights="nf4", prompt_length=1), "prefill", "temporaries") == 0
 
@@ -56,7 +56,7 @@ def test_quantized_matrices_are_unpacked_for_several_tokens():
 def test_only_blocks_leave_the_first_card():
     workload = with_defaults(asked(parallel=Parallel(pipeline=2)), NETWORK, 2)
     (first, held), (_, rest) = timelines_by_stage(NETWORK, workload)
-    tables = 2 * 2 * head_matrix_elements(NETWORK) + 2 * NETWORK.hidden
+    tables = 2 * 2 * head_size_elements(NETWORK) + 2 * NETWORK.hidden
     assert held.snapshots[0].total - rest.snapshots[0].total == tables
     assert first.stage.layers == 2
     assert term(rest, "prefill", "logits") == 0
@@ -73,8 +73,8 @@ def test_the_last_card_has_what_is_left():
 
 def test_every_card_of_a_tensor_parallel_group_holds_embedding_and_head():
     shared = generation(2, parallel=Parallel(tensor=2))
-    blocks = litgpt_weights(NETWORK, "bf16", 2).bytes - 4 * head_matrix_elements(NETWORK)
-    halves = shared.snapshots[0].total - 4 * head_matrix_elements(NETWORK)
+    blocks = litgpt_weights(NETWORK, "bf16", 2).bytes - 4 * head_size_elements(NETWORK)
+    halves = shared.snapshots[0].total - 4 * head_size_elements(NETWORK)
     assert blocks / 2 < halves < blocks / 2 * 1.02
     # Two groups of keys and values on two cards are one each, which all heads share.
     assert term(shared, "decode", "kv_cache") == 4 * 256 * 2 * 1 * 8 * 2
@@ -95,3 +95,5 @@ def test_experts_and_other_formats_are_refused():
         estimate_memory(other("deepseek_v3", DEEPSEEK), asked())
     with pytest.raises(SpecError, match="LitGPT does not run GPTQ"):
         estimate_memory(NETWORK, asked(weights="gptq4-128"))
+    with pytest.raises(SpecError, match="LitGPT does not run Q4_K_M"):
+        estimate_memory(NETWORK, asked(weights="Q4_K_M"))

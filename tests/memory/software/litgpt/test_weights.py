@@ -4,7 +4,7 @@ from small_models import small_llama
 
 from planner.memory.software.litgpt.weights import (
     dequantized_term,
-    head_matrix_elements,
+    head_size_elements,
     largest_matrix_elements,
     litgpt_weights,
 )
@@ -27,4 +27,4 @@ def test_a_matrix_is_unpacked_to_fp16_and_copied():
 
 def test_the_largest_matrix_of_a_layer_and_the_head():
     network = small_llama(hidden_size=64, intermediate_size=256, vocab_size=1000)
-    assert (largest_matrix_elements(network), head_matrix_elements(network)) == (64 * 256, 64 * 1000)
+    assert (largest_matrix_elements(network), head_size_elements(network)) == (64 * 256, 64 * 1000)
