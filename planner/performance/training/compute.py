@@ -281,7 +281,7 @@ def size_share(product: MatrixProduct, rates: CardRates, *, wide: bool = False) 
     """
     columns = max(product.outputs, _EXPERT_COLUMNS) if product.expert else product.outputs
     kernel, library = rates.wide_kernel if wide else rates.narrow_kernel, rates.classes.library
-    if library is None:
+    if library is None or product.rows >= _LARGE_ROWS:
         return 1.0
     return _size_share(rates.gpu, library, kernel, max(round(product.rows), 1), columns, product.inputs)
 
