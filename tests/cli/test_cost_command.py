@@ -65,7 +65,7 @@ def test_the_decision_comes_first_with_how_sure_it_is_and_what_would_change_it(s
 
 def test_a_single_run_leads_with_its_cost_and_time(said):
     first = said(*TUNING, "--gpu", "RTX 4090").splitlines()[0].replace("\u2009", " ")
-    assert first == "Rent (over 99 % sure): $2.41 and 8.32 h on 1 × GeForce RTX 4090 from OpenRelay."
+    assert first == "Rent (over 99 % sure): $2.41 and 8.33 h on 1 × GeForce RTX 4090 from OpenRelay."
 
 
 def test_close_calls_are_called_so(said):

@@ -281,13 +281,13 @@ def size_share(product: MatrixProduct, rates: CardRates, *, wide: bool = False) 
     """
     columns = max(product.outputs, _EXPERT_COLUMNS) if product.expert else product.outputs
     kernel, library = rates.wide_kernel if wide else rates.narrow_kernel, rates.classes.library
-    if library is None:
+    if library is None or product.rows >= _LARGE_ROWS:
         return 1.0
-    return _size_share(rates.gpu, library, kernel, max(round(product.rows), 1), columns, product.inputs)
+    return _size_share(rates.gpu, library, kernel, product.rows, columns, product.inputs)
 
 
 @lru_cache(maxsize=16_384)
-def _size_share(gpu: Gpu, library: str, kernel: str, rows: int, columns: int, inner: int) -> float:
+def _size_share(gpu: Gpu, library: str, kernel: str, rows: float, columns: int, inner: int) -> float:
     own = matmul_time(gpu, library, kernel, rows, columns, inner)
     large = matmul_time(gpu, library, kernel, _LARGE_ROWS, columns, inner)
     return min(large.seconds / _LARGE_ROWS / (own.seconds / rows), 1.0) if own and large else 1.0

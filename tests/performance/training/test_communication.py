@@ -62,11 +62,25 @@ def test_tokens_go_to_their_experts_and_back(h100: Gpu) -> None:
     assert {one.sent.name: one.sent for one in far.transfers}["expert_exchange"].seconds > 2 * sent.seconds
 
 
+def test_tokens_go_to_experts_while_another_micro_batch_is_computed(h100: Gpu) -> None:
+    mixtral = other("mixtral", MIXTRAL)
+    shown, hidden = (
+        step(mixtral, h100, 8, parallel=Parallel(expert=8), setting=TimeSetting(overlaps_experts=overlaps))
+        for overlaps in (False, True)
+    )
+    exchanges = [
+        next(one for one in found.transfers if one.sent.name == "expert_exchange") for found in (shown, hidden)
+    ]
+    assert exchanges[0].exposed_seconds == exchanges[0].sent.seconds == exchanges[1].sent.seconds
+    assert exchanges[1].exposed_seconds == 0
+
+
 def test_latents_go_round_a_ring_instead_of_keys_and_values(h100: Gpu, catalog: Catalog) -> None:
     deepseek = catalog.models.model("deepseek-ai/DeepSeek-V2-Lite")
     found = step(deepseek, h100, 2, parallel=Parallel(context=2))
     sent = {one.sent.name: one.sent for one in found.transfers}["context_exchange"]
     assert sent.bytes == pytest.approx(3 * 27 * 2 * 1024 * 576 * 2)
+    assert found.batch.merged_bytes == 10 * 2 * 1024 * (16 * 128) * 27
 
 
 def test_a_token_goes_once_to_each_place() -> None:

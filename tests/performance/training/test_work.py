@@ -1,5 +1,6 @@
 """Work of a micro-batch, with the arithmetic."""
 
+import pytest
 from small_models import llama, small_llama
 from timed_steps import step
 
@@ -27,3 +28,14 @@ def test_scores_of_eager_attention_are_moved_through_memory(h100: Gpu) -> None:
 def test_autocast_casts_every_matrix(h100: Gpu) -> None:
     assert step(small_llama(), h100, compute="amp-bf16").batch.cast_bytes > 0
     assert step(small_llama(), h100, compute="bf16").batch.cast_bytes == 0
+
+
+def test_packed_samples_attend_to_themselves_alone(h100: Gpu) -> None:
+    """16 samples of 128 tokens in a sequence of 2,048: each reads 64.5 tokens on average instead of 1,024.5."""
+    whole, packed = step(llama(), h100), step(llama(), h100, setting=TimeSetting(packed_tokens=128))
+    ratio = 64.5 / 1024.5
+    assert packed.batch.forward.attention_flops == pytest.approx(ratio * whole.batch.forward.attention_flops)
+    assert packed.batch.forward.products == whole.batch.forward.products
+    assert packed.flops < whole.flops
+    longer = step(llama(), h100, setting=TimeSetting(packed_tokens=100_000))
+    assert longer.batch.forward == whole.batch.forward
