@@ -195,6 +195,13 @@ def test_a_plan_that_does_not_fit_has_neither_time_nor_cost(bar: PlanBar, worksp
     assert not bar._cost.isVisible()
 
 
+def test_a_plan_that_loses_its_card_has_no_price(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    with qtbot.waitSignal(bar.priced):
+        bar.find_cost()
+    with qtbot.waitSignal(bar.unpriced):
+        workspace.apply("card", gpu=None)
+
+
 def test_without_a_card_there_is_neither_time_nor_cost(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
     qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
     workspace.apply("card", gpu=None)
