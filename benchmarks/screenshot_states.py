@@ -279,11 +279,14 @@ def number_edit(window: "MainWindow", name: str) -> "QLineEdit":
 
 def draw_failed_trace(window: "MainWindow", folder: Path) -> None:
     """Draw the trace of a module that fails."""
+    from PySide6.QtWidgets import QMessageBox
+
     tab = memory_tab(window)
     trace_broken(window, folder)
     consent = tab.trace_controller.consent
     if consent is not None:
-        consent.buttons()[0].click()
+        run = QMessageBox.ButtonRole.AcceptRole
+        next(button for button in consent.buttons() if consent.buttonRole(button) == run).click()
         wait_until(lambda: not tab.tracer.busy)
         draw_in_all_looks(window, folder, "error-trace")
     with suppress(FileNotFoundError):

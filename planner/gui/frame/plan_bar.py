@@ -105,8 +105,9 @@ class PartButton(QToolButton):
 
     def set_cuttable(self, is_cuttable: bool) -> int:
         """Let the layout make the button narrower than its text, or not; return how many pixels that can save."""
-        self._is_cuttable = is_cuttable
-        self.updateGeometry()
+        if is_cuttable != self._is_cuttable:
+            self._is_cuttable = is_cuttable
+            self.updateGeometry()
         return self.sizeHint().width() - self.minimumSizeHint().width()
 
     def sizeHint(self) -> QSize:
@@ -283,8 +284,6 @@ class PlanBar(QWidget):
         """
         parts = (self._cost, self._verdict, self._time, self._workload, self._cards)
         self._sample.setVisible(self._workspace.is_sample)
-        for part in (self._workload, self._cards, self._model):
-            part.set_cuttable(False)
         for part in parts:
             part.set_brief(False)
         for part in parts:
