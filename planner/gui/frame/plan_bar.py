@@ -116,10 +116,14 @@ class PartButton(QToolButton):
         return QSize(self._width_without_text_pixels() + width + 1, super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
-        """Return the width of a few letters if the text may be cut, else of the text."""
+        """Return the width of a few letters, or of the last phrase, if the text may be cut, else of the text."""
         if not self._is_cuttable:
             return self.sizeHint()
-        width = self._width_without_text_pixels() + self.fontMetrics().averageCharWidth() * _SHORTEST
+        metrics = self.fontMetrics()
+        width = self._width_without_text_pixels() + metrics.averageCharWidth() * _SHORTEST
+        if self._in_phrases:
+            last = _without_phrases(self._fitting_text, lambda _: False)
+            width = self._width_without_text_pixels() + metrics.horizontalAdvance(last) + 1
         return QSize(min(width, self.sizeHint().width()), self.sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
