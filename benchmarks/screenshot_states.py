@@ -216,7 +216,7 @@ def trace_broken(window: "MainWindow", folder: Path) -> None:
     code.write_text(BROKEN_MODULE)
     target = Target(kind="file", place=str(code), name="Net")
     request = TraceRequest(target=target, task="training", inputs=({"value": {"kind": "tensor", "shape": (2, 4)}},))
-    memory_tab(window).trace_controller.ask_consent(request)
+    memory_tab(window).tracer.trace(request)
 
 
 def draw_empty(window: "MainWindow", folder: Path) -> None:
@@ -287,6 +287,7 @@ def draw_failed_trace(window: "MainWindow", folder: Path) -> None:
     if consent is not None:
         run = QMessageBox.ButtonRole.AcceptRole
         next(button for button in consent.buttons() if consent.buttonRole(button) == run).click()
+        settle(window)
         wait_until(lambda: not tab.tracer.busy)
         draw_in_all_looks(window, folder, "error-trace")
     with suppress(FileNotFoundError):
