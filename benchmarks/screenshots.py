@@ -1,13 +1,16 @@
 """Draw screenshots of the window.
 
-python benchmarks/screenshots.py FOLDER            every page, light and dark, at the smallest and at a typical size
-python benchmarks/screenshots.py --readme FOLDER   the pictures of the README
+python benchmarks/screenshots.py FOLDER                every view, light and dark, at three sizes
+python benchmarks/screenshots.py --only costs FOLDER   the views of one part of the window
+python benchmarks/screenshots.py --readme FOLDER       the pictures of the README
+
+QT_SCALE_FACTOR=1.5 draws them as a screen at 150 % does.
 """
 
 import argparse
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from planner.gui.window import MainWindow
     from planner.monitor.history import History
 
+Drawn = Callable[["MainWindow", Path], None]
 SIZES = ((1280, 800), (1920, 1080), (1024, 700))
 SETTLE_MS = 1_000
 # Menu actions that open a dialog.
@@ -46,38 +50,57 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--readme", action="store_true", help="draw the pictures of the README only")
+    parser.add_argument("--only", choices=[part.__name__.removeprefix("draw_") for part in parts()], help="one part")
     arguments = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     arguments.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
         os.environ["GPU_PLANNER_HOME"] = home
-        draw(arguments.folder, for_readme=arguments.readme)
+        drawn = (draw_readme,) if arguments.readme else parts()
+        draw(
+            arguments.folder, [part for part in drawn if part.__name__ == f"draw_{arguments.only or part.__name__[5:]}"]
+        )
 
 
-def draw(folder: Path, *, for_readme: bool) -> None:
-    """Open the window as on a first start and draw it."""
-    from planner.gui.app import create
+def parts() -> tuple[Drawn, ...]:
+    """Return the functions that draw the parts of the window."""
+    import screenshot_states as states
+
+    return (
+        draw_pages,
+        draw_dialogs,
+        draw_catalog,
+        draw_monitor,
+        draw_plans,
+        draw_costs,
+        draw_traced,
+        states.draw_start,
+        states.draw_popovers,
+        states.draw_drawers,
+        states.draw_more_dialogs,
+        states.draw_empty,
+        states.draw_errors,
+    )
+
+
+def draw(folder: Path, drawn: Iterable[Drawn]) -> None:
+    """Open the window as on a first start, and draw parts of it."""
+    from planner.gui.app import create, finish_start
 
     app, window = create(["gpu-planner"])
-    if for_readme:
-        draw_readme(window, folder)
-    else:
-        draw_everything(window, folder)
+    finish_start(window)
+    for draw_part in drawn:
+        draw_part(window, folder)
     window.close()
     app.aboutToQuit.emit()
 
 
-def draw_everything(window: "MainWindow", folder: Path) -> None:
-    """Draw each tab, each kind of plan and each dialog in every color scheme and size."""
+def draw_pages(window: "MainWindow", folder: Path) -> None:
+    """Draw the Start page and each tab as on a first start."""
+    wait_until(lambda: window.workspace.detection != "pending")
     for key in ("start", *(place.key for place in window.places)):
         window.show_tab(key)
         draw_in_all_looks(window, folder, key)
-    draw_dialogs(window, folder)
-    draw_catalog(window, folder)
-    draw_monitor(window, folder)
-    draw_plans(window, folder)
-    draw_costs(window, folder)
-    draw_traced(window, folder)
 
 
 def draw_dialogs(window: "MainWindow", folder: Path) -> None:
@@ -91,17 +114,20 @@ def draw_dialogs(window: "MainWindow", folder: Path) -> None:
 
 def opened_dialogs(window: "MainWindow") -> "Iterator[tuple[str, QDialog]]":
     """Open each dialog in turn, and yield the command that opens it with the dialog."""
-    from PySide6.QtWidgets import QApplication, QDialog
-
     for name in DIALOGS:
-        before = set(QApplication.topLevelWidgets())
         window.commands[name].trigger()
         settle(window)
-        for dialog in set(QApplication.topLevelWidgets()) - before:
-            if isinstance(dialog, QDialog):
-                wait_until(dialog.isVisible)
-                yield name, dialog
-                dialog.close()
+        wait_until(lambda: bool(visible_dialogs()))
+        for dialog in visible_dialogs():
+            yield name, dialog
+            dialog.close()
+
+
+def visible_dialogs() -> "list[QDialog]":
+    """Return the dialogs on the screen."""
+    from PySide6.QtWidgets import QApplication, QDialog
+
+    return [shown for shown in QApplication.topLevelWidgets() if isinstance(shown, QDialog) and shown.isVisible()]
 
 
 def draw_catalog(window: "MainWindow", folder: Path) -> None:
@@ -186,10 +212,11 @@ def sample_plans() -> "dict[str, Plan]":
 
 def draw_costs(window: "MainWindow", folder: Path) -> None:
     """Draw the cost tab with a plan of each kind, and two of them side by side."""
-    window.cost()
+    tab = window.cost()
     plans = sample_costs()
     for name, plan in plans.items():
         window.workspace.replace(plan, None)
+        wait_until(lambda: tab.drawn or not tab.answer.view.awaits_range)
         draw_in_all_looks(window, folder, f"cost-{name}")
     window.workspace.replace(plans["run"], None)
     window.workspace.pin.put(plans["always"])

@@ -24,7 +24,7 @@ def model_choices(workspace: Workspace) -> list[Choice]:
         Choice(
             name,
             name.rpartition("/")[2],
-            model_detail(record.parameters, record.context),
+            model_detail(record.parameters, record.context, is_brief=True),
             words=" ".join((name, record.family, *record.aliases)),
         )
         for record in workspace.catalog.models.records
@@ -92,7 +92,10 @@ def selected_card_name(workspace: Workspace, gpu_id: object) -> str:
     return "No card" if gpu_id is None else workspace.catalog.hardware.gpu(str(gpu_id)).name
 
 
-def model_detail(parameters: int, context: int | None) -> str:
-    """Return `8.03 B parameters · up to 131,072 tokens of context`."""
+def model_detail(parameters: int, context: int | None, *, is_brief: bool = False) -> str:
+    """Return `8.03 B parameters · up to 131,072 tokens of context`, or briefly `8.03 B parameters · 131,072 tokens`."""
     size = f"{fmt.parameters(parameters)} parameters"
-    return size if context is None else f"{size} · up to {fmt.integer(context)} tokens of context"
+    if context is None:
+        return size
+    tokens = f"{fmt.integer(context)} tokens"
+    return f"{size} · {tokens}" if is_brief else f"{size} · up to {tokens} of context"

@@ -269,8 +269,8 @@ class _Page(QTextBrowser):
 
     @Slot()
     def _read_picture(self) -> None:
-        """Read a picture of the page, since reading all of them at once would block the window."""
-        _, name = self._unread.popitem()
+        """Read the uppermost unread picture, since reading all of them at once would block the window."""
+        name = self._unread.pop(next(iter(self._unread)))
         picture = self._read(name)
         self.document().addResource(QTextDocument.ResourceType.ImageResource.value, name, picture)
         self.viewport().update()

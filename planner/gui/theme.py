@@ -9,7 +9,7 @@ from time import thread_time
 from typing import Final, Literal
 
 import shiboken6
-from PySide6.QtCore import QByteArray, QObject, QRectF, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication, QProxyStyle, QStyle, QStyleOption, QWidget
@@ -123,8 +123,9 @@ class Theme(QObject):
 
     def pixmap(self, name: str, role: str, ratio: float, scale: float = 1.0) -> QPixmap:
         """Return the pixmap of an icon for a device pixel ratio, `scale` times as large as a small icon."""
-        side = round(ICON_PIXELS * scale)
-        return self.icon(name, role).pixmap(QSize(side, side), ratio)
+        pixmap = QPixmap(_colored_pixmap(name, self.tokens.colors[role], scale * ratio))
+        pixmap.setDevicePixelRatio(ratio)
+        return pixmap
 
     def _dialog_icon(self, name: str, role: str) -> QIcon:
         """Return an icon for one of Qt's own dialogs, whose message boxes show it twice as large."""
@@ -295,9 +296,10 @@ def _icon_svg(name: str) -> str:
 
 
 @cache
-def _colored_pixmap(name: str, color: str, density: int) -> QPixmap:
+def _colored_pixmap(name: str, color: str, density: float) -> QPixmap:
     renderer = QSvgRenderer(QByteArray(_icon_svg(name).replace("currentColor", color).encode()))
-    pixmap = QPixmap(ICON_PIXELS * density, ICON_PIXELS * density)
+    side = round(ICON_PIXELS * density)
+    pixmap = QPixmap(side, side)
     pixmap.fill(Qt.GlobalColor.transparent)
     painter = QPainter(pixmap)
     renderer.render(painter, QRectF(0, 0, pixmap.width(), pixmap.height()))

@@ -351,6 +351,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         self.tab_shown.connect(self.commands.refresh)
         navigator.questions_requested.connect(lambda: self.tab.open_questions())
         self.plan_bar.priced.connect(self._status.show_prices)
+        self.plan_bar.unpriced.connect(self._status.prices.hide)
         self._tab_list.chosen.connect(self.show_tab)
 
     @Slot()

@@ -132,7 +132,7 @@ def _sampling_cost_checks(latest: Latest) -> tuple[SetupCheck, ...]:
         return ()
     summary = (
         f"a reading takes {cost.sweep_seconds * 1e3:.1f} ms, of which {cost.driver_seconds * 1e3:.1f} ms "
-        f"in {cost.calls} driver calls; {cost.memory_bytes / 2**20:.0f} MiB"
+        f"in {cost.calls} driver {'call' if cost.calls == 1 else 'calls'}; {cost.memory_bytes / 2**20:.0f} MiB"
     )
     return (SetupCheck("This monitor", "note", summary),)
 

@@ -192,8 +192,9 @@ def money(usd: float | None, unknown: str = NOT_PUBLISHED) -> str:
 
 
 def unbroken(text: str) -> str:
-    """Return `text` with no line break between a number and its unit."""
-    return text.replace(THIN, "\N{NARROW NO-BREAK SPACE}")
+    """Return `text` with no line break between a number and its unit, nor between the ends of a range."""
+    unbroken_units = text.replace(THIN, "\N{NARROW NO-BREAK SPACE}")
+    return unbroken_units.replace(" – ", "\N{NO-BREAK SPACE}–\N{NO-BREAK SPACE}")
 
 
 def percent(fraction: float) -> str:

@@ -174,7 +174,8 @@ def test_a_narrow_bar_leaves_out_words_before_it_cuts_names_and_numbers(
     qtbot.waitUntil(lambda: [part.text() for part in parts] == [part.full_text for part in parts])
     bar.resize(960, bar.height())
     qtbot.waitUntil(lambda: parts[5].text() != parts[5].full_text and "…" not in parts[5].text())
-    for part in parts[3:]:
+    qtbot.waitUntil(lambda: parts[1].text() == "1 × 2,048…", timeout=3_000)
+    for part in (parts[0], *parts[2:]):
         assert "…" not in part.text()
         assert re.findall(r"[\d.,]+\d", part.text()) == re.findall(r"[\d.,]+\d", part.full_text)
 
@@ -192,6 +193,13 @@ def test_a_plan_that_does_not_fit_has_neither_time_nor_cost(bar: PlanBar, worksp
     assert not bar._rest.isActive()
     assert not bar._time.isVisible()
     assert not bar._cost.isVisible()
+
+
+def test_a_plan_that_loses_its_card_has_no_price(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    with qtbot.waitSignal(bar.priced):
+        bar.find_cost()
+    with qtbot.waitSignal(bar.unpriced):
+        workspace.apply("card", gpu=None)
 
 
 def test_without_a_card_there_is_neither_time_nor_cost(bar: PlanBar, workspace: Workspace, qtbot: QtBot):

@@ -62,3 +62,10 @@ def test_a_hidden_place_has_the_new_colors_before_it_is_shown(theme: Theme, qtbo
         assert label.palette().windowText().color() == theme.color("text")
     finally:
         theme.apply(before)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.5, 2.0])
+def test_an_enlarged_icon_has_its_size_at_any_scale_of_the_screen(theme: Theme, ratio: float):
+    enlarged = theme.pixmap("check", "ok", ratio, 1.5)
+    assert enlarged.deviceIndependentSize().toSize() == QSize(24, 24)
+    assert theme.color("ok").name() in colors_of(enlarged)

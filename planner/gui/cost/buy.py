@@ -28,7 +28,7 @@ _POWER: Final = ((None, "by location"), ("included", "included"), ("metered", "m
 _OFF_WHEN_IDLE: Final = ((None, "by location"), *YES_OR_NO)
 _METHODS: Final = (("straight-line", "straight line"), ("declining", "declining"), ("macrs-5", "MACRS, 5 years"))
 _PRICED: Final = (
-    ("buy.card_price_usd", "cards", "part of the server"),
+    ("buy.card_price_usd", "cards", "in the server"),
     ("buy.server_price_usd", "servers", "by card price"),
 )
 """Prices of a purchase: the field, the cost term, and what an empty field says where the other price is used."""
@@ -68,7 +68,9 @@ class BuyQuestions(MoneyQuestions):
         for path, name, unused in _PRICED:
             count = _bought_count(estimate, name)
             self._show_default_as_placeholder(
-                path, bought[name] / count if name in bought and count else None, _PAID if is_owned else unused
+                path,
+                bought[name] / count if name in bought and count else None,
+                fmt.UNKNOWN if own is None else _PAID if is_owned else unused,
             )
 
     def _show_default_as_placeholder(self, path: str, value: float | None, without_value: str = fmt.UNKNOWN) -> None:

@@ -91,6 +91,7 @@ class DecisionCard(QFrame):
         self._trial = make_label(role="warn", selectable=True)
         self.back = link_button("Back", "Take the tried value back.")
         self.commitment = link_button("", "Rent with a commitment.")
+        self._commitment_terms = make_label(role="muted", selectable=True, wrap=True)
         self._break_even = make_label(selectable=True, wrap=True)
         self._price_dates = make_label(selectable=True, font=theme.font("small"))
         self.choose_hardware = push_button("Choose &hardware…", "Compare every card, number of cards and offer.")
@@ -185,9 +186,11 @@ class DecisionCard(QFrame):
             widget.setVisible(bool(flips))
 
     def _show_commitment(self, chip: FlipChip | None) -> None:
-        self.commitment.setVisible(chip is not None)
+        for widget in (self.commitment, self._commitment_terms):
+            widget.setVisible(chip is not None)
         if chip is not None:
             self.commitment.setText(chip.text)
+            self._commitment_terms.setText(chip.terms)
             self.commitment.setToolTip(f"{chip.try_text}. “Back” restores it.")
 
     def _make_flip_button(self) -> QToolButton:
@@ -214,7 +217,7 @@ class DecisionCard(QFrame):
             in_row((self._note, 1), self.follow_note, spacing=space.large),
             in_row(self.figures, STRETCH),
             in_row(self._flip_heading, (self._flips, 1), spacing=space.small),
-            in_row(self.commitment, STRETCH),
+            in_row(self.commitment, (self._commitment_terms, 1), spacing=space.small),
             in_row((self._break_even, 1), (self._price_dates, 0), spacing=space.large),
             self.details,
             owner=self,

@@ -33,7 +33,7 @@ class RentQuestions(MoneyQuestions):
         hint = "Whether all cards must be in one machine, which holds up to eight: as needed, if they exchange data."
         self.ask_choice(form, "rent.one_machine", "In one machine", _ONE_MACHINE, hint)
         hint = "Whether to include offers that are older than twelve months."
-        self.ask_choice(form, "rent.include_history", "Old offers", YES_OR_NO, hint)
+        self.ask_choice(form, "rent.include_history", "Include old offers", YES_OR_NO, hint)
         path, hint = "rent.mean_hours_between_interruptions", "Mean time between interruptions of a spot machine."
         self.ask_number(form, path, "Interrupted after, h", (0.01, 1e6), hint, "card's typical interval")
         hint = "Unit of time that is billed, if the offer does not state one."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QLayout, QSizePolicy, QToolButton, QWidget
 
 from planner.errors import SpecError
 from planner.gui.choices import SEARCH_MODELS, card_choices, choose_model, hub_choice, model_choices
@@ -42,8 +42,9 @@ _SHORTER: Final = (
     (", owned", ""),
     (" per ", "/"),
     ("Inference, ", ""),
+    ("Inference in ", ""),
     (" tokens", " tok"),
-    (" samples", " smp"),
+    ("GeForce RTX", "RTX"),
 )
 """Words that a narrow window shortens or leaves out, so that names and numbers stay whole."""
 _GOALS: Final[tuple[tuple[Goal, str], ...]] = (("run", "Run"), ("fine-tune", "Fine-tune or train"))
@@ -56,12 +57,17 @@ _OWNED_COST: Final = (
 
 
 class PartButton(QToolButton):
-    """Button that elides its text in a narrow window; the accessible name is the whole text."""
+    """Button whose text is cut in a window that is too narrow for it; the accessible name is the whole text.
 
-    def __init__(self, theme: Theme, part_name: str) -> None:
+    With `in_phrases` whole phrases between commas are left out before the text is cut, those with numbers last.
+    """
+
+    def __init__(self, theme: Theme, part_name: str, *, in_phrases: bool = False) -> None:
         super().__init__()
         self._theme = theme
         self._part_name = part_name
+        self._in_phrases = in_phrases
+        self._is_cuttable = False
         self._full_text = self._fitting_text = ""
         self._icon: tuple[str, str] | None = None
         self.setAccessibleName(part_name)
@@ -97,14 +103,27 @@ class PartButton(QToolButton):
             self.updateGeometry()
             self._elide_text()
 
+    def set_cuttable(self, is_cuttable: bool) -> int:
+        """Let the layout make the button narrower than its text, or not; return how many pixels that can save."""
+        if is_cuttable != self._is_cuttable:
+            self._is_cuttable = is_cuttable
+            self.updateGeometry()
+        return self.sizeHint().width() - self.minimumSizeHint().width()
+
     def sizeHint(self) -> QSize:
         """Return the size that fits the text without what is left out."""
         width = self.fontMetrics().horizontalAdvance(self._fitting_text)
         return QSize(self._width_without_text_pixels() + width + 1, super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
-        """Return the width of a few letters."""
-        width = self._width_without_text_pixels() + self.fontMetrics().averageCharWidth() * _SHORTEST
+        """Return the width of a few letters, or of the last phrase, if the text may be cut, else of the text."""
+        if not self._is_cuttable:
+            return self.sizeHint()
+        metrics = self.fontMetrics()
+        width = self._width_without_text_pixels() + metrics.averageCharWidth() * _SHORTEST
+        if self._in_phrases:
+            last = _without_phrases(self._fitting_text, lambda _: False)
+            width = self._width_without_text_pixels() + metrics.horizontalAdvance(last) + 1
         return QSize(min(width, self.sizeHint().width()), self.sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -124,8 +143,20 @@ class PartButton(QToolButton):
             set_style_role(self, self._icon[1], "tone")
 
     def _elide_text(self) -> None:
-        room = self.width() - self._width_without_text_pixels()
-        self.setText(self.fontMetrics().elidedText(self._fitting_text, Qt.TextElideMode.ElideMiddle, max(room, 0)))
+        room, metrics = max(self.width() - self._width_without_text_pixels(), 0), self.fontMetrics()
+        text = self._fitting_text
+        if self._in_phrases:
+            text = _without_phrases(text, lambda shorter: metrics.horizontalAdvance(shorter) <= room)
+        self.setText(metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, room))
+
+
+def _without_phrases(text: str, fits: Callable[[str], bool]) -> str:
+    """Leave out phrases of `text` from its end until it `fits`, those with a × between numbers and the unit last."""
+    shorter, phrases = text, text.split(", ")
+    while len(phrases) > 1 and not fits(shorter):
+        del phrases[max((at for at, phrase in enumerate(phrases) if "×" not in phrase), default=-1)]
+        shorter = f"{', '.join(phrases)}…"
+    return shorter if fits(shorter) else f"{phrases[0].rpartition(' ')[0] or phrases[0]}…"
 
 
 class WorkloadSummary(QWidget):
@@ -188,10 +219,11 @@ class WorkloadSummary(QWidget):
 class PlanBar(QWidget):
     """Bar with the plan's model, workload, cards and verdict, and its time and cost once these are computed.
 
-    `priced` is emitted when prices have been read.
+    `priced` is emitted when prices have been read, and `unpriced` when the plan has no cost.
     """
 
     priced = Signal()
+    unpriced = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
@@ -201,7 +233,7 @@ class PlanBar(QWidget):
         set_style_role(self, "sunken")
         self._sample = make_label("Sample plan:", "muted")
         self._sample.setContentsMargins(theme.spacing.small, 0, 0, 0)
-        self._model, self._workload = PartButton(theme, "Model"), PartButton(theme, "Workload")
+        self._model, self._workload = PartButton(theme, "Model"), PartButton(theme, "Workload", in_phrases=True)
         self._cards, self._verdict = PartButton(theme, "Cards"), PartButton(theme, "Verdict")
         self._time, self._cost = PartButton(theme, "Time"), PartButton(theme, "Cost")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
@@ -228,7 +260,9 @@ class PlanBar(QWidget):
         self._tasks.cancel(_MONEY)
         self._rest.stop()
         self._lacks_cost = plan.gpu is not None and runs
-        if self._lacks_cost and self.isVisible():
+        if not self._lacks_cost:
+            self.unpriced.emit()
+        elif self.isVisible():
             self._rest.start()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -242,9 +276,16 @@ class PlanBar(QWidget):
         super().resizeEvent(event)
         self._fit_texts()
 
+    def minimumSizeHint(self) -> QSize:
+        """Return no width: the window may be narrower than the texts, which then are cut."""
+        return QSize(0, super().minimumSizeHint().height())
+
     @Slot()
     def _fit_texts(self) -> None:
-        """Say whether the plan is the sample, and leave out words until all fit, the least important first."""
+        """Say whether the plan is the sample, and leave out words until all fit, the least important first.
+
+        Of what then is too long the workload is cut first, then the cards, then the model.
+        """
         parts = (self._cost, self._verdict, self._time, self._workload, self._cards)
         self._sample.setVisible(self._workspace.is_sample)
         for part in parts:
@@ -256,6 +297,9 @@ class PlanBar(QWidget):
             self._row.invalidate()
         if self._row.sizeHint().width() > self.width():
             self._sample.hide()  # the status line says it, too
+        too_wide = self._row.sizeHint().width() - self.width()
+        for part in (self._workload, self._cards, self._model):
+            too_wide -= part.set_cuttable(too_wide > 0)
 
     @Slot()
     def find_cost(self) -> None:
@@ -380,6 +424,7 @@ class PlanBar(QWidget):
     def _lay_out(self, theme: Theme) -> None:
         space = theme.spacing
         self._row = layout = in_row(owner=self, margins=(space.small, space.tiny), spacing=space.tiny)
+        layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         for part in (self._verdict, self._time, self._cost):
             # Results are never elided; the parts before them are.
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)

@@ -85,7 +85,7 @@ def place_columns(theme: Theme, width: int) -> ColumnPositions:
     amount_right = title + metrics.horizontalAdvance(_WIDEST_TITLE) + metrics.horizontalAdvance(_WIDEST_AMOUNT)
     share_right = amount_right + gap + metrics.horizontalAdvance(_WIDEST_SHARE)
     how = share_right + theme.spacing.large
-    confidence = width - plain.horizontalAdvance(_WIDEST_CONFIDENCE)
+    confidence = width - plain.horizontalAdvance(_WIDEST_CONFIDENCE) - theme.spacing.tiny
     how_right = confidence - gap
     if how_right - how < plain.horizontalAdvance(_TYPICAL_HOW):
         how_right = confidence = max(how, width)
@@ -218,8 +218,7 @@ class TermButton(QAbstractButton):
         ground = self.rect().adjusted(0, 0, -1, -1)
         if self.underMouse():
             painter.fillRect(self.rect(), self._theme.color("hover"))
-        painter.setPen(self._theme.color("border"))
-        painter.drawLine(ground.bottomLeft(), ground.bottomRight())
+        painter.fillRect(0, ground.bottom(), self.width(), 1, self._theme.color("border"))
         if self.hasFocus():
             painter.setPen(self._theme.color("focus"))
             painter.drawRoundedRect(ground, self._theme.tokens.radius, self._theme.tokens.radius)

@@ -291,7 +291,7 @@ class BarPicture:
         x = self._widget_x(edge)
         painter.setFont(self._bold)
         painter.setPen(QPen(self._theme.color("text"), 1))
-        painter.drawLine(QPointF(x, self.bar.bottom()), QPointF(x, self._scale_top + 2))
+        painter.drawLine(QPointF(x, self.bar.bottom()), QPointF(x, self._scale_top))
         painter.drawText(box, _LEFT, text)
         gap = self._theme.spacing.small
         return box.adjusted(-gap, 0, gap, 0)

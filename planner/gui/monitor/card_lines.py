@@ -229,7 +229,8 @@ class CardLineWidget(_Line):
         self._paint_text(painter, QRect(left, 0, width, self.height()), line.state, line.tone or "text")
         left += width + self._theme.spacing.small
         area = QRect(left, 0, max(0, right - left), self.height())
-        self._paint_text(painter, area, self._diagnosis.title, self._diagnosis.tone or "muted")
+        if self._diagnosis.title.lower() != line.state.lower():
+            self._paint_text(painter, area, self._diagnosis.title, self._diagnosis.tone or "muted")
         self._theme.icon("chevron-right", "muted").paint(painter, QRect(right, 0, _CHEVRON, self.height()))
         painter.end()
 

@@ -33,7 +33,7 @@ _CARD_GAP: Final = 14
 
 
 class ItemStyle(NamedTuple):
-    """Style of a chart item: theme roles of its line (or text) and of its fill.
+    """Style of a chart item: theme roles of its line (or text) and of its fill, for a text the ground behind it.
 
     `alpha`, from 0 to 255, is the opacity of the fill, or of the line if there is no fill.
     """
@@ -60,6 +60,8 @@ POINTER: Final = ItemStyle("muted", style=Qt.PenStyle.DotLine)
 """Style of the line through the hovered point."""
 LIMIT: Final = ItemStyle("text", style=Qt.PenStyle.DashDotLine)
 """Style of a limit line, such as the memory of the card."""
+LINE_TITLE: Final = ItemStyle("text", fill="surface", alpha=200)
+"""Style of a text that other lines cross, which its ground keeps readable."""
 
 
 class Chart(QWidget):
@@ -222,6 +224,8 @@ class Chart(QWidget):
         if isinstance(item, pg.TextItem):
             item.setColor(theme.color(item_style.line))
             item.setFont(theme.font("small"))
+            item.fill = item_style.brush(theme) if item_style.fill else pg.mkBrush(None)
+            item.update()
             return
         if not isinstance(item, pg.FillBetweenItem):
             item.setPen(item_style.pen(theme))

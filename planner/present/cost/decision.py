@@ -56,11 +56,15 @@ class SideRow(NamedTuple):
 
 
 class FlipChip(NamedTuple):
-    """A change to try, such as one that turns the decision, in words; `field` is its plan field, or None."""
+    """A change to try, such as one that turns the decision, in words; `field` is its plan field, or None.
+
+    `terms` says at what price the change is to be had.
+    """
 
     text: str
     field: str | None
     value: float | str | None
+    terms: str = ""
 
     @property
     def try_text(self) -> str:
@@ -207,11 +211,13 @@ def commitment_chip(result: CostResult) -> FlipChip | None:
     saved = fmt.money(answer.rent_figures.month_usd - (best.month_usd or 0.0))
     dearer_usd = (best.horizon_usd or 0.0) - answer.own_usd
     compared = f"{fmt.money(abs(dearer_usd))} {'more' if dearer_usd > 0 else 'less'} than {way_phrase(answer, 'buy')}"
-    text = (
-        f"Save {saved} per month of rent: {_COMMIT[best.mode]} ({best.provider}, {fmt.money(best.month_usd)} per month;"
-        f" over {years_phrase(answer.horizon_years)}, {compared})"
+    over = f"over {years_phrase(answer.horizon_years)}, {compared}"
+    return FlipChip(
+        f"Save {saved} per month of rent: {_COMMIT[best.mode]}",
+        "cost.rent.mode",
+        best.mode,
+        f"{best.provider}, {fmt.money(best.month_usd)} per month; {over}",
     )
-    return FlipChip(text, "cost.rent.mode", best.mode)
 
 
 def side_rows(answer: Decision) -> tuple[SideRow, ...]:

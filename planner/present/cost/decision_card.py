@@ -82,7 +82,8 @@ class DecisionView(NamedTuple):
     @property
     def summary(self) -> str:
         """Return the decision in one line."""
-        return ". ".join(part.removesuffix(".") for part in (self.headline, self.subject, self.confidence) if part)
+        headline = "" if self.subject.startswith(f"{self.headline} ") else self.headline
+        return ". ".join(part.removesuffix(".") for part in (headline, self.subject, self.confidence) if part)
 
     @property
     def text(self) -> str:
@@ -90,7 +91,8 @@ class DecisionView(NamedTuple):
         rows = (f"{row.title}: renting {row.renting}, {self.buying_title.lower()} {row.buying}" for row in self.rows)
         changes = f"Changes if {fmt.listing(tuple(chip.text for chip in self.chips), 'or')}." if self.chips else ""
         answer = (self.headline, self.subject, self.confidence)
-        cheaper = "" if self.commitment is None else fmt.sentence(self.commitment.text)
+        commitment = self.commitment
+        cheaper = "" if commitment is None else fmt.sentence(f"{commitment.text} ({commitment.terms})")
         lines = (*answer, *rows, changes, cheaper, self.break_even, self.price_dates, *self.details)
         return "\n".join(filter(None, lines))
 
@@ -102,7 +104,7 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
         return _blocked_view(cost.blocked, time)
     estimate = cost.estimate
     if estimate is None:
-        return DecisionView("No cost", cost.reason, needs_hardware=evaluation.plan.gpu is None, details=time)
+        return DecisionView("Cost unknown", cost.reason, needs_hardware=evaluation.plan.gpu is None, details=time)
     gpu = evaluation.plan.gpu
     card = "" if gpu is None else catalog.hardware.gpu(gpu).name
     details = tuple(filter(None, (*time, *_estimate_lines(estimate, evaluation, card))))

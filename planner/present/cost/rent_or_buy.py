@@ -50,7 +50,7 @@ def scenario_rows(mine: ComparedPlan, other: ComparedPlan) -> tuple[FigureRow, .
         ("Rented", _rent_figure_reader(lambda rent: rent.usd), fmt.money),
         ("Owned", _own_figure_reader(lambda own: own.usd_per_period), fmt.money),
         ("Rented, per GPU-hour", _rent_figure_reader(lambda rent: rent.usd_per_gpu_hour), fmt.money),
-        ("Owned, per GPU-hour", _own_figure_reader(lambda own: own.usd_per_gpu_hour), fmt.money),
+        ("Owned, per GPU-hour", _lasting_usd_per_gpu_hour, fmt.money),
         ("Upfront", _own_figure_reader(lambda own: own.upfront_usd), fmt.money),
         ("Break-even, GPU-hours", _break_even, lambda hours: fmt.integer(round(hours))),
         (
@@ -199,6 +199,13 @@ def _rent_figure_reader(read: Callable[[RentCost], float | None]) -> Callable[[C
 def _own_figure_reader(read: Callable[[OwnCost], float | None]) -> Callable[[ComparedPlan], float | None]:
     """Return a function that reads a figure of owning, None if no price is known."""
     return lambda one: read(one.estimate.result.own) if one.estimate and one.estimate.result.own else None
+
+
+def _lasting_usd_per_gpu_hour(one: ComparedPlan) -> float | None:
+    own = one.estimate.result.own if one.estimate else None
+    if one.estimate is None or own is None or is_bought_for_one_run(own, one.estimate.demand):
+        return None
+    return own.usd_per_gpu_hour
 
 
 def _break_even(one: ComparedPlan) -> float | None:

@@ -31,7 +31,7 @@ _HELD_BYTES: Final = GIB
 
 
 def measured_sentence(check: PredictionCheck) -> str:
-    """Return a check as a sentence: `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly the device context.`.
+    """Return a check as a sentence: `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly in the device context.`.
 
     If several processes compute on the card, the sentence names the measured process.
     """
@@ -78,7 +78,7 @@ def _reason_phrase(check: PredictionCheck) -> str:
         return "; above the estimate's range, in part because of other processes"
     if check.reason == "engine-fills-card":
         return f"; {check.measured.engine} reserves most of the card when it starts, which this plan does not include"
-    likeliest = "" if check.likeliest is None else f", mostly {_term_phrase(check.likeliest)}"
+    likeliest = "" if check.likeliest is None else f", mostly in {_term_phrase(check.likeliest)}"
     if check.reason == "more-than-expected":
         return "; above the estimate's range, so the running job may not be the planned one"
     return likeliest if abs(check.difference_fraction) >= 0.005 else ""

@@ -140,5 +140,7 @@ def test_a_cheaper_commitment_is_a_link(tab: CostTab):
     chip = tab.answer.view.commitment
     assert chip is not None
     assert tab.answer.commitment.text() == chip.text
+    assert chip.terms in shown_texts(tab)
+    assert tab.answer.minimumSizeHint().width() < 700, "its terms wrap"
     tab.answer.commitment.click()
     assert tab.workspace.plan.cost.rent.mode == chip.value

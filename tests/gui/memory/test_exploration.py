@@ -148,12 +148,12 @@ def test_a_click_on_the_curve_takes_the_value(tab: MemoryTab, curve, qtbot):
 
 
 def test_hovering_reads_out_the_point(curve, qtbot):
-    assert curve.read_out.startswith("now 1: ")
+    assert curve.read_out.startswith("at batch size 1: ")
     plot = curve.findChild(CurvePlot)
     plot._on_pointer_moved(plot._plot.mapToScene(place_of(plot, curve.data.points[4])))
     assert curve.read_out.startswith("5: ")
     plot._on_pointer_moved(QPointF(-50, -50))
-    assert curve.read_out.startswith("now 1: ")
+    assert curve.read_out.startswith("at batch size 1: ")
 
 
 def copy(curve, kind):

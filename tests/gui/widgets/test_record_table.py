@@ -253,6 +253,15 @@ def test_both_views_scroll_together(table, model, qtbot):
     assert table.verticalScrollBar().value() == 120
 
 
+def test_a_last_column_of_words_fills_the_table_and_one_of_numbers_does_not(table):
+    table.resize(900, 300)
+    header = table.horizontalHeader()
+    assert header.length() == table.viewport().width()
+    assert table.layout_now().widths == {}, "what the table fills is no choice of the user"
+    table.show_columns(("name", "colour", "grams"))
+    assert header.length() < table.viewport().width()
+
+
 def test_widths_follow_each_other(table):
     table._pinned.horizontalHeader().resizeSection(0, 150)
     assert table.columnWidth(0) == 150

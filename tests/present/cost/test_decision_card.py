@@ -78,7 +78,7 @@ def test_a_plan_that_does_not_fit_has_no_decision(seen):
 def test_a_plan_without_a_card_says_what_is_missing(seen):
     view, _ = seen(gpu=None)
     assert view.needs_hardware
-    assert view.summary == "No cost. The plan has no card"
+    assert view.summary == "Cost unknown. The plan has no card"
     assert not view.is_blocked
 
 

@@ -123,3 +123,9 @@ def test_a_plan_that_has_no_cost_is_a_dash(scenario_of):
 def test_the_offer_that_is_named_counts(scenario_of):
     spot = scenario_of(cost=CostTerms(rent=RentTerms(mode="spot")))
     assert figures(scenario_rows(scenario_of(), spot))["Rented, per GPU-hour"]
+
+
+def test_a_single_run_has_no_price_of_owning_per_hour(scenario_of):
+    once = scenario_of(cost=CostTerms(job=Run(amount=50e6, unit="tokens")))
+    mine, daily, difference = figures(scenario_rows(once, scenario_of()))["Owned, per GPU-hour"]
+    assert (mine, daily[0], difference) == ("–", "$", "")

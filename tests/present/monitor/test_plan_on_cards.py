@@ -116,9 +116,9 @@ def checked_prediction(measured=17.9, reason="in-range", likeliest="framework_ov
 @pytest.mark.parametrize(
     ("check", "sentence"),
     [
-        (checked_prediction(), f"17.9{THIN}GiB: +4{THIN}%, mostly the device context and the allocator."),
-        (checked_prediction(likeliest="logits"), f"17.9{THIN}GiB: +4{THIN}%, mostly logits and loss."),
-        (checked_prediction(likeliest="kv_cache"), f"17.9{THIN}GiB: +4{THIN}%, mostly KV cache."),
+        (checked_prediction(), f"17.9{THIN}GiB: +4{THIN}%, mostly in the device context and the allocator."),
+        (checked_prediction(likeliest="logits"), f"17.9{THIN}GiB: +4{THIN}%, mostly in logits and loss."),
+        (checked_prediction(likeliest="kv_cache"), f"17.9{THIN}GiB: +4{THIN}%, mostly in KV cache."),
         (checked_prediction(17.25), f"17.2{THIN}GiB: within 1{THIN}%."),
         (
             checked_prediction(12.0, "before-peak", None),
@@ -173,5 +173,5 @@ def test_an_evaluated_plan_compared_with_slightly_more_memory(catalog):
     evaluation = evaluate(MEASURED_PLAN, catalog)
     measured = MeasuredCard(20 * GIB, evaluation.memory.total_bytes + 150 * MIB)
     assert measured_sentence(check_prediction(evaluation, measured)).endswith(
-        "%, mostly the device context and the allocator."
+        "%, mostly in the device context and the allocator."
     )

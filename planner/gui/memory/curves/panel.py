@@ -123,4 +123,4 @@ class CurvePanel(DataPanel[CurveData]):
         described = point or data.current
         size = fmt.size_with_range(described.total_bytes, described.low_bytes, described.high_bytes)
         host = f", {fmt.size(described.host_bytes)} in host memory" if point and described.host_bytes else ""
-        return f"{'' if point else 'now '}{fmt.integer(described.value)}: {size}{host}"
+        return f"{'' if point else f'at {data.title.lower()} '}{fmt.integer(described.value)}: {size}{host}"

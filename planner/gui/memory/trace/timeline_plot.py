@@ -13,7 +13,7 @@ from planner.gui.memory.trace.timeline_data import (
     moment_ticks,
     role_of,
 )
-from planner.gui.plot.chart import LIMIT, POINTER, Chart, Item, ItemStyle
+from planner.gui.plot.chart import LIMIT, LINE_TITLE, POINTER, Chart, Item, ItemStyle
 from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme
 from planner.present import format as fmt
@@ -42,10 +42,10 @@ class TimelinePlot(Chart):
         self._areas: list[Item] = []
         self._phases: list[tuple[Item, Item, PhaseSpan]] = []
         self._card = self._add_item(pg.InfiniteLine(angle=0), LIMIT, _ABOVE)
-        self._card_label = self._add_item(pg.TextItem(anchor=(0, 1)), ItemStyle("text"), _ABOVE)
+        self._card_label = self._add_item(pg.TextItem(anchor=(0, 1)), LINE_TITLE, _ABOVE)
         self._pointer = self._add_item(pg.InfiniteLine(angle=90), POINTER._replace(line="text"), _ABOVE)
         self._peak = self._add_item(pg.ScatterPlotItem(size=9), ItemStyle("text", 1.5, fill="surface"), _ABOVE)
-        self._peak_label = self._add_item(pg.TextItem(anchor=(0.5, 1)), ItemStyle("text"), _ABOVE)
+        self._peak_label = self._add_item(pg.TextItem(anchor=(0.5, 1)), LINE_TITLE, _ABOVE)
         self._set_axis_titles(bottom="Allocations and frees, in order")
         self.card.setFont(theme.font("small"))
         self._accept_keyboard_focus()

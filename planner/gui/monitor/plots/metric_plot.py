@@ -100,7 +100,7 @@ class PlainAxis(pg.AxisItem):  # type: ignore[misc]  # the library has no annota
 _PIXELS_PER_TICK: Final = 26
 _COLUMNS_PER_PIXEL: Final = 0.5
 _GRID_SHARE: Final = 0.4
-_TITLE_OPACITY: Final = 0.6
+_TITLE_OPACITY: Final = 0.85
 _MOST_TITLE_SHARE: Final = 0.3
 
 

@@ -173,7 +173,11 @@ class RecordTable(CellView):
         }
         return TableLayout(
             shown=shown,
-            widths={key: width for key, width in widths.items() if width != default_widths[key]},
+            widths={
+                key: width
+                for key, width in widths.items()
+                if width != default_widths[key] and not (header.stretchLastSection() and key == shown[-1])
+            },
             sort_key=model.sort_key,
             descending=model.descending,
         )
@@ -194,6 +198,7 @@ class RecordTable(CellView):
                 header.setSectionHidden(position, position not in wanted)
         self._guests = frozenset()
         self._show_guests()
+        self._stretch_last_words()
         self.sort_by(layout.sort_key if layout.sort_key in known else None, layout.descending)
         self._pinned.place()
 
@@ -223,6 +228,7 @@ class RecordTable(CellView):
         """Show or hide a column, as the user chose."""
         self._guests -= {key}
         self.setColumnHidden(self.records().column_of(key), not shown)
+        self._stretch_last_words()
         self.arranged.emit()
 
     def show_asked_columns(self, keys: Sequence[str]) -> None:
@@ -412,7 +418,13 @@ class RecordTable(CellView):
 
     @Slot(int, int, int)
     def _on_section_moved(self, _position: int, _old: int, _new: int) -> None:
+        self._stretch_last_words()
         self.arranged.emit()
+
+    def _stretch_last_words(self) -> None:
+        """Let a last column of words take the width that is left; numbers stay close to the other columns."""
+        last = self.visible_columns[-1]
+        self.horizontalHeader().setStretchLastSection(last.align == "left" and len(self.visible_columns) > 1)
 
     @Slot(int, int, int)
     def _on_pinned_resized(self, _position: int, _old: int, new: int) -> None:

@@ -1,0 +1,307 @@
+"""Views of the window beside its tabs: the Start page's doors, popovers, drawers, further dialogs, and errors."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from screenshots import (
+    SIZES,
+    draw_in_all_looks,
+    sample_costs,
+    sample_plans,
+    save,
+    settle,
+    visible_dialogs,
+    wait_until,
+    write_picture,
+)
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QLineEdit, QWidget
+
+    from planner import Plan
+    from planner.gui.memory.tab import MemoryTab
+    from planner.gui.window import MainWindow
+
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+# Width at which the questions are a drawer.
+DRAWER_SIZE = (960, 700)
+LOG = """torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of \
+23.64 GiB of which 1.21 GiB is free. Including non-PyTorch memory, this process has 22.43 GiB memory in use. Of the \
+allocated memory 20.80 GiB is allocated by PyTorch, and 1.18 GiB is reserved by PyTorch but unallocated."""
+BROKEN_MODULE = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x.missing\n"
+
+
+def draw_start(window: "MainWindow", folder: Path) -> None:
+    """Draw the Start page behind each of its doors."""
+    from planner.gui.start.page import StartPage
+
+    wait_until(lambda: window.workspace.detection != "pending")
+    window.show_tab("start")
+    page = window.tab
+    if isinstance(page, StartPage):
+        for key in ("fine-tune", "choose", "watch"):
+            page.doors.choose(key)
+            draw_in_all_looks(window, folder, f"start-{key}")
+
+
+def draw_popovers(window: "MainWindow", folder: Path) -> None:
+    """Draw each popover over the window."""
+    from planner.glossary import find_term
+
+    window.explainer.underline_terms()
+    window.show_tab("memory")
+    tab = memory_tab(window)
+    for name, term in (("cache", "KV cache"), ("zero", "ZeRO"), ("ridge", "ridge point")):
+        if found := find_term(term):
+            show = partial(window.explainer.show_card, found, window.plan_bar)
+            draw_popover(window, folder, f"term-{name}", show)
+    draw_popover(window, folder, "models", window.plan_bar.pick_model)
+    draw_popover(window, folder, "workload", window.plan_bar.edit_workload)
+    draw_popover(window, folder, "cards", window.plan_bar.pick_card)
+    draw_popover(window, folder, "palette", window.open_palette)
+    draw_popover(window, folder, "recipes", window.navigator.start_from_recipe)
+    draw_popover(window, folder, "fitting-cards", tab.run_primary_action)
+    window.workspace.replace(never_fitting_plan(), None)
+    draw_popover(window, folder, "no-fitting-cards", tab.run_primary_action)
+    window.workspace.replace(sample_plans()["vllm"], None)
+    catalog = window.catalog()
+    draw_popover(window, folder, "columns", lambda: catalog.gpus.open_columns(catalog.bar.columns))
+
+
+def never_fitting_plan() -> "Plan":
+    """Return a plan that no card of the catalog holds."""
+    from planner import ModelChoice, Plan, Training
+
+    return Plan(model=ModelChoice(id="meta-llama/Llama-3.1-405B"), workload=Training(), gpu="h100-sxm5-80gb")
+
+
+def draw_popover(window: "MainWindow", folder: Path, name: str, show: Callable[[], object]) -> None:
+    """Draw the popover that `show` opens, in every color scheme and size."""
+    from PySide6.QtWidgets import QApplication
+
+    for width, height in SIZES:
+        window.resize(width, height)
+        for scheme in SCHEMES:
+            window.choose_scheme(scheme)
+            show()
+            settle(window)
+            popover = QApplication.activePopupWidget()
+            if popover is None:
+                raise RuntimeError(f"{name} did not open")
+            save_over(window, popover, folder / f"popover-{name}-{scheme}-{width}x{height}.png")
+            popover.close()
+
+
+def save_over(window: "MainWindow", above: "QWidget", file: Path) -> None:
+    """Write a picture of `window` with the popover `above` where it stands on the screen."""
+    from PySide6.QtCore import QPoint
+    from PySide6.QtGui import QPainter
+
+    picture = window.grab()
+    painter = QPainter(picture)
+    painter.drawPixmap(above.mapToGlobal(QPoint()) - window.mapToGlobal(QPoint()), above.grab())
+    painter.end()
+    picture.save(str(file))
+    print(file)
+
+
+def draw_drawers(window: "MainWindow", folder: Path) -> None:
+    """Draw the questions of a narrow window, and the sections opened of a plan on several cards."""
+    window.resize(*DRAWER_SIZE)
+    window.workspace.replace(sample_plans()["sharded"], None)
+    for key in ("memory", "cost"):
+        window.show_tab(key)
+        window.tab.open_questions()
+        for scheme in SCHEMES:
+            window.choose_scheme(scheme)
+            save(window, folder / f"drawer-{key}-{scheme}.png")
+    window.show_tab("memory")
+    open_sections(window.tab)
+    draw_in_all_looks(window, folder, "memory-unfolded")
+    window.workspace.replace(sample_costs()["always"], None)
+    window.show_tab("cost")
+    open_sections(window.tab)
+    draw_in_all_looks(window, folder, "cost-unfolded")
+
+
+def open_sections(whole: "QWidget") -> None:
+    """Open each section of `whole` that is shown."""
+    from PySide6.QtWidgets import QToolButton
+
+    from planner.gui.widgets.section import Section
+
+    for section in whole.findChildren(Section):
+        if section.isVisible() and not section.is_open:
+            section.findChild(QToolButton).click()
+
+
+def draw_more_dialogs(window: "MainWindow", folder: Path) -> None:
+    """Draw the dialogs that need something first: a recording, a log, a search, code to trace, a change to save."""
+    monitor = window.monitor()
+    monitor.controller.show_demo()
+    wait_until(lambda: not monitor.feed.is_live)
+    for scheme in SCHEMES:
+        window.choose_scheme(scheme)
+        window.workspace.replace(sample_plans()["monitored"], None)
+        window.monitor()
+        for name in ("monitor.why", "monitor.summary", "monitor.speed", "monitor.mark"):
+            draw_opened(window, folder / f"dialog-{name}-{scheme}.png", window.commands[name].trigger)
+        for name in ("catalog.change", "help.basics"):
+            draw_opened(window, folder / f"dialog-{name}-{scheme}.png", window.commands[name].trigger)
+        window.workspace.replace(sample_costs()["run"], None)
+        draw_opened(window, folder / f"dialog-recommend-all-{scheme}.png", lambda: open_options(window))
+        window.show_tab("memory")
+        draw_opened(window, folder / f"dialog-log-{scheme}.png", lambda: compare_log(window))
+        draw_opened(window, folder / f"dialog-consent-{scheme}.png", lambda: trace_broken(window, folder))
+        draw_opened(window, folder / f"dialog-trace-script-{scheme}.png", window.navigator.trace_script)
+        draw_blocking(window, folder / f"dialog-open-hub-{scheme}.png", window.documents.choose_hub_model)
+        window.workspace.apply("edit", count=2)
+        draw_blocking(window, folder / f"dialog-save-{scheme}.png", window.documents.new)
+    monitor.feed.go_live()
+
+
+def draw_opened(window: "MainWindow", file: Path, show: Callable[[], object]) -> None:
+    """Draw the dialogs that `show` opens, and close them."""
+    show()
+    settle(window)
+    wait_until(lambda: bool(visible_dialogs()))
+    for dialog in visible_dialogs():
+        write_picture(dialog, file)
+        dialog.close()
+
+
+def draw_blocking(window: "MainWindow", file: Path, show: Callable[[], object]) -> None:
+    """Draw the dialog that `show` opens and waits for, and cancel it."""
+    from PySide6.QtCore import QTimer
+
+    def draw() -> None:
+        for dialog in visible_dialogs():
+            write_picture(dialog, file)
+            dialog.reject()
+
+    QTimer.singleShot(500, window, draw)
+    show()
+
+
+def open_options(window: "MainWindow") -> None:
+    """Open the recommendation with all its options."""
+    from planner.gui.recommend.dialog import RecommendDialog
+
+    tab = window.cost()
+    tab.choose_hardware()
+    settle(window)
+    dialog = tab.dialog
+    if isinstance(dialog, RecommendDialog):
+        wait_until(lambda: dialog.recommendation is not None)
+        open_sections(dialog)
+
+
+def compare_log(window: "MainWindow") -> None:
+    """Paste the message of a run that went out of memory."""
+    tab = memory_tab(window)
+    tab.compare_with_log()
+    tab.log_dialog.source.field.setPlainText(LOG)
+    settle(window)
+
+
+def trace_broken(window: "MainWindow", folder: Path) -> None:
+    """Ask to trace a module that fails."""
+    from planner import Target, TraceRequest
+
+    code = folder / "broken.py"
+    code.write_text(BROKEN_MODULE)
+    target = Target(kind="file", place=str(code), name="Net")
+    request = TraceRequest(target=target, task="training", inputs=({"value": {"kind": "tensor", "shape": (2, 4)}},))
+    memory_tab(window).tracer.trace(request)
+
+
+def draw_empty(window: "MainWindow", folder: Path) -> None:
+    """Draw the views that have nothing to show: a search without a match, no card to compare."""
+    tab = window.catalog()
+    tab.gpus.search("at least 5000 GiB under 100 USD")
+    draw_in_all_looks(window, folder, "empty-search")
+    tab.gpus.search("")
+    tab.show_view("compare")
+    draw_in_all_looks(window, folder, "empty-comparison")
+    tab.show_view("table")
+
+
+def draw_errors(window: "MainWindow", folder: Path) -> None:
+    """Draw what the window says about files and entries that it refuses, and about a model that it cannot fetch."""
+    plan, recording = folder / "bad.plan.json", folder / "bad.gpurec"
+    config, older = folder / "unread" / "config.json", folder / "newer.plan.json"
+    config.parent.mkdir(exist_ok=True)
+    plan.write_text('{"schema_version": 3, "model": ')
+    older.write_text(json.dumps({"schema_version": 999}))
+    recording.write_text("not a recording")
+    config.write_text(json.dumps({"model_type": "unheard-of", "architectures": ["UnheardOfModel"], "hidden_size": 64}))
+    window.show_tab("memory")
+    for name, path in (("plan", plan), ("newer-plan", older), ("recording", recording), ("model", config)):
+        window.documents.open(path)
+        wait_until(window.banner.isVisible)
+        draw_in_all_looks(window, folder, f"error-{name}")
+        window.banner.hide()
+    window.show_tab("memory")
+    window.documents.open_hub("hf:nobody/nothing-of-this-name")
+    wait_until(window.banner.isVisible)
+    draw_in_all_looks(window, folder, "error-hub")
+    window.banner.hide()
+    draw_refused(window, folder)
+    draw_failed_trace(window, folder)
+    for path in (plan, older, recording, config):
+        path.unlink()
+    config.parent.rmdir()
+
+
+def draw_refused(window: "MainWindow", folder: Path) -> None:
+    """Draw a field whose number is refused."""
+    from PySide6.QtTest import QTest
+
+    window.resize(*SIZES[0])
+    field = number_edit(window, "Batch size")
+    field.setFocus()
+    field.selectAll()
+    QTest.keyClicks(field, "many")
+    draw_in_all_looks(window, folder, "error-number")
+    QTest.keyClicks(field, "\b\b\b\b1")
+
+
+def number_edit(window: "MainWindow", name: str) -> "QLineEdit":
+    """Return the text field called `name` of the current tab."""
+    from PySide6.QtWidgets import QLineEdit
+
+    return next(edit for edit in window.tab.findChildren(QLineEdit) if edit.accessibleName().startswith(name))
+
+
+def draw_failed_trace(window: "MainWindow", folder: Path) -> None:
+    """Draw the trace of a module that fails."""
+    from PySide6.QtWidgets import QMessageBox
+
+    tab = memory_tab(window)
+    trace_broken(window, folder)
+    consent = tab.trace_controller.consent
+    if consent is not None:
+        run = QMessageBox.ButtonRole.AcceptRole
+        next(button for button in consent.buttons() if consent.buttonRole(button) == run).click()
+        settle(window)
+        wait_until(lambda: not tab.tracer.busy)
+        draw_in_all_looks(window, folder, "error-trace")
+    with suppress(FileNotFoundError):
+        (folder / "broken.py").unlink()
+
+
+def memory_tab(window: "MainWindow") -> "MemoryTab":
+    """Return the Memory tab, which is shown.
+
+    Raises:
+        TypeError: If another tab is shown.
+    """
+    from planner.gui.memory.tab import MemoryTab
+
+    if not isinstance(window.tab, MemoryTab):
+        raise TypeError("the Memory tab is not shown")
+    return window.tab
