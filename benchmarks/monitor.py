@@ -33,7 +33,7 @@ RIVALS = {
 }
 # By NVML's numbers: ECC, power-capped time, memory temperature, energy, replays, NVLink, remapped rows, thermal time.
 FIELDS = {3: 0, 4: 0, 74: 0, 82: 70, 83: 10**9, 94: 0, 138: 1000, 139: 1000}
-FIELDS |= {142: 0, 143: 0, 144: 0, 145: 0, 269: 0, 270: 0}
+FIELDS |= {142: 0, 143: 0, 144: 0, 145: 0, 251: 0, 252: 0}
 SETTLING_SECONDS = 5.0
 ROWS, COLUMNS = 60, 180
 # What programs ask a terminal, and what one answers: where its cursor is (ECMA-48, DSR and CPR).

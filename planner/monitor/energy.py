@@ -1,7 +1,7 @@
 """Energy that cards used in a period: from the cards' own counters, or integrated from their power."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,10 @@ from planner.monitor.history import History
 from planner.monitor.history.downsampling import Floats
 from planner.monitor.readings.intervals import late_seconds
 from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.protocols import ReadingSeries
+
+# A counter is updated about every 100 ms (ml.energy, on measuring GPU energy).
+_STANDING_SECONDS: Final = 2.0
 
 
 class UsedEnergy(NamedTuple):
@@ -21,30 +25,62 @@ class UsedEnergy(NamedTuple):
 def energy_used(history: History, devices: Iterable[Device], start: float, end: float) -> UsedEnergy | None:
     """Return the energy that `devices` used from `start` to `end` (monotonic seconds); None if no card's is known.
 
-    **Formula** The sum of a counter's increases, or ∫ P dt by the trapezoidal rule, gaps excluded, without a counter.
-    The energy of a MIG instance is part of its card's energy.
+    The energy of a MIG instance is part of its card's energy; see `card_energy`.
     """
-    cards = (device.uuid for device in devices if device.mig_parent is None)
-    known = [used for uuid in cards if (used := _energy_of_card(history, uuid, start, end)) is not None]
+    cards = [device.uuid for device in devices if device.mig_parent is None]
+    found = (
+        card_energy(history.series(uuid, "energy_joules"), history.series(uuid, "power_watts"), start, end)
+        for uuid in cards
+    )
+    known = [used for used in found if used is not None]
     if not known:
         return None
     return UsedEnergy(sum(used.joules for used in known), any(used.is_estimated for used in known))
 
 
-def _energy_of_card(history: History, uuid: str, start: float, end: float) -> UsedEnergy | None:
-    _, counted = _readings_between(history, uuid, "energy_joules", start, end)
-    if len(counted) > 1:
-        # A counter that falls was reset.
-        return UsedEnergy(float(np.diff(counted).clip(min=0.0).sum()), is_estimated=False)
-    times, watts = _readings_between(history, uuid, "power_watts", start, end)
-    if len(watts) < 2:
-        return None
-    steps = np.diff(times)
-    read = steps <= late_seconds(float(np.sort(steps)[len(steps) // 2]))
-    return UsedEnergy(float((steps * (watts[1:] + watts[:-1]) / 2)[read].sum()), is_estimated=True)
+def card_energy(
+    counter: ReadingSeries, power: ReadingSeries, start: float = -np.inf, end: float = np.inf
+) -> UsedEnergy | None:
+    """Return the energy of one card from `start` to `end`, from its counter and its power; None if it is not known.
+
+    **Formula** The sum of the counter's increases. Without a counter, and while it stands still, ∫ P dt by the
+    trapezoidal rule, gaps excluded.
+
+    **Assumes** that a counter that does not grow for two seconds although the card draws power is broken, and that one
+    that falls was reset.
+    """
+    counted = _Readings.between(counter, start, end)
+    drawn = _Readings.between(power, start, end)
+    if len(counted.values) < 2:
+        return UsedEnergy(drawn.integral(), is_estimated=True) if len(drawn.values) > 1 else None
+    filled = sum(drawn.within(*standing).integral() for standing in counted.standstills())
+    return UsedEnergy(float(np.diff(counted.values).clip(min=0.0).sum()) + filled, is_estimated=filled > 0)
 
 
-def _readings_between(history: History, uuid: str, metric: str, start: float, end: float) -> tuple[Floats, Floats]:
-    series = history.series(uuid, metric)
-    first, stop = series.times.searchsorted((start, np.nextafter(end, np.inf))).tolist()
-    return series.times[first:stop], series.values[first:stop]
+class _Readings(NamedTuple):
+    times: Floats
+    values: Floats
+
+    @classmethod
+    def between(cls, series: ReadingSeries, start: float, end: float) -> "_Readings":
+        # A series of a recording is an array of its own, without methods to search it.
+        return cls(np.asarray(series.times), np.asarray(series.values)).within(start, end)
+
+    def within(self, start: float, end: float) -> "_Readings":
+        first, stop = self.times.searchsorted((start, np.nextafter(end, np.inf))).tolist()
+        return _Readings(self.times[first:stop], self.values[first:stop])
+
+    def integral(self) -> float:
+        """Return ∫ x dt, gaps excluded."""
+        if len(self.times) < 2:
+            return 0.0
+        steps = np.diff(self.times)
+        read = steps <= late_seconds(float(np.sort(steps)[len(steps) // 2]))
+        return float((steps * (self.values[1:] + self.values[:-1]) / 2)[read].sum())
+
+    def standstills(self) -> Iterator[tuple[float, float]]:
+        """Yield the periods of two seconds or more in which the value did not change."""
+        changes = np.flatnonzero(np.diff(self.values)) + 1
+        for first, last in zip((0, *changes), (*(changes - 1), len(self.values) - 1), strict=True):
+            if self.times[last] - self.times[first] >= _STANDING_SECONDS:
+                yield float(self.times[first]), float(self.times[last])

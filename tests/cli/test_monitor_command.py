@@ -105,9 +105,9 @@ def test_the_live_view_ends_at_once_without_a_driver(near, capsys):
     assert "error: the NVIDIA driver is not loaded" in capsys.readouterr().err
 
 
-def test_the_check_up_is_no_failure_without_a_driver(near, capsys):
+def test_the_check_up_without_a_driver_ends_with_a_failure_and_says_why(near, capsys):
     near.say(error__nvmlInitWithFlags=9)
-    assert cli.main(["monitor", "--doctor"]) == 0
+    assert cli.main(["monitor", "--doctor"]) == 1
     printed = capsys.readouterr().out
     assert "✗ Driver: does not respond; the lines below say why" in printed
     assert "✗ State: the NVIDIA driver is not loaded (nvmlInit returned 9)\n    Load the driver" in printed

@@ -44,3 +44,19 @@ def test_cards_are_added_up_without_their_instances_and_without_silent_cards():
     assert energy_used(history, [A, INSTANCE, B], 0.0, 10.0) == (pytest.approx(50.0), True)
     assert energy_used(history, [B], 0.0, 10.0) is None
     assert energy_used(history, [A], 3.0, 3.5) is None
+
+
+def test_power_is_integrated_where_the_counter_stands_still():
+    standing = recorded(a=lambda _second: {"power_watts": 100.0, "energy_joules": 5000.0})
+    assert energy_used(standing, [A], 0.0, 10.0) == (pytest.approx(1000.0), True)
+    stops = recorded(a=lambda second: {"power_watts": 100.0, "energy_joules": 120.0 * min(second, 4)})
+    assert energy_used(stops, [A], 0.0, 10.0) == (pytest.approx(480.0 + 600.0), True)
+    moments = recorded(a=lambda second: {"power_watts": 100.0, "energy_joules": 200.0 * (second // 2)})
+    assert energy_used(moments, [A], 0.0, 10.0) == (pytest.approx(1000.0), False), "one second is no standstill"
+
+
+def test_a_counter_that_stands_still_without_power_counts_zero():
+    off = recorded(a=lambda _second: {"power_watts": 0.0, "energy_joules": 5000.0})
+    assert energy_used(off, [A], 0.0, 10.0) == (0.0, False)
+    alone = recorded(a=lambda _second: {"energy_joules": 5000.0})
+    assert energy_used(alone, [A], 0.0, 10.0) == (0.0, False), "nothing else is known"

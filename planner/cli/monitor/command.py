@@ -32,9 +32,11 @@ from planner.monitor.history import History
 from planner.monitor.host.environment import detect_environment
 from planner.monitor.host.pci import find_cards
 from planner.monitor.readings.faults import Fault
+from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.report import state_report
 from planner.monitor.readings.sample import Sample
+from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, SamplerSettings
 from planner.monitor.supervisor.snapshot import take_snapshot
@@ -62,6 +64,7 @@ examples:
 _END_SIGNALS: Final = ("SIGTERM", "SIGHUP")
 # Interval at which waiting is interrupted, so that Ctrl+C is handled.
 _WAIT_SECONDS: Final = 0.5
+_DIAGNOSIS_SECONDS: Final = 1.0
 # Longer than the diagnosis needs: of frequent readings, a history keeps only the latest eighth unthinned.
 _HISTORY_SECONDS: Final = 1_800.0
 
@@ -83,7 +86,12 @@ def _requested_history_updates(arguments: argparse.Namespace) -> Generator[tuple
         return _live_history_updates(SamplerSettings(fast_seconds=arguments.interval or 1.0), arguments.record)
     is_paced = not arguments.json
     return _history_updates(
-        replayed_updates(arguments.replay, arguments.start or 0.0, arguments.speed or 1.0, is_paced=is_paced)
+        replayed_updates(
+            open_recording(arguments.replay, arguments.columns),
+            arguments.start or 0.0,
+            arguments.speed or 1.0,
+            is_paced=is_paced,
+        )
     )
 
 
@@ -160,20 +168,46 @@ def _exit_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+class _PacedDiagnosis:
+    """Diagnosis once a second and at each change of the cards: at ten readings a second, more would lag behind them."""
+
+    def __init__(self) -> None:
+        self._tracker = VerdictTracker()
+        self._verdicts: Mapping[str, Verdict] = {}
+        self._inventory: Inventory | None = None
+        self._due = float("-inf")
+
+    def verdicts(self, history: History) -> Mapping[str, Verdict]:
+        """Return the current verdicts on all cards, by UUID."""
+        now = history.end or 0.0
+        if now >= self._due or history.inventory is not self._inventory:
+            self._verdicts, self._inventory = self._tracker.note(history), history.inventory
+            self._due = now + _DIAGNOSIS_SECONDS
+        return self._verdicts
+
+
 def _print_json_lines(history_updates: Iterable[tuple[History, bool]]) -> None:
-    tracker = VerdictTracker()
+    """Print a line for each sample, and between samples for each change of the faults or of a card's state."""
+    diagnosis, reported = _PacedDiagnosis(), Inventory()
     for history, is_sample in history_updates:
-        if is_sample:
-            print(to_json(_readings_with_diagnoses_json(history.latest, tracker.note(history))).decode(), flush=True)
+        if is_sample or (history.end is not None and _has_other_faults(history.inventory, reported)):
+            reported = history.inventory
+            report = _readings_with_diagnoses_json(history.latest, diagnosis.verdicts(history))
+            print(to_json(report).decode(), flush=True)
+
+
+def _has_other_faults(inventory: Inventory, before: Inventory) -> bool:
+    states, earlier = ({device.uuid: device.state for device in one.devices} for one in (inventory, before))
+    return (states, inventory.faults) != (earlier, before.faults)
 
 
 def _redraw_pages(history_updates: Iterable[tuple[History, bool]]) -> None:
-    tracker = VerdictTracker()
+    diagnosis = _PacedDiagnosis()
     with Screen(sys.stdout) as screen, Keyboard(screen.scroll):
         for history, is_sample in history_updates:
             # Without samples, only faults are shown.
             if is_sample or history.inventory.faults:
-                screen.show(page_lines(history, tracker.note(history)))
+                screen.show(page_lines(history, diagnosis.verdicts(history)))
 
 
 def _history_updates(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, None]:
@@ -228,9 +262,10 @@ def _live_updates(settings: SamplerSettings, recorder: Recorder | None) -> Itera
 
 
 def _print_setup_check(*, as_json: bool) -> int:
-    checks = check_setup(take_snapshot(), detect_environment(), find_cards(), binding_version())
+    latest = take_snapshot()
+    checks = check_setup(latest, detect_environment(), find_cards(), binding_version())
     if as_json:
         print(to_json([check._asdict() for check in checks], indent=2).decode())
     else:
         print(setup_check_text(checks))
-    return 0
+    return int(current_blocking_fault(latest) is not None or not latest.inventory.driver_version)

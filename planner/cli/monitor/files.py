@@ -57,6 +57,11 @@ def add_file_options(parser: Parser) -> None:
     )
     group.add_argument("--export", metavar="OUT", type=Path, help="export the --replay file to OUT.csv or OUT.parquet")
     group.add_argument("--import", dest="log", metavar="LOG", type=Path, help="convert a log to the --record file")
+    group.add_argument(
+        "--columns",
+        metavar="NAMES",
+        help="columns of a log without a header line, named as in nvidia-smi --query-gpu: timestamp,power.draw,…",
+    )
 
 
 def check_file_options(arguments: argparse.Namespace) -> None:
@@ -76,8 +81,9 @@ def check_file_options(arguments: argparse.Namespace) -> None:
         "--export": (arguments.export, arguments.replay),
         "--tariff": (arguments.tariff, arguments.summary),
         "--import": (arguments.log, arguments.record),
+        "--columns": (arguments.columns, arguments.log or arguments.summary or arguments.replay),
     }
-    companion_names = {"--tariff": "--summary", "--import": "--record"}
+    companion_names = {"--tariff": "--summary", "--import": "--record", "--columns": "--import"}
     for option, (value, companion) in dependent_options.items():
         if value is not None and companion is None:
             raise PlannerError(f"{option} needs {companion_names.get(option, '--replay')} FILE", _HELP_HINT)
@@ -92,23 +98,20 @@ def check_file_options(arguments: argparse.Namespace) -> None:
 def run_file_action(arguments: argparse.Namespace) -> int | None:
     """Run --summary, --import or --export and return the exit code; None if none of these options is given."""
     if arguments.summary is not None:
-        _print_summary(open_recording(arguments.summary), arguments.tariff, as_json=arguments.json)
+        _print_summary(open_recording(arguments.summary, arguments.columns), arguments.tariff, as_json=arguments.json)
     elif arguments.log is not None:
-        _convert_log(arguments.log, arguments.record, as_json=arguments.json)
+        _convert_log(arguments.log, arguments.record, arguments.columns, as_json=arguments.json)
     elif arguments.export is not None:
-        _export_recording(arguments.replay, arguments.export, as_json=arguments.json)
+        _export_recording(open_recording(arguments.replay, arguments.columns), arguments.export, as_json=arguments.json)
     else:
         return None
     return 0
 
 
-def replayed_updates(path: Path, start: float, speed: float, *, is_paced: bool) -> Iterator[Inventory | Sample]:
-    """Yield the updates of a recording from `start` on, paced at `speed` or at once; notes are printed on stderr.
-
-    Raises:
-        RecordingError: If the recording cannot be read.
-    """
-    recording = open_recording(path)
+def replayed_updates(
+    recording: MonitorRecording, start: float, speed: float, *, is_paced: bool
+) -> Iterator[Inventory | Sample]:
+    """Yield the updates of a recording from `start` on, paced at `speed` or at once; notes are printed on stderr."""
     for note in recording_notes(recording):
         print(note, file=sys.stderr)
     player = Player(recording, speed)
@@ -173,17 +176,17 @@ def _card_json_object(card: CardSummary) -> dict[str, Any]:
     }
 
 
-def _export_recording(path: Path, out: Path, *, as_json: bool) -> None:
+def _export_recording(recording: MonitorRecording, out: Path, *, as_json: bool) -> None:
     if out.exists():
         raise file_exists_error(out)
-    count = export(open_recording(path), out)
+    count = export(recording, out)
     print(to_json({"file": str(out), "rows": count}).decode() if as_json else f"{out}: {count:,} rows")
 
 
-def _convert_log(log: Path, path: Path, *, as_json: bool) -> None:
+def _convert_log(log: Path, path: Path, columns: str | None, *, as_json: bool) -> None:
     if is_recording(log):
         raise RecordingError(log, "is a recording already", f"Try: gpu-planner monitor --replay {log}")
-    recording = import_log(log)
+    recording = import_log(log, columns)
     write_new(path, recording.content())
     if as_json:
         report = {"file": str(path), "samples": recording.samples, "notes": recording_notes(recording)}

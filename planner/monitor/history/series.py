@@ -21,10 +21,14 @@ def thinned_indices(times: Floats, values: Floats) -> Indices:
     order = np.lexsort((values, bucket))
     firsts = np.flatnonzero(np.diff(bucket, prepend=-np.inf))
     lasts = np.append(firsts[1:], len(times)) - 1
-    return np.union1d(order[firsts], order[lasts])
+    is_kept = np.zeros(len(times), dtype=bool)
+    is_kept[order[firsts]] = is_kept[order[lasts]] = True
+    return np.flatnonzero(is_kept)
 
 
 _INITIAL_CAPACITY: Final = 256
+# A series of an hour or less is allocated at once, so that a command that runs for days needs no more than at its start.
+_MOST_ALLOCATED_AT_ONCE: Final = 4_500
 # Readings per second of the span. Readings once a second are all kept, and so are the latest at any rate.
 _MAX_PER_SECOND: Final = 1.25
 _THINNED_ABOVE_PER_SECOND: Final = 1.125
@@ -51,8 +55,10 @@ class Series:
     def __init__(self, seconds: float, stagger: int = 0) -> None:
         self._seconds = seconds
         self._capacity = int(seconds * _MAX_PER_SECOND) + stagger + 4
-        self._times: Floats = np.empty(min(_INITIAL_CAPACITY + stagger, self._capacity))
-        self._values: Floats = np.empty_like(self._times)
+        is_short = self._capacity - stagger <= _MOST_ALLOCATED_AT_ONCE + 4
+        # Pages that are not written to count only later.
+        self._times: Floats = np.full(self._capacity if is_short else _INITIAL_CAPACITY + stagger, -np.inf)
+        self._values: Floats = self._times.copy()
         self._count = self._thinned = 0
         self._last = -np.inf
         self._gaps: list[Gap] = []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from planner.monitor.energy import card_energy
 from planner.monitor.readings.clock_reasons import slowing_reasons
 from planner.monitor.readings.intervals import late_seconds
 from planner.monitor.readings.inventory import Device, Inventory
@@ -39,8 +40,9 @@ class Statistic(NamedTuple):
 class CardSummary:
     """Summary of one card over the `seconds` during which the card was read.
 
-    `energy_joules` is from the card's own counter, or, if `is_estimated`, integrated from its power; `usd` is the
-    cost of this energy. `statistics` are by metric name, `slowed_seconds` by the name of the clock reason.
+    `energy_joules` is from the card's own counter, or, if `is_estimated`, integrated from its power where the counter
+    is missing or stands still; `usd` is the cost of this energy. `statistics` are by metric name, `slowed_seconds` by
+    the name of the clock reason.
     """
 
     device: Device
@@ -85,11 +87,10 @@ class RecordingSummary:
 def summarize_recording(source: MonitorRecording | SeriesSource, usd_per_kwh: float | None = None) -> RecordingSummary:
     """Summarize a recording or a history, at a price of energy in USD per kWh.
 
-    **Formula** Energy is the sum of the counter's increases. Without a counter it is ∫ P dt by the trapezoidal rule,
-    and means are ∫ x dt ÷ ∫ dt by the same rule; gaps are excluded from all integrals.
+    **Formula** Energy is that of `card_energy`; means are ∫ x dt ÷ ∫ dt by the trapezoidal rule, gaps excluded.
 
     **Assumes** that power is what the driver reports: an A100 or H100 samples only a quarter of the time (arXiv
-    2312.02741), so integrated energy is an estimate. A counter that falls was reset, and that step is not counted.
+    2312.02741), so integrated energy is an estimate.
     """
     series = _RecordedSeries(source) if isinstance(source, MonitorRecording) else source
     # The energy of a MIG instance is part of its card's energy.
@@ -140,25 +141,17 @@ def _card_summary(device: Device, source: SeriesSource, usd_per_kwh: float | Non
     series = {name: source.series(device.uuid, name) for name in SUMMARIZED_METRICS}
     integrals = {name: _time_integral(readings) for name, readings in series.items() if len(readings.values)}
     statistics = {name: _mean_and_peak(series[name].values, integral) for name, integral in integrals.items()}
-    energy = _counter_growth_joules(source.series(device.uuid, "energy_joules"))
-    is_estimated = energy is None and "power_watts" in integrals
-    if is_estimated:
-        energy = integrals["power_watts"].area
+    used = card_energy(source.series(device.uuid, "energy_joules"), series["power_watts"])
+    joules = None if used is None else used.joules
     return CardSummary(
         device,
         max((integral.seconds for integral in integrals.values()), default=0.0),
-        energy,
-        is_estimated,
-        _energy_cost_usd(energy, usd_per_kwh),
+        joules,
+        used is not None and used.is_estimated,
+        _energy_cost_usd(joules, usd_per_kwh),
         statistics,
         _slowed_seconds(source, device.uuid),
     )
-
-
-def _counter_growth_joules(counter: ReadingSeries) -> float | None:
-    if len(counter.values) < 2:
-        return None
-    return sum(max(0.0, float(after) - float(before)) for before, after in pairwise(counter.values))
 
 
 class _TimeIntegral(NamedTuple):

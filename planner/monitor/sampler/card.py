@@ -26,8 +26,10 @@ from planner.monitor.sampler.nvml_queries import (
     GPM_METRICS,
     SLOW_FIELD_QUERIES,
     SLOW_QUERIES,
+    THERMAL_METRICS,
     FieldQuery,
     NvmlQuery,
+    thermal_field_queries,
 )
 
 _GPM_NUMBERS: Final = tuple(number for _, number in GPM_METRICS)
@@ -100,6 +102,18 @@ def _all_missing_readings(cause: Cause) -> dict[str, Reading]:
     return {name: missing(cause) for name, _ in GPM_METRICS}
 
 
+# Bits of NVML's clock reasons by the quantity that counts their time.
+_REASON_BITS: Final = {"software_thermal_fraction": 0x20, "hardware_thermal_fraction": 0x40}
+
+
+def _drop_contradicted_zeros(readings: dict[str, Reading]) -> None:
+    """Replace a time slowed by heat of 0 while the driver says that heat slows the card: its counter is broken."""
+    reasons = readings.get("clock_reasons")
+    for name, bit in _REASON_BITS.items():
+        if reasons is not None and int(reasons.value or 0) & bit and name in readings and readings[name].value == 0:
+            readings[name] = missing(Cause.UNREADABLE)
+
+
 _PER_CENT: Final = 100
 _UTILIZATION: Final = "utilization_fraction"
 _MEMORY_CONTROLLER: Final = "memory_controller_fraction"
@@ -111,6 +125,7 @@ _CARD_ONLY_METRICS: Final = (
         for query in queries
     ),
     _UTILIZATION,
+    *THERMAL_METRICS,
     _MEMORY_CONTROLLER,
     "power_watts",
 )
@@ -128,7 +143,7 @@ class Card:
     Reading methods raise `CardLostError` if the card is lost, and `SessionOverError` if the NVML session is invalid.
     """
 
-    def __init__(self, nvml: Nvml, discovered: DiscoveredDevice) -> None:
+    def __init__(self, nvml: Nvml, discovered: DiscoveredDevice, driver_version: str) -> None:
         self.device: Device = discovered.device
         self.handle = discovered.handle
         self._nvml = nvml
@@ -139,6 +154,11 @@ class Card:
         self._rates = CounterRates()
         self._energy = EnergyMeter()
         self._is_instance = discovered.device.mig_parent is not None
+        thermal_queries = thermal_field_queries(driver_version)
+        self._fast_fields = (*FAST_FIELD_QUERIES, *thermal_queries)
+        if not thermal_queries:
+            for name in THERMAL_METRICS:
+                self._queries.missing_reading(name, Cause.MISSING_SYMBOL)
         self._silent_reads = 0
 
     @property
@@ -153,8 +173,9 @@ class Card:
             readings |= (
                 self._utilization_readings()
                 | self._query_readings(FAST_QUERIES)
-                | self._field_readings(FAST_FIELD_QUERIES, now)
+                | self._field_readings(self._fast_fields, now)
             )
+            _drop_contradicted_zeros(readings)
             power = self._power_reading(readings, now)
             if power is not None:
                 readings["power_watts"] = power

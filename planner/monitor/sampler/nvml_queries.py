@@ -72,9 +72,27 @@ FAST_FIELD_QUERIES: Final = (
     FieldQuery("energy_joules", 83, _MILLI),
     FieldQuery("memory_temperature_celsius", 82),
     FieldQuery("power_capped_fraction", 74, _NANO, is_counter=True),
-    FieldQuery("software_thermal_fraction", 269, _NANO, is_counter=True),
-    FieldQuery("hardware_thermal_fraction", 270, _NANO, is_counter=True),
 )
+
+THERMAL_METRICS: Final = ("software_thermal_fraction", "hardware_thermal_fraction")
+"""Shares of time slowed by heat; the numbers of their fields depend on the driver."""
+# Headers 575.51 and 580.65 number them 251 and 252, headers from 580.82 on 269 and 270. The other pair means power
+# smoothing, which answers 0. Drivers between the two headers, and before 575, are not asked.
+_THERMAL_FIELDS: Final = (((580, 82), (269, 270)), ((580, 66), ()), ((575,), (251, 252)))
+
+
+def thermal_field_queries(driver_version: str) -> tuple[FieldQuery, ...]:
+    """Return the queries of the time slowed by heat that a driver understands; none for a driver without them.
+
+    **Source** NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN and _HW_ in nvidia-ml-py 12.570.172 (without them),
+    12.575.51, 13.580.65 (251, 252), 13.580.82 and 13.615.71 (269, 270), read 2026-11-23.
+    """
+    version = tuple(int(part) for part in driver_version.split(".") if part.isdigit())
+    fields: tuple[int, ...] = next((fields for since, fields in _THERMAL_FIELDS if version >= since), ())
+    return tuple(
+        FieldQuery(name, field, _NANO, is_counter=True) for name, field in zip(THERMAL_METRICS, fields, strict=False)
+    )
+
 
 SLOW_FIELD_QUERIES: Final = (
     FieldQuery("ecc_corrected", 3),

@@ -161,7 +161,7 @@ class NvmlSession:
                 if isinstance(device, UnreachableCard):
                     self._note_unreachable(device, wall)
                 else:
-                    self._cards[device.device.uuid] = Card(self._nvml, device)
+                    self._cards[device.device.uuid] = Card(self._nvml, device, self.versions.driver)
                     self._handles.append((device.handle, device.device.uuid))
             self._card_count = self._nvml.call("nvmlDeviceGetCount", "")
             self._register_xid_events()

@@ -93,3 +93,10 @@ def test_removed_cards_are_summarized():
 def test_one_kilowatt_for_an_hour_is_one_kilowatt_hour():
     hour = [Sample(at, at, {A: plain({"power_watts": 1000.0})}) for at in map(float, range(0, 3601, 60))]
     assert summarize_recording(recording(*hour)).energy_joules == pytest.approx(JOULES_PER_KWH)
+
+
+def test_a_counter_that_stands_still_is_replaced_by_the_integrated_power():
+    samples = (sample(float(at), a={"energy_joules": 5000.0, "power_watts": 360.0}) for at in range(101))
+    found = summarize_recording(recording(*samples), 0.5)
+    assert (found.energy_joules, found.is_estimated) == (pytest.approx(36_000.0), True)
+    assert found.usd == pytest.approx(0.005)

@@ -1,15 +1,13 @@
-"""Recognition of log columns by their names, or by the units of their cells if there is no header.
+"""Recognition of log columns by their names.
 
 A free-form name such as `GPU Memory Used (MiB)` or `power_W` is a set of words in any order with any separators; its
 unit is the last word, or is given in brackets after the name.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from datetime import date
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from planner.monitor.recording.logs.cells import parse_time, parse_unit
 from planner.monitor.recording.logs.names import (
     AMD_SMI_FIELDS,
     FIELDS_BY_COLUMN,
@@ -122,15 +120,7 @@ def _unit_fits(field: LogField, unit: str) -> bool:
 
 
 _NAME_AND_UNIT: Final = re.compile(r"(.*\S)\s*[\[(]([^\])]{1,12})[\])]")
-_BUS_ID: Final = re.compile(r"(?:[0-9a-f]{8}|[0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.\d", re.IGNORECASE)
-_PERFORMANCE_STATE: Final = re.compile(r"P\d{1,2}")
 _AMD_ONLY: Final = "gfx_activity"
-# The usual order of columns with the same unit in nvidia-smi queries.
-_COLUMNS_BY_UNIT: Final = {
-    "%": ("utilization.gpu", "utilization.memory"),
-    "w": ("power.draw", "power.limit"),
-    "mhz": ("clocks.sm", "clocks.mem"),
-}
 
 
 class LogHeader(NamedTuple):
@@ -168,15 +158,6 @@ def parse_header(cells: Sequence[str]) -> LogHeader | None:
     return LogHeader(names, fields) if fields and is_header else None
 
 
-def guess_header(rows: Sequence[Sequence[str]], day: date) -> LogHeader | None:
-    """Return a header for rows without a header, guessed from units in the cells; None without units."""
-    if not rows or not any(parse_unit(cell) for cell in rows[0]):
-        return None
-    names = list(_guessed_column_names(rows[0], day))
-    _name_memory_columns(names, rows)
-    return LogHeader(tuple(names), {name: FIELDS_BY_COLUMN[name] for name in names if name in FIELDS_BY_COLUMN})
-
-
 def _split_unit(cell: str) -> tuple[str, str]:
     """Split a header cell such as `power.draw [W]` into name and unit."""
     text = cell.strip().strip("\"'#").strip().lower()
@@ -186,38 +167,3 @@ def _split_unit(cell: str) -> tuple[str, str]:
 
 def _with_unit(field: LogField, unit: str) -> LogField:
     return field._replace(per_one=UNITS[unit]) if unit in UNITS else field
-
-
-def _guessed_column_names(row: Sequence[str], day: date) -> Iterator[str]:
-    counts: dict[str, int] = {}
-    for cell in row:
-        unit = parse_unit(cell)
-        names = _COLUMNS_BY_UNIT.get(unit or "", ())
-        count = counts[unit or ""] = counts.get(unit or "", -1) + 1
-        if count < len(names):
-            yield names[count]
-        elif unit:
-            yield unit
-        elif unit == "" and not float(cell) >= 1e9:
-            yield "temperature.gpu" if len(counts) > 1 else "index"
-        else:
-            yield _guessed_text_column(cell.strip(), day)
-
-
-def _guessed_text_column(text: str, day: date) -> str:
-    if parse_time(text, day) is not None:
-        return "timestamp"
-    if text.startswith(("GPU-", "MIG-")):
-        return "uuid"
-    return "pci.bus_id" if _BUS_ID.fullmatch(text) else "pstate" if _PERFORMANCE_STATE.fullmatch(text) else "name"
-
-
-def _name_memory_columns(names: list[str], rows: Sequence[Sequence[str]]) -> None:
-    """Name the columns in MiB: the first is memory used, a second is total or free memory."""
-    indices = [index for index, name in enumerate(names) if name == "mib"]
-    if len(indices) > 2 or not indices:
-        return
-    names[indices[0]] = "memory.used"
-    if len(indices) == 2:
-        second = {row[indices[1]].strip() for row in rows if len(row) == len(names)}
-        names[indices[1]] = "memory.total" if len(second) == 1 else "memory.free"

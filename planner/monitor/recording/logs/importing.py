@@ -12,7 +12,7 @@ from typing import Any, Final
 from planner.errors import RecordingError
 from planner.monitor.readings.events import Timestamp
 from planner.monitor.recording.logs.cells import parse_readings, parse_time, parse_unit
-from planner.monitor.recording.logs.header import LogHeader, guess_header, parse_header
+from planner.monitor.recording.logs.header import LogHeader, parse_header
 from planner.monitor.recording.logs.log_updates import CardLogLine, TooManyCardsError, updates_from_lines
 from planner.monitor.recording.logs.names import (
     BUS_ID_COLUMNS,
@@ -41,13 +41,13 @@ _LOG_GPUS_HINT: Final = (
 )
 
 
-def open_recording(path: Path) -> MonitorRecording:
-    """Open a recording of this program, or import another program's log.
+def open_recording(path: Path, columns: str | None = None) -> MonitorRecording:
+    """Open a recording of this program, or import another program's log; for `columns` see `import_log`.
 
     Raises:
         RecordingError: If the file is neither a recording nor a supported log.
     """
-    return read_recording(path) if is_recording(path) else import_log(path)
+    return read_recording(path) if is_recording(path) else import_log(path, columns)
 
 
 def is_recording(path: Path) -> bool:
@@ -60,11 +60,13 @@ def is_recording(path: Path) -> bool:
         return stream.read(len(_GZIP)) == _GZIP
 
 
-def import_log(path: Path) -> MonitorRecording:
+def import_log(path: Path, columns: str | None = None) -> MonitorRecording:
     """Import a log: UTF-8 or UTF-16, with blank, list and `[N/A]` cells, and any number of cards.
 
+    `columns` names the columns of a log without a header line, separated by commas, as in `nvidia-smi --query-gpu`.
+
     Raises:
-        RecordingError: If the format is unknown, or the file is too large or cannot be read.
+        RecordingError: If the format is unknown, the columns are not named, or the file is too large or cannot be read.
     """
     try:
         text = decode_text(read_regular(path, "log", _MAX_BYTES))
@@ -72,23 +74,25 @@ def import_log(path: Path) -> MonitorRecording:
         raise RecordingError(path, error.reason, error.hint) from error
     if not text.strip("\ufeff\0 \t\r\n"):
         raise RecordingError(path, "is empty", "If it is still being written, try again later.")
-    return recording_from_text(text, path)
+    return recording_from_text(text, path, columns)
 
 
-def recording_from_text(text: str, path: Path) -> MonitorRecording:
+def recording_from_text(text: str, path: Path, columns: str | None = None) -> MonitorRecording:
     """Import the text of a log; the modification time of its file `path` dates a log without dates.
 
     Raises:
-        RecordingError: If the format is unknown.
+        RecordingError: If the format is unknown, or the columns are not named.
     """
     day = _modification_day(path)
-    table = _LogTable(text, day)
+    table = _LogTable(text, day, _named_header(columns, path))
     lines = list(_read_nvtop(text) if text.lstrip("\ufeff \t\r\n").startswith(("[", "{")) else table.lines())
     if not any(line.readings for line in lines):
         if table.lists_processes:
             raise RecordingError(path, _PROCESS_LOG_REASON, _LOG_GPUS_HINT)
+        if table.unnamed_row:
+            raise RecordingError(path, _NO_HEADER_REASON, _name_columns_hint(path, table.unnamed_row))
         raise RecordingError(path, "is not a supported GPU log", _SUPPORTED_LOGS_HINT)
-    notes = [*table.notes, *([] if any(line.at for line in lines) else [ODD_TIMES if table.has_times else NO_TIMES])]
+    notes = [] if any(line.at for line in lines) else [ODD_TIMES if table.has_times else NO_TIMES]
     if table.bad_lines:
         notes.append(f"{table.bad_lines:,} of its lines could not be read.")
     return recording_from_bytes(_recording_content(lines, day, path), path, tuple(notes))
@@ -117,48 +121,66 @@ def _modification_day(path: Path) -> date:
 
 NO_TIMES: Final = "The log has no times: an interval of one second is assumed."
 ODD_TIMES: Final = "The log's times cannot be read: an interval of one second is assumed."
-NO_HEADER: Final = "The log has no header: its columns were identified by their units and order."
+_NO_HEADER_REASON: Final = "has no header line, so which quantity each column holds is not known"
 # The longest line of nvidia-smi, with all its 241 fields, has 4 kB.
 _MAX_LINE_CHARACTERS: Final = 64 * KIB
-_MAX_GUESS_ROWS: Final = 200
+_MAX_SEPARATOR_ROWS: Final = 200
 # Separators of cells: in many countries, spreadsheets write semicolons, and commas within numbers.
 _SEPARATORS: Final = (";", "\t", ",")
 _DECIMAL_COMMA: Final = re.compile(r"(\d),(\d)")
 
 
+def _named_header(columns: str | None, path: Path) -> LogHeader | None:
+    """Return the header that a user named, None without one.
+
+    Raises:
+        RecordingError: If none of the names is known.
+    """
+    if columns is None:
+        return None
+    names = [name.strip() for name in columns.split(",")]
+    header = parse_header(names)
+    if header is None or not header.fields:
+        reason = f"cannot be read with the columns {columns!r}, none of which is known"
+        raise RecordingError(path, reason, _SUPPORTED_LOGS_HINT)
+    return header
+
+
+def _name_columns_hint(path: Path, row: Sequence[str]) -> str:
+    return (
+        f"Its first line has {len(row)} columns: {', '.join(row)}. Name them in this order, as in nvidia-smi "
+        f"--query-gpu: gpu-planner monitor --import {path.name} --columns timestamp,utilization.gpu,… --record "
+        f"{path.stem}.gpurec"
+    )
+
+
 class _LogTable:
     """A tabular log; its attributes are complete once `lines` is exhausted.
 
-    `day` is the date of times without a date. `has_times` is True if there is a time column, `lists_processes` if the
-    log lists processes.
+    `day` is the date of times without a date; `header` holds until a line of the log is a header. `has_times` is True
+    if there is a time column, `lists_processes` if the log lists processes; `unnamed_row` is the first row if it
+    holds values instead of names, else empty.
     """
 
-    def __init__(self, text: str, day: date) -> None:
-        self.notes: list[str] = []
+    def __init__(self, text: str, day: date, header: LogHeader | None) -> None:
         self.bad_lines = 0
-        self.has_times = self.lists_processes = False
+        self.has_times = header is not None and bool(header.time_indices())
+        self.lists_processes = False
+        self.unnamed_row: Sequence[str] = ()
         self._rows, self._day = text.splitlines(), day
         self._separator = _cell_separator(self._rows)
-        self._header: LogHeader | None = None
+        self._header = header
         self._at: datetime | None = None
 
     def lines(self) -> Iterator[CardLogLine]:
         """Yield the card readings in each line."""
-        rows = [row for row in map(self._split_line, self._rows) if row]
-        for index, row in enumerate(rows):
+        for row in filter(None, map(self._split_line, self._rows)):
             if (header := parse_header(row)) is not None:
                 self._header = header
                 self.has_times = self.has_times or bool(header.time_indices())
                 self.lists_processes = self.lists_processes or not header.fields
             elif not self._is_unit_or_time_row(row):
-                if self._header is None:
-                    self._guess_header(rows[index : index + _MAX_GUESS_ROWS])
                 yield from self._row_readings(row)
-
-    def _guess_header(self, rows: Sequence[Sequence[str]]) -> None:
-        self._header = guess_header(rows, self._day)
-        if self._header is not None:
-            self.notes.append(NO_HEADER)
 
     def _split_line(self, line: str) -> list[str]:
         """Return the cells of a line; empty if the line is blank or too long."""
@@ -182,6 +204,8 @@ class _LogTable:
     def _row_readings(self, row: list[str]) -> Iterator[CardLogLine]:
         """Yield the card readings in a row; a row that does not fit the header counts as unreadable."""
         header = self._header
+        if header is None and not self.bad_lines and any(parse_unit(cell) is not None for cell in row):
+            self.unnamed_row = row
         if header is None or len(row) != len(header.names):
             self.bad_lines += 1
             return
@@ -206,7 +230,7 @@ class _LogTable:
 
 def _cell_separator(rows: Sequence[str]) -> str | None:
     """Return the separator in most lines, None if columns are separated by spaces."""
-    lines = [line for line in rows[:_MAX_GUESS_ROWS] if line.strip()]
+    lines = [line for line in rows[:_MAX_SEPARATOR_ROWS] if line.strip()]
     counts = {separator: sum(separator in line for line in lines) for separator in _SEPARATORS}
     most_frequent = max(counts, key=lambda separator: counts[separator])
     return most_frequent if counts[most_frequent] else None

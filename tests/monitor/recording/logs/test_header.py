@@ -5,14 +5,18 @@ from datetime import datetime
 import pytest
 from logs_kit import PLATO, cards, samples, value
 
-from planner.monitor.recording.logs.importing import (
-    NO_HEADER,
-)
+from planner.errors import RecordingError
+
+PLATO_COLUMNS = "timestamp,utilization.gpu,utilization.memory,memory.used,memory.free,temperature.gpu,power.draw"
 
 
-def test_a_log_without_a_header_is_read_by_its_units(imported):
-    found = imported(PLATO)
-    assert found.notes == (NO_HEADER,)
+def test_a_log_without_a_header_is_refused_until_its_columns_are_named(imported):
+    with pytest.raises(RecordingError, match="has no header line") as refused:
+        imported(PLATO)
+    assert "7 columns: 2026/04/25 16:20:23.686, 0 %, 0 %, 1949 MiB" in refused.value.hint
+    assert "--columns timestamp,utilization.gpu,… --record gpu_log.gpurec" in refused.value.hint
+    found = imported(PLATO, columns=PLATO_COLUMNS)
+    assert found.notes == ()
     assert found.seconds == pytest.approx(191.133)
     assert value(found, 4, "log-0", "utilization_fraction") == 0.44
     assert value(found, 4, "log-0", "memory_controller_fraction") == pytest.approx(0.47)
@@ -23,24 +27,34 @@ def test_a_log_without_a_header_is_read_by_its_units(imported):
     assert found.first.wall_seconds == datetime(2026, 4, 25, 16, 20, 23, 686000).timestamp()
 
 
+def test_named_columns_decide_what_units_cannot_tell(imported):
+    # Memory first in total, then in use: by their order, the units would have told the opposite.
+    line = "NVIDIA X, 81920 MiB, 40960 MiB, 30 %, 0 %\n"
+    found = imported(line, columns="name,memory.total,memory.used,fan.speed,utilization.gpu")
+    assert value(found, 0, "log-0", "memory_used_bytes") == 40960 * 2**20
+    assert value(found, 0, "log-0", "utilization_fraction") == 0
+    assert cards(found)[0].fact("memory_total_bytes") == 81920 * 2**20
+    bare = imported("0, 55, 200.5\n", columns="index,utilization.gpu,power.draw")
+    assert value(bare, 0, "log-0", "utilization_fraction") == pytest.approx(0.55)
+
+
+def test_named_columns_must_be_known_and_as_many_as_in_the_log(imported):
+    with pytest.raises(RecordingError, match="none of which is known"):
+        imported("0, 55\n", columns="one,two")
+    with pytest.raises(RecordingError, match="is not a supported GPU log"):
+        imported("0, 55\n", columns="index,utilization.gpu,power.draw")
+
+
+def test_a_header_in_the_log_wins_over_named_columns(imported):
+    found = imported("index, power.draw [W]\n0, 100\n", columns="index,utilization.gpu")
+    assert value(found, 0, "log-0", "power_watts") == 100
+
+
 def test_numbers_without_units_have_the_unit_of_the_header(imported):
     found = imported("memory.used [MiB], power.draw [W], util\n100, 50.5, 20\n")
     assert value(found, 0, "log-0", "memory_used_bytes") == 100 * 2**20
     assert value(found, 0, "log-0", "utilization_fraction") == pytest.approx(0.2)
     assert imported("power.draw [mW], pstate\n5000, P0\n").samples == 1
-
-
-def test_columns_are_recognized_by_their_units(imported):
-    line = "GPU-0a, 00000000:01:00.0, NVIDIA X, 0, P8, 5 %, 6 %, 7 %, 10 MiB, 20 MiB, 50, 30 W, 60 W, 1500 MHz"
-    found = imported(f"{line}\n{line.replace('10 MiB', '15 MiB')}\n")
-    (card,) = cards(found)
-    assert (card.uuid, card.name, card.pci_bus_id) == ("GPU-0a", "NVIDIA X", "00000000:01:00.0")
-    assert card.fact("memory_total_bytes") == 20 * 2**20, "what stays the same is what there is"
-    assert value(found, 0, "GPU-0a", "power_limit_watts") == 60
-    assert value(found, 0, "GPU-0a", "performance_state") == 8
-    assert value(imported("5 %, 1 MiB\n"), 0, "log-0", "memory_used_bytes") == 2**20
-    three = imported("5 %, 1 MiB, 2 MiB, 3 MiB\n")
-    assert "memory_used_bytes" not in samples(three)[0].devices["log-0"], "of three, nobody knows which is which"
 
 
 # As scripts of people name their columns: karpathy/nanoGPT pull 643 and Levos06/baikal have such ones.
