@@ -44,6 +44,9 @@ def build_network(request: TraceRequest, dtype: torch.dtype | None) -> Any:
     for config_part in (config, config.get_text_config()):
         config_part.use_cache = request.task == "inference"
     network_class = _network_class(transformers, config, fields)
+    if network_class.config_class is config.sub_configs.get("text_config"):
+        # A composite model's decoder alone is built from its part on text, as `AutoModelForCausalLM` does.
+        config = config.get_text_config()
     # Networks without sdpa attention fall back to eager only if nothing is requested.
     options: dict[str, Any] = {"attn_implementation": "eager"} if request.attention == "eager" else {}
     if dtype is not None:
