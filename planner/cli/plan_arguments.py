@@ -132,13 +132,11 @@ def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormu
     missing = missing_packages_hint(config=True)
     if missing is not None:
         raise NoFormulaError(error.path, error.reason, error.traceable, f"In a shell, {missing}.") from error
-    workload = workload_from_arguments(arguments)
-    cards = _card_fields(arguments, catalog, workload)
-    if cards.get("workload", workload) != workload:
+    plan = _changed_plan(arguments, catalog, Plan(model=ModelChoice(id=arguments.model)))
+    if plan.workload.gpus:
         raise SpecError("--gpu", "cards of several kinds cannot be traced together", "Name one kind.")
-    gpu, count = cards.get("gpu"), cards.get("count", 1)
-    card = catalog.hardware.gpu(str(gpu)) if gpu is not None else None
-    request = request_of_unread_model(arguments.model, workload, count, card, catalog)
+    card = None if plan.gpu is None else catalog.hardware.gpu(plan.gpu)
+    request = request_of_unread_model(arguments.model, plan.workload, plan.count, card, catalog)
     try:
         with ProgressLine(sys.stderr) as line:
             recording = trace(request, on_progress=line.show)
@@ -153,8 +151,7 @@ def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormu
         "network from its configuration, without weights, and its run was traced."
     )
     choice = ModelChoice.of_trace(facts.evolve(notes=(note, *facts.notes)))
-    others = Inference(other_processes_bytes=workload.other_processes_bytes)
-    return Plan.model_validate({"model": choice, "workload": others, "gpu": gpu, "count": count})
+    return plan.evolve(model=choice, workload=Inference(other_processes_bytes=plan.workload.other_processes_bytes))
 
 
 def _base_plan_and_preset(

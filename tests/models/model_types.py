@@ -139,12 +139,21 @@ def _merged(fields: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, A
 
 
 def _small(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration with two layers in each of its stacks."""
+    """Return the configuration with few layers in each of its stacks, of each kind at least one."""
     found = {name: _small(value) if isinstance(value, dict) else value for name, value in fields.items()}
-    layers = next((found[name] for name in _LAYER_COUNTS if isinstance(found.get(name), int)), 0)
-    for name, value in found.items():
-        if name in _LAYER_COUNTS and isinstance(value, int):
-            found[name] = min(value, _LAYERS)
-        elif isinstance(value, list) and len(value) == layers > _LAYERS and ("layer" in name or "type" in name):
-            found[name] = value[:_LAYERS]
+    counts = [name for name in _LAYER_COUNTS if isinstance(found.get(name), int)]
+    layers = max((found[name] for name in counts), default=0)
+    lists = [name for name, value in found.items() if isinstance(value, list) and len(value) == layers > _LAYERS]
+    kept = max((_first_of_each_kind(found[name]) for name in lists), default=_LAYERS)
+    for name in counts:
+        found[name] = min(found[name], kept)
+    for name in lists:
+        found[name] = found[name][:kept]
+    if isinstance(found.get("per_layer_config"), dict):
+        found["per_layer_config"] = {at: value for at, value in found["per_layer_config"].items() if int(at) < kept}
     return found
+
+
+def _first_of_each_kind(kinds: list[Any]) -> int:
+    """Return how many layers from the first on have one of each kind, at least two."""
+    return max(_LAYERS, *(kinds.index(kind) + 1 for kind in kinds))

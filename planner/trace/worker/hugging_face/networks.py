@@ -59,6 +59,11 @@ def build_network(request: TraceRequest, dtype: torch.dtype | None) -> Any:
         ) from error
 
 
+def states_quantization(request: TraceRequest) -> bool:
+    """Return whether the configuration in `request` is of a quantized checkpoint, whose weights are built as plain."""
+    return bool(json.loads(request.target.config or "{}").get("quantization_config"))
+
+
 def is_hugging_face(module: nn.Module) -> bool:
     """Return whether `module` is a network of transformers."""
     transformers = sys.modules.get("transformers")

@@ -184,6 +184,13 @@ def test_images_have_the_form_that_the_network_reads(family, architecture, field
     assert shapes_of(family, architecture, **fields)[0] == shapes
 
 
+def test_a_quantized_checkpoint_is_built_as_plain_and_the_notes_say_so():
+    heard = Heard()
+    built = build_run(request("llama", fields={"quantization_config": {"quant_method": "fp8"}}), heard)
+    assert built.module.lm_head.weight.dtype is torch.float32
+    assert any("The checkpoint is quantized" in note for note in heard.notes)
+
+
 def test_the_decoder_alone_of_a_composite_network_is_built_from_its_part_on_text():
     fields = {"text_config": SMALL, "architectures": ["Gemma3ForCausalLM"]}
     target = config_target("gemma3", **fields)
