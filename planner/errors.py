@@ -119,7 +119,10 @@ class ModelFileError(PlannerError):
 
 
 class NoFormulaError(ModelFileError):
-    """A network that has no memory formula; `traceable` is the argument for `gpu-planner trace`, which measures it."""
+    """A network that has no memory formula.
+
+    `traceable` is the argument for `gpu-planner trace`, which measures it, and `advice` what else may help.
+    """
 
     def __init__(self, path: Path | str, reason: str, traceable: str, hint: str = "") -> None:
         target = f'"{traceable}"' if " " in traceable else traceable
@@ -129,7 +132,7 @@ class NoFormulaError(ModelFileError):
             "A trace measures its memory without a formula: “Trace it…” in the window, "
             f"`gpu-planner trace {target}` in a shell. {hint}".strip(),
         )
-        self.traceable = traceable
+        self.traceable, self.advice = traceable, hint
 
 
 class NetworkError(PlannerError):

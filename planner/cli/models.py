@@ -46,7 +46,11 @@ def _parser() -> Parser:
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the model's name, alias or family")
     other = parser.add_argument_group("actions instead of the list")
     other.add_argument("--show", metavar="MODEL", help="show a model: a name, a file, a folder, or hf:owner/name")
-    other.add_argument("--supported", action="store_true", help="list the supported model_type values of a config.json")
+    other.add_argument(
+        "--supported",
+        action="store_true",
+        help="list the model_type values of a config.json that are read; transformers' others are traced by fit",
+    )
     parser.add_general_options()
     return parser
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -10,12 +11,12 @@ from pydantic import ValidationError
 from planner.cli.options import add_workload_options, workload_from_arguments
 from planner.cli.parser import Parser, option_value
 from planner.cli.user_catalog import named_cards
-from planner.errors import PlanFileError, PlannerError, SpecError
+from planner.errors import ModelFileError, NoFormulaError, PlanFileError, PlannerError, SpecError, TraceError
 from planner.numbers import COUNT
 from planner.plan.catalog import Catalog
 from planner.plan.files import is_plan_file, named_plan, save_plan
-from planner.plan.plan import Plan
-from planner.workload.workload import Workload
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.workload import Inference, Workload
 
 if TYPE_CHECKING:
     from planner.plan.recipes.preset import Preset
@@ -105,8 +106,52 @@ def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> Plan
         PlannerError: If no model is given, a file cannot be read, or an option is not allowed; the error names it.
     """
     recipe = load_recipe_file(arguments)
-    base, preset = _base_plan_and_preset(arguments, catalog, recipe)
+    try:
+        base, preset = _base_plan_and_preset(arguments, catalog, recipe)
+    except NoFormulaError as error:
+        if recipe is not None or arguments.preset is not None:
+            raise
+        return PlanArguments(_traced_plan(arguments, catalog, error), None, None)
     return PlanArguments(_changed_plan(arguments, catalog, base), preset, recipe)
+
+
+def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormulaError) -> Plan:
+    """Return the plan of a model without formulas, built from its configuration by transformers and traced.
+
+    Raises:
+        NoFormulaError: If PyTorch or transformers is not installed.
+        ModelFileError: If transformers cannot build the model either.
+        PlannerError: If an option is not allowed, or the trace fails.
+    """
+    # Few models have no formulas, and a trace takes a while to load.
+    from planner.cli.trace.report import ProgressLine
+    from planner.plan.trace_request import request_of_unread_model
+    from planner.trace.analysis.summary import facts_of
+    from planner.trace.run import missing_packages_hint, trace
+
+    missing = missing_packages_hint(config=True)
+    if missing is not None:
+        raise NoFormulaError(error.path, error.reason, error.traceable, f"In a shell, {missing}.") from error
+    plan = _changed_plan(arguments, catalog, Plan(model=ModelChoice(id=arguments.model)))
+    if plan.workload.gpus:
+        raise SpecError("--gpu", "cards of several kinds cannot be traced together", "Name one kind.")
+    card = None if plan.gpu is None else catalog.hardware.gpu(plan.gpu)
+    request = request_of_unread_model(arguments.model, plan.workload, plan.count, card, catalog)
+    try:
+        with ProgressLine(sys.stderr) as line:
+            recording = trace(request, on_progress=line.show)
+    except TraceError as failure:
+        if failure.stage != "load":
+            raise
+        reason = f"{error.reason}, and {failure.reason}"
+        raise ModelFileError(error.path, reason, f"{failure.hint} {error.advice}".strip()) from failure
+    facts = facts_of(recording)
+    note = (
+        f"{error.reason}, so that no formula counts this: transformers {recording.environment.transformers} built the "
+        "network from its configuration, without weights, and its run was traced."
+    )
+    choice = ModelChoice.of_trace(facts.evolve(notes=(note, *facts.notes)))
+    return plan.evolve(model=choice, workload=Inference(other_processes_bytes=plan.workload.other_processes_bytes))
 
 
 def _base_plan_and_preset(

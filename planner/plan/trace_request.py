@@ -4,28 +4,32 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from planner.dtypes import SCHEMES
+from planner.dtypes import AS_STORED, SCHEMES
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.memory.training.adapters.trained import matches_pattern
 from planner.models.architecture import Architecture
 from planner.models.load import load_config
+from planner.models.readers.config_fields import ConfigFields
+from planner.models.readers.config_json import stored_dtype
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, with_settled_sharing
 from planner.plan.plan import Plan
 from planner.trace.request import Target, TracedCard, TraceRequest, torch_optimizer
-from planner.workload.defaults import with_defaults
+from planner.workload.defaults import default_weight_format, with_defaults
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.parallel import Parallel
 from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.training import Lora
-from planner.workload.workload import Inference, Training
+from planner.workload.workload import Inference, Training, Workload
 
-_TO_CHECK: Final = "to check the estimate."
+_TO_CHECK: Final = "for a trace."
 
 
-def training_fields(workload: Training, architecture: Architecture, count: int) -> dict[str, object]:
+def training_fields(workload: Training, architecture: Architecture | None, count: int) -> dict[str, object]:
     """Return the trace-request fields for a training workload with defaults filled in, on `count` cards.
+
+    `architecture` is None for a model without formulas, whose parameters can be frozen only by name patterns.
 
     Raises:
         SpecError: If the workload needs more than PyTorch and transformers; the error names the field.
@@ -49,8 +53,18 @@ def training_fields(workload: Training, architecture: Architecture, count: int) 
         "checkpointing": workload.activation_checkpointing,
         "parallel": _rank_fields(workload.parallel, count),
         **({"lora": _adapter_fields(workload.lora)} if workload.lora else {}),
-        **({"freeze": tuple(_frozen_patterns(architecture, workload.trainable))} if workload.trainable else {}),
+        **_freeze_fields(architecture, workload.trainable),
     }
+
+
+def _freeze_fields(architecture: Architecture | None, trainable: tuple[str, ...]) -> dict[str, object]:
+    """Return the trace-request fields that freeze all parameters that `trainable` does not match; empty without it."""
+    if not trainable:
+        return {}
+    if architecture is None:
+        hint = "Trace it with frozen parameters: gpu-planner trace TARGET --freeze PATTERN."
+        raise SpecError("trainable", "the names of this model's parameters are not known", hint)
+    return {"freeze": tuple(_frozen_patterns(architecture, trainable))}
 
 
 def _check_traceable(workload: Training) -> None:
@@ -157,6 +171,71 @@ def request_of_config(text: str, catalog: Catalog) -> TraceRequest:
     return TraceRequest(target=Target(kind="config", place=name, config=json.dumps(config)))
 
 
+def request_of_unread_model(
+    text: str, workload: Workload, count: int, gpu: Gpu | None, catalog: Catalog
+) -> TraceRequest:
+    """Return the trace request that answers for the model named in `text`, which has no formulas, on `count` cards.
+
+    Unset fields: weights in the format that the configuration states, else bf16; a prompt that fills the context, and
+    lengths as a trace chooses them. Training has the defaults that it has with formulas.
+
+    Raises:
+        SpecError: If PyTorch alone cannot run the workload; the error names the field.
+        PlannerError: If the model's configuration cannot be read.
+    """
+    request = request_of_config(text, catalog)
+    if isinstance(workload, Training):
+        settled = workload.evolve(
+            weights=workload.weights or default_weight_format(workload),
+            lora=workload.lora or (Lora() if workload.adapts else None),
+            optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
+            loss=workload.loss or "full-logits",
+        )
+        fields = training_fields(settled, None, count)
+    else:
+        _check_traced_inference(workload)
+        fields = _inference_fields(_settled_inference(workload, request.target))
+    names = {"attention": _attention_name(workload), **fields, **operator_fields(gpu)}
+    return TraceRequest.model_validate({"target": request.target, **names})
+
+
+_TRACED_INFERENCE: Final = frozenset(
+    (
+        *("task", "weights", "compute", "kv_cache", "batch", "context_length", "prompt_length"),
+        *("attention", "profile", "parallel", "gpus", "other_processes_bytes"),
+    )
+)
+
+
+def _check_traced_inference(workload: Inference) -> None:
+    """Reject inference settings that a trace would ignore."""
+    unheeded = sorted(workload.model_fields_set - _TRACED_INFERENCE)
+    if unheeded:
+        raise SpecError(unheeded[0], "cannot be set for a model that is traced", f"Leave it out {_TO_CHECK}")
+    if workload.profile not in (None, DEFAULT):
+        reason = f"{SOFTWARE[workload.profile].title} has its own operators; only transformers can be traced"
+        raise SpecError("profile", reason, f"Choose the profile {DEFAULT} {_TO_CHECK}")
+    if not workload.parallel.is_plain:
+        raise SpecError(
+            "parallel", "a trace for inference runs on one card", f"Leave the cards as replicas {_TO_CHECK}"
+        )
+
+
+def _settled_inference(workload: Inference, target: Target) -> Inference:
+    """Return the workload with formats and lengths filled in for the model whose configuration `target` has."""
+    stated = workload.model_fields_set
+    dtype = workload.weights
+    if dtype in (None, AS_STORED):
+        stored = stored_dtype(ConfigFields(json.loads(target.config or "{}"), target.place))
+        dtype = workload.compute if "compute" in stated else stored or workload.compute
+    return workload.evolve(
+        weights=dtype,
+        compute=workload.compute if "compute" in stated or dtype not in _PLAIN else dtype,
+        kv_cache=workload.kv_cache if "kv_cache" in stated or dtype not in _PLAIN else dtype,
+        prompt_length=workload.prompt_length or workload.context_length,
+    )
+
+
 def is_traced_for_other_card(request: TraceRequest, gpu: Gpu | None) -> bool:
     """Return whether the trace assumed the operators of a CUDA card whose compute capability is not that of `gpu`."""
     assumed = request.compute_capability
@@ -205,7 +284,7 @@ def _inference_fields(workload: Inference) -> dict[str, object]:
         raise SpecError(
             "weights",
             f"weights in {workload.weights} computed in {workload.compute} need more than PyTorch alone",
-            "Choose the same plain format for both to check the estimate.",
+            f"Choose the same plain format for both {_TO_CHECK}",
         )
     if workload.kv_cache != workload.compute:
         raise SpecError("kv_cache", "a trace keeps the cache in the compute precision", f"Choose {workload.compute}.")

@@ -5,7 +5,13 @@ import pytest
 from planner.errors import SpecError
 from planner.memory.estimate import fullest_timeline
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.trace_request import is_traced_for_other_card, operator_fields, request_of_config, request_of_plan
+from planner.plan.trace_request import (
+    is_traced_for_other_card,
+    operator_fields,
+    request_of_config,
+    request_of_plan,
+    request_of_unread_model,
+)
 from planner.trace.request import Target, TraceRequest
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -187,3 +193,66 @@ def test_a_model_without_a_formula_is_traced_by_its_configuration(catalog):
     request = request_of_config(GPT2.id, catalog)
     assert (request.target.kind, request.target.place) == ("config", GPT2.id)
     assert json.loads(request.target.config)["model_type"] == "gpt2"
+
+
+@pytest.fixture
+def unread(catalog, tmp_path):
+    """Return a way to get the trace request of a model without a reader, for a workload."""
+
+    def request(workload, count=1, gpu=None, **fields):
+        file = tmp_path / "config.json"
+        file.write_text(json.dumps({"model_type": "apertus", **fields}), encoding="utf-8")
+        return request_of_unread_model(str(file), workload, count, gpu, catalog)
+
+    return request
+
+
+@pytest.mark.parametrize(
+    ("workload", "fields", "dtype"),
+    [
+        (Inference(), {}, "bf16"),
+        (Inference(), {"torch_dtype": "float16"}, "fp16"),
+        (Inference(), {"text_config": {"dtype": "float32"}}, "fp32"),
+        (Inference(compute="fp16"), {"torch_dtype": "bfloat16"}, "fp16"),
+        (Inference(weights="fp32"), {"torch_dtype": "bfloat16"}, "fp32"),
+    ],
+)
+def test_a_model_without_a_reader_is_traced_in_the_format_asked_for_or_stated(unread, workload, fields, dtype):
+    request = unread(workload, **fields)
+    assert (request.task, request.dtype, request.batch) == ("inference", dtype, 1)
+    assert (request.sequence_length, request.decode_tokens) == (None, 0)
+
+
+def test_a_context_without_a_prompt_is_traced_as_one_that_the_prompt_fills(unread):
+    request = unread(Inference(context_length=900, batch=3))
+    assert (request.batch, request.sequence_length, request.decode_tokens) == (3, 900, 0)
+    answered = unread(Inference(context_length=900, prompt_length=800))
+    assert (answered.sequence_length, answered.decode_tokens) == (800, 100)
+
+
+def test_training_without_a_reader_has_the_defaults_of_training_with_one(unread, catalog):
+    request = unread(Training(micro_batch=2), gpu=catalog.hardware.gpu("rtx-4090"))
+    assert (request.task, request.batch, request.sequence_length) == ("training", 2, None)
+    assert (request.dtype, request.autocast, request.optimizer) == ("fp32", "bf16", "AdamW")
+    assert request.compute_capability == "8.9"
+    assert unread(Training(method="lora")).lora.rank == 16
+    assert unread(Training(), count=4).parallel.strategy == "ddp"
+
+
+@pytest.mark.parametrize(
+    ("workload", "field"),
+    [
+        (Inference(weights="nf4"), "weights"),
+        (Inference(kv_cache="fp8"), "kv_cache"),
+        (Inference(images=2), "images"),
+        (Inference(profile="vllm"), "profile"),
+        (Inference(parallel=Parallel(tensor=2)), "parallel"),
+        (Inference(prompt_length=10, context_length=9000), "prompt_length"),
+        (Training(trainable=("layers.0.*",)), "trainable"),
+    ],
+)
+def test_what_a_trace_would_ignore_is_refused_for_a_model_without_a_reader(unread, workload, field):
+    with pytest.raises(SpecError) as error:
+        unread(workload)
+    assert error.value.field == field
+    assert error.value.hint

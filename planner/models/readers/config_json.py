@@ -84,7 +84,9 @@ def _supported_component(fields: ConfigFields) -> ConfigFields:
     inner = fields.nested(*_LANGUAGE_PARTS)
     if inner is None or not inner.has("model_type"):
         return fields
-    fields.note(f"only the language part ({inner.model_type}) was read; the other parts are not counted")
+    fields.note(
+        f"only the language part ({inner.model_type}) was read; the other parts are not counted (a trace counts them)"
+    )
     return inner
 
 

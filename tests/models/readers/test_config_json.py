@@ -94,7 +94,9 @@ def test_the_language_part_of_an_unknown_composite_is_read_with_a_note(name: str
     found = read_config({"model_type": "unheard-of", name: LLAMA, "torch_dtype": "bfloat16"}, "config.json")
     assert found.parameters == read_config(LLAMA, "x").parameters
     assert found.stored_dtype == "bf16"
-    assert found.reader_notes == ("only the language part (llama) was read; the other parts are not counted",)
+    assert found.reader_notes == (
+        "only the language part (llama) was read; the other parts are not counted (a trace counts them)",
+    )
 
 
 def test_a_composite_without_a_model_type_of_its_own_is_read_by_its_language_part() -> None:

@@ -90,6 +90,8 @@ def _target_output(request: TraceRequest, watcher: RunObserver) -> TargetOutput:
         dtype = torch.float32
     module = hugging_face.build_network(request, dtype)
     watcher.add_note(f"Built as {type(module).__name__} in {str(module.dtype).removeprefix('torch.')}.")
+    if hugging_face.states_quantization(request):
+        watcher.add_note("The checkpoint is quantized; the trace has its weights as not quantized.")
     attention = module.config._attn_implementation
     if attention != request.attention and hasattr(module.config, "num_attention_heads"):
         watcher.add_note(f"{type(module).__name__} has no {request.attention} attention; {attention} is used.")

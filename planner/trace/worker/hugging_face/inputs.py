@@ -1,6 +1,8 @@
 """Inputs of transformers networks, derived from their configuration."""
 
-from collections.abc import Callable
+import inspect
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import torch
@@ -9,7 +11,6 @@ from torch import nn
 from planner.errors import TraceError
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.inputs import random_integers
-from planner.trace.worker.hugging_face.networks import parameters_of_forward
 
 _TRAINING_TOKENS: Final = 2_048
 _PROMPT_TOKENS: Final = 4_096
@@ -20,6 +21,21 @@ _SAMPLES_PER_SECOND: Final = 16_000
 _IMAGE_PIXELS: Final = 224
 """Width and height in pixels of ImageNet's crops, assumed for networks without a configured image size."""
 _COLOR_CHANNELS: Final = 3
+_FRAMES_PER_SECOND: Final = 100
+"""Frames of a spectrogram in a second: one each 10 ms, as all speech networks of transformers read them."""
+_MEL_BINS: Final = 80
+_FEATURE_WIDTHS: Final = ("feature_projection_input_dim", "input_dim", "input_feat_per_channel", "num_mel_bins")
+"""Names of the width of one frame."""
+_PATCHES: Final = 2_048
+"""Patches of an image for networks that read images as patches of any number: their processors' default."""
+_QUERY_TOKENS: Final = 32
+"""Tokens of the instruction that a query transformer reads beside the image."""
+_MEDIA: Final = {
+    "input_features": "audio",
+    "input_values": "audio",
+    "pixel_values": "image",
+    "flattened_patches": "image",
+}
 _POSITION_FIELDS: Final = (
     "max_position_embeddings",
     "max_target_positions",
@@ -43,7 +59,7 @@ def make_inputs(model: Any, request: TraceRequest, note: Callable[[str], None]) 
     Raises:
         TraceError: If the network's inputs are unknown, or it has too few positions for the tokens.
     """
-    parameters = parameters_of_forward(model)
+    parameters = inspect.signature(model.forward).parameters
     batch, length = request.batch or 1, _sequence_length(model, request)
     inputs = _main_inputs(model, parameters, batch, length, note)
     if not inputs:
@@ -58,25 +74,90 @@ def make_inputs(model: Any, request: TraceRequest, note: Callable[[str], None]) 
 
 
 def _main_inputs(
-    model: Any, parameters: list[str], batch: int, length: int, note: Callable[[str], None]
+    model: Any, parameters: Mapping[str, inspect.Parameter], batch: int, length: int, note: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Return generated inputs by parameter name: token ids, images or audio, without labels."""
+    """Return generated inputs by parameter name: token ids, images or audio, without labels.
+
+    A network that generates text from token ids alone gets no images and no audio.
+    """
     config = model.config
     inputs: dict[str, Any] = {}
-    if "input_features" in parameters and hasattr(config, "num_mel_bins"):
-        inputs["input_features"] = _random_floats(model, batch, config.num_mel_bins, _frame_count(config))
-    elif "input_ids" in parameters:
+    if "input_ids" in parameters:
         inputs["input_ids"] = random_integers((batch, length), config.get_text_config().vocab_size)
-    if "input_values" in parameters:
-        inputs["input_values"] = _waveform(model, batch, note)
-    if "pixel_values" in parameters:
-        if "input_ids" in inputs and model.can_generate():
-            note("The network receives only text, no image.")
+    makers: dict[str, Callable[[], torch.Tensor]] = {
+        "input_features": lambda: _audio_features(model, batch, note),
+        "input_values": lambda: _waveform(model, batch, note),
+        "pixel_values": lambda: _images(model, parameters, batch, note),
+        "flattened_patches": lambda: _random_floats(model, batch, _PATCHES, _flattened_patch_width(config)),
+    }
+    left_out = []
+    for name, make in makers.items():
+        if name not in parameters:
+            continue
+        if "input_ids" in inputs and model.can_generate() and _is_optional(model, parameters[name]):
+            left_out.append(_MEDIA[name])
         else:
-            inputs["pixel_values"] = _random_floats(
-                model, batch, *_image_shape(getattr(config, "vision_config", config), note)
-            )
+            inputs[name] = make()
+    if left_out:
+        note(f"The network receives only text, no {' and no '.join(dict.fromkeys(left_out))}.")
+    if "spatial_shapes" in parameters and "pixel_values" in inputs:
+        side = math.isqrt(inputs["pixel_values"].shape[1])
+        inputs["spatial_shapes"] = torch.tensor([[side, side]] * batch)
+        inputs["pixel_attention_mask"] = torch.ones((batch, inputs["pixel_values"].shape[1]), dtype=torch.int64)
+    if "qformer_input_ids" in parameters:
+        inputs["qformer_input_ids"] = random_integers((batch, _QUERY_TOKENS), config.qformer_config.vocab_size)
+    _place_image_tokens(inputs, config)
     return inputs
+
+
+def _is_optional(model: Any, parameter: inspect.Parameter) -> bool:
+    """Return whether `forward` runs without the parameter: it has a default, and is not what the network is about."""
+    return parameter.default is not inspect.Parameter.empty and parameter.name != model.main_input_name
+
+
+def _place_image_tokens(inputs: dict[str, Any], config: Any) -> None:
+    """Put the tokens that the query transformer's output replaces in front of the text (BLIP-2)."""
+    token, count = getattr(config, "image_token_index", None), getattr(config, "num_query_tokens", 0)
+    if token is not None and count and {"input_ids", "pixel_values"} <= inputs.keys():
+        batch = inputs["input_ids"].shape[0]
+        inputs["input_ids"] = torch.cat([torch.full((batch, count), token), inputs["input_ids"]], dim=1)
+
+
+def _audio_features(model: Any, batch: int, note: Callable[[str], None]) -> torch.Tensor:
+    """Return random spectrograms: of the length that the encoder always reads (Whisper), else of a few seconds."""
+    config = model.config
+    if hasattr(config, "max_source_positions") and hasattr(config, "num_mel_bins"):
+        return _random_floats(model, batch, config.num_mel_bins, _frame_count(config))
+    note(
+        f"The audio length is not specified; {_AUDIO_SECONDS} seconds are assumed: --input input_features=… changes it."
+    )
+    parts = (config, *(getattr(config, name) for name in config.sub_configs if hasattr(config, name)))
+    width = next(
+        (value for part in parts for name in _FEATURE_WIDTHS if isinstance(value := getattr(part, name, None), int)),
+        _MEL_BINS,
+    )
+    return _random_floats(model, batch, _AUDIO_SECONDS * _FRAMES_PER_SECOND, width)
+
+
+def _images(
+    model: Any, parameters: Mapping[str, inspect.Parameter], batch: int, note: Callable[[str], None]
+) -> torch.Tensor:
+    """Return random images, or their flattened patches if the network takes images of any size (NaFlex)."""
+    config = _vision_config(model.config)
+    if "spatial_shapes" in parameters:
+        return _random_floats(model, batch, config.num_patches, config.num_channels * config.patch_size**2)
+    return _random_floats(model, batch, *_image_shape(config, note))
+
+
+def _vision_config(config: Any) -> Any:
+    """Return the configuration of the part that reads images: a tower, an encoder, or the network itself."""
+    parts = (getattr(config, name, None) for name in ("vision_config", "encoder"))
+    return next((part for part in parts if hasattr(part, "to_dict")), config)
+
+
+def _flattened_patch_width(config: Any) -> int:
+    """Return the width of a flattened patch with its row and column (Pix2Struct, Kosmos-2.5)."""
+    return int(config.vision_config.patch_embed_hidden_size) + 2
 
 
 def _sequence_length(model: Any, request: TraceRequest) -> int:
@@ -115,12 +196,12 @@ def _learns_positions(model: nn.Module) -> bool:
     )
 
 
-def _make_labels(model: Any, parameters: list[str], batch: int, length: int) -> dict[str, Any]:
+def _make_labels(model: Any, parameters: Mapping[str, inspect.Parameter], batch: int, length: int) -> dict[str, Any]:
     """Return random labels for training, if `forward` takes any."""
     name = type(model).__name__
     if "return_loss" in parameters:
         return {"return_loss": True}
-    if {"start_positions", "end_positions"}.issubset(parameters):
+    if parameters.keys() >= {"start_positions", "end_positions"}:
         return {place: random_integers((batch,), length) for place in ("start_positions", "end_positions")}
     if "labels" not in parameters:
         return {}

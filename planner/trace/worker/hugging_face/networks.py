@@ -44,6 +44,9 @@ def build_network(request: TraceRequest, dtype: torch.dtype | None) -> Any:
     for config_part in (config, config.get_text_config()):
         config_part.use_cache = request.task == "inference"
     network_class = _network_class(transformers, config, fields)
+    if network_class.config_class is config.sub_configs.get("text_config"):
+        # A composite model's decoder alone is built from its part on text, as `AutoModelForCausalLM` does.
+        config = config.get_text_config()
     # Networks without sdpa attention fall back to eager only if nothing is requested.
     options: dict[str, Any] = {"attn_implementation": "eager"} if request.attention == "eager" else {}
     if dtype is not None:
@@ -54,6 +57,11 @@ def build_network(request: TraceRequest, dtype: torch.dtype | None) -> Any:
         raise TraceError(
             _STAGE, f"{network_class.__name__}: {error.__cause__ or error}", "Check the configuration."
         ) from error
+
+
+def states_quantization(request: TraceRequest) -> bool:
+    """Return whether the configuration in `request` is of a quantized checkpoint, whose weights are built as plain."""
+    return bool(json.loads(request.target.config or "{}").get("quantization_config"))
 
 
 def is_hugging_face(module: nn.Module) -> bool:

@@ -107,6 +107,10 @@ WAVES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "i
 WAVES |= {"conv_dim": [8, 8], "conv_stride": [5, 2], "conv_kernel": [10, 3], "num_feat_extract_layers": 2}
 WAVES |= {"num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2}
 CODEC = {"num_filters": 2, "hidden_size": 8, "codebook_dim": 8, "codebook_size": 8, "upsampling_ratios": [4, 4]}
+PARAKEET = {"vocab_size": 20, "encoder_config": {"num_mel_bins": 20, "hidden_size": 16, "num_hidden_layers": 1}}
+PARAKEET["encoder_config"] |= {"num_attention_heads": 2, "intermediate_size": 16, "subsampling_conv_channels": 4}
+WAVES_BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+WAVES_BERT |= {"feature_projection_input_dim": 12, "vocab_size": 20}
 RESNET = {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]}
 
 
@@ -116,6 +120,8 @@ RESNET = {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]}
         ("hubert", WAVES, {"input_values": (2, 160_000)}),
         ("encodec", CODEC, {"input_values": (2, 1, 240_000)}),
         ("resnet", RESNET, {"pixel_values": (2, 3, 224, 224)}),
+        ("parakeet_ctc", PARAKEET, {"input_features": (2, 1000, 20)}),
+        ("wav2vec2-bert", WAVES_BERT, {"input_features": (2, 1000, 12)}),
     ],
 )
 def test_sound_and_images_of_no_stated_size_have_a_usual_one(family, fields, shapes):
@@ -123,6 +129,74 @@ def test_sound_and_images_of_no_stated_size_have_a_usual_one(family, fields, sha
     asked = TraceRequest(target=config_target(family, **fields), batch=2, device="cpu")
     assert {name: value.shape for name, value in build_run(asked, heard).inputs.items()} == shapes
     assert any("--input" in note for note in heard.notes)
+
+
+def shapes_of(family, architecture, **fields):
+    """Return the shapes of the inputs of a network, and what was noted on them."""
+    heard = Heard()
+    target = config_target(family, architectures=[architecture], **fields)
+    built = build_run(TraceRequest(target=target, batch=2, sequence_length=5, device="cpu"), heard)
+    return {name: tuple(value.shape) for name, value in built.inputs.items()}, " ".join(heard.notes)
+
+
+LLAVA = {"text_config": SMALL | {"model_type": "llama"}, "image_seq_length": 4}
+LLAVA |= {"vision_config": TOWER | {"model_type": "clip_vision_model", "image_size": 8, "patch_size": 4}}
+QUERIES = TOWER | {"vocab_size": 50, "encoder_hidden_size": 16}
+BLIP2 = {"vision_config": TOWER | {"image_size": 8, "patch_size": 4}, "text_config": SMALL | {"model_type": "llama"}}
+BLIP2 |= {"qformer_config": QUERIES, "num_query_tokens": 2}
+PIX2STRUCT = {"vision_config": {"hidden_size": 16, "patch_embed_hidden_size": 12, "d_ff": 16, "d_kv": 8}}
+PIX2STRUCT["vision_config"] |= {"num_hidden_layers": 1, "num_attention_heads": 2, "seq_len": 2048}
+PIX2STRUCT |= {"text_config": {"hidden_size": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}}
+PIX2STRUCT["text_config"] |= {"vocab_size": 50}
+SIGLIP2 = {"vision_config": TOWER | {"num_patches": 16, "patch_size": 4}, "text_config": TOWER | {"vocab_size": 50}}
+
+
+def test_a_network_that_reads_text_alone_gets_no_image_and_says_so():
+    shapes, notes = shapes_of("llava", "LlavaForConditionalGeneration", **LLAVA)
+    assert shapes == {"input_ids": (2, 5)}
+    assert "The network receives only text, no image." in notes
+
+
+@pytest.mark.parametrize(
+    ("family", "architecture", "fields", "shapes"),
+    [
+        (
+            "instructblip",
+            "InstructBlipForConditionalGeneration",
+            BLIP2,
+            {"pixel_values": (2, 3, 8, 8), "input_ids": (2, 5), "qformer_input_ids": (2, 32)},
+        ),
+        (
+            "pix2struct",
+            "Pix2StructForConditionalGeneration",
+            PIX2STRUCT,
+            {"flattened_patches": (2, 2048, 14), "decoder_input_ids": (2, 1)},
+        ),
+        (
+            "siglip2",
+            "Siglip2ForImageClassification",
+            SIGLIP2,
+            {"pixel_values": (2, 16, 48), "spatial_shapes": (2, 2), "pixel_attention_mask": (2, 16)},
+        ),
+    ],
+)
+def test_images_have_the_form_that_the_network_reads(family, architecture, fields, shapes):
+    assert shapes_of(family, architecture, **fields)[0] == shapes
+
+
+def test_a_quantized_checkpoint_is_built_as_plain_and_the_notes_say_so():
+    heard = Heard()
+    built = build_run(request("llama", fields={"quantization_config": {"quant_method": "fp8"}}), heard)
+    assert built.module.lm_head.weight.dtype is torch.float32
+    assert any("The checkpoint is quantized" in note for note in heard.notes)
+
+
+def test_the_decoder_alone_of_a_composite_network_is_built_from_its_part_on_text():
+    fields = {"text_config": SMALL, "architectures": ["Gemma3ForCausalLM"]}
+    target = config_target("gemma3", **fields)
+    built = build_run(TraceRequest(target=target, sequence_length=5, device="cpu"), Heard())
+    assert type(built.module).__name__ == "Gemma3ForCausalLM"
+    assert built.module.config.hidden_size == 16
 
 
 def test_a_network_with_learned_positions_takes_no_more_tokens():
