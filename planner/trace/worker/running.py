@@ -46,7 +46,7 @@ def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast
 def _make_optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
     """Return the requested optimizer for a module's trainable parameters."""
     if not any(parameter.requires_grad for parameter in module.parameters()):
-        raise TraceError("load", "no parameter is trainable", "Remove a --freeze pattern, or trace inference.")
+        raise TraceError("load", "no parameter is trainable", "Freeze fewer parameters, or trace inference.")
     optimizer = make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
     if inspect.signature(optimizer.step).parameters["closure"].default is inspect.Parameter.empty:
         raise TraceError(
