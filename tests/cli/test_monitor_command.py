@@ -131,6 +131,24 @@ def test_the_live_view_prints_a_line_a_sample_and_ends_with_ctrl_c(fake_nvml):
     assert times == sorted(times)
 
 
+def test_an_xid_stands_in_the_lines_and_on_the_page_soon_after_the_driver_told_it(fake_nvml):
+    fake_nvml.say(card(0, A), events=("0 8 79",))
+    _, printed, _ = run_monitor(fake_nvml, "--json", "--interval", "0.5", stop_after=3)
+    seen = [json.loads(line)["devices"][0]["xids"] for line in printed.splitlines()]
+    assert [xid["number"] for xid in seen[2]] == [79]
+    _, printed, _ = run_monitor(fake_nvml, "--interval", "0.5", stop_after=1, told="Xid")
+    assert "✗ Card 0: the driver reported Xid 79 at " in printed
+
+
+def test_a_card_that_is_lost_stands_in_the_lines(fake_nvml):
+    fake_nvml.say(card(0, A) | {"0.error.nvmlDeviceGetPowerUsage": "2x0 15"}, card(1, B))
+    _, printed, _ = run_monitor(fake_nvml, "--json", "--interval", "0.5", stop_after=6)
+    last = json.loads(printed.splitlines()[-1])
+    assert [device["state"] for device in last["devices"]] == ["lost", "running"]
+    assert last["devices"][0]["diagnosis"]["kind"] == "lost"
+    assert [fault["kind"] for fault in last["state"]["faults"]] == ["lost"]
+
+
 def test_the_live_table_goes_on_where_there_is_no_terminal(fake_nvml):
     fake_nvml.say(card(0, A))
     code, printed, errors = run_monitor(fake_nvml, "--interval", "0.1", stop_after=2, told="driver 580.65.06")

@@ -34,6 +34,8 @@ ORDINARY = {
     "pcie_generation": 4,
     "pcie_width": 16,
 }
+# What the driver itself and a small desktop hold.
+IDLE = {"utilization_fraction": 0.0, "memory_used_bytes": 0.4 * GIB}
 ORDINARY_HOST = {"cpu_fraction": 0.3, "io_wait_fraction": 0.0}
 
 

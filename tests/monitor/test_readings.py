@@ -231,3 +231,20 @@ def test_what_a_sleeping_card_would_say_is_missing_because_it_sleeps():
     latest = Latest()
     latest.note_inventory(Inventory(devices=(Device("pci-0000:01:00.0", "NVIDIA card", 0, state="asleep"),)))
     assert latest.reading("pci-0000:01:00.0", "power_watts").cause is Cause.ASLEEP
+
+
+def test_newer_drivers_are_asked_for_the_time_slowed_by_heat_by_other_numbers(fake_nvml):
+    smoothing = {"0.field.251": 0, "0.field.252": 0}
+    counters = {"0.field.269": " ".join(str(10**8 * at) for at in range(200)), "0.field.270": 0}
+    fake_nvml.say(card(0, A, reasons=0x40) | smoothing | counters, driver="580.82.07")
+    with fake_nvml.supervisor():
+        latest = fake_nvml.wait_for(lambda latest: latest.reading(A, "software_thermal_fraction").value)
+    assert latest.reading(A, "hardware_thermal_fraction").cause is Cause.UNREADABLE, "0 % beside its own reason"
+
+
+def test_drivers_without_these_counters_report_no_time_slowed_by_heat(fake_nvml):
+    fake_nvml.say(card(0, A) | {f"0.field.{field}": 0 for field in (251, 252, 269, 270)}, driver="570.172.08")
+    with fake_nvml.supervisor():
+        latest = fake_nvml.wait_for(lambda latest: latest.reading(A, "fan_fraction").value is not None)
+    assert latest.reading(A, "software_thermal_fraction").cause is Cause.MISSING_SYMBOL
+    assert latest.reading(A, "hardware_thermal_fraction").value is None

@@ -11,13 +11,15 @@ from planner.monitor.diagnosis.verdict import Verdict
 from planner.monitor.energy import energy_used
 from planner.monitor.history import History
 from planner.monitor.readings.faults import Fault, Severity
-from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.latest import Latest, SeenXid
 from planner.present.monitor.diagnosis import Tone, verdict_lines
+from planner.present.monitor.events import clock_time
 from planner.present.monitor.headline import card_tone
 from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
 from planner.present.monitor.readings import (
     BARRED_CARD_COLUMNS,
     CARD_COLUMNS,
+    card_label,
     card_rows,
     driver_line,
     fault_line,
@@ -28,6 +30,7 @@ from planner.present.monitor.totals import card_totals
 # Columns to leave out on a narrow terminal, in this order.
 _DISPENSABLE_OF_CARDS: Final = ("fan", "controller", "clock", "memory_bar", "temperature", "use_bar")
 _DISPENSABLE_OF_PROCESSES: Final = ("kind", "cpu", "user")
+_MOST_XID_LINES: Final = 5
 _SIGNS: Final[dict[Severity, tuple[str, Tone]]] = {
     "error": ("✗", "bad"),
     "warning": ("!", "warn"),
@@ -52,9 +55,17 @@ def page_lines(history: History, verdicts: Mapping[str, Verdict]) -> list[Line]:
     if processes := process_rows(latest):
         table = fitting_table(PROCESS_COLUMNS, processes, "command", _DISPENSABLE_OF_PROCESSES)
         blocks.append(_table_lines(table, [""] * len(processes)))
+    blocks.append([line for xid in latest.xids[-_MOST_XID_LINES:] for line in _xid_lines(xid, latest)])
     blocks.append([line for fault in latest.inventory.faults for line in _fault_lines(fault, latest)])
     first, *others = filter(None, blocks)
     return [*first, *(line for block in others for line in (Line(""), *block))]
+
+
+def _xid_lines(xid: SeenXid, latest: Latest) -> list[Line]:
+    cards = [device for device in latest.inventory.devices if device.uuid == xid.uuid]
+    card = f"Card {card_label(cards[0])}" if cards else "A card"
+    text = f"✗ {card}: the driver reported Xid {xid.number} at {clock_time(xid.wall_seconds)}"
+    return lines_of(wrap_line(text), "bad")
 
 
 def _fault_lines(fault: Fault, latest: Latest) -> list[Line]:

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from operator import add
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.monitor.diagnosis.time_series import ACTIVE_UTILIZATION, STATISTICS, TimeSeries
 from planner.monitor.readings.faults import FaultKind
@@ -12,6 +12,7 @@ from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME
 from planner.monitor.readings.protocols import DiagnosisSource
 from planner.monitor.readings.sample import CardProcess
+from planner.units import GIB
 
 # PCI Express Base Specification: transfers a second of one lane, and the share of bits that are data (8b/10b,
 # 128b/130b; from generation 6 on 236 of 256 bytes of a flit carry packets).
@@ -40,6 +41,8 @@ HOST_PREFIX: Final = "host."
 """Prefix of host quantities; some card quantities have the same names."""
 LONG_SUFFIX: Final = ".long"
 """Suffix of quantities that cover ten minutes instead of two."""
+HOUR_SUFFIX: Final = ".hour"
+"""Suffix of quantities that cover an hour."""
 
 HIGH_CPU: Final = 0.9
 HIGH_WAIT: Final = 0.5
@@ -47,6 +50,15 @@ HIGH_WAIT: Final = 0.5
 
 **Source** AWS SageMaker Debugger, CPUBottleneck and IOBottleneck.
 """
+
+
+class Peer(NamedTuple):
+    """Another card that runs the same job: its utilization, and its power as a fraction of its limit."""
+
+    use: TimeSeries
+    power: TimeSeries | None = None
+    memory_controller: TimeSeries | None = None
+
 
 ReadSeries = Callable[[str], TimeSeries | None]
 """Function that returns the readings of the named quantity, None if there are none."""
@@ -56,8 +68,7 @@ class CardWindow:
     """Readings of one card and its host over a time window.
 
     `read` takes the names of `planner.monitor.readings.metrics`, with the prefix `host.` for host quantities.
-    `processes` are the processes on the card, None if unknown. `peers` are the utilizations of other cards that run the
-    same task.
+    `processes` are the processes on the card, None if unknown. `peers` are the other cards that run the same job.
     """
 
     def __init__(
@@ -66,7 +77,7 @@ class CardWindow:
         read: ReadSeries,
         processes: tuple[CardProcess, ...] | None = None,
         cores: int | None = None,
-        peers: tuple[TimeSeries, ...] = (),
+        peers: tuple[Peer, ...] = (),
     ) -> None:
         self.device, self.processes, self.cores, self.peers = device, processes, cores, peers
         self._read, self._quantities = read, dict[str, TimeSeries | None]()
@@ -100,9 +111,13 @@ class CardWindow:
     def _cut_window(self, cut: Callable[[TimeSeries], TimeSeries]) -> "CardWindow":
         def read(name: str) -> TimeSeries | None:
             series = self.quantity(name)
-            return series if series is None or name.endswith(LONG_SUFFIX) else cut(series)
+            return series if series is None or name.endswith((LONG_SUFFIX, HOUR_SUFFIX)) else cut(series)
 
-        return CardWindow(self.device, read, self.processes, self.cores, tuple(map(cut, self.peers)))
+        peers = (
+            Peer(cut(peer.use), *(None if series is None else cut(series) for series in peer[1:]))
+            for peer in self.peers
+        )
+        return CardWindow(self.device, read, self.processes, self.cores, tuple(peers))
 
 
 def _utilization_series(window: CardWindow) -> TimeSeries | None:
@@ -117,9 +132,14 @@ def _long_window_memory_fraction(window: CardWindow) -> TimeSeries | None:
     return _fraction_of_total_memory(window, "", f"memory_used_bytes{LONG_SUFFIX}")
 
 
-def _long_window_duration_series(window: CardWindow) -> TimeSeries | None:
-    used = window.quantity(f"memory_used_bytes{LONG_SUFFIX}")
-    return None if used is None else TimeSeries.single_value(used.seconds)
+def _duration_of(name: str) -> Callable[[CardWindow], TimeSeries | None]:
+    """Return a reader of the seconds that the readings of a quantity cover."""
+
+    def duration_series(window: CardWindow) -> TimeSeries | None:
+        series = window.quantity(name)
+        return None if series is None else TimeSeries.single_value(series.seconds)
+
+    return duration_series
 
 
 def _fraction_of_total_memory(window: CardWindow, free_name: str, used_name: str) -> TimeSeries | None:
@@ -195,6 +215,30 @@ def _busiest_process_cores(window: CardWindow) -> TimeSeries | None:
     return TimeSeries.single_value(max(known)) if known else None
 
 
+def _memory_without_graphics_bytes(window: CardWindow) -> TimeSeries | None:
+    """Return the memory in use that no graphics process holds; None if such a process does not tell its memory."""
+    used = window.quantity("memory_used_bytes")
+    desktop = [process.memory_bytes.value for process in window.processes or () if process.kind == "graphics"]
+    known = [value for value in desktop if value is not None]
+    return None if used is None or len(known) < len(desktop) else used.combine(lambda value: value - sum(known))
+
+
+# Below half of a full CPU, other programs use most of it.
+_LEAST_JOB_SHARE: Final = 0.5
+
+
+def _job_cpu_fraction(window: CardWindow) -> TimeSeries | None:
+    """Return the used fraction of all CPU cores; None if the processes on the card are known to use less than half.
+
+    The processes that prepare their data, which are their children, count as theirs.
+    """
+    hosts = [process.host for process in _compute_processes(window) if process.host is not None]
+    trees = [host.tree_cpu_fraction for host in hosts if host.tree_cpu_fraction is not None]
+    if trees and window.cores and sum(trees) < _LEAST_JOB_SHARE * window.cores:
+        return None
+    return window.quantity("host.cpu_fraction")
+
+
 def _in_use_indicator(window: CardWindow) -> TimeSeries | None:
     """Return 1 if the card was active in the window or a process holds memory on it, else 0."""
     use, memory = window.quantity("use_fraction"), window.quantity("held_memory_bytes")
@@ -212,9 +256,35 @@ def _compared_with_busiest_peer(
         use = window.quantity("use_fraction")
         if use is None or not window.peers:
             return None
-        return TimeSeries.single_value(compare(use, max(window.peers, key=lambda peer: peer.mean)))
+        return TimeSeries.single_value(compare(use, max((peer.use for peer in window.peers), key=lambda one: one.mean)))
 
     return comparison
+
+
+def _power_beyond_peers(window: CardWindow) -> TimeSeries | None:
+    """Return by how much the card's power exceeds that of the peer that draws most, as fractions of their limits."""
+    own, others = window.quantity("power_of_limit_fraction"), [peer.power for peer in window.peers]
+    known = [power.quantile(0.5) for power in others if power is not None]
+    return None if own is None or not known else TimeSeries.single_value(own.quantile(0.5) - max(known))
+
+
+def _least_busy_of_job(window: CardWindow) -> TimeSeries | None:
+    """Return the lowest utilization of the job's cards over the last half minute; None without peers."""
+    own = window.quantity("use_fraction")
+    if own is None or not window.peers:
+        return None
+    return TimeSeries.single_value(min(one.lately for one in (own, *(peer.use for peer in window.peers))))
+
+
+def _most_of_job(name: str, of_peer: Callable[[Peer], TimeSeries | None]) -> Callable[[CardWindow], TimeSeries | None]:
+    """Return a reader of a quantity's mean over the last half minute, of the card of the job where it is highest."""
+
+    def highest(window: CardWindow) -> TimeSeries | None:
+        every = (window.quantity(name), *map(of_peer, window.peers))
+        known = [series.lately for series in every if series is not None]
+        return TimeSeries.single_value(max(known)) if window.peers and len(known) == len(every) else None
+
+    return highest
 
 
 def _histogram_distance(first: TimeSeries, second: TimeSeries) -> float:
@@ -235,23 +305,52 @@ def _histogram_fractions(series: TimeSeries) -> list[float]:
     return [count / len(series.values) for count in counts]
 
 
+def _negated(series: TimeSeries | None) -> TimeSeries | None:
+    return None if series is None else series.combine(lambda value: -value)
+
+
+def _link_figure(name: str) -> Callable[[CardWindow], TimeSeries | None]:
+    """Return a reader of a property of the PCIe link; if it is not read, of the highest that the card supports."""
+
+    def figure(window: CardWindow) -> TimeSeries | None:
+        current, most = window.quantity(name), window.device.fact(f"{name}_most")
+        return current if current is not None or most is None else TimeSeries.single_value(most)
+
+    return figure
+
+
+def _unknown_link_traffic(window: CardWindow) -> TimeSeries | None:
+    """Return the busier direction's traffic in bytes per second if the link's bandwidth is not known, else None."""
+    sent, received = map(window.quantity, _PCIE)
+    if sent is None or received is None or window.quantity("pcie_of_link_fraction") is not None:
+        return None
+    return sent.combine(max, received)
+
+
 _PCIE: Final = ("pcie_transmit_bytes_per_s", "pcie_receive_bytes_per_s")
 DERIVED_QUANTITIES: Final[Mapping[str, Callable[[CardWindow], TimeSeries | None]]] = {
     "use_fraction": _utilization_series,
     "memory_full_fraction": _memory_used_fraction,
     "memory_left_bytes": _unused_memory_bytes,
     "memory_long_fraction": _long_window_memory_fraction,
-    "memory_long_seconds": _long_window_duration_series,
+    "memory_long_seconds": _duration_of(f"memory_used_bytes{LONG_SUFFIX}"),
+    "memory_hour_bytes": lambda window: window.quantity(f"memory_used_bytes{HOUR_SUFFIX}"),
+    "memory_hour_seconds": _duration_of(f"memory_used_bytes{HOUR_SUFFIX}"),
     "power_of_limit_fraction": _combined_quantity(
         lambda drawn, most: drawn / most if most else None, "power_watts", "power_limit_watts"
     ),
     "clock_of_most_fraction": _clock_fraction,
     "pcie_bytes_per_s": _combined_quantity(add, *_PCIE),
-    "pcie_of_link_fraction": _combined_quantity(_link_fraction, *_PCIE, "pcie_generation", "pcie_width"),
+    "pcie_of_link_fraction": _combined_quantity(_link_fraction, *_PCIE, "link_generation", "link_width"),
+    "link_generation": _link_figure("pcie_generation"),
+    "link_width": _link_figure("pcie_width"),
+    "pcie_of_unknown_link_bytes_per_s": _unknown_link_traffic,
     "media_fraction": _combined_quantity(max, "encoder_fraction", "decoder_fraction"),
     "starved_by_cpu": _combined_quantity(
-        lambda use, cpu: float(use < ACTIVE_UTILIZATION and cpu > HIGH_CPU), "use_fraction", "host.cpu_fraction"
+        lambda use, cpu: float(use < ACTIVE_UTILIZATION and cpu > HIGH_CPU), "use_fraction", "job_cpu_fraction"
     ),
+    "job_cpu_fraction": _job_cpu_fraction,
+    "memory_without_graphics_bytes": _memory_without_graphics_bytes,
     "starved_by_disk": _combined_quantity(
         lambda use, wait: float(use < ACTIVE_UTILIZATION and wait > HIGH_WAIT), "use_fraction", "host.io_wait_fraction"
     ),
@@ -268,6 +367,13 @@ DERIVED_QUANTITIES: Final[Mapping[str, Callable[[CardWindow], TimeSeries | None]
     "is_in_use": _in_use_indicator,
     "peer_distance": _compared_with_busiest_peer(_histogram_distance),
     "peer_lag": _compared_with_busiest_peer(lambda own, peer: peer.mean - own.mean),
+    "power_beyond_peers_fraction": _power_beyond_peers,
+    "power_behind_peers_fraction": lambda window: _negated(_power_beyond_peers(window)),
+    "job_least_use_fraction": _least_busy_of_job,
+    "job_most_power_fraction": _most_of_job("power_of_limit_fraction", lambda peer: peer.power),
+    "job_most_memory_controller_fraction": _most_of_job(
+        "memory_controller_fraction", lambda peer: peer.memory_controller
+    ),
 }
 """Quantities derived from readings, by name."""
 
@@ -275,6 +381,9 @@ WINDOW_SECONDS: Final = 120.0
 """Length of the diagnosed window: enough for a saw-tooth of slow batches, short enough to notice a change."""
 LONG_WINDOW_SECONDS: Final = 600.0
 """Length of the window that is searched for memory growth."""
+
+HOUR_SECONDS: Final = 3_600.0
+"""Length of the window that is searched for slow memory growth."""
 
 _HOST: Final = "host"
 # Two values per second are enough; ten per second would only cost time.
@@ -295,12 +404,18 @@ def read_window(source: DiagnosisSource, device: Device, at: float, seconds: flo
             return _time_series(source, _HOST, name.removeprefix(HOST_PREFIX), at - seconds, at)
         if name.endswith(LONG_SUFFIX):
             return _time_series(source, device.uuid, name.removesuffix(LONG_SUFFIX), at - LONG_WINDOW_SECONDS, at)
+        if name.endswith(HOUR_SUFFIX):
+            return _time_series(source, device.uuid, name.removesuffix(HOUR_SUFFIX), at - HOUR_SECONDS, at)
         return _time_series(source, device.uuid, name, at - seconds, at)
 
     is_now = source.end is not None and abs(source.end - at) <= _CURRENT_SECONDS
     processes = _visible_processes(source) if is_now else None
     own = None if processes is None else tuple(process for process in processes if process.uuid == device.uuid)
-    peers = () if processes is None else tuple(_peer_utilizations(source, device, processes, at - seconds, at))
+    peers = tuple(
+        peer
+        for other in _cards_of_same_job(source, device, processes, at)
+        if (peer := _read_peer(source, other, at - seconds, at)) is not None
+    )
     return CardWindow(device, read, own, len(source.latest.cores) or None, peers)
 
 
@@ -322,16 +437,63 @@ def _visible_processes(source: DiagnosisSource) -> tuple[CardProcess, ...] | Non
     return None if is_hidden and not source.latest.processes else source.latest.processes
 
 
-def _peer_utilizations(
-    source: DiagnosisSource, device: Device, processes: tuple[CardProcess, ...], start: float, end: float
-) -> Iterator[TimeSeries]:
-    """Yield the utilization of every other card on which the same user runs the same command."""
-    tasks = {_task_identity(process) for process in processes if process.uuid == device.uuid} - {None}
-    others = {process.uuid for process in processes if process.uuid != device.uuid and _task_identity(process) in tasks}
-    for uuid in sorted(others):
-        use = _time_series(source, uuid, "utilization_fraction", start, end)
-        if use is not None:
-            yield use
+def _cards_of_same_job(
+    source: DiagnosisSource, device: Device, processes: tuple[CardProcess, ...] | None, at: float
+) -> Iterator[Device]:
+    """Yield the other cards on which the same user runs the same command; without commands, those that look the same.
+
+    Cards look the same if they have one name, hold the same memory, and took it at the same time.
+    """
+    tasks = {task for process in processes or () if (task := _task_identity(process)) is not None}
+    own = {task for process in processes or () if process.uuid == device.uuid and (task := _task_identity(process))}
+    shape = None if tasks else _memory_shape(source, device, at)
+    for other in source.inventory.devices:
+        if other.uuid == device.uuid or other.state != "running":
+            continue
+        if own and any(process.uuid == other.uuid and _task_identity(process) in own for process in processes or ()):
+            yield other
+        if shape is not None and other.name == device.name and _is_same_shape(shape, _memory_shape(source, other, at)):
+            yield other
+
+
+class _MemoryShape(NamedTuple):
+    """Memory that a card holds, in bytes, and when it took most of it; None if that was before the first reading."""
+
+    held: float
+    taken_at: float | None
+
+
+_LEAST_HELD_BYTES: Final = GIB
+_SAME_MEMORY: Final = 0.02
+_SAME_START_SECONDS: Final = 30.0
+
+
+def _memory_shape(source: DiagnosisSource, device: Device, at: float) -> _MemoryShape | None:
+    used = _time_series(source, device.uuid, "memory_used_bytes", at - HOUR_SECONDS, at)
+    if used is None or used.values[-1] < _LEAST_HELD_BYTES:
+        return None
+    below = [time for time, value in zip(used.times, used.values, strict=True) if value < used.values[-1] / 2]
+    return _MemoryShape(used.values[-1], below[-1] if below else None)
+
+
+def _is_same_shape(first: _MemoryShape, second: _MemoryShape | None) -> bool:
+    if second is None or abs(first.held - second.held) > _SAME_MEMORY * first.held:
+        return False
+    if first.taken_at is None or second.taken_at is None:
+        return first.taken_at is second.taken_at
+    return abs(first.taken_at - second.taken_at) <= _SAME_START_SECONDS
+
+
+def _read_peer(source: DiagnosisSource, device: Device, start: float, end: float) -> Peer | None:
+    """Return the readings of another card that are compared; None if its utilization is not known."""
+
+    def read(name: str) -> TimeSeries | None:
+        return _time_series(source, device.uuid, name, start, end)
+
+    use, window = read("utilization_fraction"), CardWindow(device, read)
+    if use is None:
+        return None
+    return Peer(use, window.quantity("power_of_limit_fraction"), window.quantity("memory_controller_fraction"))
 
 
 def _task_identity(process: CardProcess) -> tuple[str, str] | None:

@@ -6,10 +6,10 @@ from typing import Final
 
 from planner.monitor.diagnosis.card_window import WINDOW_SECONDS, CardWindow, read_window
 from planner.monitor.diagnosis.health_rules import HEALTH_RULES
-from planner.monitor.diagnosis.rule import DiagnosisRule, shown_evidence
+from planner.monitor.diagnosis.rule import DiagnosisRule, fitting_advice, shown_evidence
 from planner.monitor.diagnosis.rules import WORKLOAD_RULES
 from planner.monitor.diagnosis.time_series import TimeSeries, current_phase
-from planner.monitor.diagnosis.verdict import Evidence, OtherFinding, Verdict, VerdictKind
+from planner.monitor.diagnosis.verdict import OtherFinding, Verdict, VerdictKind
 from planner.monitor.readings.faults import FAULTS, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.protocols import DiagnosisSource
@@ -111,18 +111,24 @@ def _verdict_if_holds(rule: DiagnosisRule, window: CardWindow, at: float) -> Ite
     """Yield the verdict of a rule if the rule holds."""
     evidence = rule.evidence(window)
     if evidence is not None:
-        yield _verdict_from_rule(rule, evidence, _start_seconds(window, at), at)
+        since, remedies = _start_seconds(window, at), fitting_advice(window, rule.advice)
+        yield Verdict(rule.kind, rule.severity, rule.title, rule.sentence, since, at, evidence, remedies)
 
 
-def _verdict_from_rule(rule: DiagnosisRule, evidence: tuple[Evidence, ...], since: float, at: float) -> Verdict:
-    """Return the verdict of a rule that holds since `since`, with its evidence."""
-    return Verdict(rule.kind, rule.severity, rule.title, rule.sentence, since, at, evidence, rule.advice)
+_SLOWED_KINDS: Final = frozenset({VerdictKind.THERMAL, VerdictKind.POWER_BRAKE})
+# Lower clocks lengthen kernels and lower the power draw, from which these kinds are concluded.
+_DISTORTED_BY_CLOCKS: Final = frozenset(
+    {VerdictKind.MEMORY_BOUND, VerdictKind.COMPUTE_BOUND, VerdictKind.SYNC_BOUND, VerdictKind.POWER_CAPPED}
+)
 
 
 def _with_other_findings(first: Verdict, others: list[Verdict]) -> Verdict:
     """Return the verdict `first` with `others` of a different kind as its further problems."""
+    is_slowed = not _SLOWED_KINDS.isdisjoint(verdict.kind for verdict in (first, *others))
     also = tuple(
-        OtherFinding(other.kind, other.severity, other.title) for other in others if other.kind is not first.kind
+        OtherFinding(other.kind, other.severity, other.title)
+        for other in others
+        if other.kind is not first.kind and not (is_slowed and other.kind in _DISTORTED_BY_CLOCKS)
     )
     return replace(first, also=also)
 

@@ -28,6 +28,13 @@ def _recurring_criteria(metric: str) -> tuple[Criterion, ...]:
     )
 
 
+_LEAK_ADVICE: Final = (
+    "Do not keep tensors with their graph across steps: total += loss.item(), not total += loss.",
+    "Clear lists of outputs and metrics; detach tensors that are kept.",
+    "If sequence lengths vary, pad to a few lengths; the allocator caches blocks for each.",
+    advice.EXPANDABLE_SEGMENTS,
+)
+
 HEALTH_RULES: Final = (
     DiagnosisRule(
         VerdictKind.MEMORY_ERRORS,
@@ -101,12 +108,20 @@ HEALTH_RULES: Final = (
             Criterion("memory_long_seconds", "last", ">=", 300, sources.STEADY_GROWTH),
             Criterion("use_fraction", "mean", ">=", 0.1, sources.IDLE_AUDIT),
         ),
+        _LEAK_ADVICE,
+        (("memory_full_fraction", "last"),),
+    ),
+    DiagnosisRule(
+        VerdictKind.LEAK,
+        "warning",
+        "memory grows slowly",
+        "Memory in use has grown without a break for 25 minutes or more; at this rate the card will run out of memory.",
         (
-            "Do not keep tensors with their graph across steps: total += loss.item(), not total += loss.",
-            "Clear lists of outputs and metrics; detach tensors that are kept.",
-            "If sequence lengths vary, pad to a few lengths; the allocator caches blocks for each.",
-            advice.EXPANDABLE_SEGMENTS,
+            Criterion("memory_hour_bytes", "unending growth", ">=", 0.5 * GIB, sources.SLOW_GROWTH),
+            Criterion("memory_hour_seconds", "last", ">=", 1_500, sources.SLOW_GROWTH),
+            Criterion("use_fraction", "mean", ">=", 0.1, sources.IDLE_AUDIT),
         ),
+        _LEAK_ADVICE,
         (("memory_full_fraction", "last"),),
     ),
     DiagnosisRule(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from planner.monitor.diagnosis import sources
+from planner.monitor.diagnosis import advice, sources
 from planner.monitor.diagnosis.card_window import CardWindow
 from planner.monitor.diagnosis.verdict import Criterion, Evidence, VerdictKind, VerdictSeverity
 
@@ -34,6 +34,24 @@ class DiagnosisRule:
                 return None
             evidence.append(Evidence(condition.metric, condition.statistic, value, condition))
         return (*evidence, *shown_evidence(window, self.shown))
+
+
+_CONTRADICTED: Final = {
+    advice.PRECISION: Criterion("tensor_active_fraction", "mean", ">=", 0.1, sources.TENSOR_CORES),
+    advice.LARGER_BATCH: Criterion("memory_full_fraction", "last", ">=", 0.95, sources.NEAR_FULL),
+    advice.WORKERS: Criterion("host.cpu_fraction", "median", ">=", 0.9, sources.CPU_BOTTLENECK),
+}
+
+
+def fitting_advice(window: CardWindow, remedies: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the remedies that the readings do not contradict, such as bf16 where tensor cores already work."""
+
+    def is_contradicted(remedy: str) -> bool:
+        condition = _CONTRADICTED.get(remedy)
+        value = None if condition is None else window.statistic(condition.metric, condition.statistic)
+        return condition is not None and value is not None and condition.holds(value)
+
+    return tuple(remedy for remedy in remedies if not is_contradicted(remedy))
 
 
 def shown_evidence(window: CardWindow, shown: tuple[tuple[str, str], ...]) -> tuple[Evidence, ...]:

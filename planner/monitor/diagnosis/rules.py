@@ -16,6 +16,7 @@ from planner.monitor.diagnosis.rule import (
     DiagnosisRule,
 )
 from planner.monitor.diagnosis.verdict import Criterion, VerdictKind
+from planner.units import GIB
 
 IDLE_RULES: Final = (
     DiagnosisRule(
@@ -67,10 +68,21 @@ IDLE_RULES: Final = (
         ),
     ),
     DiagnosisRule(
+        VerdictKind.IDLE_HELD,
+        "note",
+        "idle, but memory is held",
+        "Memory is in use without computation, and the readings do not say by which process.",
+        (IDLE, Criterion("memory_without_graphics_bytes", "last", ">", 2 * GIB, sources.UNSEEN_MEMORY)),
+        (
+            "Find out which process holds it: nvidia-smi on the host, as administrator if it belongs to others.",
+            "End the process if it is a forgotten notebook or server.",
+        ),
+    ),
+    DiagnosisRule(
         VerdictKind.IDLE,
         "note",
         "idle",
-        "Nothing is running on the card.",
+        "The card is hardly used.",
         (IDLE,),
         shown=(("memory_used_bytes", "last"),),
     ),
@@ -196,7 +208,45 @@ BUSY_RULES: Final = (
 )
 """Rules for cards that do not wait; the last rule holds for any card that works."""
 
+_BALANCE_ADVICE: Final = (
+    "Balance the load: batches, sequence lengths and pipeline stages of equal cost.",
+    "Move work of the first rank (logging, evaluation, checkpoints) out of the step.",
+)
 BOTTLENECK_RULES: Final = (
+    DiagnosisRule(
+        VerdictKind.HANGING,
+        "error",
+        "a collective hangs",
+        "All cards of the job are busy without memory traffic and at a low power draw: they wait for each other.",
+        (
+            Criterion("job_least_use_fraction", "last", ">=", 0.95, sources.SPINNING),
+            Criterion("job_most_memory_controller_fraction", "last", "<=", 0.02, sources.SPINNING),
+            Criterion("job_most_power_fraction", "last", "<=", 0.45, sources.SPINNING),
+        ),
+        (
+            "Look for a rank that ended, failed, or makes another number of steps: the others wait for it.",
+            "Find the call: py-spy dump --pid PID for each rank, or NCCL's flight recorder in PyTorch.",
+            "If all ranks are in the same collective, check the network and NCCL (NCCL_DEBUG=INFO).",
+        ),
+    ),
+    DiagnosisRule(
+        VerdictKind.IMBALANCE,
+        "warning",
+        "slower than its peers",
+        "All cards of the job are busy, but this one draws far more power: the others wait for it.",
+        (MOSTLY_USED, Criterion("power_beyond_peers_fraction", "last", ">=", 0.25, sources.PEER_POWER)),
+        _BALANCE_ADVICE,
+        (("power_of_limit_fraction", "median"),),
+    ),
+    DiagnosisRule(
+        VerdictKind.IMBALANCE,
+        "warning",
+        "waiting for a slower card",
+        "The card is busy, but draws far less power than another card of the same job: it waits in a collective.",
+        (MOSTLY_USED, Criterion("power_behind_peers_fraction", "last", ">=", 0.25, sources.PEER_POWER)),
+        _BALANCE_ADVICE,
+        (("power_of_limit_fraction", "median"),),
+    ),
     DiagnosisRule(
         VerdictKind.IMBALANCE,
         "warning",
@@ -207,8 +257,7 @@ BOTTLENECK_RULES: Final = (
             Criterion("peer_lag", "last", ">=", 0.2, sources.PEER_LAG),
         ),
         (
-            "Balance the load: batches, sequence lengths and pipeline stages of equal cost.",
-            "Move work of the first rank (logging, evaluation, checkpoints) out of the step.",
+            *_BALANCE_ADVICE,
             "Use DistributedDataParallel instead of DataParallel, which gathers everything on the first card.",
         ),
     ),
@@ -229,6 +278,14 @@ BOTTLENECK_RULES: Final = (
     DiagnosisRule(
         VerdictKind.TRANSFER_BOUND,
         "warning",
+        "limited by PCIe transfers",
+        "Much data is copied while the card is not fully used. The link's speed is not known.",
+        (NOT_FULL_USE, Criterion("pcie_of_unknown_link_bytes_per_s", "mean", ">=", 11e9, sources.OLD_LINK)),
+        (advice.PINNED_MEMORY, "Keep reused data on the GPU.", "Check that the card's slot provides all its lanes."),
+    ),
+    DiagnosisRule(
+        VerdictKind.TRANSFER_BOUND,
+        "warning",
         "transfers dominate computation",
         "Much data is copied to or from the card while its multiprocessors are mostly idle.",
         (
@@ -243,7 +300,7 @@ BOTTLENECK_RULES: Final = (
         "warning",
         "waiting for data: the CPU is fully used",
         "The CPU is fully used while the GPU is not: data are probably not prepared fast enough.",
-        (NOT_FULL_USE, ACTIVE, Criterion("host.cpu_fraction", "median", ">=", 0.9, sources.CPU_SHARE)),
+        (NOT_FULL_USE, ACTIVE, Criterion("job_cpu_fraction", "median", ">=", 0.9, sources.CPU_SHARE)),
         advice.BUSY_CPU,
     ),
     DiagnosisRule(

@@ -63,4 +63,14 @@ VIDEO_ENGINES: Final = heuristic(
 )
 PEER_LAG: Final = heuristic("histograms at 98 % and at 100 % utilization differ too, so the means must also differ")
 CPU_SHARE: Final = heuristic("AWS's CPU threshold, with GPU utilization below AWS's 70 %")
+SLOW_GROWTH: Final = heuristic(
+    "half a gibibyte in half an hour fills a card within days; growth that levels off is a cache that fills"
+)
+OLD_LINK: Final = heuristic(
+    "70 % of a PCIe 3.0 link with 16 lanes, the slowest that recent cards have, since this link's speed is not known"
+)
+PEER_POWER: Final = heuristic("a card that waits in a collective is busy, but draws far less than one that computes")
+SPINNING: Final = heuristic("kernels that only wait keep a card busy without memory traffic and at a low power draw")
+UNSEEN_MEMORY: Final = heuristic("the driver and a desktop use less; no log says which process holds the rest")
+TENSOR_CORES: Final = heuristic("tensor cores that are active a tenth of the time are in use")
 NO_PROCESS_MEMORY: Final = heuristic("gpu-usage-audit's threshold of 100 MB: no process computes with less memory")

@@ -64,6 +64,20 @@ class TimeSeries:
         return whole if min(steps) > 0 and max(steps) <= _MAX_STEP_FRACTION * whole else 0.0
 
     @property
+    def lately(self) -> float:
+        """Return the mean of the last half minute."""
+        return (self.since(self.times[-1] - _RECENT_SECONDS) or self).mean
+
+    @property
+    def unending_growth(self) -> float:
+        """Return `growth`; 0 if it levelled off: the last of the five steps is less than half of their mean."""
+        growth = self.growth
+        if not growth:
+            return 0.0
+        *_, before, last = (part.mean for part in self._equal_parts())
+        return growth if last - before >= _MAX_STEP_FRACTION * growth / (_PART_COUNT - 1) else 0.0
+
+    @property
     def swings(self) -> float:
         """Return how often the series fell from 0.7 or more to 0.3 or less."""
         is_high, falls = False, 0
@@ -150,8 +164,9 @@ STATISTICS: Final[Mapping[str, Callable[[TimeSeries], float]]] = {
     "most": lambda series: max(series.values),
     "last": lambda series: series.values[-1],
     "share": lambda series: series.mean,
-    "lately": lambda series: (series.since(series.times[-1] - _RECENT_SECONDS) or series).mean,
+    "lately": lambda series: series.lately,
     "growth": lambda series: series.growth,
+    "unending growth": lambda series: series.unending_growth,
     "swings": lambda series: series.swings,
 }
 """Statistics that a criterion can use, by name.

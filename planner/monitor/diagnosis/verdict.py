@@ -28,6 +28,7 @@ class VerdictKind(StrEnum):
     IDLE_HELD = "idle-held"
     IDLE = "idle"
     IMBALANCE = "imbalance"
+    HANGING = "collective-hangs"
     TRANSFER_BOUND = "transfer-bound"
     HOST_BOUND = "host-bound"
     FLUCTUATING = "fluctuating"

@@ -27,7 +27,7 @@ def thinned_indices(times: Floats, values: Floats) -> Indices:
 
 
 _INITIAL_CAPACITY: Final = 256
-# A series of an hour or less is allocated at once, so that a command that runs for days needs no more than at its start.
+# A series of an hour or less is allocated at once, so that a command that runs for days does not grow.
 _MOST_ALLOCATED_AT_ONCE: Final = 4_500
 # Readings per second of the span. Readings once a second are all kept, and so are the latest at any rate.
 _MAX_PER_SECOND: Final = 1.25

@@ -2,6 +2,8 @@
 
 import getpass
 from contextlib import suppress
+from time import monotonic
+from typing import NamedTuple
 
 import psutil
 
@@ -19,6 +21,8 @@ class HostProcesses:
 
     def __init__(self) -> None:
         self._known: dict[int, psutil.Process] = {}
+        self._trees: dict[int, _TreeSeconds] = {}
+        self._children: dict[int, list[psutil.Process]] | None = None
         self._results: dict[int, HostProcess | None] = {}
         self._user = _own_user_name()
 
@@ -31,7 +35,9 @@ class HostProcesses:
     def end_round(self) -> None:
         """Start a new round, and forget processes that were not looked up in the last round."""
         self._known = {pid: process for pid, process in self._known.items() if pid in self._results}
+        self._trees = {pid: tree for pid, tree in self._trees.items() if pid in self._results}
         self._results.clear()
+        self._children = None
 
     def _look_up(self, pid: int) -> HostProcess | None:
         known = self._known.get(pid)
@@ -40,14 +46,55 @@ class HostProcesses:
             if known is None or not known.is_running():
                 known = self._known[pid] = psutil.Process(pid)
                 known.cpu_percent()
-                return _process_details(known, None, self._user)
-            return _process_details(known, known.cpu_percent() / 100, self._user)
+                self._trees.pop(pid, None)
+                return _process_details(known, None, self._tree_cpu_fraction(known), self._user)
+            return _process_details(known, known.cpu_percent() / 100, self._tree_cpu_fraction(known), self._user)
         except (psutil.Error, OSError):
             self._known.pop(pid, None)
             return None
 
+    def _tree_cpu_fraction(self, root: psutil.Process) -> float | None:
+        """Return the CPU usage of a process and all its descendants since the previous round; None in the first."""
+        before, now = self._trees.get(root.pid), _TreeSeconds(monotonic(), self._seconds_by_descendant(root))
+        self._trees[root.pid] = now
+        if before is None or now.at <= before.at:
+            return None
+        # What is not known from before was started since.
+        spent = sum(max(0.0, seconds - before.by_pid.get(pid, 0.0)) for pid, seconds in now.by_pid.items())
+        return spent / (now.at - before.at)
 
-def _process_details(process: psutil.Process, cpu_fraction: float | None, own_user: str) -> HostProcess:
+    def _seconds_by_descendant(self, root: psutil.Process) -> dict[int, float]:
+        if self._children is None:
+            self._children = _children_by_parent()
+        found: dict[int, float] = {}
+        waiting = [root]
+        while waiting:
+            process = waiting.pop()
+            with suppress(psutil.Error, OSError):
+                times = process.cpu_times()
+                found[process.pid] = times.user + times.system
+            waiting += (child for child in self._children.get(process.pid, ()) if child.pid not in found)
+        return found
+
+
+class _TreeSeconds(NamedTuple):
+    """CPU seconds of a process and of each of its descendants, at a monotonic time."""
+
+    at: float
+    by_pid: dict[int, float]
+
+
+def _children_by_parent() -> dict[int, list[psutil.Process]]:
+    children: dict[int, list[psutil.Process]] = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            children.setdefault(process.ppid(), []).append(process)
+    return children
+
+
+def _process_details(
+    process: psutil.Process, cpu_fraction: float | None, tree_cpu_fraction: float | None, own_user: str
+) -> HostProcess:
     with process.oneshot():
         user, command = "", ""
         # The system may hide the user name and command of other users' processes.
@@ -63,6 +110,7 @@ def _process_details(process: psutil.Process, cpu_fraction: float | None, own_us
             cpu_fraction=cpu_fraction,
             memory_bytes=process.memory_info().rss,
             is_own=bool(user) and user == own_user,
+            tree_cpu_fraction=tree_cpu_fraction,
         )
 
 

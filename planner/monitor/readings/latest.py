@@ -1,7 +1,7 @@
 """Current state of the cards and the host, accumulated from samples that each hold a part."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Inventory
@@ -25,6 +25,17 @@ _BLOCKING_CAUSES: Final[Mapping[FaultKind, Cause]] = {
 }
 
 
+_MOST_XIDS: Final = 20
+
+
+class SeenXid(NamedTuple):
+    """An error number that the driver reported for a card, and when, in seconds since 1970."""
+
+    uuid: str
+    number: int
+    wall_seconds: float
+
+
 class Latest:
     """Current state: the latest reading of each quantity, the latest processes and the latest inventory.
 
@@ -39,6 +50,7 @@ class Latest:
         self.cost: SamplingCost | None = None
         self.monotonic_seconds: float | None = None
         self.wall_seconds: float | None = None
+        self.xids: tuple[SeenXid, ...] = ()
         self._devices: dict[str, dict[str, Reading]] = {}
         self._blocked_by: Cause | None = None
 
@@ -54,6 +66,8 @@ class Latest:
         self.monotonic_seconds, self.wall_seconds = sample.monotonic_seconds, sample.wall_seconds
         self.host = {**self.host, **sample.host}
         self.cores, self.cost = sample.cores, sample.cost
+        seen = (SeenXid(xid.uuid, xid.number, sample.wall_seconds) for xid in sample.xids)
+        self.xids = (*self.xids, *seen)[-_MOST_XIDS:]
         self._blocked_by = None if sample.devices else self._blocking_cause()
         if self._blocked_by is not None:
             self._devices, self.processes = {}, ()

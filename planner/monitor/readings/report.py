@@ -66,6 +66,9 @@ def _device_object(device: Device, latest: Latest) -> dict[str, Any]:
         **_quantities_object(DEVICE_METRICS, readings),
         "clock_reasons": None if bits is None else [reason.name for reason in CLOCK_REASONS if int(bits) & reason.bit],
         "processes": [_process_object(process) for process in latest.processes if process.uuid == device.uuid],
+        "xids": [
+            {"number": xid.number, "at": _iso_time(xid.wall_seconds)} for xid in latest.xids if xid.uuid == device.uuid
+        ],
     }
 
 

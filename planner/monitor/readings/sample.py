@@ -23,6 +23,8 @@ class HostProcess(NamedTuple):
     memory_bytes: int
     is_own: bool
     """Whether the process belongs to the user of this program."""
+    tree_cpu_fraction: float | None = None
+    """`cpu_fraction` with all descendants, such as the processes that load data; None until the second reading."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ class CardWatch:
         card_processes = session.read_processes(wall) if processes else None
         if processes:
             self._host_processes.end_round()
-        result = SweepResult(devices, card_processes, session.read_xids() if slow else ())
+        result = SweepResult(devices, card_processes, session.read_xids())
         self._update_from_session(session, now)
         self._note_implausible_values(result, wall)
         if self._reset_at is not None and now - self._reset_at > _STABLE_SECONDS:

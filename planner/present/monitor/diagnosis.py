@@ -42,6 +42,16 @@ _DERIVED: Final = {
     "is_in_use": "Programs that use the card",
     "peer_distance": "Distance between the card's utilization histogram and the busiest card's",
     "peer_lag": "Utilization behind the busiest card's by",
+    "power_beyond_peers_fraction": "Power, relative to its limit, beyond that of the job's other cards by",
+    "power_behind_peers_fraction": "Power, relative to its limit, behind that of the job's other cards by",
+    "job_least_use_fraction": "Lowest utilization of the job's cards in the last half minute",
+    "job_most_power_fraction": "Highest power of the job's cards, relative to its limit, in the last half minute",
+    "job_most_memory_controller_fraction": "Highest memory controller use of the job's cards in the last half minute",
+    "job_cpu_fraction": "CPU",
+    "memory_without_graphics_bytes": "Memory that no graphics program holds",
+    "memory_hour_bytes": "Memory in use over the last hour",
+    "memory_hour_seconds": "Observed time",
+    "pcie_of_unknown_link_bytes_per_s": "PCIe traffic of the busier direction",
 }
 _STATISTICS: Final = {
     "mean": "on average",
@@ -54,6 +64,7 @@ _STATISTICS: Final = {
     "share": "of the time",
     "lately": "of the last half minute",
     "growth": "of steady growth",
+    "unending growth": "of steady growth that does not level off",
     "swings": "drops from over 70 to under 30 %",
 }
 _SIGNS: Final = {">=": "≥", "<=": "≤", ">": ">", "<": "<"}

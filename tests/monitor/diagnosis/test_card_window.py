@@ -1,7 +1,7 @@
 """Quantities that rules derive from the readings of a card, and the window of readings."""
 
 import pytest
-from diagnosis_kit import GPM, OTHER, UUID, a_history, a_process, imbalanced
+from diagnosis_kit import GPM, IDLE, OTHER, UUID, a_history, a_process, imbalanced
 
 from planner.monitor.diagnosis.card_window import (
     link_bytes_per_s,
@@ -51,7 +51,7 @@ def test_a_card_without_readings_is_no_peer():
 
 def test_processes_hidden_by_wsl_are_unknown():
     wsl = (Fault(FaultKind.WSL, 0.0),)
-    assert diagnose(a_history(utilization_fraction=0.0, faults=wsl), UUID).kind is VerdictKind.IDLE
+    assert diagnose(a_history(**IDLE, faults=wsl), UUID).kind is VerdictKind.IDLE
     history = a_history(utilization_fraction=0.0, faults=wsl, processes=[a_process()])
     assert diagnose(history, UUID).kind is VerdictKind.IDLE_HELD
 

@@ -29,7 +29,7 @@ def test_work_of_a_few_seconds_gets_only_instant_verdicts():
     started = a_history(utilization_fraction=lambda time: 0.98 if time > 140 else 0.0)
     assert diagnose(started, UUID).kind is VerdictKind.TOO_EARLY
     stopped = a_history(utilization_fraction=lambda time: 0.98 if time < 100 else 0.0)
-    assert diagnose(stopped, UUID).kind is VerdictKind.IDLE
+    assert diagnose(stopped, UUID).kind is VerdictKind.IDLE_HELD
     assert diagnose(stopped, UUID).since == 100.0
 
 
@@ -45,7 +45,9 @@ def test_a_driver_that_does_not_respond_is_the_reason_for_unknown_utilization():
 def test_an_earlier_time_is_diagnosed_without_processes():
     history = a_history(utilization_fraction=0.0, processes=[a_process()])
     assert diagnose(history, UUID).kind is VerdictKind.IDLE_HELD
-    assert diagnose(history, UUID, at=100.0).kind is VerdictKind.IDLE
+    earlier = diagnose(history, UUID, at=100.0)
+    assert earlier.kind is VerdictKind.IDLE_HELD
+    assert earlier.sentence.endswith("by which process.")
 
 
 @pytest.mark.parametrize(("state", "kind", "severity"), [("lost", "lost", "error"), ("asleep", "asleep", "note")])
@@ -85,7 +87,7 @@ def test_an_unfinished_wait_does_not_change_the_verdict_on_the_work():
     history = a_history(utilization_fraction=evaluated)
     assert [diagnose(history, UUID, at).kind for at in (129.0, 140.0, 150.0)] == [VerdictKind.HEALTHY] * 3
     ended = a_history(seconds=170, utilization_fraction=evaluated)
-    assert diagnose(ended, UUID).kind is VerdictKind.IDLE
+    assert diagnose(ended, UUID).kind is VerdictKind.IDLE_HELD
 
 
 fractions = st.floats(0, 1, width=16)

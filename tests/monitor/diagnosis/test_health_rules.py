@@ -30,8 +30,8 @@ def test_full_memory_is_reported_while_the_card_waits():
     assert diagnose(history, UUID).kind is VerdictKind.NEAR_FULL
 
 
-def test_health_problems_come_first_and_others_are_listed():
+def test_health_problems_come_first_and_others_are_listed_unless_the_slow_down_explains_them():
     history = a_history(clock_reasons=0x20, memory_used_bytes=23.5 * GIB, power_watts=330.0)
     verdict = diagnose(history, UUID)
     assert verdict.kind is VerdictKind.THERMAL
-    assert [also.kind for also in verdict.also] == [VerdictKind.NEAR_FULL, VerdictKind.COMPUTE_BOUND]
+    assert [also.kind for also in verdict.also] == [VerdictKind.NEAR_FULL]

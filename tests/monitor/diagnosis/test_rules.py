@@ -3,9 +3,9 @@
 from functools import cache
 
 import pytest
-from diagnosis_kit import GPM, OTHER, UUID, a_history, a_process, imbalanced
+from diagnosis_kit import GPM, IDLE, OTHER, UUID, a_history, a_process, imbalanced
 
-from planner.monitor.diagnosis.diagnose import diagnose
+from planner.monitor.diagnosis.diagnose import diagnose, diagnose_all
 from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.units import GIB
@@ -30,6 +30,7 @@ CASES = [
     (VerdictKind.THERMAL, {"clock_reasons": 0x8}),
     (VerdictKind.POWER_BRAKE, {"clock_reasons": 0x80 | 0x8}),
     (VerdictKind.LEAK, {"seconds": 700, "memory_used_bytes": growing(10, 0.01)}),
+    (VerdictKind.LEAK, {"seconds": 1700, "every": 5.0, "memory_used_bytes": growing(10, 2 / 3600)}),
     (VerdictKind.NEAR_FULL, {"memory_used_bytes": 23 * GIB}),
     (VerdictKind.NEAR_FULL, {"memory_free_bytes": 1 * GIB}),
     (VerdictKind.UNEXPLAINED, {"memory_used_bytes": 0.0}),
@@ -44,10 +45,15 @@ CASES = [
     (VerdictKind.INPUT_BOUND, {**LOW, "host": {"cpu_fraction": 0.95}}),
     (VerdictKind.INPUT_BOUND, {**LOW, "host": {"io_wait_fraction": 0.15}}),
     (VerdictKind.IDLE_HELD, {"utilization_fraction": 0.0, "processes": [a_process()]}),
-    (VerdictKind.IDLE, {"utilization_fraction": 0.0}),
-    (VerdictKind.IDLE, {"utilization_fraction": 0.02, "processes": [a_process(kind="graphics")]}),
-    (VerdictKind.IDLE, {"utilization_fraction": 0.02, "processes": [a_process(memory=None)]}),
+    (VerdictKind.IDLE, IDLE),
+    (VerdictKind.IDLE_HELD, {"utilization_fraction": 0.0}),
+    (VerdictKind.IDLE, {**IDLE, "memory_used_bytes": 4 * GIB, "processes": [a_process(kind="graphics")]}),
+    (VerdictKind.IDLE, {"utilization_fraction": 0.02, "processes": [a_process(memory=None, kind="graphics")]}),
     (VerdictKind.TRANSFER_BOUND, {"utilization_fraction": 0.5, "pcie_receive_bytes_per_s": 24e9}),
+    (
+        VerdictKind.TRANSFER_BOUND,
+        {"utilization_fraction": 0.5, "pcie_receive_bytes_per_s": 14e9, "pcie_generation": None},
+    ),
     (VerdictKind.TRANSFER_BOUND, {**LOW, **GPM, "sm_active_fraction": 0.2, "pcie_receive_bytes_per_s": 3e9}),
     (VerdictKind.HOST_BOUND, {**LOW, "processes": [a_process(cpu=1.0)]}),
     (VerdictKind.FLUCTUATING, {"utilization_fraction": saw(1.0, 0.0)}),
@@ -71,12 +77,12 @@ CASES = [
     (VerdictKind.COMPUTE_BOUND, {"power_watts": 330.0}),
     (VerdictKind.HEALTHY, {}),
     # What looks like the worse, and is not.
-    (VerdictKind.IDLE, {"utilization_fraction": 0.0, "clock_reasons": 0x4, "power_watts": 39.0}),
+    (VerdictKind.IDLE, {**IDLE, "clock_reasons": 0x4, "power_watts": 39.0}),
     (VerdictKind.HEALTHY, {"clock_reasons": 0x4}),
     (VerdictKind.COMPUTE_BOUND, {"clock_reasons": 0x4, "power_watts": 348.0, "sm_clock_mhz": 1950}),
     (VerdictKind.HEALTHY, {"clock_reasons": lambda time: 0x20 if time == 100 else 0}),
-    (VerdictKind.IDLE, {"utilization_fraction": 0.0, "host": {"cpu_fraction": 0.99}}),
-    (VerdictKind.IDLE, {"utilization_fraction": 0.0, "pcie_generation": 1, "memory_controller_fraction": 0.23}),
+    (VerdictKind.IDLE, {**IDLE, "host": {"cpu_fraction": 0.99}}),
+    (VerdictKind.IDLE, {**IDLE, "pcie_generation": 1, "memory_controller_fraction": 0.23}),
     (VerdictKind.HEALTHY, {"processes": [a_process(cpu=1.0)]}),
     (VerdictKind.HEALTHY, {"host": {"cpu_fraction": 0.99}}),
     (VerdictKind.HEALTHY, {"utilization_fraction": lambda time: 0.0 if 60 < time < 75 else 0.97}),
@@ -101,7 +107,20 @@ def test_each_history_leads_to_its_verdict(place):
     assert all(one.condition is None or one.condition.holds(one.seen) for one in verdict.evidence)
 
 
+SPINNING = {"utilization_fraction": 1.0, "memory_controller_fraction": 0.0, "power_watts": 110.0}
+
+
+def of_one_job(*cards):
+    """Return the history of equal cards without process data."""
+    return a_history(devices=dict(zip((UUID, OTHER), cards, strict=True)))
+
+
 def test_every_rule_is_reached_by_some_history():
-    verdicts = [*map(verdict_on, range(len(CASES))), diagnose(imbalanced(), OTHER)]
+    verdicts = [
+        *map(verdict_on, range(len(CASES))),
+        diagnose(imbalanced(), OTHER),
+        *diagnose_all(of_one_job({"power_watts": 320.0}, {"power_watts": 120.0})).values(),
+        diagnose(of_one_job(SPINNING, SPINNING), UUID),
+    ]
     told = {tuple(one.condition for one in verdict.evidence if one.condition) for verdict in verdicts}
     assert [rule.title for rule in RULES if rule.conditions not in told] == []

@@ -1,6 +1,6 @@
 """Sources of thresholds: every rule has one, and unpublished thresholds are marked."""
 
-from diagnosis_kit import UUID, a_history
+from diagnosis_kit import IDLE, UUID, a_history
 
 from planner.monitor.diagnosis.advice import CHECKPOINTING
 from planner.monitor.diagnosis.card_window import (
@@ -30,6 +30,6 @@ def test_every_criterion_has_a_known_quantity_and_a_source():
 
 
 def test_verdicts_on_unpublished_thresholds_are_heuristics():
-    assert not diagnose(a_history(utilization_fraction=0.0), UUID).is_heuristic
+    assert not diagnose(a_history(**IDLE), UUID).is_heuristic
     assert diagnose(a_history(), UUID).is_heuristic
     assert diagnose(a_history(), UUID).evidence[-1].source is None

@@ -1,6 +1,6 @@
 """Verdicts over time, and their spans on the timeline."""
 
-from diagnosis_kit import UUID, a_device, a_history, a_recording
+from diagnosis_kit import IDLE, UUID, a_device, a_history, a_recording
 
 from planner.monitor.diagnosis.tracker import VerdictTimeline, VerdictTracker, span_changes
 from planner.monitor.diagnosis.verdict import VerdictKind
@@ -18,7 +18,7 @@ def test_a_verdict_keeps_the_start_of_its_kind():
 
 
 def test_another_kind_replaces_a_verdict_after_two_diagnoses_in_a_row():
-    working, idle = a_history(), a_history(utilization_fraction=0.0)
+    working, idle = a_history(), a_history(**IDLE)
     tracker = VerdictTracker()
     looks = (working, idle, working, idle, idle, idle)
     kinds = [tracker.note(history)[UUID].kind for history in looks]
@@ -45,7 +45,7 @@ def test_a_verdict_starts_no_earlier_than_the_last_other_verdict():
 
 def test_alternating_kinds_do_not_replace_a_verdict():
     tracker = VerdictTracker()
-    hot, idle = a_history(clock_reasons=0x20), a_history(utilization_fraction=0.0)
+    hot, idle = a_history(clock_reasons=0x20), a_history(**IDLE)
     kinds = [tracker.note(history)[UUID].kind for history in (a_history(), hot, idle, hot, hot)]
     assert kinds == [VerdictKind.HEALTHY] * 4 + [VerdictKind.THERMAL]
 
@@ -83,9 +83,9 @@ def test_verdicts_become_spans_up_to_the_next_verdict():
     tracker.note(stopped)
     after = tracker.note(stopped)
     ended = span_changes(first, after, wall_of)
-    assert told(ended) == [("healthy", 30.0, 100.0), ("idle", 100.0, None)]
+    assert told(ended) == [("healthy", 30.0, 100.0), ("idle-held", 100.0, None)]
     assert ended[0].key == begun[0].key
-    assert told(span_changes(after, {}, wall_of)) == [("idle", 100.0, 150.0)]
+    assert told(span_changes(after, {}, wall_of)) == [("idle-held", 100.0, 150.0)]
 
 
 def test_an_earlier_diagnosis_ends_a_span_at_its_last_time():
@@ -116,7 +116,7 @@ def test_a_changed_verdict_ends_one_event_and_begins_another():
     for at in range(40, 150, 5):
         timeline.diagnose(history, float(at))
     assert timeline.verdicts[UUID].kind is VerdictKind.HEALTHY
-    assert diagnosed(history) == [("idle", UUID, False), ("healthy", UUID, True)]
+    assert diagnosed(history) == [("idle-held", UUID, False), ("healthy", UUID, True)]
 
 
 def test_without_a_history_verdicts_are_kept_but_no_events():

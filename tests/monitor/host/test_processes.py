@@ -54,3 +54,28 @@ def test_details_hidden_by_another_user_are_empty(monkeypatch):
     process = found.look_up(os.getpid())
     assert (process.user, process.command, process.is_own) == ("", "", False)
     assert not HostProcesses().look_up(os.getpid()).is_own
+
+
+def test_the_cpu_of_a_tree_includes_children_that_work_for_the_process():
+    program = (
+        "import subprocess, sys; "
+        "subprocess.Popen([sys.executable, '-c', 'while True: pass']); print('begun', flush=True); input()"
+    )
+    root = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    children = []
+    try:
+        assert root.stdout.readline() == b"begun\n"
+        children = psutil.Process(root.pid).children()
+        processes = HostProcesses()
+        assert processes.look_up(root.pid).tree_cpu_fraction is None
+        processes.end_round()
+        before = sum(child.cpu_times().user for child in children)
+        while sum(child.cpu_times().user for child in children) < before + 0.3:
+            pass
+        found = processes.look_up(root.pid)
+        assert found.tree_cpu_fraction > found.cpu_fraction
+        assert found.tree_cpu_fraction > 0.05
+    finally:
+        for process in (*children, root):
+            process.kill()
+        root.communicate()
