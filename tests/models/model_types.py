@@ -8,7 +8,7 @@ import torch
 import transformers
 from transformers.models.auto import modeling_auto
 
-from planner.errors import TraceError
+from planner.errors import ModelFileError, NoFormulaError, TraceError
 from planner.models.readers.config_json import read_config
 from planner.models.readers.registry import readers
 from planner.trace.request import Target, TraceRequest
@@ -48,8 +48,11 @@ _STATED: Final[Mapping[str, Mapping[str, Any]]] = {
     "chameleon": {"vocabulary_map": {"<image>": 4}},
     "cohere_compass": {"text_config": _BY_LAYER_TYPE},
     "cohere_compass_text": _BY_LAYER_TYPE,
+    "deepseek_v2": {"num_experts_per_tok": 6},
+    "dots1": {"n_routed_experts": 8},
     "emu3": {"vocabulary_map": {"<image>": 4}, "text_config": {"pad_token_id": 0}},
     "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
+    "glm4_moe": {"head_dim": 128},
     "glm46v": {"text_config": _PARTLY_ROTATED},
     "glm4v": {"text_config": _PARTLY_ROTATED},
     "glm4v_moe": {"text_config": _PARTLY_ROTATED | {"head_dim": 128}},
@@ -84,7 +87,7 @@ def outcome(listed: ListedType) -> str:
 
     Both count the parameters of the network that transformers builds on the meta device.
     """
-    if listed.model_type in readers():
+    if is_read(listed):
         return "read"
     try:
         traced_parameters(listed)
@@ -94,9 +97,30 @@ def outcome(listed: ListedType) -> str:
     return "traced"
 
 
+def is_read(listed: ListedType) -> bool:
+    """Return whether a formula covers the class that the list names."""
+    if listed.model_type not in readers():
+        return False
+    try:
+        read_config(_default_config(listed), listed.model_type)
+    except ModelFileError as error:  # the defaults may lack a field that every file states
+        return not isinstance(error, NoFormulaError)
+    return True
+
+
 def traced_parameters(listed: ListedType) -> int:
-    """Trace a small network of this type, check its parameters by a network on the meta device, and return them."""
-    request = _request(listed, _small(_default_config(listed)))
+    """Trace a small network of this type, check its parameters by a network on the meta device, and return them.
+
+    Where layers depend on each other, so that fewer of them are no network, it is the network of the defaults.
+    """
+    config = _default_config(listed)
+    try:
+        return _traced_parameters(_request(listed, _small(config)))
+    except Exception:  # noqa: BLE001  # networks fail in many ways at sizes that do not fit together
+        return _traced_parameters(_request(listed, config))
+
+
+def _traced_parameters(request: TraceRequest) -> int:
     recording = record_trace(request, lambda *_: None)
     assert recording.parameters == _parameters_on_meta(request)
     return recording.parameters

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from planner.dtypes import SCHEMES
-from planner.errors import TRACE_INSTRUCTIONS, ModelFileError
+from planner.errors import TRACE_INSTRUCTIONS, ModelFileError, NoFormulaError
 from planner.models.architecture import Architecture
 from planner.models.readers.config_fields import ConfigFields
-from planner.models.readers.registry import find_reader, read_fields
+from planner.models.readers.registry import find_reader, read_fields, traceable_name
 from planner.models.readers.sources import read_whole, unreadable_file_error
 
 MAX_FILE_BYTES: Final = 8 * 2**20
@@ -55,6 +55,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
     """
     fields = ConfigFields(config, source)
     found = read_fields(_supported_component(fields))
+    _check_is_whole(fields, found)
     if found.parameters > MAX_PARAMETERS:
         raise ModelFileError(
             source,
@@ -72,6 +73,15 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
         quantized_roles=("expert",) if scheme == "mxfp4" else found.quantized_roles,
         reader_notes=(*found.reader_notes, *fields.notes),
     )
+
+
+def _check_is_whole(fields: ConfigFields, found: Architecture) -> None:
+    """Raise an error if the configuration names the decoder of an encoder-decoder alone, such as `BartForCausalLM`."""
+    named = (fields.texts("architectures") or ("",))[0]
+    if found.kind == "encoder-decoder" and named.endswith("ForCausalLM"):
+        raise NoFormulaError(
+            fields.source, f"{named[:60]} is the decoder of an encoder-decoder alone", traceable_name(fields)
+        )
 
 
 def _supported_component(fields: ConfigFields) -> ConfigFields:

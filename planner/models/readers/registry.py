@@ -60,12 +60,17 @@ def read_fields(fields: ConfigFields) -> Architecture:
         raise NoFormulaError(
             fields.source,
             f"model_type {model_type[:60]!r} is not one of the {len(readers())} that can be read",
-            # Files of the Hub are named after their model.
-            fields.source.partition(": ")[0] if fields.source.startswith("hf:") else fields.source,
+            traceable_name(fields),
             hint=f"`gpu-planner models --supported` in a shell lists all of them.{meant} If the network is one of "
             "these under another name (many are llama or qwen2), set model_type to it.",
         )
     return reader(fields)
+
+
+def traceable_name(fields: ConfigFields) -> str:
+    """Return what `gpu-planner trace` takes for the model: its file, or its name on the Hub."""
+    # Files of the Hub are named after their model.
+    return fields.source.partition(": ")[0] if fields.source.startswith("hf:") else fields.source
 
 
 def _module_readers(family: str) -> Mapping[str, Reader]:

@@ -217,3 +217,13 @@ def test_what_is_of_no_class_of_transformers_says_where_to_go(config: dict[str, 
         read_config(config, "config.json")
     assert hint in caught.value.hint
     assert ("in the window's Plan menu" in caught.value.hint) == ("gpu-planner" in hint)
+
+
+def test_the_decoder_of_an_encoder_decoder_alone_has_no_formula() -> None:
+    config = {"model_type": "bart", "architectures": ["BartForCausalLM"]}
+    sizes: dict[str, object] = {"d_model": 64, "vocab_size": 50, "max_position_embeddings": 32}
+    for part in ("encoder", "decoder"):
+        sizes |= {f"{part}_layers": 1, f"{part}_attention_heads": 2, f"{part}_ffn_dim": 128}
+    with pytest.raises(NoFormulaError, match="BartForCausalLM is the decoder of an encoder-decoder alone") as caught:
+        read_config({**config, **sizes}, "bart/config.json")
+    assert caught.value.traceable == "bart/config.json"
