@@ -30,9 +30,9 @@ class Timeouts(NamedTuple):
     """Timeouts of the supervisor, in seconds.
 
     A sampler that is silent for `quiet` longer than its interval (`quiet_start` before its first sample) is asked for
-    the driver call in progress, and killed after `kill`; before its first sample only after `start`, since opening the driver of many cards without
-    persistence is slow. The driver is retried after `first_retry`, then at doubling pauses up to `last_retry`; after
-    `healthy` without faults the pause is reset. A sampler has `end` to exit.
+    the driver call in progress, and killed after `kill`; before its first sample only after `start`, since opening the
+    driver of many cards without persistence is slow. The driver is retried after `first_retry`, then at doubling pauses
+    up to `last_retry`; after `healthy` without faults the pause is reset. A sampler has `end` to exit.
     """
 
     start: float = 60.0
