@@ -29,14 +29,15 @@ def clamp_interval(seconds: float) -> float:
 class Timeouts(NamedTuple):
     """Timeouts of the supervisor, in seconds.
 
-    A sampler that is silent for `quiet` longer than its interval is asked for the driver call in progress, and killed
-    after `kill`; before its first sample only after `start`, since opening the driver of many cards without
-    persistence is slow. The driver is retried after `first_retry`, then at doubling pauses up to `last_retry`; after
-    `healthy` without faults the pause is reset. A sampler has `end` to exit.
+    A sampler that is silent for `quiet` longer than its interval (`quiet_start` before its first sample) is asked for
+    the driver call in progress, and killed after `kill`; before its first sample only after `start`, since opening the
+    driver of many cards without persistence is slow. The driver is retried after `first_retry`, then at doubling pauses
+    up to `last_retry`; after `healthy` without faults the pause is reset. A sampler has `end` to exit.
     """
 
     start: float = 60.0
-    quiet: float = 3.0
+    quiet: float = 0.8
+    quiet_start: float = 3.0
     kill: float = 10.0
     end: float = 2.0
     first_retry: float = 1.0

@@ -140,6 +140,15 @@ def test_an_xid_stands_in_the_lines_and_on_the_page_soon_after_the_driver_told_i
     assert "✗ Card 0: the driver reported Xid 79 at " in printed
 
 
+def test_a_driver_that_hangs_stands_in_a_line_of_its_own_between_samples(fake_nvml):
+    fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "2x0 1"})
+    _, printed, _ = run_monitor(fake_nvml, "--json", "--interval", "1", stop_after=3)
+    *_, before, last = map(json.loads, printed.splitlines())
+    assert before["state"]["faults"] == []
+    (fault,) = last["state"]["faults"]
+    assert (fault["kind"], fault["detail"]) == ("not-answering", f"nvmlDeviceGetPowerUsage of {A}")
+
+
 def test_a_card_that_is_lost_stands_in_the_lines(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.error.nvmlDeviceGetPowerUsage": "2x0 15"}, card(1, B))
     _, printed, _ = run_monitor(fake_nvml, "--json", "--interval", "0.5", stop_after=6)

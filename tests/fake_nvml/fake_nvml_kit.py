@@ -32,7 +32,7 @@ FAST = SamplerSettings(
 )
 # A busy machine may make a sampler wait: only tests of one that hangs are in a hurry.
 CALM = Timeouts(start=20.0, quiet=10.0, kill=20.0, end=5.0, first_retry=0.1, last_retry=0.2, healthy=0.3)
-HURRIED = CALM._replace(start=5.0, quiet=0.15, kill=0.3)
+HURRIED = CALM._replace(start=5.0, quiet=0.15, quiet_start=0.15, kill=0.3)
 # Generous: only a test that fails waits so long.
 LONGEST_SECONDS = 30.0
 

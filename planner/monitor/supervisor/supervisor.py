@@ -137,7 +137,8 @@ class Supervisor:
         """Return the monotonic time at which a silent sampler must be asked what it is doing, or killed after that."""
         timeouts = self._timeouts
         if self._asked_at is None:
-            return self._heard_at + self._settings.fast_seconds + timeouts.quiet
+            quiet = timeouts.quiet if self._has_sample else max(timeouts.quiet, timeouts.quiet_start)
+            return self._heard_at + self._settings.fast_seconds + quiet
         # Counted from the question, not from the last message: after a suspend, the silence would last hours.
         return self._asked_at + (timeouts.kill if self._has_sample else timeouts.start) - timeouts.quiet
 
