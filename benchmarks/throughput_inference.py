@@ -200,10 +200,11 @@ class Case(NamedTuple):
     engine: Engine
 
 
-def predict(row: Row, catalog: Catalog, *, substituted: bool = False) -> Speeds | Excluded:
+def predict(row: Row, catalog: Catalog, *, substituted: bool = False, by_classes: bool = False) -> Speeds | Excluded:
     """Return the estimate for a row, or the reason why it is not covered.
 
-    If `substituted`, the constants of its program are those of the most similar one.
+    If `substituted`, the constants of its program are those of the most similar one; `by_classes`, it does not stand on
+    measured kernels.
     """
     if row.value is None:
         return Excluded("out of memory: no speed")
@@ -214,6 +215,8 @@ def predict(row: Row, catalog: Catalog, *, substituted: bool = False) -> Speeds 
     case = case_of(row, catalog, substituted=substituted)
     if isinstance(case, Excluded):
         return case
+    if by_classes:
+        case = case._replace(run=case.run._replace(kernels=None))
     speeds = _PREDICTORS[row.task](case)
     return speeds if isinstance(speeds, Excluded) else _with_interval(case, speeds)
 
@@ -279,13 +282,20 @@ def _substituted(engine: Engine) -> Engine:
     return Substituted(**own | constants)
 
 
-def classes_of(case: Case) -> tuple[tuple[str, ...], ...]:
-    """Return the classes whose constants a case uses, the nearest first; none if it is a sum of measured kernels.
+def is_sum_of_kernels(case: Case) -> bool:
+    """Return whether the estimate of a case is a sum of measured kernels."""
+    return case.run.kernels is not None and not (case.run.work.expert_layers and case.run.sharing.stages > 1)
+
+
+def classes_of(case: Case, *, by_classes: bool = False) -> tuple[tuple[str, ...], ...]:
+    """Return the classes whose constants a case uses, the nearest first.
+
+    A sum of measured kernels has none, unless the estimate is made `by_classes`.
 
     A class is a task in a program with a kind of memory, a width of weights and the way in which their kernels are
     launched; constants are the same for other tasks, and those of launches for other widths.
     """
-    if case.run.kernels is not None:
+    if is_sum_of_kernels(case) and not by_classes:
         return ()
     engine, task = case.engine.name, case.row.task
     launched = next((begins for begins in case.engine.quantised_layer_seconds if case.weights.startswith(begins)), "")

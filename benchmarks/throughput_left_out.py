@@ -55,12 +55,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--truth", type=Path, help="another table of the same columns")
     catalog = load_catalog()
-    found = list(ratios(truth(parser.parse_args().truth), catalog))
+    rows = list(truth(parser.parse_args().truth))
+    found = list(ratios(rows, catalog))
     for title, key in (("card", lambda one: one.row.gpu), ("source", lambda one: one.row.source)):
         print(f"one {title} left out at a time: median / 90th percentile of the absolute error, 80th of the factor")
         for task in TASKS:
             print_task(task, found, key, catalog)
         print()
+    print_kernels(rows, found, catalog)
 
 
 def ratios(rows: Iterable[Row], catalog: Catalog) -> Iterator[Ratio]:
@@ -71,6 +73,29 @@ def ratios(rows: Iterable[Row], catalog: Catalog) -> Iterator[Ratio]:
             speeds = module.predict(row, catalog)
             if not isinstance(speeds, Excluded):
                 yield Ratio(row, classes_of(row, catalog), logarithm_of(row, speeds.ours))
+
+
+def print_kernels(rows: Iterable[Row], found: Iterable[Ratio], catalog: Catalog) -> None:
+    """Print the errors of rows whose estimate is a sum of kernels beside those by classes, one source left out."""
+    print("sums of kernels, beside classes with one source left out")
+    without = {one.row.id: one for one in every_source_left_out(ratios_by_classes(rows, catalog), catalog)}
+    by_kind: dict[str, list[Ratio]] = defaultdict(list)
+    for one in found:
+        if not one.classes:
+            by_kind[f"{one.row.source} {one.row.model[:24]} {one.row.gpu[:14]}"].append(one)
+            by_kind["all"].append(one)
+    for kind, own in sorted(by_kind.items(), key=lambda item: (item[0] == "all", item[0])):
+        print_line(f"  {kind:48} kernels", [abs(exp(-one.logarithm) - 1) for one in own])
+        print_line(f"  {'':48} classes", [abs(exp(-without[one.row.id].logarithm) - 1) for one in own])
+
+
+def ratios_by_classes(rows: Iterable[Row], catalog: Catalog) -> Iterator[Ratio]:
+    """Yield the ratio of each covered row of inference as if no kernels were measured."""
+    for row in rows:
+        if row.quality == "A" and row.task in throughput_inference.TASKS and row.value:
+            speeds = throughput_inference.predict(row, catalog, by_classes=True)
+            if not isinstance(speeds, Excluded):
+                yield Ratio(row, classes_of(row, catalog, by_classes=True), logarithm_of(row, speeds.ours))
 
 
 def logarithm_of(row: Row, speed: float) -> float:
@@ -95,8 +120,11 @@ def logarithm_without_class(one: Ratio, catalog: Catalog) -> float:
     return one.logarithm if isinstance(other, Excluded) else logarithm_of(one.row, other.ours)
 
 
-def classes_of(row: Row, catalog: Catalog) -> tuple[tuple[str, ...], ...]:
-    """Return the classes of a covered row, the nearest first; none if no constant of its estimate is from a row."""
+def classes_of(row: Row, catalog: Catalog, *, by_classes: bool = False) -> tuple[tuple[str, ...], ...]:
+    """Return the classes of a covered row, the nearest first; none if no constant of its estimate is from a row.
+
+    `by_classes` means that sums of kernels count as estimates by classes.
+    """
     if row.task in throughput_training.TASKS:
         run = throughput_training.training_run(row, catalog)
         if isinstance(run, Excluded):
@@ -107,7 +135,7 @@ def classes_of(row: Row, catalog: Catalog) -> tuple[tuple[str, ...], ...]:
     case = throughput_inference.case_of(row, catalog)
     if isinstance(case, Excluded):
         raise TypeError(case.reason)  # only covered rows come here
-    return throughput_inference.classes_of(case)
+    return throughput_inference.classes_of(case, by_classes=by_classes)
 
 
 def print_task(task: str, found: list[Ratio], key: Callable[[Ratio], str], catalog: Catalog) -> None:
@@ -125,11 +153,13 @@ def print_task(task: str, found: list[Ratio], key: Callable[[Ratio], str], catal
 def every_source_left_out(found: Iterable[Ratio], catalog: Catalog) -> list[LeftOut]:
     """Return each row, predicted without its source."""
     rows = list(found)
-    return [
+    predicted = [
         row
         for name in sorted({one.row.source for one in rows})
         for row in left_out(rows, name, lambda one: one.row.source, catalog)
     ]
+    tasks = list(dict.fromkeys(one.row.task for one in rows))
+    return sorted(predicted, key=lambda one: tasks.index(one.row.task))
 
 
 def left_out(found: list[Ratio], name: str, key: Callable[[Ratio], str], catalog: Catalog) -> Iterator[LeftOut]:
