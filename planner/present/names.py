@@ -51,7 +51,7 @@ CERTAINTY_TITLES: Final[dict[str, str]] = {
     "exact": "counted exactly",
     "measured": "verified in runs",
     "assumed": "assumed",
-    "confirmed": "confirmed by two sources",
+    "confirmed": "two sources agree",
     "single-source": "one source",
     "conflicting": "sources disagree",
     "preliminary": "preliminary",

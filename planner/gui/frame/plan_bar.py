@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _SHORTEST = 8
 _SHORTER: Final = (
+    (" (purchase included)", ""),
     (", rented", ""),
     (", owned", ""),
     (" per ", "/"),
@@ -52,7 +53,7 @@ _MODEL_LIMIT: Final = "the model's maximum"
 REST_MS: Final = 120
 _MONEY: Final = "plan bar"
 _OWNED_COST: Final = (
-    "All costs of owning, with the loss of the cards' value. “Then per month” on the Cost tab is without the purchase."
+    "Total cost of ownership, including depreciation. “Ongoing, per month” on the Cost tab leaves out the purchase."
 )
 
 

@@ -249,7 +249,7 @@ class RecommendDialog(InReadingOrder, QDialog):
         self._search = SearchProgress()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._look = QTimer(self, interval=LOOK_MS)
-        self.setWindowTitle("Choose for me")
+        self.setWindowTitle("Choose hardware for me")
         self.setMinimumSize(_SMALLEST)
         self._lay_out()
         self._rest.timeout.connect(self.search)

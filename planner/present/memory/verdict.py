@@ -92,12 +92,12 @@ def fitting_sentence(model: str, fitting: int, tight: int, total: str, cheapest:
     `tight` is the number of others on which it fits only tightly.
     """
     if not fitting and not tight:
-        return f"{model} does not fit on any of {total} as planned."
+        return f"With this plan, {model} does not fit on any of {total}."
     which = f" The cheapest is {cheapest}." if cheapest else ""
     if not fitting:
-        return f"{model} fits only tightly, on {tight} of {total}, as planned.{which}"
-    tightly = f", and tightly on {tight} more," if tight else ""
-    return f"{model} fits on {fitting} of {total}{tightly} as planned.{which}"
+        return f"With this plan, {model} fits only tightly, on {tight} of {total}.{which}"
+    tightly = f", and tightly on {tight} more" if tight else ""
+    return f"With this plan, {model} fits on {fitting} of {total}{tightly}.{which}"
 
 
 def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:

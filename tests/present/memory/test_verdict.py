@@ -133,9 +133,9 @@ def test_a_certain_total_shows_no_range_and_each_unit_once():
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ((12, 2), "M fits on 12 of 59 cards, and tightly on 2 more, as planned. The cheapest is X."),
-        ((12, 0), "M fits on 12 of 59 cards as planned. The cheapest is X."),
-        ((0, 2), "M fits only tightly, on 2 of 59 cards, as planned. The cheapest is X."),
+        ((12, 2), "With this plan, M fits on 12 of 59 cards, and tightly on 2 more. The cheapest is X."),
+        ((12, 0), "With this plan, M fits on 12 of 59 cards. The cheapest is X."),
+        ((0, 2), "With this plan, M fits only tightly, on 2 of 59 cards. The cheapest is X."),
     ],
 )
 def test_a_tight_fit_is_counted_apart(counts, said):
@@ -143,4 +143,4 @@ def test_a_tight_fit_is_counted_apart(counts, said):
 
 
 def test_no_card_that_fits_is_said_without_a_cheapest():
-    assert fitting_sentence("M", 0, 0, "59 cards") == "M does not fit on any of 59 cards as planned."
+    assert fitting_sentence("M", 0, 0, "59 cards") == "With this plan, M does not fit on any of 59 cards."
