@@ -76,7 +76,7 @@ _MECHANISMS: Final = (
     ),
     (
         r"qwen1-(inf-002|kvq-01[23]|v1-0(09|25|27))",
-        "remote code, and a counter that is not named: 1.1 GiB more at any length is a device context",
+        "remote code, and a counter that is not named: 1.1 GiB more at any length is a GPU context",
     ),
     (
         r"dsllm-",

@@ -23,7 +23,7 @@ class Constant(NamedTuple):
 
 CONSTANTS: Final = (
     Constant(
-        "device context",
+        "GPU context",
         "MiB",
         {
             "Turing: T4 (fitcheck-llm README)": MEASURED_CONTEXTS["Turing"].bytes / MIB,
@@ -64,7 +64,7 @@ CONSTANTS: Final = (
             "Mistral-Small-3.2 (llm-d-planner)": 0.14,
             "Llama-3.2-11B-Vision (vllm-project/vllm#12126)": 0.16,
         },
-        "within the device context here",
+        "within the GPU context here",
     ),
 )
 

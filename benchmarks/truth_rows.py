@@ -175,13 +175,13 @@ def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
     if row.cards > 1 and "sum_all" not in row.metric and "device_map" not in row.technique:
         return Excluded("tensor parallelism")
     if "LoRA" in row.technique or "context" in row.technique:
-        return Excluded("LoRA adapters or a device context are part of the figure")
+        return Excluded("LoRA adapters or a GPU context are part of the figure")
     if SCHEMES[scheme].family == "gguf-file":
         parts = tensor_bytes(architecture, scheme)
         on_host = 0 if architecture.tied_head else parts["embedding"]
         return Predicted(sum(parts.values()) - on_host, f"{scheme} file without the token embedding")
     if row.family == "qwen1-v1":
-        return Excluded("the figure includes an unstated device context")
+        return Excluded("the figure includes an unstated GPU context")
     if row.family == "vllm" and scheme == "mxfp4":
         kernels = ExpertKernels.MARLIN if "Marlin" in row.technique else ExpertKernels.TRITON
         weights = padded_weights_term(architecture, scheme, kernels, "0.19")

@@ -115,7 +115,11 @@ def _parser() -> Parser:
         metavar="NUMBER",
         help="lowest tokens/s, of a run in total, otherwise of one answer; samples/s for models without tokens",
     )
-    limits.add_argument("--as-planned", action="store_true", help="do not try changes of the plan that cost speed")
+    limits.add_argument(
+        "--as-planned",
+        action="store_true",
+        help="do not try checkpointing, an 8-bit optimizer or smaller micro-batches",
+    )
     limits.add_argument("--quantize", action="store_true", help="such changes may store the weights in fewer bits")
     limits.add_argument("--tight", action="store_true", help="include tight fits (probability below 95 %%)")
     answer = parser.add_argument_group("the answer")

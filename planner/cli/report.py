@@ -45,7 +45,7 @@ def memory_report(
         _phase_table(view, width) if view.phases else "",
         _card_table(view, width) if view.devices else "",
         *more,
-        "\n".join(wrap(note, prose, "- ") for note in view.notes),
+        "\n".join(wrap(note, prose, "- ") for note in (*view.notes, *view.at_least)),
         wrap(f"Defaults used: {_joined_options(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
     ]
     return "\n\n".join(block for block in blocks if block)

@@ -30,8 +30,8 @@ _POINTS: Final = 60
 _MONTHS: Final = 12
 _WATTS: Final = 1_000
 _VAT: Final = "the offer's price excludes VAT, and the household electricity price includes it"
-_CAPACITY_NOTE: Final = "one group of cards answers {:,.3g} requests per second, {:,.0f} concurrently"
-_WAIT_NOTE: Final = "; at peak load, a request waits at most {:.2g} s on average"
+_CAPACITY_NOTE: Final = "at full load, the plan's cards answer {:,.3g} requests per second, {:,.0f} at a time"
+_WAIT_NOTE: Final = "; at the peak of the service, the mean wait is at most {:.2g} s"
 _BILLED_MONTHLY: Final = (
     "the commitment is taken to be billed by the month, used or not; no offer states a payment at its start"
 )
@@ -40,7 +40,7 @@ _LAST_TERM: Final = (
 )
 _SHORTEST_WAIT: Final = 0.01
 _NO_CARBON: Final = (
-    "the offer does not state where its machines stand, so that the carbon intensity of their electricity is unknown"
+    "the offer does not state where its machines are, so the carbon intensity of their electricity is unknown"
 )
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
 

@@ -42,8 +42,8 @@ def _derived_field(figure: DerivedFigure) -> QueryField[Gpu]:
 
 
 PRICE_FIELDS: Final = {
-    "street": ("Street price", "median price in shops"),
-    "used": ("Used price", "median price of used cards"),
+    "street": ("Street price", "median of the known street prices"),
+    "used": ("Used price", "median of the known prices of used cards"),
     "rent": ("Rent", "lowest on-demand price per card and hour"),
 }
 """Query fields of prices that are not part of a card's record, with title and help; price kinds are never mixed."""

@@ -3,7 +3,7 @@
 Memory need and usable memory are both uncertain. Each uncertain term has an expected value and two bounds, and so has
 the usable memory of the card. A bound is a quantile: one case in twenty lies beyond it.
 
-- The device context: the minimum and maximum measured on cards of the same kind (`overhead`).
+- The GPU context: the minimum and maximum measured on cards of the same kind (`overhead`).
 - The allocator's slack: from zero to one hole as large as the largest tensor.
 - CUDA graphs, engine buffers and steps, communicators: the ranges given with a source in their terms.
 - Formulas that were checked against traces: from 1 % below to 5 % above the estimate.

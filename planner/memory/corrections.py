@@ -33,7 +33,7 @@ class TermCorrection(Spec):
     def title(self) -> str:
         """Return the name of the corrected term with spaces: `kv cache`, or `allocator slack`."""
         if self.term == _OVERHEAD:
-            return "allocator slack" if self.part == "slack" else "device context"
+            return "allocator slack" if self.part == "slack" else "GPU context"
         return self.term.replace("_", " ")
 
     def correction_bytes(self, size_bytes: int) -> int:
@@ -105,7 +105,7 @@ def corrected_timeline(snapshots: PhaseSnapshots, corrections: tuple[Correction,
 
 
 def corrected_overhead(overhead: FrameworkOverhead, corrections: tuple[Correction, ...]) -> FrameworkOverhead:
-    """Return `overhead` with `corrections` applied to the device context and the allocator's slack."""
+    """Return `overhead` with `corrections` applied to the GPU context and the allocator's slack."""
     for correction in corrections:
         for item in correction.terms:
             if item.term == _OVERHEAD:

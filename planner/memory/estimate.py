@@ -281,7 +281,9 @@ def fits_on(
         need = corrected_timeline(loaded.timeline_with_all_micro_batches(), kind.own).need() if kind.own else plain_need
         overhead = _overhead_of(loaded.timeline, kind, need)
         held = _need_with_overhead(kind.spread.around(need.held), corrected_overhead(overhead, kind.own))
-        yield judge_bytes(held, usable, filled_workload.other_processes_bytes, kind.unsupported, gpu.id)
+        fit = judge_bytes(held, usable, filled_workload.other_processes_bytes, kind.unsupported, gpu.id)
+        pool = loaded.timeline.pool
+        yield fit._replace(pool_sequences=pool.capacity(usable.bytes).sequences) if pool and usable else fit
 
 
 def _expected_need_bytes(cards_and_need: tuple[LoadedCards, PeakNeed]) -> int:
@@ -335,8 +337,8 @@ def _cache_pool_notes(pool: CachePool | None, workload: Training | Inference) ->
     if pool is None or not isinstance(workload, Inference):
         return
     yield (
-        f"Using {100 * pool.utilization:.0f} % of the card leaves {pool.bytes / GIB:,.2f} GiB for the KV cache: "
-        f"{pool.tokens:,} tokens, or {pool.sequences:,.2f} sequences of {workload.context_length or 1:,}."
+        f"At a memory utilization of {100 * pool.utilization:.0f} %, the KV cache gets {pool.bytes / GIB:,.1f} GiB: "
+        f"{pool.tokens:,} tokens, or {int(pool.sequences):,} sequences of {workload.context_length or 1:,}."
     )
     if pool.sequences < workload.batch:
         yield (

@@ -13,8 +13,8 @@ from planner.units import ceil_div
 
 _WITH_A_DESKTOP: Final = ("consumer", "workstation")
 _PLATFORM: Final = (
-    "Usable memory assumes Linux and no desktop on the card. For a desktop or Windows (WDDM), enter the memory that "
-    "nvidia-smi shows before your run as used by other programs."
+    "Usable memory assumes Linux and no desktop on this card. Otherwise, enter the memory that nvidia-smi shows before "
+    "your run under “Used by other programs”."
 )
 _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "kv_cache", "state")
 
@@ -38,6 +38,8 @@ class CardFit(NamedTuple):
     """Probability that it fits, from 0 to 1."""
     least_free_bytes: int | None = None
     """Free memory of the worst case: highest need, lowest usable memory."""
+    pool_sequences: float | None = None
+    """Sequences for which the KV cache that an engine allocates has room; None without such a cache."""
 
     @property
     def likely(self) -> bool:

@@ -1,4 +1,4 @@
-"""Framework overhead beyond the tensors: the device context, library workspaces, and the allocator's slack."""
+"""Framework overhead beyond the tensors: the GPU context, library workspaces, and the allocator's slack."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -35,7 +35,7 @@ _UNSPLIT_SOURCE: Final = (
 
 
 class DeviceContext(NamedTuple):
-    """Size in bytes of a CUDA or similar device context: likely size, and measured range per architecture."""
+    """Size in bytes of a CUDA or similar GPU context: likely size, and measured range per architecture."""
 
     bytes: int
     low: int
@@ -74,7 +74,7 @@ class FrameworkOverhead(NamedTuple):
 
 
 class FixedOverhead(NamedTuple):
-    """Overhead independent of the workload: device context, and one cuBLAS workspace per thread."""
+    """Overhead independent of the workload: GPU context, and one cuBLAS workspace per thread."""
 
     context: DeviceContext
     workspace: int
@@ -86,7 +86,7 @@ def fixed_overhead(gpu: Gpu | None) -> FixedOverhead:
 
 
 def _context_on(gpu: Gpu | None) -> DeviceContext:
-    """Return the size of the device context on `gpu`, or on a CUDA card of any age if None."""
+    """Return the size of the GPU context on `gpu`, or on a CUDA card of any age if None."""
     if gpu is None or gpu.architecture in _OLDER:
         return _OLDER_CONTEXT
     return MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT)
@@ -162,9 +162,9 @@ def write_overhead(overhead: FrameworkOverhead, slack_formula: str, symbols: tup
 
 @lru_cache(maxsize=256)
 def _fixed_symbols(context_bytes: int, workspace_bytes: int) -> tuple[Symbol, ...]:
-    """Return the formula symbols for the bytes of device context and cuBLAS workspaces."""
+    """Return the formula symbols for the bytes of GPU context and cuBLAS workspaces."""
     return (
-        card_symbol("C", context_bytes, "bytes of the device context"),
+        card_symbol("C", context_bytes, "bytes of the GPU context"),
         library_symbol("W", workspace_bytes, "bytes of the cuBLAS workspaces"),
     )
 
@@ -174,14 +174,16 @@ def _unsplit_symbol(unsplit_bytes: int) -> Symbol:
 
 
 def _unsplit_part(unsplit_bytes: int) -> TermPart:
-    return TermPart(name="unsplit ends of blocks", bytes=unsplit_bytes, formula="U", source=_UNSPLIT_SOURCE)
+    return TermPart(
+        name="allocator fragmentation (within blocks)", bytes=unsplit_bytes, formula="U", source=_UNSPLIT_SOURCE
+    )
 
 
 @lru_cache(maxsize=256)
 def _fixed_parts(context_bytes: int, workspace_bytes: int) -> tuple[TermPart, ...]:
-    """Return device context and cuBLAS workspaces as parts of the overhead term."""
+    """Return GPU context and cuBLAS workspaces as parts of the overhead term."""
     return (
-        TermPart(name="device context", bytes=context_bytes, formula="C", source=_CONTEXT_SOURCE),
+        TermPart(name="GPU context (CUDA or HIP)", bytes=context_bytes, formula="C", source=_CONTEXT_SOURCE),
         TermPart(name="cuBLAS workspace", bytes=workspace_bytes, formula="W", source=_WORKSPACE_SOURCE),
     )
 

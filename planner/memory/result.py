@@ -142,7 +142,7 @@ class MemoryResult(Spec):
     """
 
     total_bytes: int
-    """Peak memory of the process on the fullest device, as nvidia-smi shows it: reserved memory and device context."""
+    """Peak memory of the process on the fullest device, as nvidia-smi shows it: reserved memory and GPU context."""
     low_bytes: int
     """Peak that is not reached in one case in twenty."""
     high_bytes: int

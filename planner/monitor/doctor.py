@@ -65,7 +65,7 @@ def _driver_check(latest: Latest) -> SetupCheck:
     if inventory.driver_version:
         versions = f"{inventory.driver_version}, NVML {inventory.nvml_version}, CUDA {inventory.cuda_version}"
         return SetupCheck("Driver", "works", versions)
-    return SetupCheck("Driver", "fails", "does not respond; the lines below say why")
+    return SetupCheck("Driver", "fails", "cannot be reached; see State below")
 
 
 def _pci_check(latest: Latest, pci_cards: Mapping[str, PowerState]) -> SetupCheck:
@@ -111,7 +111,8 @@ def _fault_check(latest: Latest, fault: Fault) -> SetupCheck:
 
 def _host_check(latest: Latest) -> SetupCheck:
     return _readings_check(
-        "Machine", {metric.title: latest.host[metric.name] for metric in HOST_METRICS if metric.name in latest.host}
+        "Host (CPU, RAM, disks, network)",
+        {metric.title: latest.host[metric.name] for metric in HOST_METRICS if metric.name in latest.host},
     )
 
 

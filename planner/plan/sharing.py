@@ -208,6 +208,7 @@ def _fit_on(
         memory.free_bytes,
         memory.unsupported,
         memory.fit_probability,
+        pool_sequences=None if memory.cache_pool is None else memory.cache_pool.sequences,
     )
 
 

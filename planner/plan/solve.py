@@ -77,7 +77,8 @@ def largest_that_fits(
 ) -> SolveResult:
     """Return the largest value of the workload `field` with which `plan` fits on its card.
 
-    With `at_worst` "tight", a tight fit counts as well. Lengths are limited to the model's maximum.
+    With `at_worst` "tight", a tight fit counts as well. Lengths are limited to the model's maximum, and the load of an
+    engine that allocates its KV cache in advance to what that cache has room for.
 
     Raises:
         SpecError: If the workload has no such field, or the model was traced.
@@ -98,7 +99,10 @@ def largest_that_fits(
         )
 
     def fit(value: int) -> CardFit:
-        return assess_fit(with_value(plan, field, value), catalog, architecture)
+        found = assess_fit(with_value(plan, field, value), catalog, architecture)
+        at_once = value if field == "batch" else getattr(workload, "batch", 1)
+        lacks_cache = found.pool_sequences is not None and found.pool_sequences < at_once
+        return found._replace(verdict="does-not-fit") if lacks_cache and found.likely else found
 
     most, bound = _upper_bound(plan, field, architecture)
     least = fit(1)

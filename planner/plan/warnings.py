@@ -7,7 +7,7 @@ from planner.base import Spec
 from planner.hardware.gpu import computes_bf16
 from planner.hardware.software_support import SoftwareFact, software_of
 from planner.memory.estimate import estimate_memory
-from planner.memory.result import MemoryResult
+from planner.memory.result import MemoryResult, PhaseName
 from planner.memory.software import memory_of
 from planner.models.architecture import Architecture, Attention, LatentAttention, Moe
 from planner.plan.evaluate import Evaluation
@@ -67,6 +67,12 @@ def _gib_text(size: int) -> str:
 
 _HEADS: Final = "vLLM QKVParallelLinear, Megatron-LM: a key-value head is never split, and a latent cache has no heads"
 _NCCL: Final = "torch.cuda.max_memory_allocated counts PyTorch's allocator only; NCCL allocates from the driver"
+_MOMENTS: Final[dict[PhaseName, str]] = {
+    "forward": "in the forward pass",
+    "loss": "at the loss",
+    "backward": "in the backward pass",
+    "step": "in the optimizer step",
+}
 _STAGES: Final = "the estimated memory of each pipeline stage, as listed by card"
 
 
@@ -276,17 +282,18 @@ def _warn_adapter_activations(evaluation: Evaluation, architecture: Architecture
     same: dict[str, object] = {"optimizer": "adamw", "optimizer_step": None}
     changes = {"method": "full", "lora": None, "weights": plain, "compute": plain}
     whole = memory_with_changes(evaluation, architecture, **changes, **same)
-    saved_bytes, full_bytes = _peak_activation_bytes(evaluation.memory), _peak_activation_bytes(whole)
+    (saved_bytes, phase), (full_bytes, _) = _most_activations(evaluation.memory), _most_activations(whole)
     if saved_bytes > full_bytes:
         sentence = (
-            f"Adapters reduce optimizer states, not activations: {_gib_text(saved_bytes)} are saved for the backward "
-            f"pass, compared with {_gib_text(full_bytes)} in full fine-tuning in {plain}."
+            f"Adapters shrink the optimizer states, not the activations, which reach {_gib_text(saved_bytes)} "
+            f"{_MOMENTS[phase]} ({_gib_text(full_bytes)} in full fine-tuning in {plain})."
         )
         yield PlanWarning(name="adapter-activations", sentence=sentence, source=_ADAPTERS)
 
 
-def _peak_activation_bytes(memory: MemoryResult) -> int:
-    """Return the largest activation memory in any phase, in bytes."""
+def _most_activations(memory: MemoryResult) -> tuple[int, PhaseName]:
+    """Return the largest activation memory of any phase in bytes, and the phase."""
     return max(
-        (part.bytes for phase in memory.phases for part in phase.shares if part.name == "activations"), default=0
+        ((part.bytes, phase.name) for phase in memory.phases for part in phase.shares if part.name == "activations"),
+        default=(0, memory.peak_phase),
     )

@@ -206,7 +206,7 @@ _CERTAINTY_MARKS: Final = {
 _BASIS_MARKS: Final = {"derived": DERIVED_MARK, "measured": "measured"}
 MARK_MEANINGS: Final = {
     "published": "two sources agree",
-    ONE_SOURCE_MARK: "published in one source",
+    ONE_SOURCE_MARK: "one source",
     "disputed": "sources disagree",
     "preliminary": "announced, and may still change",
     DERIVED_MARK: "derived by a formula",
@@ -251,4 +251,4 @@ def bytes_detail(record: "Gpu | System", field: str, title: str, value: int | No
 
 def lacking_detail(title: str, fact: "SoftwareFact") -> Detail:
     """Return the detail line of a rate that a chip does not support, with the source of that fact."""
-    return Detail(title, fmt.NONE, fact.source, as_of=f"read {fmt.date(fact.as_of)}", mark=ONE_SOURCE_MARK)
+    return Detail(title, fmt.NOT_SUPPORTED, fact.source, as_of=f"read {fmt.date(fact.as_of)}", mark=ONE_SOURCE_MARK)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 THIN: Final = "\u2009"
 UNKNOWN: Final = "unknown"
 NOT_PUBLISHED: Final = "not published"
-NONE: Final = "none"
+NOT_SUPPORTED: Final = "not supported"
 NO_DATE: Final = "no date"
 USD: Final = "USD"
-NO_FIGURES: Final = frozenset((UNKNOWN, NOT_PUBLISHED, NONE))
+NO_FIGURES: Final = frozenset((UNKNOWN, NOT_PUBLISHED, NOT_SUPPORTED))
 """Texts that stand for a missing figure; the window shows them in a paler color."""
 _MINUS: Final = "\u2212"
 _DASH: Final = "\u2013"
@@ -189,6 +189,11 @@ def money(usd: float | None, unknown: str = NOT_PUBLISHED) -> str:
         return unknown
     sign = _MINUS if usd <= -_HALF_A_CENT else ""
     return f"{sign}${abs(usd):,.2f}" if abs(usd) < _CENTS_BELOW else f"{sign}${abs(usd):,.0f}"
+
+
+def rounded_money(usd: float) -> str:
+    """Return an uncertain amount in US dollars, in three significant figures: `$106,000`, `$2,790`, `$31.40`."""
+    return money(float(f"{usd:.3g}"))
 
 
 def unbroken(text: str) -> str:

@@ -40,8 +40,8 @@ PHASE_MOMENTS: Final[dict[PhaseName, str]] = {
     "loss": "at the loss",
     "backward": "in the backward pass",
     "step": "in the optimizer step",
-    "prefill": "while the prompt is read",
-    "decode": "while the answer is generated",
+    "prefill": "in the prefill",
+    "decode": "in decoding",
     "encode-text": "while the prompt is encoded",
     "denoise": "while the image is denoised",
     "decode-image": "while the image is decoded",
@@ -51,7 +51,7 @@ CERTAINTY_TITLES: Final[dict[str, str]] = {
     "exact": "counted exactly",
     "measured": "verified in runs",
     "assumed": "assumed",
-    "confirmed": "confirmed by two sources",
+    "confirmed": "two sources agree",
     "single-source": "one source",
     "conflicting": "sources disagree",
     "preliminary": "preliminary",
@@ -60,6 +60,7 @@ CERTAINTY_TITLES: Final[dict[str, str]] = {
 
 OTHER_PROCESSES: Final = "Used by other programs"
 FREE: Final = "Free"
+RESERVED: Final = "Reserved for more KV cache"
 OVERFLOW: Final = "Too much"
 
 

@@ -40,7 +40,7 @@ ATTENTION_TITLES: Final[dict[Attention, str]] = {
 }
 CHECKPOINTING_TITLES: Final[dict[Checkpointing, str]] = {
     "none": "None",
-    "selective": "Selective (cheap operations)",
+    "selective": "Selective (by operator)",
     "full": "Full (every layer)",
 }
 LOSS_TITLES: Final[dict[Loss, str]] = {

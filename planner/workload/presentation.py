@@ -29,7 +29,7 @@ GROUPS: Final[dict[Group, str]] = {
     "adapters": "Adapters",
     "trained": "Partial training",
     "step": "Optimizer step",
-    "checkpointing": "Checkpointing",
+    "checkpointing": "Activation checkpointing",
     "software": "Software",
     "attention": "Attention and logits",
     "cards": "Cards",

@@ -292,7 +292,7 @@ class Training(Spec):
     ] = 8
     profile: Annotated[
         TrainerName,
-        Field(title="Software", description=f"training software: {', '.join(TRAINERS)}"),
+        Field(title="Software", description=f"training framework: {', '.join(TRAINERS)}"),
         Presentation(
             "--profile",
             "software",

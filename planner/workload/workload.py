@@ -184,12 +184,12 @@ class Inference(Spec):
     ] = "last"
     profile: Annotated[
         ServerName | None,
-        Field(title="Software", description=f"inference software: {', '.join(SERVERS)}"),
+        Field(title="Software", description=f"inference engine: {', '.join(SERVERS)}"),
         Presentation(
             "--profile",
             "software",
             default="chosen by the weight files",
-            explanation="Each inference program reserves memory differently.",
+            explanation="Each inference engine reserves memory differently.",
             choices={name: one.title for name, one in SERVERS.items()},
             leads=True,
             shown_when=is_not_diffusion,
@@ -227,7 +227,7 @@ class Inference(Spec):
     ] = Diffusion()
     engine: Annotated[
         FlatSettings,
-        Field(validate_default=True, description="settings of the inference software, by its own names"),
+        Field(validate_default=True, description="settings of the inference engine, by its own names"),
         Presentation(group="software"),
     ] = EngineSettings()
     parallel: Parallel = Parallel()

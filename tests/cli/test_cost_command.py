@@ -57,7 +57,7 @@ def test_a_plan_that_does_not_fit_has_costs_but_no_answer_in_json(said):
 def test_the_decision_comes_first_with_how_sure_it_is_and_what_would_change_it(said):
     lines = said("gpt2", "--gpu", "RTX 4090", "--hours-per-day", "14").splitlines()
     assert lines[0] == "Rent (69\u2009% sure)."
-    assert lines[1].startswith("Over 5 years, in today's money, renting costs $")
+    assert lines[1].startswith("Present value over 5 years: renting $")
     assert lines[2].startswith("Changes if used over 55\u2009% of the time (now 42\u2009%), a card costs under $")
     assert any(line.startswith("Oldest price: ") for line in lines[:6])
     assert any(line.split() == ["Renting", "Buying"] for line in lines[:8])
@@ -184,7 +184,7 @@ def test_a_saved_plan_keeps_its_terms(said, tmp_path):
 
 def test_commitments_and_regions_are_told(said):
     told = said("gpt2", "--gpu", "h100-sxm", "--mode", "reserved-1y", "--hours-per-day", "24", "--details")
-    assert ", 1 year: $" in told
+    assert ", reserved for 1 year: $" in told
     german = said(
         "meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm", "--provider", "nebius", "--regions", "eu-north1", "--details"
     )
@@ -200,14 +200,14 @@ def test_an_offer_can_be_named(said):
 def test_where_nobody_offers_it_owning_is_told(said):
     told = said("gpt2", "--gpu", "RTX 4090", "--mode", "spot")
     assert told.startswith("No current spot offer for the GeForce RTX 4090 is known.")
-    assert "Owned: $" in told
+    assert "Bought: $" in told
     assert "Owning saves at low" not in said("gpt2", "--gpu", "RTX 4090", "--mode", "spot", "--tornado")
 
 
 def test_where_nobody_knows_what_a_card_costs_renting_is_told(said):
     told = said("gpt2", "--gpu", "l4", "--tornado", "--carbon")
     assert "owning: " in told.lower()
-    assert "Owned: $" not in told
+    assert "Bought: $" not in told
     extra = json.loads(said("gpt2", "--gpu", "l4", "--tornado", "--carbon", "--json"))
     assert extra["tornado"] is extra["simulation"] is None
 

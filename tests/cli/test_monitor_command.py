@@ -109,9 +109,9 @@ def test_the_check_up_without_a_driver_ends_with_a_failure_and_says_why(near, ca
     near.say(error__nvmlInitWithFlags=9)
     assert cli.main(["monitor", "--doctor"]) == 1
     printed = capsys.readouterr().out
-    assert "✗ Driver: does not respond; the lines below say why" in printed
+    assert "✗ Driver: cannot be reached; see State below" in printed
     assert "✗ State: the NVIDIA driver is not loaded (nvmlInit returned 9)\n    Load the driver" in printed
-    assert "✓ Machine: 9 of 9 readings available" in printed
+    assert "✓ Host (CPU, RAM, disks, network): 9 of 9 readings available" in printed
 
 
 def test_the_check_up_as_json(near, capsys):

@@ -1,4 +1,4 @@
-"""The framework's overhead: device context, cuBLAS workspace, and the allocator's slack."""
+"""The framework's overhead: GPU context, cuBLAS workspace, and the allocator's slack."""
 
 import pytest
 from hypothesis import given

@@ -20,7 +20,7 @@ def test_the_setup_checks_of_a_working_machine():
         "Driver": "works",
         "PCI": "works",
         "Card 0 NVIDIA A": "works",
-        "Machine": "works",
+        "Host (CPU, RAM, disks, network)": "works",
         "System": "note",
         "This monitor": "note",
     }

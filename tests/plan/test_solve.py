@@ -206,6 +206,23 @@ def test_the_workload_bounds_what_can_be_asked():
     assert largest_allowed(TINY, "context_length") == 100_000_000
 
 
+def test_the_load_that_fits_is_limited_to_the_kv_cache_that_an_engine_allocates():
+    catalog = load_catalog()
+    workload = Inference(profile="vllm", context_length=8_192, batch=16)
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="h100-sxm5-80gb", workload=workload)
+    for field, now in (("batch", 16), ("context_length", 8_192)):
+        found = largest_that_fits(plan, catalog, field)
+        assert isinstance(found.value, int)
+        assert found.value > now
+        assert found == largest_that_fits(plan, catalog, field, "tight")
+        longest = evaluate(with_value(plan, field, found.value), catalog)
+        beyond = evaluate(with_value(plan, field, found.value + 16), catalog)
+        assert longest.memory.cache_pool.sequences >= longest.workload.batch
+        assert beyond.memory.cache_pool.sequences < beyond.workload.batch
+    least = plan.evolve(workload=workload.evolve(engine={"memory_utilization": 0.2}))
+    assert largest_that_fits(least, catalog, "batch").reason == "not even 1 fits"
+
+
 def test_a_field_of_the_other_task_is_named():
     with pytest.raises(SpecError, match="micro_batch"):
         largest_allowed(TINY, "micro_batch")

@@ -262,11 +262,10 @@ def _accounting_years(case: RentOrBuyCase) -> float:
 def _ownership_term(
     case: RentOrBuyCase, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
 ) -> MoneyTerm:
-    """Return a cost term with the range of its first figure; it lists the `counts` in its formula."""
+    """Return a cost term with the range, source and date of its first figure; it lists the `counts` in its formula."""
     main, grows_by = case.figures[figures[0]], _GROWS_BY.get(name, float)
     now = grows_by(main.value)
     named = tuple(figure_symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
-    dates = [case.figures[figure].date for figure in figures]
     return MoneyTerm(
         name=name,
         usd=usd,
@@ -274,7 +273,7 @@ def _ownership_term(
         symbols=(*(count for count in counts if count.name in formula.split()), *named),
         source=main.source,
         certainty=main.certainty,
-        date=min((day for day in dates if day), default=None),
+        date=main.date,
         low_usd=usd * grows_by(main.lowest) / now if now else usd,
         high_usd=usd * grows_by(main.highest) / now if now else usd,
     )

@@ -121,7 +121,7 @@ class FacetGroup(QWidget):
         """Create the check box for `value`; creating all check boxes at start would take too long."""
         box, number = QCheckBox(self._titles[value]), make_label(role="muted")
         self._boxes[value], self._numbers[value] = box, number
-        box.setToolTip(f"Show {self._titles[value]}, and hide values that are not checked")
+        box.setToolTip(f"Include {self._titles[value]}; once a value is checked, only checked ones are shown")
         self._grid.addWidget(box, self._places[value], 0)
         self._grid.addWidget(number, self._places[value], 1, Qt.AlignmentFlag.AlignRight)
         self._show_count(value)

@@ -256,8 +256,8 @@ TOGGLES: Final = {
 """For each switch, by filter field: the name of its condition, and the label of its check box."""
 
 TOGGLE_TIPS: Final = {
-    "only_fitting": "Hide records on which the plan does not fit",
-    "confirmed": "Hide records that no second source confirms or about which sources disagree",
+    "only_fitting": "Hide hardware on which the plan does not fit",
+    "confirmed": "Hide hardware whose figures have only one source, or about which sources disagree",
     "released": "Hide announced products, whose figures may still change",
 }
 """Tooltips of the switches, by filter field."""

@@ -24,7 +24,7 @@ from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present import format as fmt
 from planner.present.catalog.column_sets import COLUMN_GROUPS, COLUMN_SETS
 from planner.present.catalog.detected_cards import NO_CARDS, detect_cards
-from planner.present.catalog.gpu_columns import GPU_COLUMNS, lower_is_better
+from planner.present.catalog.gpu_columns import GPU_COLUMNS, buying_phrase, lower_is_better
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
 from planner.present.catalog.records import GPU_FIELDS, gpu_fields
 
@@ -76,6 +76,10 @@ class GpuPage(Page):
     def name_and_price(self, record: GpuRow) -> tuple[str, float | None]:
         """Return the name of a card and what it costs to buy in US dollars."""
         return record.gpu.name, None if record.buying is None else record.buying.value
+
+    def price_phrase(self, record: GpuRow) -> str:
+        """Return what a card costs to buy, with the year, and whether that was at launch."""
+        return "" if record.buying is None else buying_phrase(record.buying, record.gpu)
 
     def each_text(self) -> str:
         """Return how many of each card the plan is for, if it is for several."""

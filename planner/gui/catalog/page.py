@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Final
 
 from PySide6.QtCore import Qt, Signal, Slot
@@ -145,6 +145,10 @@ class Page(QWidget):
         """Return the name and the price in US dollars of `record`, None if it is not known."""
         raise NotImplementedError
 
+    def price_phrase(self, record: Any) -> str:  # noqa: ANN401  # as above
+        """Return the known price of `record`, for a sentence."""
+        return fmt.money(self.name_and_price(record)[1])
+
     def planned(self) -> str | None:
         """Return the id of the record in the plan, else of the record to select at first, or None without either."""
         raise NotImplementedError
@@ -157,9 +161,10 @@ class Page(QWidget):
         listed = fmt.plural(len(rows), self.noun if self._filter.is_empty else f"matching {self.noun}")
         surely = [row for row in rows if row.verdict == "fits"]
         tightly = [row for row in rows if row.verdict == "tight"]
-        prices = map(self.name_and_price, surely or tightly)
-        priced = [(usd, name) for name, usd in prices if usd is not None]
-        cheapest = f"{min(priced)[1]}, {fmt.money(min(priced)[0])}" if priced else ""
+        prices = ((*self.name_and_price(row), row) for row in surely or tightly)
+        priced = [(usd, name, row) for name, usd, row in prices if usd is not None]
+        _, name, row = min(priced, key=itemgetter(0, 1), default=(None, "", None))
+        cheapest = f"{name}, {self.price_phrase(row)}" if priced else ""
         model = self.workspace.plan.model.id.rpartition("/")[2]
         return fitting_sentence(model, len(surely), len(tightly), f"{listed}{self.each_text()}", cheapest)
 

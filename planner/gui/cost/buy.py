@@ -148,7 +148,7 @@ class BuyQuestions(MoneyQuestions):
 
     def _add_running_costs(self, form: LabelledForm) -> None:
         figure = partial(self._ask_location_figure, form)
-        hint = "Whether the colocation price includes electricity. Choose this before you change that price."
+        hint = "Whether the colocation price includes electricity. Choose it before you enter a price of your own."
         self.ask_choice(form, "buy.colocation_power", "Colocation power", _POWER, hint)
         yearly = "Yearly cost as a share of the purchase price."
         figure(

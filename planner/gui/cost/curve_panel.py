@@ -40,7 +40,7 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         width=10,
         about="GPU-hours used until then, of all cards together",
     ),
-    *_side_columns("rent", "Renting", "in today's money"),
+    *_side_columns("rent", "Renting", "present value"),
     *_side_columns("own", "Owning", "resale value deducted"),
 )
 
@@ -49,7 +49,7 @@ class CostCurvePanel(DataPanel[CostCurve]):
     """Panel with the cumulative costs of renting and owning over time, in today's money."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "Cumulative cost in today's money", "curve", "cost-curve")
+        super().__init__(theme, "Cumulative cost, present value", "curve", "cost-curve")
         self.legend = Legend(theme)
         self._column.insertWidget(1, self.legend)
 
@@ -89,5 +89,5 @@ class CostCurvePanel(DataPanel[CostCurve]):
 
 
 def _legend_entries(data: CostCurve) -> tuple[LegendEntry, ...]:
-    owning = "Your own" if data.is_owned else "Owning, less the resale value at that time"
+    owning = "Your own" if data.is_owned else "Buying, net of resale at that time"
     return LegendEntry("rent", "Renting", "accent"), LegendEntry("buy", owning, "text")

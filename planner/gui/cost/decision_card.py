@@ -23,7 +23,7 @@ _GAP: Final = 2
 
 
 class ConfidenceBar(QWidget):
-    """A bar split into the shares of cases in which renting (left) and buying (right) are cheaper."""
+    """A bar split into the shares of simulated cases in which renting (left) and buying (right) are cheaper."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class ConfidenceBar(QWidget):
         theme.changed.connect(self.update)
 
     def show_fraction(self, renting_cheaper: float, description: str) -> None:
-        """Show the fraction of cases in which renting is cheaper."""
+        """Show the fraction of simulated cases in which renting is cheaper."""
         self._renting = renting_cheaper
         self.setAccessibleName(description)
         self.setToolTip(description)
@@ -90,11 +90,13 @@ class DecisionCard(QFrame):
         self.flip_buttons: list[QToolButton] = []
         self._trial = make_label(role="warn", selectable=True)
         self.back = link_button("Back", "Take the tried value back.")
-        self.commitment = link_button("", "Rent with a commitment.")
+        self.commitment = link_button("", "Rent for a whole term.")
         self._commitment_terms = make_label(role="muted", selectable=True, wrap=True)
         self._break_even = make_label(selectable=True, wrap=True)
         self._price_dates = make_label(selectable=True, font=theme.font("small"))
-        self.choose_hardware = push_button("Choose &hardware…", "Compare every card, number of cards and offer.")
+        self.choose_hardware = push_button(
+            "Choose &hardware for me…", "Compare all cards, card counts and rental offers for this job."
+        )
         self._details_label = make_label(selectable=True, wrap=True)
         self.details = Section(theme, "Details", self._details_label)
         self._lay_out()

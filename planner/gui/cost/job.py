@@ -75,7 +75,7 @@ class JobQuestions(MoneyQuestions):
         )
         hint = "Years for which renting is compared with buying; bought cards are sold at their end."
         self.ask_number(form, "horizon_years", "For how long, years", (0.05, 30), hint)
-        hint = "What the plan's cost is: that of renting or that of owning. The answer compares them in any case."
+        hint = "Which cost the plan shows: renting or owning. The answer always compares both."
         self.ask_choice(form, "chosen", "Rent or own", _SIDES, hint)
         self._add_storage_fields(more)
         self._layout.addWidget(first)

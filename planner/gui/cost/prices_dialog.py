@@ -125,7 +125,7 @@ class PricesDialog(QDialog):
         self.about.setText("; ".join(rest))
         names = ", ".join(part.provider for part in stored.held.parts)
         self.held.setText(
-            f"On hold, because their prices changed a lot: {names}. Check the prices before you accept them."
+            f"On hold because the price changed a lot: {names}. Check them before you accept them." if names else ""
         )
         for widget in (self.held, self.accept_button, self.discard_button):
             widget.setVisible(bool(names))

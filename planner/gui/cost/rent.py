@@ -18,19 +18,19 @@ _CHEAPEST: Final = (None, "the cheapest")
 
 
 class RentQuestions(MoneyQuestions):
-    """The form for the rental mode, the offer, and billing."""
+    """The form for the rental type, the offer, and billing."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
         self._billing = ""
         form, bill = LabelledForm(theme), LabelledForm(theme)
         modes = tuple((mode, RENT_MODE_TITLES[mode]) for mode in RENT_MODES)
-        self.ask_choice(form, "rent.mode", "&Rental", modes, "Rental mode: on demand, spot, or with a commitment.")
+        self.ask_choice(form, "rent.mode", "&Rental type", modes, "On demand, spot, or reserved for 1 or 3 years.")
         hint = "The rented offer; double-click an offer in the table to use it instead of the cheapest."
         self.offer = self.ask_choice(form, "rent.offer", "Offer", (_CHEAPEST,), hint)
         hint = "Your own rental price, which replaces the offer's price."
         self.ask_number(form, "rent.usd_per_gpu_hour", "Price, $/GPU-hour", (0.001, 1_000), hint, "offer's price")
-        hint = "Whether all cards must be in one machine, which holds up to eight: as needed, if they exchange data."
+        hint = "Whether all cards must be in one machine (at most eight); “as needed”: only if they exchange data."
         self.ask_choice(form, "rent.one_machine", "In one machine", _ONE_MACHINE, hint)
         hint = "Whether to include offers that are older than twelve months."
         self.ask_choice(form, "rent.include_history", "Include old offers", YES_OR_NO, hint)

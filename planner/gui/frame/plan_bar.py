@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _SHORTEST = 8
 _SHORTER: Final = (
+    (" (purchase included)", ""),
     (", rented", ""),
     (", owned", ""),
     (" per ", "/"),
@@ -52,7 +53,7 @@ _MODEL_LIMIT: Final = "the model's maximum"
 REST_MS: Final = 120
 _MONEY: Final = "plan bar"
 _OWNED_COST: Final = (
-    "All costs of owning, with the loss of the cards' value. “Then per month” on the Cost tab is without the purchase."
+    "Total cost of ownership, including depreciation. “Ongoing, per month” on the Cost tab leaves out the purchase."
 )
 
 
@@ -65,7 +66,7 @@ class PartButton(QToolButton):
     def __init__(self, theme: Theme, part_name: str, *, in_phrases: bool = False) -> None:
         super().__init__()
         self._theme = theme
-        self._part_name = part_name
+        self.part_name = part_name
         self._in_phrases = in_phrases
         self._is_cuttable = False
         self._full_text = self._fitting_text = ""
@@ -87,8 +88,8 @@ class PartButton(QToolButton):
     def show_text(self, text: str, icon: tuple[str, str] | None = None, tooltip: str = "") -> None:
         """Show `text` after `icon`, a name and a color role."""
         self._full_text, self._fitting_text, self._icon = text, text, icon
-        self.setAccessibleName(f"{self._part_name}: {text}")
-        self.setToolTip(tooltip or text or self._part_name)
+        self.setAccessibleName(f"{self.part_name}: {text}")
+        self.setToolTip(tooltip or text or self.part_name)
         self._update_icon()
         self.updateGeometry()
         self._elide_text()
@@ -388,7 +389,8 @@ class PlanBar(QWidget):
 
     def _show_time_text(self, text: str) -> None:
         evaluation = self._workspace.evaluation
-        tooltip = pace_explanation(evaluation.time, evaluation.workload)
+        tooltip = pace_explanation(evaluation.time, evaluation.workload) if text else ""
+        self._time.part_name = "Speed" if text.endswith("/s") else "Time"
         self._time.show_text(text, ("time", "muted"), tooltip)
         self._show_part_text(self._time, text)
 

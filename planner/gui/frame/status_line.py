@@ -43,7 +43,7 @@ class StatusLine(QStatusBar):
         self.addWidget(self._catalog_text)
         self.prices = make_label()
         self.prices.setToolTip(
-            "Age of the price that the cost is based on, else of the newest offer. All prices: Plan › Prices."
+            "Age of the price used in the cost; without a cost, of the newest offer. All prices: Plan › Prices."
         )
         self.prices.hide()
         self.addWidget(self.prices)

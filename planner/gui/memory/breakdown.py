@@ -234,7 +234,7 @@ class TermButton(QAbstractButton):
 
     def _update_accessible_name(self) -> None:
         if self._row is not None:
-            state = "open" if self.isChecked() else "closed"
+            state = "expanded" if self.isChecked() else "collapsed"
             row = self._row
             self.setAccessibleName(f"{row.title}, {fmt.size(row.bytes)}, {row.share_text}, {row.certainty}, {state}")
             self.setAccessibleDescription(row.how)

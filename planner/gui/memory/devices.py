@@ -133,7 +133,7 @@ class DeviceTable(QWidget):
             name="Memory of each card",
         )
         self.table.horizontalHeader().setStretchLastSection(True)
-        heading = make_label("Memory card by card", font=theme.font(bold=True))
+        heading = make_label("Memory of each card", font=theme.font(bold=True))
         in_column(heading, self.table, owner=self, spacing=theme.spacing.tiny)
 
     def set_view(self, view: MemoryView) -> None:

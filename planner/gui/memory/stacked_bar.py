@@ -235,7 +235,7 @@ class BarPicture:
     def _paint_label(self, painter: QPainter, piece: Piece) -> None:
         rect = self._bar_rect(piece.left, piece.right)
         size = fmt.size(piece.segment.bytes)
-        role = "sunken" if piece.segment.kind == "other" else piece.segment.name
+        role = {"other": "sunken", "free": "free"}.get(piece.segment.kind, piece.segment.name)
         if piece.segment.kind == "other":
             width = max(map(self._bold_metrics.horizontalAdvance, (piece.segment.title, size)))
             inset = max(0, (rect.width() - width) / 2 - self._theme.spacing.tiny)
@@ -331,7 +331,7 @@ class StackedBar(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("Memory on one card by term")
+        self.setAccessibleName("Memory breakdown on one card")
         theme.changed.connect(self._update_layout)
 
     def set_view(self, view: MemoryView, scale_end_bytes: int | None = None) -> None:

@@ -162,7 +162,9 @@ class MemoryTab(QuestionTab):
         """Show the evaluated plan; the memory curve is updated after a delay."""
         view = evaluation_view(evaluation, self.workspace.catalog)
         self.controls.refresh(evaluation)
-        self.answer.set_view(view, evaluation.memory.verdict)
+        # Of an untraced plan the solutions beside the curve say how many cards are enough.
+        shown = view if evaluation.traced is None else view._replace(notes=(*view.notes, *view.at_least))
+        self.answer.set_view(shown, evaluation.memory.verdict)
         self._suggest_cards(evaluation)
         self.correction.refresh(evaluation)
         self.other_card.refresh(evaluation)

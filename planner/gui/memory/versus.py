@@ -78,7 +78,7 @@ class VersusPanel(QWidget):
         self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
         self.answer = make_label(wrap=True, selectable=True)
         self.bars = (StackedBar(theme), StackedBar(theme))
-        self.bars[1].setAccessibleName("Memory on one card by term, pinned plan")
+        self.bars[1].setAccessibleName("Memory breakdown on one card, pinned plan")
         self.settings = make_label(wrap=True, selectable=True)
         self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
         self._theme = theme

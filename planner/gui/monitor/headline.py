@@ -91,7 +91,7 @@ class EmptyState(QWidget):
             "Show a &demo", "Replay a made-up recording of two cards in training, 15 minutes long.", "primary"
         )
         self.replay = push_button(
-            "Open a recordin&g…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM."
+            "Open a recordin&g…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop, DCGM or amd-smi."
         )
         self.doctor = push_button(
             "Chec&k this machine", "Check everything that readings depend on, from the card to the driver."

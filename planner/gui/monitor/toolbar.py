@@ -49,7 +49,7 @@ class Toolbar(QWidget):
         self.interval = _combo_box("Interval between readings")
         self.record = QPushButton("&Record")
         self.record.setToolTip("Write all readings to a file, until stopped")
-        self.open = push_button("&Open…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
+        self.open = push_button("&Open…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop, DCGM or amd-smi.")
         self.note = IconButton(theme, "flag", "Mark this moment with a note")
         self.alerts = IconButton(theme, "bell", "Alerts")
         self._more = IconButton(theme, "more", "More")

@@ -1,1 +1,1 @@
-"""The *Choose for me* dialog: ranks all cards, card counts and offers for the plan's job."""
+"""The *Choose hardware for me* dialog: ranks all cards, card counts and offers for the plan's job."""

@@ -89,7 +89,7 @@ class RequirementsForm(QWidget):
         self.modes = ChoiceField(theme, _RENTAL_TYPES)
         self.counts = ChoiceField(theme, _CARD_COUNTS)
         self.tight = _checkbox("Include &tight fits", _TIGHT_HINT)
-        self.change = _checkbox("&Allow changes that only cost speed", _CHANGES_HINT)
+        self.change = _checkbox("&Allow changes that keep the weights' precision", _CHANGES_HINT)
         self.quantize = _checkbox("Allow &quantized weights", _BITS_HINT)
         self._counts_tokens = counts_tokens
         limits, choices = LabelledForm(theme), LabelledForm(theme)
@@ -249,7 +249,7 @@ class RecommendDialog(InReadingOrder, QDialog):
         self._search = SearchProgress()
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._look = QTimer(self, interval=LOOK_MS)
-        self.setWindowTitle("Choose for me")
+        self.setWindowTitle("Choose hardware for me")
         self.setMinimumSize(_SMALLEST)
         self._lay_out()
         self._rest.timeout.connect(self.search)

@@ -55,13 +55,13 @@ _FOUND: Final[dict[Detection, tuple[str, str]]] = {
     "failed": ("The GPUs could not be read.", "The GPUs of this machine could not be read."),
 }
 """What the door and the question about the GPU say while no card of this machine is known."""
-_WATCH: Final = "Load, memory, power and temperature of your GPUs, live, and what slows them down."
+_WATCH: Final = "Load, memory, power and temperature of your NVIDIA GPUs, live, and what slows them down."
 _DEMO: Final = "The demo replays a made-up recording of two cards in training, 15 minutes long."
 _SAMPLE_INSTEAD: Final = (
     "This is the sample plan.",
     "Your answers are kept: choose “Show me” on the Start page.",
 )
-_NO_MODEL: Final = "What it costs does not depend on a model."
+_NO_MODEL: Final = "The price of hardware does not depend on a model."
 _COUNT_LETTERS: Final = 10
 _TIMES: Final = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
 _WIDEST: Final = 1240
@@ -93,8 +93,8 @@ class StartPage(Tab):
         self.ownership.setToolTip("Cards that you have cost only their electricity; others are rented or bought.")
         self.job = RadioField(theme, _JOBS)
         self.job.setToolTip(
-            "Fine-tuning trains a small adapter on a finished model; training changes every weight; pricing needs no "
-            "model."
+            "Fine-tuning adapts a pretrained model, here with a small LoRA adapter; training updates every weight; "
+            "pricing needs no model."
         )
         self.priced_cards = CardsField(workspace, theme, "Choose a GPU")
         self.hours_per_day = DecimalField(0.1, 24)
@@ -415,13 +415,15 @@ class StartPage(Tab):
         """Return the questions how long hardware is used, in one line."""
         question = QWidget()
         row = in_row(owner=question, spacing=self.theme.spacing.small)
-        for title, field in (("Ho&urs a day", self.hours_per_day), ("&Years", self.years)):
+        for title, field in (("Ho&urs per day", self.hours_per_day), ("&Years", self.years)):
             label = make_label(title)
             label.setBuddy(field)
             field.set_name(title.replace("&", ""))
             row.addWidget(label)
             row.addWidget(field, 1)
-        self.hours_per_day.setToolTip("Hours of every day, weekends included, for which the hardware is in use.")
+        self.hours_per_day.setToolTip(
+            "Hours per day in which the hardware is in use, on average over all 7 days of the week."
+        )
         self.years.setToolTip("For how long the hardware is needed: renting is compared with buying over these years.")
         return question
 

@@ -32,7 +32,7 @@ class SpeedQuestions(Section):
             "Speed of this plan on these cards. For other cards, the speed is scaled by the ratio of the two estimates."
         )
         form.add("Your spee&d", self.speed, lambda: None, hint)
-        form.add("in", self.unit, self._default_unit, "Unit of the measured speed of all cards together.")
+        form.add("Unit of speed", self.unit, self._default_unit, "Unit of the measured speed of all cards together.")
         self._task = ""
         self.speed.edited.connect(self._apply_speed)
         self.speed.finished.connect(workspace.end_gesture)

@@ -137,7 +137,7 @@ def _device_breakdown_amounts(
     yield logged_amount(
         "unaccounted",
         unaccounted,
-        "device context, library workspaces and other processes, together",
+        "GPU context, library workspaces and other processes, together",
         line,
         term="framework_overhead",
         device=device,

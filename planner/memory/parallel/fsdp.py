@@ -70,7 +70,7 @@ class FsdpShares(NamedTuple):
         if self.accumulates or self.offloads or self.gradients is None or not layers:
             return []
         made, every = layers * self.counts.layer, self.counts.share * self.cards
-        return [partial_term(self.gradients, made, every, "share of the gradients reduced so far")]
+        return [partial_term(self.gradients, made, every, "share reduced so far, of all gradients")]
 
     def all_gradient_terms(self) -> list[AnyTerm]:
         """Return a card's share of all gradients, empty if accumulated gradients include it."""

@@ -105,7 +105,7 @@ def _write_partial_term(whole: AnyTerm, own: int, high: int, meaning: str) -> Te
         bytes=own,
         low_bytes=own,
         high_bytes=high,
-        formula=f"({written.formula}) × f",
+        formula=f"f × ({written.formula})",
         symbols=(*written.symbols, library_symbol("f", round(own / max(written.bytes, 1), 4), meaning)),
         parts=(),
     )

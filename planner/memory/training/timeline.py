@@ -87,7 +87,7 @@ def _forward_and_loss_snapshots(step: _TrainingStep, every_activation: DeferredT
         Snapshot(
             "forward",
             [*kept, *gradients, *setup.casts.forward, losses.forward],
-            "the forward pass has finished: all activations for the backward pass are alive, and the loss is computed",
+            "the forward pass has finished: all activations for the backward pass are held, and the loss is computed",
         ),
         Snapshot("loss", [*kept, *gradients, *setup.casts.loss, losses.loss], losses.explanation),
     ]
@@ -139,7 +139,7 @@ def _backward_snapshots(step: _TrainingStep, every_activation: DeferredTerm) -> 
                 *setup.scratch,
                 losses.layers,
             ],
-            "the backward pass runs the first layer: the gradients of all other layers are alive",
+            "the backward pass has reached the first layer: the gradients of all other layers are in memory",
         ),
     ]
     if saved.between:
@@ -169,7 +169,7 @@ def _optimizer_step_snapshots(step: _TrainingStep, all_gradients: Term) -> list[
     stepped = Snapshot(
         "step",
         [*alive, *([beside] if beside else [])],
-        "the optimizer updates the parameters: gradients and optimizer states are alive",
+        "the optimizer updates the parameters: gradients and optimizer states are in memory",
     )
     if not step.workload.gradient_clipping:
         return [stepped]

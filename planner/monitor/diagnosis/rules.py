@@ -40,7 +40,7 @@ IDLE_RULES: Final = (
     DiagnosisRule(
         VerdictKind.INPUT_BOUND,
         "warning",
-        "waiting for data: the CPU is fully used",
+        "input-bound (the CPU is fully used)",
         "The CPU is fully used while the GPU is idle: data are not prepared fast enough.",
         (Criterion("starved_by_cpu", "share", ">", 0.5, sources.CPU_BOTTLENECK), IN_USE),
         advice.BUSY_CPU,
@@ -49,7 +49,7 @@ IDLE_RULES: Final = (
     DiagnosisRule(
         VerdictKind.INPUT_BOUND,
         "warning",
-        "waiting for data: the disks are slow",
+        "input-bound (the disks are slow)",
         "Processes wait for disks while the GPU is idle: data are not read fast enough.",
         (Criterion("starved_by_disk", "share", ">", 0.5, sources.IO_BOTTLENECK), IN_USE),
         advice.SLOW_DISKS,
@@ -298,7 +298,7 @@ BOTTLENECK_RULES: Final = (
     DiagnosisRule(
         VerdictKind.INPUT_BOUND,
         "warning",
-        "waiting for data: the CPU is fully used",
+        "probably input-bound (the CPU is fully used)",
         "The CPU is fully used while the GPU is not: data are probably not prepared fast enough.",
         (NOT_FULL_USE, ACTIVE, Criterion("job_cpu_fraction", "median", ">=", 0.9, sources.CPU_SHARE)),
         advice.BUSY_CPU,
@@ -306,7 +306,7 @@ BOTTLENECK_RULES: Final = (
     DiagnosisRule(
         VerdictKind.INPUT_BOUND,
         "warning",
-        "waiting for data: the disks are slow",
+        "probably input-bound (the disks are slow)",
         "The GPU is not fully used while processes wait for disks.",
         (NOT_FULL_USE, ACTIVE, Criterion("waiting_cores", "median", ">=", 1, sources.DISK_WAIT)),
         advice.SLOW_DISKS,

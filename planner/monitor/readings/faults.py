@@ -53,7 +53,7 @@ FAULTS: Final = {
         "Load the driver (on Linux: sudo modprobe nvidia), or install it if this machine has an NVIDIA card.",
     ),
     FaultKind.NO_LIBRARY: FaultDescription(
-        "NVIDIA's management library (NVML) is not installed",
+        "NVIDIA's management library (NVML) is missing",
         "NVML comes with the NVIDIA driver; start a container with --gpus all or the NVIDIA runtime.",
     ),
     FaultKind.NO_BINDING: FaultDescription(

@@ -42,9 +42,8 @@ def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, settin
     precision: Precision = "tf32" if workload.compute == "fp32" else "fp16"
     step = TracedStep("inference", whole, batch, precision, compiled=setting.compiled)
     found = step_time(step, gpu, links_of(gpu, setting), workload.parallel.data or 1)
-    return (
-        found.evolve(notes=(f"Assumes {steps:,} denoising steps per image.", *found.notes)) if found.seconds else found
-    )
+    notes = (f"Assumes {steps:,} denoising steps per image.", *found.notes) if found.seconds else found.notes
+    return found.evolve(samples="images", notes=notes)
 
 
 def pipeline_counts(architecture: Architecture, workload: Inference, steps: int = DEFAULT_STEPS) -> OperationCounts:

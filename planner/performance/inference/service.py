@@ -13,7 +13,7 @@ from planner.performance.setting import TimeSetting
 from planner.workload.workload import Inference
 
 _RESERVED_SHARE: Final = 0.10
-"""Share of a card's memory that engines keep for activations and the device context: by default vLLM fills 0.92 of the
+"""Share of a card's memory that engines keep for activations and the GPU context: by default vLLM fills 0.92 of the
 memory, TensorRT-LLM 0.90."""
 MOST_SEQUENCES: Final = 2_048
 """Maximum number of sequences that an engine schedules per step on each card: `max_batch_size` of TensorRT-LLM, with

@@ -98,12 +98,16 @@ _VERDICT_ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "doe
 
 
 class AdviceStep(Spec):
-    """One change in a piece of advice: name, instruction, lever (what it acts on), and the source for its cost."""
+    """One change in a piece of advice: name, instruction, lever (what it acts on), and the source for its cost.
+
+    `slower_by_about` is its own slowdown as a factor, None if unknown.
+    """
 
     name: str
     lever: str
     sentence: str
     source: str
+    slower_by_about: float | None = Field(default=1.0, exclude=True)
 
 
 class ChangedSetting(Spec):
@@ -241,7 +245,14 @@ def _build_advice(start: ChangedPlan, candidate: ChangedPlan) -> Advice:
     return Advice(
         name=" + ".join(change.name for change in changes),
         steps=tuple(
-            AdviceStep(name=one.name, lever=one.lever, sentence=one.sentence, source=one.source) for one in changes
+            AdviceStep(
+                name=one.name,
+                lever=one.lever,
+                sentence=one.sentence,
+                source=one.source,
+                slower_by_about=one.slower_by_about,
+            )
+            for one in changes
         ),
         settings=tuple(_changed_settings(start.plan, candidate.plan)),
         verdict=candidate.fit.verdict,

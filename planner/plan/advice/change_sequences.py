@@ -16,7 +16,7 @@ from planner.workload.workload import Inference, Training, Workload
 _LENGTH_STEPS: Final = 16
 _SHORTEST_PART: Final = 8
 _MOST_CARDS: Final = 64
-_LESS_WORK: Final = "this plan, estimated with less work"
+_LESS_WORK: Final = "this plan's own estimate with fewer tokens"
 _DATA_PARALLEL: Final = "data parallelism: each card holds the whole model and processes a part of the batch"
 
 
@@ -51,7 +51,7 @@ def _training_sequences(workload: Training) -> Iterator[ChangeSequence]:
             name=f"micro-batch size {size:,} with {times:,} gradient accumulation steps",
             lever="batch",
             sentence="Split each step into smaller forward passes and accumulate their gradients.",
-            source="the gradient of a mean is the mean of gradients",
+            source="averaging the gradients of equal micro-batches gives the gradient of the whole batch",
             settings={"micro_batch": size, "gradient_accumulation": times},
             cost="time",
             slower_by_about=None,
@@ -181,7 +181,7 @@ def sharing_changes(plan: Plan, workload: Workload, architecture: Architecture, 
             cost="time",
             slower_by_about=None,
             costs=scheme.costs,
-            keeps="the mathematics" if isinstance(workload, Training) else "the outputs",
+            keeps="the mathematical result" if isinstance(workload, Training) else "the outputs",
         )
         found.append(change)
     return tuple(found)

@@ -107,7 +107,7 @@ def smaller_images(workload: Inference) -> ChangeSequence:
             name=f"images of {size[0]:,} × {size[1]:,} pixels",
             lever="length",
             sentence=f"Generate images of {size[0]:,} × {size[1]:,} pixels instead of {width:,} × {height:,}.",
-            source="this plan, estimated with less work",
+            source="this plan's own estimate with fewer pixels",
             settings={"image_size": f"{size[0]}x{size[1]}"},
             cost="less",
             costs="fewer pixels; most pipelines are trained for one size",

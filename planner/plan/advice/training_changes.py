@@ -128,7 +128,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
         name="selective checkpointing",
         lever="recomputation",
-        sentence="Recompute the attention in the backward pass and save the rest.",
+        sentence="Save the outputs of attention and of part of the matrix products, and recompute the rest.",
         source=_SELECTIVE,
         settings={"activation_checkpointing": "selective"},
         applies={"activation_checkpointing": ("none",)},

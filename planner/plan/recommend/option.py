@@ -102,7 +102,7 @@ class HardwareOption(Spec):
     high_usd: float
     """Upper end of the cost's range."""
     power_watts: float | None
-    """Power that all cards draw under load; None if unknown."""
+    """Board power of all cards together, the rated maximum; None if unknown."""
     purchase_usd: float | None = None
     """Price of all cards that are bought, or of the servers if these have one price; None for rented or owned cards."""
     upfront_usd: float | None = None
@@ -112,7 +112,7 @@ class HardwareOption(Spec):
     provider: str | None = None
     """Provider of the rental; None for owned cards."""
     mode: RentMode | None = None
-    """Rental mode; None for owned cards."""
+    """Rental type; None for owned cards."""
     price_date: str | None = None
     """Day of the price; None if unknown."""
     comparable: bool = True

@@ -184,7 +184,7 @@ def _total_figure(total: AcceleratorTotal, entry: ComparisonEntry, *, small: boo
     gpu, lacks = (None, {}) if entry.row is None else (entry.row.gpu, entry.row.lacks)
     value = total.value(gpu, entry.count)
     if value is None:
-        return ComparedFigure(fmt.NONE if total.key in lacks else fmt.UNKNOWN)
+        return ComparedFigure(fmt.NOT_SUPPORTED if total.key in lacks else fmt.UNKNOWN)
     return ComparedFigure(total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count))
 
 

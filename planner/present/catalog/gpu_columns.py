@@ -118,6 +118,11 @@ def buying_text(price: "Figure | None", gpu: "Gpu") -> str:
     return f"{fmt.money(price.value)} ({year})" if year else fmt.money(price.value)
 
 
+def buying_phrase(price: "Figure", gpu: "Gpu") -> str:
+    """Return what one card costs, for a sentence: `$329 (2024)`, `$899 (2022) at launch`."""
+    return f"{buying_text(price, gpu)}{' at launch' if price.certainty == 'assumed' else ''}"
+
+
 def _buying_tooltip(row: GpuRow) -> str:
     """Return where the price of one card comes from."""
     price = row.buying
@@ -306,7 +311,7 @@ def _rate_column(dtype: str, *, shown: bool = True, about: str = _DENSE) -> Colu
         rate_ops_per_s,
         unit=fmt.rate_unit(dtype),
         per_unit=1e12,
-        unknown=lambda row: fmt.NONE if dtype in row.lacks else fmt.NOT_PUBLISHED,
+        unknown=lambda row: fmt.NOT_SUPPORTED if dtype in row.lacks else fmt.NOT_PUBLISHED,
         meter=dtype in ("bf16", "fp32"),
         shown=shown,
         tooltip=rate_source,
@@ -332,21 +337,21 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     ),
     _job_column(
         "job_time",
-        "My job's speed",
+        "Plan's speed",
         lambda job: job.slowness,
         lambda job: job.time,
         lambda job: job.time_origin,
-        about="Speed of the plan's job on this card, or the duration of a run",
+        about="Tokens or samples per second on this card; for a run, its duration",
         width=10,
         measure="hours per run or seconds per token",
     ),
     _job_column(
         "job_cost",
-        "My job's cost",
+        "Plan's cost",
         lambda job: job.usd,
         lambda job: job.cost,
         lambda job: job.cost_origin,
-        about="Cost of the plan's job on this card per month or run, at the cheapest comparable offer",
+        about="Cost of the plan on this card per month or run, at the cheapest comparable offer",
         width=9,
     ),
     _job_column(
@@ -355,7 +360,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda job: job.usd_per_million_tokens,
         lambda job: fmt.money(job.usd_per_million_tokens, _NOT_RUN),
         lambda job: job.cost_origin,
-        about="Cost of a million tokens of the plan's job on this card, at the cheapest comparable offer",
+        about="Cost of a million tokens with this plan on this card, at the cheapest comparable offer",
         width=12,
         shown=False,
     ),
@@ -495,7 +500,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     ),
     text_column(
         "certainty",
-        "Certainty",
+        "Sources",
         lambda row: CERTAINTY_TITLES[row.gpu.provenance.certainty],
         shown=False,
         width=22,

@@ -41,7 +41,7 @@ def gpu_details(
         DetailGroup("Memory", _memory_details(gpu, usable)),
         DetailGroup("Dense rates on matrix units", _rate_details(gpu, "tensor")),
         DetailGroup("Rates on shader cores", _rate_details(gpu, "vector")),
-        DetailGroup("No rate published", _missing_rate_details(gpu, lacks or {})),
+        DetailGroup("Formats without a rate", _missing_rate_details(gpu, lacks or {})),
         DetailGroup("Chip", _chip_details(gpu)),
         DetailGroup("Board", _board_details(gpu)),
     )

@@ -73,7 +73,7 @@ def _total_column(total: AcceleratorTotal) -> Column[SystemRow]:
         lambda row: total.value(row.gpu, row.system.gpu_count),
         unit=total.unit,
         per_unit=total.per_unit,
-        unknown=lambda row: fmt.NONE if total.key in row.lacks else fmt.UNKNOWN,
+        unknown=lambda row: fmt.NOT_SUPPORTED if total.key in row.lacks else fmt.UNKNOWN,
         width=6,
         shown=total is not FP16,
         tooltip=total_tooltip,
@@ -258,10 +258,10 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
     ),
     text_column(
         "certainty",
-        "Certainty",
+        "Sources",
         lambda row: CERTAINTY_TITLES[row.system.provenance.certainty],
         width=22,
         shown=False,
-        about="How sure the figures are: vendor data, measured, estimated",
+        about="How well sources confirm the system's figures",
     ),
 )

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final, Literal, NamedTuple
 
+from planner.cost.rent_or_buy.cash_flows import paid_until
 from planner.cost.result import CostResult, Decision, Flip, Machines, RentalMode, SideFigures
 from planner.cost.terms import RentMode, Side
 from planner.plan.batched_service import BatchedService
 from planner.plan.faster_rental import FasterRental
 from planner.present import format as fmt
+from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.cost.summary import cost_terms, dates_sentence, years_phrase
 from planner.workload.software.registry import SOFTWARE
 
@@ -19,12 +21,6 @@ TITLES: Final[dict[Literal["rent", "buy", "too-close"], str]] = {
 }
 _USE_OWN: Final = "Use your own"
 _WAYS: Final[dict[Side, str]] = {"rent": "renting", "buy": "buying"}
-_MODES: Final[dict[RentMode, str]] = {
-    "on-demand": "on demand",
-    "spot": "spot",
-    "reserved-1y": "reserved for 1 year",
-    "reserved-3y": "reserved for 3 years",
-}
 _TRIALS: Final = {
     "cost.job.hours_per_day": ("hours per day", "{} hours per day"),
     "cost.job.amount": ("amount of work", "an amount of {}"),
@@ -33,10 +29,9 @@ _TRIALS: Final = {
     "cost.buy.sale_usd_per_card": ("sale price of a card", "a sale price of {} for a card"),
     "cost.buy.server_price_usd": ("server price", "a server price of {}"),
     "cost.rent.usd_per_gpu_hour": ("rental price per GPU-hour", "a rental price of {} per GPU-hour"),
-    "cost.rent.mode": ("rental", "renting {}"),
+    "cost.rent.mode": ("rental type", "renting {}"),
 }
 """Plan fields that a chip tries: the field's name, and its value in words."""
-_COMMIT: Final[dict[RentMode, str]] = {"reserved-1y": "commit for 1 year", "reserved-3y": "commit for 3 years"}
 _COMMITTED: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
 _FAR_OFF: Final = 10
 """Factor beyond which another rental mode is too dear to be worth mentioning, such as a year's term for one run."""
@@ -81,7 +76,7 @@ class FlipChip(NamedTuple):
     @property
     def _value_text(self) -> str:
         if isinstance(self.value, str):
-            return next(text for mode, text in _MODES.items() if mode == self.value)
+            return next(text for mode, text in RENT_MODE_TITLES.items() if mode == self.value)
         value = self.value or 0.0
         return fmt.money(value) if self.field is not None and "usd" in self.field else fmt.plain(value)
 
@@ -94,18 +89,22 @@ def verdict_title(answer: Decision) -> str:
 
 
 def confidence_phrase(answer: Decision) -> str:
-    """Return `82 % sure`, or of a decision that is open or the person's own `renting is cheaper in 52 % of cases`."""
+    """Return `82 % sure`; of an open or chosen decision, `renting is cheaper in 52 % of simulated cases`."""
     is_advice = answer.verdict != "too-close" and answer.chosen is None
     return f"{_share_text(answer)} sure" if is_advice else cheaper_share_phrase(answer)
 
 
 def cheaper_share_phrase(answer: Decision, rented: RentMode | None = None) -> str:
-    """Return in how many draws a side is cheaper: `buying is cheaper than renting on demand in 82 % of cases`.
+    """Return in how many draws a side is cheaper: `buying is cheaper than renting spot in 82 % of simulated cases`.
 
     `rented` names the way of renting, if it is to be said.
     """
-    than = f" than renting {_MODES[rented]}" if rented is not None and answer.more_often_cheaper == "buy" else ""
-    return f"{way_phrase(answer, answer.more_often_cheaper)} is cheaper{than} in {_share_text(answer)} of cases"
+    than = (
+        f" than renting {RENT_MODE_TITLES[rented]}" if rented is not None and answer.more_often_cheaper == "buy" else ""
+    )
+    return (
+        f"{way_phrase(answer, answer.more_often_cheaper)} is cheaper{than} in {_share_text(answer)} of simulated cases"
+    )
 
 
 def _share_text(answer: Decision) -> str:
@@ -150,13 +149,13 @@ def decision_lines(result: CostResult, card: str, today: date) -> tuple[str, ...
 
 
 def totals_sentence(result: CostResult) -> str:
-    """Return what both sides cost over the horizon, and when a purchase has paid for itself; empty for a single run."""
+    """Return the present values of both sides' costs, and when a purchase has paid for itself; empty for one run."""
     answer, crossing = result.answer, result.break_even
     if answer is None or answer.rent_figures.month_usd is None:
         return ""
     rented, owned = fmt.money(answer.rent_usd), fmt.money(answer.own_usd)
     owning = way_phrase(answer, "buy")
-    totals = f"Over {years_phrase(answer.horizon_years)}, in today's money, renting costs {rented} and {owning} {owned}"
+    totals = f"Present value over {years_phrase(answer.horizon_years)}: renting {rented}, {owning} {owned}"
     if crossing is None or crossing.years is None:
         return f"{totals}."
     return f"{totals}; they break even after {years_phrase(crossing.years)}."
@@ -188,7 +187,7 @@ def _mode_chips(result: CostResult, answer: Decision) -> Iterator[FlipChip]:
         if each.mode == chosen or usd is None or (answer.decision == "rent" and each.mode != "on-demand"):
             continue
         if (usd <= answer.own_usd) == (answer.decision == "buy"):
-            text = f"rented {_MODES[each.mode]} ({_mode_text(each)} at {each.provider})"
+            text = f"rented {RENT_MODE_TITLES[each.mode]} ({_mode_text(each)} at {each.provider})"
             yield FlipChip(text, "cost.rent.mode", each.mode)
             return
 
@@ -207,16 +206,18 @@ def commitment_chip(result: CostResult) -> FlipChip | None:
     ]
     if not offered:
         return None
-    best = min(offered, key=lambda each: each.month_usd or 0.0)
-    saved = fmt.money(answer.rent_figures.month_usd - (best.month_usd or 0.0))
+    best = min(offered, key=lambda each: each.horizon_usd or 0.0)
+    saved = fmt.money(answer.rent_usd - (best.horizon_usd or 0.0))
+    years = _COMMITTED[best.mode]
+    terms = round(paid_until(answer.horizon_years, years, answer.horizon_years) / years)
     dearer_usd = (best.horizon_usd or 0.0) - answer.own_usd
     compared = f"{fmt.money(abs(dearer_usd))} {'more' if dearer_usd > 0 else 'less'} than {way_phrase(answer, 'buy')}"
-    over = f"over {years_phrase(answer.horizon_years)}, {compared}"
+    several = f" for {terms} terms" if terms > 1 else ""
     return FlipChip(
-        f"Save {saved} per month of rent: {_COMMIT[best.mode]}",
+        f"Save {saved} over {years_phrase(answer.horizon_years)}: reserve for {years_phrase(years)}",
         "cost.rent.mode",
         best.mode,
-        f"{best.provider}, {fmt.money(best.month_usd)} per month; {over}",
+        f"{best.provider}, {fmt.money(best.month_usd)} per month{several}; {compared}",
     )
 
 
@@ -226,9 +227,9 @@ def side_rows(answer: Decision) -> tuple[SideRow, ...]:
     return tuple(rows)
 
 
-def less_resale(answer: Decision) -> str:
-    """Return what a sum of buying counts besides payments: `, less the resale value`; empty for owned cards."""
-    return "" if answer.owned else ", less the resale value"
+def net_of_resale(answer: Decision) -> str:
+    """Return what a sum of buying counts besides payments: `, net of resale`; empty for owned cards."""
+    return "" if answer.owned else ", net of resale"
 
 
 def buying_title(answer: Decision) -> str:
@@ -248,7 +249,7 @@ def machines_sentence(machines: Machines | None, card: str) -> str:
 
 
 def modes_sentence(result: CostResult) -> str:
-    """Return the cost of the job in each rental mode, the chosen one first; empty if no other is within reach."""
+    """Return the cost of the job by rental type, and which hours it pays for; empty if no other is within reach."""
     rent, modes = result.rent, result.rental_modes
     if rent is None or len(modes) < _TWO:
         return ""
@@ -256,14 +257,26 @@ def modes_sentence(result: CostResult) -> str:
     near = [each for each in others if each.usd < _FAR_OFF * own.usd]
     if own.mode != rent.mode or not near:
         return ""
-    told = tuple(f"{_MODES[each.mode]} {_mode_text(each)} at {each.provider}" for each in near)
-    return f"Renting {_MODES[own.mode]} costs {_mode_text(own)}; {fmt.listing(told)}."
+    used, committed = (
+        fmt.listing(tuple(_mode_price(each) for each in (own, *near) if (each.mode in _COMMITTED) == committed))
+        for committed in (False, True)
+    )
+    told = (used and f"{used} for the hours in use", committed and f"{committed} for all hours of the term")
+    period = "run" if own.month_usd is None else "month"
+    return f"Renting, per {period}: {'; '.join(filter(None, told))}."
+
+
+def _mode_price(mode: RentalMode) -> str:
+    """Return `on demand $5,552 at Lambda`."""
+    return f"{RENT_MODE_TITLES[mode.mode]} {fmt.money(_mode_usd(mode))} at {mode.provider}"
+
+
+def _mode_usd(mode: RentalMode) -> float:
+    return mode.usd if mode.month_usd is None else mode.month_usd
 
 
 def _mode_text(mode: RentalMode) -> str:
-    if mode.month_usd is None:
-        return f"{fmt.money(mode.usd)} per run"
-    return f"{fmt.money(mode.month_usd)} per month"
+    return f"{fmt.money(_mode_usd(mode))} per {'run' if mode.month_usd is None else 'month'}"
 
 
 def hours_text(hours: float) -> str:
@@ -324,10 +337,10 @@ def _price_text(flip: Flip) -> str:
 
 def _side_rows(answer: Decision) -> Iterator[SideRow]:
     rented, owned = answer.rent_figures, answer.own_figures
-    yield SideRow("Paid at the start", _start_text(rented), _start_text(owned))
+    yield SideRow("Upfront", _start_text(rented), _start_text(owned))
     if rented.month_usd is not None and owned.month_usd is not None:
-        yield SideRow("Then paid per month", fmt.money(rented.month_usd), fmt.money(owned.month_usd))
-    yield SideRow(f"Per {rented.unit}{less_resale(answer)}", _unit_text(rented.unit_usd), _unit_text(owned.unit_usd))
+        yield SideRow("Ongoing, per month", fmt.money(rented.month_usd), fmt.money(owned.month_usd))
+    yield SideRow(f"Per {rented.unit}{net_of_resale(answer)}", _unit_text(rented.unit_usd), _unit_text(owned.unit_usd))
 
 
 def _run_rows(answer: Decision) -> Iterator[SideRow]:
@@ -335,12 +348,14 @@ def _run_rows(answer: Decision) -> Iterator[SideRow]:
     owned, kept = answer.own_figures, years_phrase(answer.horizon_years)
     running = owned.running_usd or 0.0
     loan = owned.unit_usd - (owned.start_usd - owned.resale_usd + running)
-    yield SideRow("Paid at the start", _NOTHING, fmt.money(owned.start_usd))
+    yield SideRow("Upfront", _NOTHING, fmt.money(owned.start_usd))
     if abs(loan) >= _CENT:
-        yield SideRow("Loan, in today's money", _NOTHING, fmt.money(loan))
-    yield SideRow(f"Resale value after {kept}, in today's money", _NOTHING, f"−{fmt.money(owned.resale_usd)}")
+        yield SideRow("Loan, present value", _NOTHING, fmt.money(loan))
+    yield SideRow(f"Resale after {kept}, present value", _NOTHING, f"−{fmt.money(owned.resale_usd)}")
     yield SideRow("Electricity and upkeep of the run", _NOTHING, _unit_text(running))
-    yield SideRow("The run in all", _unit_text(answer.rent_figures.unit_usd), _unit_text(owned.unit_usd))
+    yield SideRow(
+        "Total, if bought for this run alone", _unit_text(answer.rent_figures.unit_usd), _unit_text(owned.unit_usd)
+    )
 
 
 def _start_text(figures: SideFigures) -> str:

@@ -20,9 +20,9 @@ from planner.present.cost.decision import (
     commitment_chip,
     flip_chips,
     hours_text,
-    less_resale,
     machines_sentence,
     modes_sentence,
+    net_of_resale,
     side_rows,
     totals_sentence,
     verdict_title,
@@ -154,7 +154,7 @@ def _decided_view(
                 None,
                 (
                     totals_sentence(result),
-                    break_even_sentence(result.break_even, answer.horizon_years),
+                    break_even_sentence(result.break_even, answer.horizon_years, way_phrase(answer, "buy")),
                     dates_sentence(answer, today, cost_terms(result)),
                     *details,
                 ),
@@ -165,7 +165,7 @@ def _decided_view(
 
 def _totals_row(answer: Decision, discount_rate: float) -> SideRow:
     """Return the totals over the horizon, which are less than the months' sum if later payments are discounted."""
-    title = f"Over {years_phrase(answer.horizon_years)}{less_resale(answer)}"
+    title = f"Over {years_phrase(answer.horizon_years)}{net_of_resale(answer)}"
     if discount_rate:
         title += f", discounted at {fmt.percent(discount_rate)} a year"
     return SideRow(title, fmt.money(answer.rent_usd), fmt.money(answer.own_usd))
@@ -178,7 +178,7 @@ def _machine_hour_rows(estimate: CostEstimate, *, is_owned: bool) -> tuple[SideR
     if own is None or machines is None or machines.cards == 1 or (is_single_run and not is_owned):
         return ()
     rented, owned = ("–" if side is None else fmt.money(side.usd_per_gpu_hour * machines.cards) for side in (rent, own))
-    basis = "" if is_owned else ", less the resale value"
+    basis = "" if is_owned else ", net of resale"
     return (SideRow(f"Per hour of all {machines.cards:,} cards{basis}", rented, owned),)
 
 
@@ -215,8 +215,8 @@ def _in_servers(case: RentOrBuyCase | None) -> str:
 
 
 def difference_text(answer: Decision) -> str:
-    """Return by how much the two sides differ over the horizon: `, which saves $71,432 over 5 years`."""
-    saved, years = fmt.money(answer.saves_usd), years_phrase(answer.horizon_years)
+    """Return by how much the two sides differ over the horizon: `, which saves about $71,400 over 5 years`."""
+    saved, years = f"about {fmt.rounded_money(answer.saves_usd)}", years_phrase(answer.horizon_years)
     if answer.chosen not in (None, answer.decision):
         return f", which costs {saved} more over {years} than {way_phrase(answer, answer.decision)}"
     if answer.verdict != "too-close" or answer.chosen:

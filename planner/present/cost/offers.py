@@ -179,7 +179,7 @@ OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
         about="Card of the machine",
     ),
     number_column("gpus", "Cards", lambda row: row.offer.gpu_count, width=6, about="Number of cards in the machine"),
-    text_column("region", "Region", lambda row: row.offer.region, width=10, about="Where the machine stands"),
+    text_column("region", "Region", lambda row: row.offer.region, width=10, about="Where the machine is"),
     _price("on-demand"),
     _price("spot"),
     _price("reserved-1y"),
@@ -223,9 +223,9 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     _provider_column(15),
     _instance_column(13),
     number_column("instances", "Machines", lambda row: row.instances, width=7, about="Machines that the job needs"),
-    text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine stands"),
+    text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine is"),
     text_column(
-        "mode", "Mode", lambda row: RENT_MODE_TITLES[row.mode], width=9, about="On demand, spot or with a commitment"
+        "mode", "Rental type", lambda row: RENT_MODE_TITLES[row.mode], width=9, about="On demand, spot or reserved"
     ),
     number_column("hours", "Hours", lambda row: row.hours, width=6, about="Hours that are billed"),
     _usd("usd", "Cost", lambda row: row.usd, "Cost of the job with this offer"),

@@ -18,8 +18,8 @@ _AGES: Final[tuple[tuple[int, Age], ...]] = ((7, "fresh"), (30, "recent"), (90, 
 RENT_MODE_TITLES: Final[Mapping[RentMode, str]] = {
     "on-demand": "on demand",
     "spot": "spot",
-    "reserved-1y": "1 year",
-    "reserved-3y": "3 years",
+    "reserved-1y": "reserved for 1 year",
+    "reserved-3y": "reserved for 3 years",
 }
 _RANGE_END: Final = re.compile(r"^(?:low|high) end(?: of [\d,]+-[\d,]+)?(?:, |$)")
 _YEAR_LENGTH: Final = len("2025")

@@ -341,7 +341,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         lambda row: row.option.power_watts,
         unit="W",
         width=8,
-        about="Power that the cards draw under load",
+        about="Board power of all cards together (rated maximum)",
     ),
     text_column(
         "date", "Price date", lambda row: row.option.price_date, unknown="no date", width=10, about="Date of the price"

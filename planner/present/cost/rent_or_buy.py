@@ -79,7 +79,7 @@ def period_of(estimate: CostEstimate) -> str:
 
 def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
     rent, own, period = estimate.result.rent, estimate.result.own, period_of(estimate)
-    resale = ", less resale" if own is not None and own.upfront else ""
+    resale = ", net of resale" if own is not None and own.upfront else ""
     kept = "" if estimate.case is None else years_phrase(estimate.case.horizon_years)
     rented = _origin(rent.terms) if rent else ""
     owned = _origin((*own.upfront, *own.monthly)) if own else ""
@@ -111,8 +111,8 @@ def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
     running = running_period(estimate.demand)
     if own is not None:
         paid = own.monthly_cash_usd + (own.loan_usd_per_month if running == "month" else 0.0)
-        yield row("Paid at the start", None, fmt.money(own.upfront_usd) if own.upfront else None)
-        yield row(f"Then paid per {running}", None, fmt.money(paid))
+        yield row("Upfront", None, fmt.money(own.upfront_usd) if own.upfront else None)
+        yield row(f"Ongoing, per {running}", None, fmt.money(paid))
         yield row(f"Resale value after {kept}", None, fmt.money(own.resale_usd) if own.upfront else None)
     yield from _footprint_rows(rent.carbon if rent else None, own.carbon if own else None, (period, running))
 

@@ -31,23 +31,23 @@ PRICE_NAMES: Final = {
 """Names of the prices on which a decision depends, by the cost term."""
 
 
-def break_even_sentence(found: BreakEven | None, horizon_years: float) -> str:
-    """Return the use over the horizon from which owning pays and the time after which it does, or why there is none."""
+def break_even_sentence(found: BreakEven | None, horizon_years: float, way: str = "buying") -> str:
+    """Return above which use over the horizon `way` pays off, and after what time at the planned use, or why never."""
     if found is None:
         return ""
     if found.gpu_hours is None:
         return _no_break_even_sentence(found)
     share = f" ({fmt.percent(found.utilization_fraction)} utilization)" if found.utilization_fraction else ""
     if found.years is not None:
-        when = f"at the planned use it does after {years_phrase(found.years)}, if the cards are sold then"
+        when = f"At the planned use, it does after {years_phrase(found.years)}, if the cards are sold then."
     else:
-        when = f"at the planned use it does not{f': {found.years_reason}' if found.years_reason else ''}"
+        when = f"At the planned use, {found.years_reason or 'it does not'}."
     needed = f"{fmt.significant(found.gpu_hours)} GPU-hours{share}"
-    return f"Over {years_phrase(horizon_years)}, owning pays from {needed}; {when}."
+    return f"{fmt.capitalized(way)} pays off above {needed} in {years_phrase(horizon_years)}. {when}"
 
 
 def _no_break_even_sentence(found: BreakEven) -> str:
-    """Return why there is no use from which owning pays; empty if the time after which it does says enough."""
+    """Return why there is no use above which buying pays off; empty if the time after which it does says enough."""
     reason = found.reason
     if reason == FIXED_RENT:  # only time decides
         reason = found.years_reason
@@ -108,11 +108,12 @@ def own_sentence(own: OwnCost, demand: Demand) -> str:
         return (
             f"Your own: {fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour."
         )
-    hour = "" if is_bought_for_one_run(own, demand) else f", {fmt.money(own.usd_per_gpu_hour)} per GPU-hour"
+    hour = "" if is_bought_for_one_run(own, demand) else f", or {fmt.money(own.usd_per_gpu_hour)} per GPU-hour"
     return (
-        f"Owned: {fmt.money(own.upfront_usd)} upfront, {fmt.money(own.monthly_cash_usd)} per {running_period(demand)}, "
-        f"{fmt.money(own.resale_usd)} ({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale value: "
-        f"{fmt.money(own.usd_per_period)} per {period}{hour}."
+        f"Bought: {fmt.money(own.upfront_usd)} upfront plus {fmt.money(own.monthly_cash_usd)} per "
+        f"{running_period(demand)}, minus {fmt.money(own.resale_usd)} "
+        f"({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale. In total {fmt.money(own.usd_per_period)} per "
+        f"{period}{hour}."
     )
 
 
@@ -127,7 +128,7 @@ def is_bought_for_one_run(own: OwnCost, demand: Demand) -> bool:
 
 
 def money_phrase(estimate: CostEstimate | None) -> str:
-    """Return the cost of the side in use, for the plan bar: `$14.20 per run, rented`, `$910 per month with purchase`.
+    """Return the cost of the side in use, for the plan bar: `$14.20 per run, rented`, `$50 per month (174 h), rented`.
 
     It is empty for a plan that cannot run, or without a price.
     """
@@ -142,10 +143,11 @@ def money_phrase(estimate: CostEstimate | None) -> str:
     usd = side.usd_per_period if isinstance(side, OwnCost) else side.usd
     cards = f"{machines.cards:,} " if machines is not None and machines.groups > 1 else ""
     demand = estimate.demand
-    hours = "" if demand.period == "run" else f" for {fmt.significant(demand.rented_hours / demand.groups)} h"
-    counted = " with purchase" if isinstance(side, OwnCost) and side.upfront else hours
+    hours = "" if demand.period == "run" else f" ({fmt.significant(demand.rented_hours / demand.groups)}{fmt.THIN}h)"
     whole = "run" if demand.period == "run" else "month"
-    return f"{fmt.money(usd)} per {whole}{counted}, {cards}{'owned' if buys else 'rented'}"
+    if isinstance(side, OwnCost) and side.upfront:
+        return f"{fmt.money(usd)} per {whole}, {cards}bought (purchase included)"
+    return f"{fmt.money(usd)} per {whole}{hours}, {cards}{'owned' if buys else 'rented'}"
 
 
 def used_price_date(result: CostResult) -> tuple[str, str | None] | None:
@@ -175,19 +177,19 @@ def chance_sentence(simulation: Simulation) -> str:
 
 
 def saving_range_sentence(simulation: Simulation, answer: Decision) -> str:
-    """Return the range of what the cheaper side saves, such as `Renting saves $1,100 to $4,398`, and how sure it is."""
-    saving = simulation.saving_usd
+    """Return by how much the cheaper side is cheaper: `In 8 of 10 simulated cases, renting costs $1,100 to … less`."""
+    saving, owning = simulation.saving_usd, "using your own" if answer.owned else "buying"
     if answer.decision == "rent":
-        way, low, high = "renting", -saving.p90, -saving.p10
+        way, other, low, high = "renting", owning, -saving.p90, -saving.p10
     else:
-        way, low, high = "using your own" if answer.owned else "buying", saving.p10, saving.p90
+        way, other, low, high = owning, "renting", saving.p10, saving.p90
     if low >= 0:
-        told = f"{way} saves {fmt.money(low)} to {fmt.money(high)}"
+        told = f"{fmt.rounded_money(low)} to {fmt.rounded_money(high)} less"
     elif high <= 0:
-        told = f"{way} costs {fmt.money(-high)} to {fmt.money(-low)} more"
+        told = f"{fmt.rounded_money(-high)} to {fmt.rounded_money(-low)} more"
     else:
-        told = f"{way} ranges from costing {fmt.money(-low)} more to saving {fmt.money(high)}"
-    return f"{fmt.capitalized(told)}; one case in ten is below this range and one above."
+        told = f"between {fmt.rounded_money(-low)} more and {fmt.rounded_money(high)} less"
+    return f"In 8 of 10 simulated cases, {way} costs {told} than {other}."
 
 
 def years_phrase(years: float) -> str:
@@ -215,7 +217,7 @@ def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
 
 
 def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
-    """Return how many groups of cards to own and to rent, compared with renting or owning all of them.
+    """Return how many groups of cards to buy and to rent, compared with renting or buying all of them.
 
     Of machines that run day and night, only a real mix is told: its ends are the decision.
     """
@@ -224,19 +226,19 @@ def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
         return ""
     if best.owned == 0:
         every = f"{fmt.plural(most, 'group')} of cards needed at the peak"
-        return f"Of the {every}, none is worth owning: rent them when needed."
+        return f"Of the {every}, none is worth buying: rent them when needed."
     if best.owned == most:
         every = (
             "The group of cards needed at the peak is"
             if most == 1
             else f"All {most} groups of cards needed at the peak are"
         )
-        return f"{every} worth owning: no need to rent."
+        return f"{every} worth buying: no need to rent."
     rented, owned = hybrid.mixes[0].usd, hybrid.mixes[-1].usd
     when = "day and night" if hybrid.always_on else "when needed"
     return (
-        f"Best mix: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups of cards needed at the peak, which "
+        f"Best mix: buy {fmt.integer(best.owned)} of the {fmt.integer(most)} groups of cards needed at the peak, which "
         f"handle {fmt.percent(best.owned_work_fraction)} of the work, and rent the others {when}: "
         f"{fmt.money(best.usd)} over {years_phrase(years)}, compared with {fmt.money(rented)} for renting all "
-        f"{when} and {fmt.money(owned)} for owning all."
+        f"{when} and {fmt.money(owned)} for buying all."
     )

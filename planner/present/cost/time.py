@@ -44,8 +44,8 @@ BOUND_TITLES: Final[dict[Bound, str]] = {
 BASIS_TITLES: Final[dict[Basis, str]] = {
     "measured": "your measurement",
     "same card": "measurements on this card",
-    "family": "measurements on cards of its family",
-    "unmeasured": "measurements on cards of other families, as its own has none",
+    "family": "measurements on cards of the same family",
+    "unmeasured": "measurements on cards of other families; there are none for this card's family",
 }
 
 
@@ -101,7 +101,7 @@ def time_answer(time: TimeResult) -> str:
 def _request(time: TimeResult, whole: str) -> Iterator[str]:
     """Yield the time of a request, of its first token and of each further one; without an answer, of its prompt."""
     reads_only = time.first_token_seconds == time.seconds
-    yield f"Processing {_prompts(time)} takes {whole}" if reads_only else f"A request takes {whole}"
+    yield f"Prefill of {_prompts(time)} takes {whole}" if reads_only else f"A request takes {whole}"
     if time.first_token_seconds is not None and not reads_only:
         first = (time.first_token_seconds, time.low_first_token_seconds, time.high_first_token_seconds)
         yield f"the first token arrives after {fmt.duration_with_range(*first)}"
@@ -119,49 +119,52 @@ def _prompts(time: TimeResult) -> str:
 
 
 def pace_phrase(time: TimeResult | None) -> str:
-    """Return the pace, for the plan bar: `6,610 tokens/s`, `212 samples/s`; empty if not known."""
+    """Return the pace, for the plan bar: `6,610 tokens/s`, `212 samples/s`, `7.97 s per image`; empty if not known."""
     if time is None or time.seconds is None:
         return ""
     if time.tokens_per_second is not None:
         return f"{fmt.significant(time.tokens_per_second)} tokens/s"
     if time.samples_per_second is not None:
-        return f"{fmt.significant(time.samples_per_second)} samples/s"
-    return f"{fmt.duration(time.seconds)} per {'step' if time.kind == 'step' else 'request'}"
+        if time.samples == "images" and time.samples_per_second < 1:
+            return f"{fmt.duration(1 / time.samples_per_second)} per image"
+        return f"{fmt.significant(time.samples_per_second)} {time.samples}/s"
+    return f"{fmt.duration(time.seconds)} per {_unit(time)}"
 
 
 def pace_explanation(time: TimeResult | None, workload: Workload) -> str:
-    """Return what the pace counts: tokens of one answer, at which context, how long its prompt takes, and the source.
+    """Return what the pace counts: the time to the first token, tokens of one request at which context, and the source.
 
     Empty if there is no time.
     """
     if time is None or time.seconds is None:
         return ""
-    source = "" if time.basis == "measured" else "An estimate. "
-    source = f"{source}Based on {BASIS_TITLES[time.basis]}."
+    source = _basis_sentence(time)
     if not isinstance(workload, Inference) or time.output_token_seconds is None:
         return f"{time_answer(time)} {source}"
     pace, read = fmt.significant(1 / time.output_token_seconds), workload.prompt_length or 1
     context = max(workload.context_length or read, read)
-    grows = f", on average from {fmt.integer(read)} to" if context > read else " at"
-    said = [f"Each answer is written at {pace} tokens/s{grows} {fmt.integer(context)} tokens of context."]
+    grows = f", averaged from {fmt.integer(read)} to" if context > read else " at"
+    rate = f"{pace} tokens/s per request{grows} {fmt.integer(context)} tokens of context"
     if time.first_token_seconds is not None:
-        prompt = fmt.plural(read, "token")
-        said.append(f"Before that, reading a prompt of {prompt} takes {fmt.duration(time.first_token_seconds)}.")
-    if workload.batch > 1 and time.tokens_per_second is not None:
-        total = fmt.significant(time.tokens_per_second)
-        said.append(f"{fmt.integer(workload.batch)} answers at once{_on_each(workload)}: {total} tokens/s in all.")
+        first = f"{fmt.duration(time.first_token_seconds)} (prefill of {fmt.plural(read, 'token')})"
+        rate = f"Time to first token {first}, then {rate}"
+    said = [f"{rate}."]
+    if (together := _requests_together(workload)) and time.tokens_per_second is not None:
+        said.append(f"{together}: {fmt.significant(time.tokens_per_second)} tokens/s in total.")
     return " ".join((*said, source))
 
 
-def _on_each(workload: Inference) -> str:
-    """Return where the requests of a batch are processed: ` on each card`, ` on each replica of 2 cards`.
+def _requests_together(workload: Inference) -> str:
+    """Return what runs at once: `8 concurrent requests on each card`, `2 replicas of 4 cards`; empty for one request.
 
-    It is empty if there is only one such place. `workload` has its defaults filled in.
+    `workload` has its defaults filled in.
     """
-    if (workload.parallel.data or 1) == 1:
-        return ""
-    cards = workload.parallel.model_shards
-    return " on each card" if cards == 1 else f" on each replica of {fmt.integer(cards)} cards"
+    replicas, cards = workload.parallel.data or 1, workload.parallel.model_shards
+    if workload.batch == 1:
+        each = "one per card" if cards == 1 else f"each on {fmt.integer(cards)} cards"
+        return f"{fmt.integer(replicas)} replicas, {each}" if replicas > 1 else ""
+    where = " on each card" if cards == 1 else f" on each replica of {fmt.integer(cards)} cards"
+    return f"{fmt.integer(workload.batch)} concurrent requests{where if replicas > 1 else ''}"
 
 
 def _pace(time: TimeResult, before: str) -> str:
@@ -169,18 +172,31 @@ def _pace(time: TimeResult, before: str) -> str:
         pace = fmt.number_range(time.tokens_per_second, time.low_tokens_per_second, time.high_tokens_per_second)
         return f"{before}{pace} tokens/s"
     if time.samples_per_second is not None:
-        return f"{before}{fmt.significant(time.samples_per_second)} samples/s"
+        return f"{before}{fmt.significant(time.samples_per_second)} {time.samples}/s"
     return ""
 
 
 def _reasons(time: TimeResult) -> Iterator[str]:
+    mfu = "" if time.mfu_fraction is None else f"model FLOPs utilization, MFU: {fmt.percent(time.mfu_fraction)}"
+    if time.bound is None and mfu:
+        yield fmt.sentence(mfu)
     if time.bound is not None:
         token = time.token_bound or time.bound
-        after = "" if token == time.bound else f", and each token after the prompt by {BOUND_TITLES[token]}"
-        yield f"It is limited by {BOUND_TITLES[time.bound]}{after}."
-    if time.mfu_fraction is not None:
-        yield f"Model FLOPs utilization (MFU): {fmt.percent(time.mfu_fraction)}."
-    yield f"Based on {BASIS_TITLES[time.basis]}."
+        subject = "Prefill" if time.output_token_seconds is not None else f"The {_unit(time)}"
+        said = f"{subject} is limited by {BOUND_TITLES[time.bound]}{f' ({mfu})' if mfu else ''}"
+        decoding = "" if time.output_token_seconds is None else f"; decoding by {BOUND_TITLES[token]}"
+        yield f"{said}{decoding}."
+    yield _basis_sentence(time)
+
+
+def _basis_sentence(time: TimeResult) -> str:
+    """Return what the time is based on: `Estimated from measurements on this card.`."""
+    how = "Based on" if time.basis == "measured" else "Estimated from"
+    return f"{how} {BASIS_TITLES[time.basis]}."
+
+
+def _unit(time: TimeResult) -> str:
+    return "step" if time.kind == "step" else "request"
 
 
 def _in_order(time: TimeResult) -> list[TimeTerm]:

@@ -65,8 +65,16 @@ def _verdict_after(advice: Advice) -> str:
 def _cost_text(advice: Advice) -> str:
     """Return the cost of an advice in time or work."""
     factor = advice.slower_by_about
-    slower = (f"about {fmt.percent(factor - 1)} longer",) if factor is not None and factor > 1 else ()
+    slower: tuple[str, ...] = (_longer_text(factor),) if factor is not None and factor > 1 else ()
+    if slower and any(step.slower_by_about is None for step in advice.steps):
+        # The factor leaves out steps of unknown slowdown, so that it is not that of the whole.
+        known = ((step.name, step.slower_by_about or 1.0) for step in advice.steps)
+        slower = tuple(f"{name}: {_longer_text(one)}" for name, one in known if one > 1)
     return "; ".join((*slower, *advice.costs)) or "none"
+
+
+def _longer_text(factor: float) -> str:
+    return f"about {fmt.percent(factor - 1)} longer"
 
 
 def _detail_sentences(advice: Advice) -> list[str]:

@@ -1,10 +1,11 @@
 """Memory verdicts as text: short, as a sentence, as a table cell, and with their certainty."""
 
+import re
 from typing import Final
 
+from planner.memory.chance import LIKELY_TO_FIT
 from planner.memory.result import MemoryResult, Verdict
 from planner.present import format as fmt
-from planner.present.names import CERTAINTY_TITLES
 
 _ALMOST_CERTAIN: Final = 0.995
 """How sure a verdict may be called in whole percent; the estimate knows nothing that is certain."""
@@ -13,17 +14,29 @@ _ALMOST_CERTAIN: Final = 0.995
 def sure_text(verdict: Verdict, fit_probability: float) -> str:
     """Return how sure a verdict is: `98 % sure`, `over 99 % sure`; of a tight plan `77 % sure it fits`."""
     probability = 1 - fit_probability if verdict == "does-not-fit" else fit_probability
-    percent = f"over {fmt.percent(0.99)}" if probability >= _ALMOST_CERTAIN else fmt.percent(probability)
-    return f"{percent} sure{' it fits' if verdict == 'tight' else ''}"
+    return f"{_percent_text(probability)} sure{' it fits' if verdict == 'tight' else ''}"
+
+
+def _percent_text(probability: float) -> str:
+    return f"over {fmt.percent(0.99)}" if probability >= _ALMOST_CERTAIN else fmt.percent(probability)
 
 
 def certainty_sentence(memory: MemoryResult) -> str:
-    """Return how sure the verdict is, and how many bytes of the peak are exact, measured and assumed."""
+    """Return how probable the verdict is, and how many bytes of the peak are exact, measured and assumed."""
     counted = memory.certain_bytes
-    parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
-    said = ", ".join(f"{fmt.size(size)} {CERTAINTY_TITLES[how]}" for how, size in parts if size)
-    sure = _sure_text(memory).removesuffix(" it fits")
-    return fmt.sentence(": ".join(filter(None, (sure, said))))
+    parts = (
+        (counted.exact, "counted exactly"),
+        (counted.measured, "from formulas checked against real runs"),
+        (counted.assumed, "assumed"),
+    )
+    said = fmt.listing(tuple(f"{fmt.size(size)} {how}" for size, how in parts if size))
+    sentences = [f"Of the peak: {said}."] if said else []
+    if memory.verdict is not None and memory.fit_probability is not None:
+        fits, probability = "Fits", memory.fit_probability
+        if memory.verdict == "does-not-fit":
+            fits, probability = VERDICT_TITLES["does-not-fit"], 1 - probability
+        sentences.insert(0, f"{fits} with a probability of {_percent_text(probability)}.")
+    return " ".join(sentences)
 
 
 VERDICT_TITLES: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
@@ -36,8 +49,20 @@ _LEFT_OUT: Final = {
 }
 """Reason to exclude a card from a recommendation, by the plan's verdict on it."""
 _RANKS: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
+_PRINTED_SIZE: Final = re.compile(r", [\d.,]+ [KMG]iB\b[^:]*(?=: https?://)")
+"""The size that a source printed, and how exactly, before the source's address; the note's own size says it."""
 _NAMED: Final = 3
 """Number of smallest fitting cards that a sentence names at most."""
+
+
+def verdict_title(verdict: Verdict, fit_probability: float | None) -> str:
+    """Return a verdict as a headline says it: `Probably does not fit` where it may fit in more than 1 of 20 cases.
+
+    A plan that fits in fewer than 19 of 20 cases is called `Tight` likewise.
+    """
+    if verdict == "does-not-fit" and fit_probability is not None and fit_probability > 1 - LIKELY_TO_FIT:
+        return f"Probably {VERDICT_TITLES[verdict].lower()}"
+    return VERDICT_TITLES[verdict]
 
 
 def needs_change(memory: MemoryResult) -> bool:
@@ -46,19 +71,31 @@ def needs_change(memory: MemoryResult) -> bool:
 
 
 def verdict_phrase(memory: MemoryResult) -> str:
-    """Return the memory verdict as a short phrase: `Fits, 6.10 GiB free`, `Tight, 77 % sure it fits`."""
+    """Return the memory verdict as a short phrase: `Fits, 6.10 GiB free`, `Tight, 77 % sure it fits`.
+
+    Of an engine that fills the card it says what the engine reserves: `Fits, reserves 72.8 GiB`.
+    """
     if memory.unsupported:
         return NOT_SUPPORTED
     if memory.verdict is None or memory.free_bytes is None:
         return f"Needs {fmt.size(memory.total_bytes)}"
+    if memory.verdict == "fits" and memory.cache_pool is not None:
+        return f"{VERDICT_TITLES['fits']}, reserves {fmt.size(reserved_bytes(memory))}"
     return verdict_text(memory.verdict, memory.free_bytes, memory.fit_probability)
+
+
+def reserved_bytes(memory: MemoryResult) -> int:
+    """Return the memory that an engine reserves on the card and fills with KV cache; 0 for other programs."""
+    if memory.cache_pool is None:
+        return 0
+    return round(memory.cache_pool.utilization * (memory.capacity_bytes or 0))
 
 
 def verdict_text(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
     """Return a memory verdict with the free or missing memory, or if tight with the probability of fitting."""
     if verdict == "tight" and probability is not None:
         return f"{VERDICT_TITLES[verdict]}, {sure_text(verdict, probability)}"
-    return f"{VERDICT_TITLES[verdict]}, {margin_text(free_bytes)}"
+    return f"{verdict_title(verdict, probability)}, {margin_text(free_bytes)}"
 
 
 def margin_text(free_bytes: int) -> str:
@@ -92,12 +129,12 @@ def fitting_sentence(model: str, fitting: int, tight: int, total: str, cheapest:
     `tight` is the number of others on which it fits only tightly.
     """
     if not fitting and not tight:
-        return f"{model} does not fit on any of {total} as planned."
+        return f"With this plan, {model} does not fit on any of {total}."
     which = f" The cheapest is {cheapest}." if cheapest else ""
     if not fitting:
-        return f"{model} fits only tightly, on {tight} of {total}, as planned.{which}"
-    tightly = f", and tightly on {tight} more," if tight else ""
-    return f"{model} fits on {fitting} of {total}{tightly} as planned.{which}"
+        return f"With this plan, {model} fits only tightly, on {tight} of {total}.{which}"
+    tightly = f", and tightly on {tight} more" if tight else ""
+    return f"With this plan, {model} fits on {fitting} of {total}{tightly}.{which}"
 
 
 def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:
@@ -114,9 +151,11 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
     if card is None or memory.verdict is None or memory.capacity_bytes is None:
         return _requirement_sentence(memory, card, smallest)
     kinds = {share.gpu for share in memory.per_gpu}
-    where = f"{VERDICT_TITLES[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
+    title = verdict_title(memory.verdict, memory.fit_probability)
+    where = f"{title} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
     which = f"the card with the {scarcity_phrase(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
-    needs = f"{_needs_phrase(memory)} of {_capacity_phrase(memory)}{_margin_phrase(memory)}"
+    margin = _margin_phrase(memory)
+    needs = f"{_needs_phrase(memory)} of {_capacity_phrase(memory)}{'; ' if ' reserves ' in margin else ', '}{margin}"
     tight = _sure_text(memory) if memory.verdict == "tight" else ""
     return f"{where}: {', '.join(filter(None, (f'{which}{needs}', tight)))}."
 
@@ -135,7 +174,7 @@ def gauge_text(memory: MemoryResult) -> str:
 
 
 def gauge_facts(memory: MemoryResult, card: str | None, count: int = 1) -> tuple[str, ...]:
-    """Return what belongs to `gauge_text`: the card, the free memory, the range, and what other programs use.
+    """Return what belongs to `gauge_text`: the card, the free or reserved memory, the range, and other programs' use.
 
     Empty without a verdict.
     """
@@ -147,7 +186,7 @@ def gauge_facts(memory: MemoryResult, card: str | None, count: int = 1) -> tuple
     other = memory.other_processes_bytes
     facts = (
         f"on each of {where}" if count > 1 and len(memory.per_gpu) <= 1 else f"on {which}",
-        margin_text(memory.free_bytes or 0),
+        _margin_phrase(memory),
         f"needs {fmt.size_range(memory.low_bytes, memory.high_bytes)}" if memory.low_bytes < memory.high_bytes else "",
         f"{fmt.size(other)} used by other programs" if other else "",
     )
@@ -189,7 +228,7 @@ def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
         return ()
     size, ends = fmt.size(memory.capacity_bytes), fmt.size_range(low, high)
     sure = "" if ends == size else f" ({ends})"
-    source = f"; {memory.capacity_source}" if memory.capacity_source else ""
+    source = f"; {_PRINTED_SIZE.sub('', memory.capacity_source)}" if memory.capacity_source else ""
     return (f"Usable memory per card: {size}{sure}{source}",)
 
 
@@ -235,5 +274,8 @@ def _sure_text(memory: MemoryResult) -> str:
 
 
 def _margin_phrase(memory: MemoryResult) -> str:
-    """Return the free or missing memory as a phrase that ends a sentence."""
-    return f", {margin_text(memory.free_bytes or 0)}"
+    """Return the free or missing memory, or what an engine reserves of the free memory."""
+    free = memory.free_bytes or 0
+    if memory.cache_pool is None or free < 0:
+        return margin_text(free)
+    return f"the engine reserves {fmt.size(reserved_bytes(memory))} ({fmt.percent(memory.cache_pool.utilization)})"

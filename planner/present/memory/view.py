@@ -14,7 +14,6 @@ from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.format import substitute_symbols, symbol_value
 from planner.present.memory.verdict import (
-    VERDICT_TITLES,
     capacity_note,
     certainty_sentence,
     fewest_cards_note,
@@ -22,6 +21,8 @@ from planner.present.memory.verdict import (
     gauge_text,
     host_note,
     memory_answer,
+    reserved_bytes,
+    verdict_title,
 )
 from planner.present.names import (
     CERTAINTY_TITLES,
@@ -30,6 +31,7 @@ from planner.present.names import (
     OVERFLOW,
     PHASE_MOMENTS,
     PHASE_TITLES,
+    RESERVED,
     TERM_TITLES,
     term_in_sentence,
     term_title,
@@ -48,6 +50,7 @@ SegmentKind = Literal["term", "other", "free", "overflow"]
 _TORCH_OPERATOR: Final = re.compile(r"\baten::(\w+)")
 """One of PyTorch's own operators, of which a sentence says only the name."""
 _ORDER: Final = tuple(TERM_TITLES)
+_WOULD: Final[dict[Verdict, str]] = {"fits": "fit", "tight": "fit only tightly", "does-not-fit": "not fit"}
 _FAR: Final = 2
 """A context of twice the assumed prompt is far longer than it."""
 
@@ -133,8 +136,9 @@ class PhaseRow(NamedTuple):
 class MemoryView(NamedTuple):
     """A memory result ready for display in the window or a terminal.
 
-    `answer` is one sentence; `gauge` says the same in figures with its `facts`, both empty without a verdict.
-    `assumed` is what the plan left open and the memory depends on.
+    `answer` is one sentence; `title` and `gauge` say the same in figures with `facts`, all empty without a verdict.
+    `assumed` is what the plan left open and the memory depends on. `at_least` is a note on the fewest cards, for where
+    nothing answers that better.
     """
 
     answer: str
@@ -150,9 +154,11 @@ class MemoryView(NamedTuple):
     terms: tuple[TermRow, ...]
     phases: tuple[PhaseRow, ...]
     notes: tuple[str, ...]
+    at_least: tuple[str, ...] = ()
     devices: tuple[DeviceRow, ...] = ()
     certainty: str = ""
     sharing: str = ""
+    title: str = ""
     gauge: str = ""
     facts: tuple[str, ...] = ()
     assumed: str = ""
@@ -160,7 +166,7 @@ class MemoryView(NamedTuple):
     @property
     def headline(self) -> str:
         """Return the verdict with the gauge, or the answer without one: `Fits: 16.4 of 23.5 GiB · 98 % sure`."""
-        return f"{VERDICT_TITLES[self.verdict]}: {self.gauge}" if self.verdict and self.gauge else self.answer
+        return f"{self.title}: {self.gauge}" if self.title and self.gauge else self.answer
 
     @property
     def unit(self) -> str:
@@ -179,7 +185,7 @@ class MemoryView(NamedTuple):
         terms = [f"{row.title:<22}{row.amount:>10} {unit} {row.share_text:>6}  {row.how}" for row in self.terms]
         phases = [f"{row.title:<22}{fmt.table_size(row.bytes, self.total_bytes):>10} {unit}" for row in self.phases]
         cards = [f"{row.card:<32}{row.layers:>7} layers {row.needs:>10} of {row.usable} GiB" for row in self.devices]
-        notes = [f"- {note}" for note in self.notes]
+        notes = [f"- {note}" for note in (*self.notes, *self.at_least)]
         blocks = (self.sentences, terms, phases, cards, notes)
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
@@ -219,11 +225,12 @@ def memory_view(
         terms=tuple(_term_row(term, memory) for term in _terms_in_order(memory.terms) if supported),
         phases=tuple(_phase_row(phase, memory) for phase in memory.phases if supported),
         notes=(
-            *fewest_cards_note(memory),
             *((*capacity_note(memory), *host_note(memory)) if supported else ()),
             *memory.notes,
         ),
+        at_least=fewest_cards_note(memory),
         certainty=certainty_sentence(memory) if supported else "",
+        title=verdict_title(memory.verdict, memory.fit_probability) if memory.verdict else "",
         gauge=gauge_text(memory) if supported else "",
         facts=gauge_facts(memory, card, count) if supported else (),
     )
@@ -259,11 +266,12 @@ def _assumed_prompt(evaluation: Evaluation, catalog: Catalog) -> str:
         return ""
     filled = evaluation.plan.evolve(workload=stated.evolve(prompt_length=context))
     full, now = settled_fit(filled, catalog, evaluation.architecture).fit, evaluation.memory
-    changed = f", {VERDICT_TITLES[full.verdict].lower()}," if full.verdict not in (None, now.verdict) else ""
-    needs = f" ({fmt.size(full.total_bytes)}{changed} if a prompt fills it)"
-    more = needs if full.total_bytes > now.total_bytes else ""
-    sequences = fmt.plural(settled.batch, "sequence")
-    return f"{sequences}, prompt {fmt.integer(prompt)} of {fmt.integer(context)} tokens{more}"
+    sequences = f"{fmt.plural(settled.batch, 'sequence')} of {fmt.integer(context)} tokens"
+    assumed = f"{sequences}, {fmt.integer(prompt)} of them prompt"
+    if full.total_bytes <= now.total_bytes:
+        return assumed
+    changed = "" if full.verdict in (None, now.verdict) else f" and would {_WOULD[full.verdict]}"
+    return f"{assumed}. A prompt of {fmt.integer(context)} tokens would need {fmt.size(full.total_bytes)}{changed}"
 
 
 def _terms_in_order(terms: tuple[Term, ...]) -> list[Term]:
@@ -284,14 +292,16 @@ def _peak_sentences(memory: MemoryResult) -> str:
 
 
 def _bar_segments(memory: MemoryResult, bar_bytes: int) -> tuple[MemoryBarSegment, ...]:
-    """Return the segments of the memory bar: terms, free memory, other programs and overflow."""
+    """Return the segments of the memory bar: terms, reserved and free memory, other programs and overflow."""
     pieces: list[tuple[str, str, SegmentKind, int]] = [
         (term.name, term_title(term.name, learns=_learns(memory)), "term", term.bytes)
         for term in _terms_in_order(memory.terms)
     ]
     other = memory.other_processes_bytes
     if memory.capacity_bytes is not None and bar_bytes > (used := other + sum(piece[3] for piece in pieces)):
-        pieces.append(("free", FREE, "free", bar_bytes - used))
+        reserved = min(max(reserved_bytes(memory) - memory.total_bytes, 0), bar_bytes - used)
+        spare = (("reserved", RESERVED, reserved), ("free", FREE, bar_bytes - used - reserved))
+        pieces.extend((name, title, "free", size) for name, title, size in spare if size)
     if other:
         pieces.append(("other_processes", OTHER_PROCESSES, "other", other))
     segments, start = [], 0
@@ -435,8 +445,8 @@ def _symbol_text(symbol: Symbol) -> str:
     if isinstance(value, int) and _BYTES_OF.match(symbol.meaning):
         return _amount_text(_BYTES_OF.sub("", symbol.meaning, count=1), value)
     noun = _NOUN_END.split(symbol.meaning.removeprefix("number of ").removeprefix("its "), maxsplit=1)[0]
-    if noun == "share":
-        return fmt.percent(value)
+    if noun.partition(" ")[0] == "share":
+        return f"{fmt.percent(value)}{noun.removeprefix('share')}"
     if noun == "bytes" and value >= _LARGE_NUMBER:
         return fmt.size(round(value))
     number = fmt.parameters(round(value)) if value >= _LARGE_NUMBER else fmt.plain(value, 4)
@@ -446,5 +456,5 @@ def _symbol_text(symbol: Symbol) -> str:
 
 
 def _amount_text(name: str, size_bytes: int) -> str:
-    """Return a name without its explanations, and its size: `device context 426 MiB`."""
+    """Return a name without its explanations, and its size: `GPU context 426 MiB`."""
     return f"{re.split(r'[;(]', name, maxsplit=1)[0].strip()} {fmt.size(size_bytes)}"

@@ -9,7 +9,7 @@ from planner.plan.plan import Plan
 from planner.plan.prices import buying_prices
 from planner.plan.warnings import memory_with_changes
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import buying_text
+from planner.present.catalog.gpu_columns import buying_phrase
 from planner.units import GIB
 from planner.workload.workload import Training
 
@@ -40,8 +40,7 @@ def _cheapest_sentence(plan: Plan, catalog: Catalog, today: date) -> str:
     if not priced:
         return ""
     gpu = hardware.gpu(min(priced)[2])
-    launch = " at launch" if prices[gpu.id].certainty == "assumed" else ""
-    return f"The cheapest card that fits: {gpu.name}, {buying_text(prices[gpu.id], gpu)}{launch}."
+    return f"The cheapest card that fits: {gpu.name}, {buying_phrase(prices[gpu.id], gpu)}."
 
 
 def _checkpointing_sentence(evaluation: Evaluation, catalog: Catalog) -> str:

@@ -23,7 +23,7 @@ _CARD_EVENT_TITLES: Final = {
 }
 _REASONS: Final = {reason.name: reason.title for reason in CLOCK_REASONS}
 # Verdicts of one kind may have several titles, which differ only in the reason after the colon.
-_VERDICTS: Final = {rule.kind.value: rule.title.partition(":")[0] for rule in reversed(RULES)}
+_VERDICTS: Final = {rule.kind.value: rule.title.partition(" (")[0] for rule in reversed(RULES)}
 
 
 def event_title(event: Event) -> str:
@@ -47,7 +47,7 @@ def event_title(event: Event) -> str:
 
 
 def diagnosis_title(kind: str) -> str:
-    """Return the title of a kind of verdict, given by the kind's value: `waiting for data`."""
+    """Return the title of a kind of verdict, given by the kind's value: `input-bound`."""
     return _VERDICTS.get(kind, kind.replace("-", " "))
 
 

@@ -57,8 +57,8 @@ def _missing_sentence(faults: Sequence[Fault]) -> str:
     """Return what is missing to read cards as one plain sentence; the details of the faults say more."""
     worst = min(faults, key=lambda fault: fault.description.severity != "error")
     if worst.kind in (FaultKind.NO_DRIVER, FaultKind.NO_LIBRARY):
-        return "No NVIDIA driver was found on this machine, so there is no card to watch."
-    return f"No card can be watched here: {worst.description.title}."
+        return "No NVIDIA driver was found on this machine; the Monitor reads NVIDIA GPUs only."
+    return f"No GPU can be monitored here: {worst.description.title}."
 
 
 def cards_headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Headline:

@@ -31,15 +31,14 @@ _HELD_BYTES: Final = GIB
 
 
 def measured_sentence(check: PredictionCheck) -> str:
-    """Return a check as a sentence: `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly in the device context.`.
+    """Return a check as a sentence: `Predicted 17.2 GiB, measured 17.9 GiB (+4 %), probably because of activations.`.
 
     If several processes compute on the card, the sentence names the measured process.
     """
     expected = check.expected
     sizes = f"Predicted {fmt.size(expected.memory_bytes)}, measured {fmt.size(check.measured_bytes)}"
-    return (
-        f"{sizes}{_measured_place_phrase(check)}: {_difference_text(check.difference_fraction)}{_reason_phrase(check)}."
-    )
+    difference = _difference_text(check.difference_fraction)
+    return f"{sizes}{_measured_place_phrase(check)} ({difference}){_reason_phrase(check)}."
 
 
 def largest_batch_sentence(plan: Plan, solved: tuple[SolveResult, SolveResult] | None) -> str:
@@ -78,7 +77,7 @@ def _reason_phrase(check: PredictionCheck) -> str:
         return "; above the estimate's range, in part because of other processes"
     if check.reason == "engine-fills-card":
         return f"; {check.measured.engine} reserves most of the card when it starts, which this plan does not include"
-    likeliest = "" if check.likeliest is None else f", mostly in {_term_phrase(check.likeliest)}"
+    likeliest = "" if check.likeliest is None else f", probably because of {_term_phrase(check.likeliest)}"
     if check.reason == "more-than-expected":
         return "; above the estimate's range, so the running job may not be the planned one"
     return likeliest if abs(check.difference_fraction) >= 0.005 else ""
@@ -87,7 +86,9 @@ def _reason_phrase(check: PredictionCheck) -> str:
 def _term_phrase(name: TermName) -> str:
     """Return a memory term's name for use within a sentence; the framework overhead is named by its uncertain parts."""
     if name == "framework_overhead":
-        return "the device context and the allocator"
+        return "the GPU context and the allocator"
+    if name == "communication":
+        return "communication buffers"
     return term_in_sentence(name)
 
 

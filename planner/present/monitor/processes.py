@@ -185,7 +185,7 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
     ),
     _reading_column(
         "controller",
-        "Mem. bus",
+        "Mem. controller",
         lambda row: row.process.memory_controller_fraction,
         "%",
         0.01,

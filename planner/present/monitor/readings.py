@@ -153,7 +153,7 @@ CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
     ),
     _reading_column(
         "controller",
-        "Mem. bus",
+        "Mem. controller",
         "memory_controller_fraction",
         "%",
         0.01,

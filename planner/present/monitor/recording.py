@@ -88,7 +88,7 @@ def summary_lines(recording: MonitorRecording, summary: RecordingSummary) -> tup
 
 
 def diagnosed_text(summary: RecordingSummary) -> str:
-    """Return how long each diagnosis lasted: `Diagnosed: waiting for data 2 min 30 s (from 08:01:00), …`.
+    """Return how long each diagnosis lasted: `Diagnosed: input-bound 2 min 30 s (from 08:01:00), …`.
 
     The seconds are the mean over all cards; the cards are named if it was not all of them. Empty without a diagnosis.
     """

@@ -19,10 +19,10 @@ OFFLOAD_TITLES: Final[dict[Offload, str]] = {
     "nvme": "parameters and optimizer on NVMe",
 }
 _SHARED: Final = {
-    "tensor": "tensor",
-    "pipeline": "pipeline",
-    "context": "context",
-    "expert": "expert",
+    "tensor": "tensor parallel {}",
+    "pipeline": "{} pipeline stages",
+    "context": "context parallel {}",
+    "expert": "expert parallel {}",
 }
 
 
@@ -45,16 +45,18 @@ class DeviceRow(NamedTuple):
 
 
 def parallelism_phrase(workload: Workload) -> str:
-    """Return the parallelism as a phrase, `FSDP, tensor 4, pipeline 2`; empty if each card holds the whole model."""
+    """Return the parallelism as a phrase, `FSDP, tensor 4, 2 pipeline stages`; empty if each card is a replica."""
     return ", ".join(_parallelism_parts(workload))
 
 
 def parallelism_summary(workload: Workload, count: int) -> str:
-    """Return the parallelism over `count` cards: `FSDP over 8`, `DDP over 2`, or `independent replicas`."""
-    phrase = parallelism_phrase(workload)
-    if phrase:
-        return f"{phrase} over {fmt.integer(count)}"
-    return f"DDP over {fmt.integer(count)}" if isinstance(workload, Training) else "independent replicas"
+    """Return the parallelism on `count` cards: `FSDP on 8 cards`, `DDP on 2 cards`, or `independent replicas`."""
+    cards = fmt.plural(count, "card")
+    if phrase := parallelism_phrase(workload):
+        return f"{phrase} on {cards}"
+    if count == 1:
+        return cards
+    return f"DDP on {cards}" if isinstance(workload, Training) else "independent replicas"
 
 
 def chosen_sharing_phrase(workload: Workload) -> str:
@@ -95,8 +97,8 @@ def chosen_sharing_sentences(evaluation: Evaluation) -> str:
     software = SOFTWARE[workload.profile or DEFAULT].brief_title
     if evaluation.architecture is not None and not evaluation.cards and plan.workload.parallel.is_open_for(plan.count):
         return (
-            f"Shown is one of {fmt.integer(plan.count)} replicas; where one card is too small for it, {software} would "
-            f"share the model over the {fmt.integer(plan.count)} cards."
+            f"Shown is one of {fmt.integer(plan.count)} replicas; where one card is too small for it, the model is "
+            f"assumed to be shared over the {fmt.integer(plan.count)} cards."
         )
     if chosen is None or chosen.as_replicas.verdict is None:
         return ""
@@ -105,13 +107,10 @@ def chosen_sharing_sentences(evaluation: Evaluation) -> str:
             return "Each card holds the whole model, because one card is enough."
         return f"The cards are replicas: {software} cannot share this model so that it fits better."
     replicas, verdict = chosen.as_replicas, chosen.as_replicas.verdict
-    fits = "fits only tightly" if verdict == "tight" else VERDICT_TITLES[verdict].lower()
-    needs = f"needs {fmt.size(replicas.total_bytes)} of {fmt.size(replicas.capacity_bytes)}"
+    fits = "fits only tightly and needs" if verdict == "tight" else "needs"
+    needs = f"{fits} {fmt.size(replicas.total_bytes)} of {fmt.size(replicas.capacity_bytes)}"
     phrase = chosen_sharing_phrase(workload)
-    return (
-        f"Chosen: {phrase}, as {software} would do, because one card is not enough. "
-        f"A full copy per card {fits}: each {needs}."
-    )
+    return f"Assumed: {phrase}, because a full copy {needs}. Check that {software} is configured for it."
 
 
 def cards_phrase(workload: Workload, count: int, name: str | None, hardware: HardwareCatalog) -> str:
@@ -148,7 +147,7 @@ def _device_row(share: DeviceShare, hardware: HardwareCatalog, scarcity: str) ->
 def _parallelism_parts(workload: Workload) -> list[str]:
     """Return the forms of parallelism of a workload, one phrase each."""
     parallel = workload.parallel
-    found = [f"{title} {size}" for name, title in _SHARED.items() if (size := getattr(parallel, name)) > 1]
+    found = [shared.format(size) for name, shared in _SHARED.items() if (size := getattr(parallel, name)) > 1]
     if parallel.sequence and parallel.tensor > 1:
         found.append("sequence parallel")
     if isinstance(workload, Training) and parallel.zero:

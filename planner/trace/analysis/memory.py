@@ -78,7 +78,7 @@ def traced_memory(
 ) -> MemoryResult:
     """Return the peak memory of a traced run on one `gpu`, and whether the run fits.
 
-    **Formula**: live bytes at the highest snapshot + the allocator's additional reservation + device context + cuBLAS
+    **Formula**: live bytes at the highest snapshot + the allocator's additional reservation + GPU context + cuBLAS
     workspaces.
 
     **Source**: the trace; the allocator's model; contexts and workspaces as in the estimator.
@@ -108,7 +108,7 @@ def traced_fits_on(
 
 
 def allocator_capacity_bytes(facts: TracedFacts, gpu: Gpu | None, available_bytes: int) -> int:
-    """Return the part of `available_bytes` left for the caching allocator after device context and workspaces."""
+    """Return the part of `available_bytes` left for the caching allocator after GPU context and workspaces."""
     fixed = _framework_overhead(facts, gpu, None)
     return max(available_bytes - fixed.context - fixed.workspace, 0)
 

@@ -74,7 +74,7 @@ VLLM: Final = Software(
         default_split="matrices",
         graphs="working",
         working_memory="vLLM profiles its largest batch and the logits of all slots, whatever the plan's batch is.",
-        outside_memory="vLLM measures its memory after start, so the device context is not included.",
+        outside_memory="vLLM measures its memory after start, so the GPU context is not included.",
         narrows_fp32=True,
     ),
 )

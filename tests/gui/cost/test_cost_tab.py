@@ -56,7 +56,7 @@ def test_the_answer_stands_above_its_evidence(tab: CostTab):
     assert "1 × GeForce RTX 4090" in tab.answer.view.subject
     assert "Oldest price: " in tab.answer.text
     assert "One step takes" in tab.answer.text
-    assert "one case in ten is below this range and one above" in tab.answer.text
+    assert "In 8 of 10 simulated cases, " in tab.answer.text
     assert all(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))
 
 
@@ -68,7 +68,7 @@ def test_the_prices_of_the_offers_are_in_sight_in_the_smallest_window(tab: CostT
 
 def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.figures.summary.rows}
-    for title in ("Per month, less resale", "Per GPU-hour, less resale"):
+    for title in ("Per month, net of resale", "Per GPU-hour, net of resale"):
         for cell in rows[title].cells:
             assert re.search(r"\d{4}: ", cell.origin)
 
@@ -525,7 +525,7 @@ def test_the_legend_of_the_curve_stands_outside_of_it_and_hides_a_side(tab, qtbo
     tab.curve.draw()
     assert [button.text() for button in tab.curve.legend.buttons] == [
         "Renting",
-        "Owning, less the resale value at that time",
+        "Buying, net of resale at that time",
     ]
     rent, own = tab.curve._chart._rent, tab.curve._chart._own
     assert len(rent.getData()[0]) == len(own.getData()[0]) > 2

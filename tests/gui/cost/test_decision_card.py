@@ -29,8 +29,8 @@ def test_the_card_shows_the_verdict_and_confidence_of_the_estimate(tab: CostTab)
 
 def test_the_figures_of_both_sides_have_their_sources_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.answer.figures.rows}
-    totals = f"Over 5 years, less the resale value, discounted at 8{THIN}% a year"
-    assert list(rows) == ["Paid at the start", "Then paid per month", totals, "Per GPU-hour, less the resale value"]
+    totals = f"Over 5 years, net of resale, discounted at 8{THIN}% a year"
+    assert list(rows) == ["Upfront", "Ongoing, per month", totals, "Per GPU-hour, net of resale"]
     for cell in rows[totals].cells:
         assert "202" in cell.origin
 

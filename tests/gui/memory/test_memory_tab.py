@@ -45,7 +45,7 @@ def test_a_long_context_offers_the_prompt_that_fills_it(tab: MemoryTab, qtbot):
     assert tab.answer.assumed == ""
     type_into(qtbot, edit_of(tab, "context_length"), "32k")
     assert tab.answer.headline.startswith("Fits")
-    assert "tight, if a prompt fills it" in tab.answer.assumed
+    assert "would fit only tightly" in tab.answer.assumed
     tab.answer.fill_prompt.click()
     assert tab.workspace.plan.workload.prompt_length == 32_768
     assert tab.answer.headline.startswith("Tight")

@@ -144,7 +144,7 @@ def test_a_lost_card_has_no_readings_and_nothing_to_optimize(qtbot, demo, theme)
 def test_a_wait_that_is_over_is_no_longer_the_headline(qtbot, demo):
     feed, diagnoser = replay_of(demo)
     feed.replay.seek(200.0)
-    assert "waiting for data" in told_by(feed, diagnoser)[0].sentence
+    assert "input-bound" in told_by(feed, diagnoser)[0].sentence
     feed.replay.seek(246.0)
     assert "limited by compute" in told_by(feed, diagnoser)[0].sentence
 

@@ -154,7 +154,7 @@ def _shadow(driver: FakeNvml, monkeypatch, name: str, content: str) -> None:
 
 STARTS: tuple[tuple[Case, Callable[[FakeNvml, pytest.MonkeyPatch], None]], ...] = (
     (
-        Case(FaultKind.NO_LIBRARY, "NVIDIA's management library (NVML) is not installed", "--gpus all", state=""),
+        Case(FaultKind.NO_LIBRARY, "NVIDIA's management library (NVML) is missing", "--gpus all", state=""),
         _without_library,
     ),
     (

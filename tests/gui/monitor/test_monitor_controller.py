@@ -70,7 +70,7 @@ def test_the_demo_is_labelled_and_says_what_holds_the_cards_back(qtbot, make_tab
     tab.empty_state.demo.click()
     wait(qtbot, lambda: not tab.feed.is_live)
     assert tab.toolbar.source.text() == "Demo: invented readings"
-    wait(qtbot, lambda: "waiting for data: the CPU is fully used" in tab.headline.text)
+    wait(qtbot, lambda: "input-bound (the CPU is fully used)" in tab.headline.text)
     assert "2 × RTX 4090" in tab.cards.totals_text
     wait(qtbot, lambda: "Recorded plan: Qwen/Qwen2.5-0.5B" in tab.plan_strip.sentence.text())
     assert "invented" in tab.copy_result()
@@ -203,7 +203,7 @@ def test_a_process_that_is_not_of_this_machine_is_not_ended(qtbot, make_tab, dri
 def test_a_diagnosis_is_shown_in_full_with_its_evidence(qtbot, make_tab, driver):
     tab = make_tab(without_driver=True)
     tab.controller.show_demo()
-    wait(qtbot, lambda: "waiting for data" in tab.headline.text)
+    wait(qtbot, lambda: "input-bound" in tab.headline.text)
     tab.cards.opened.emit(tab.feed.latest.inventory.devices[0].uuid)
     text = tab.controller.dialog.text.toPlainText()
     assert "Host" in text or "CPU" in text

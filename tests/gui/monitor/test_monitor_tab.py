@@ -30,13 +30,13 @@ def test_without_a_driver_the_tab_says_why_and_shows_the_machine(qtbot, make_tab
     assert "management library (NVML) is not installed" in tab.faults.texts[0]
     assert "since" in tab.faults.texts[0]
     assert "--gpus all" in tab.faults.texts[0]
-    assert tab.headline.text == "No NVIDIA driver was found on this machine, so there is no card to watch."
+    assert tab.headline.text == "No NVIDIA driver was found on this machine; the Monitor reads NVIDIA GPUs only."
     assert tab.empty_state.isVisible()
     assert "RAM" in tab.machine.text()
     tab.empty_state.doctor.click()
     wait(qtbot, lambda: "nvidia-ml-py" in tab.controller.dialog.text.toPlainText())
     tab.controller.dialog.copy.click()
-    assert "Driver: does not respond" in QGuiApplication.clipboard().text()
+    assert "Driver: cannot be reached" in QGuiApplication.clipboard().text()
     tab.controller.dialog.close()
 
 

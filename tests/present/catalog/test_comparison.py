@@ -89,7 +89,7 @@ def test_a_machine_has_the_same_figures_as_in_its_details_and_its_table_row(entr
             text = named(compared, "All together", title).cells[0].text
             assert text == pane[f"Total {title if title[:2].isupper() else title.lower()}"]
             assert text.partition("\u2009")[0] == columns[key].text(system)
-    assert named(compared, "All together", "BF16 dense").cells[0].text == "none"
+    assert named(compared, "All together", "BF16 dense").cells[0].text == "not supported"
 
 
 def test_totals_state_their_formula_in_the_units_of_other_views(entries):
@@ -169,10 +169,10 @@ def test_an_undated_used_price_is_marked_and_a_missing_price_is_unknown(entries,
 def test_an_unsupported_format_is_not_shown_as_unpublished(catalog):
     gpu = catalog.hardware.gpu("a100-sxm4-80gb")
     (row,) = gpu_rows_without_plan((gpu,), catalog.hardware, {}, catalog.software)
-    assert {column.key: column.text(row) for column in GPU_COLUMNS}["fp8"] == "none"
+    assert {column.key: column.text(row) for column in GPU_COLUMNS}["fp8"] == "not supported"
     assert {column.key: column.text(GpuRow(gpu)) for column in GPU_COLUMNS}["fp8"] == "not published"
     details = {line.title: line for group in gpu_details(gpu, row.usable, row.lacks) for line in group.details}
-    assert details["FP8"].text == "none"
+    assert details["FP8"].text == "not supported"
     assert details["FP8"].source
 
 

@@ -141,7 +141,7 @@ def test_columns_with_technical_titles_have_a_help_text():
     helps = {column.key: column.help for column in GPU_COLUMNS}
     assert helps["ridge_point"].startswith("Dense 16-bit operations per byte")
     assert helps["usd_per_gib"] == "Price per GiB of memory, at launch"
-    assert helps["street"] == "Median price in shops"
+    assert helps["street"] == "Median of the known street prices"
     assert all(helps[column.key] for column in GPU_COLUMNS if column.is_number and column.key != "year")
 
 

@@ -92,7 +92,7 @@ def test_prices_have_range_age_history_and_omissions(catalog: Catalog) -> None:
         ("  over time, A eu", "$3.00 on 1 January 2026, then $2.50 on 23 October 2026"),
         ("Rented, spot", "$0.0500 per hour"),
         ("  ", "$0.0500"),
-        ("Rented, 1 year", "$5.00 to $6.00 per hour, 2 prices; 1 older than twelve months left out"),
+        ("Rented, reserved for 1 year", "$5.00 to $6.00 per hour, 2 prices; 1 older than twelve months left out"),
         ("  B", "$5.00"),
         ("  over time, B, 8 cards together", "$6.00 on 1 January 2026, then $5.00 on 23 October 2026"),
         ("  left out", "2 prices in doubt"),
@@ -193,7 +193,7 @@ def test_the_details_of_a_card_are_grouped():
         "Memory",
         "Dense rates on matrix units",
         "Rates on shader cores",
-        "No rate published",
+        "Formats without a rate",
         "Chip",
         "Board",
     ]

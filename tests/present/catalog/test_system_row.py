@@ -122,15 +122,15 @@ def test_without_an_evaluation_there_is_no_verdict_and_no_reason(by_id):
     assert row.system.memory_bytes == 640 * GIB
 
 
-def test_the_total_rate_of_an_unsupported_format_is_none_not_unknown(catalog):
+def test_the_total_rate_of_an_unsupported_format_is_not_unknown(catalog):
     rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
     assert [COLUMNS["bf16"].text(rows[name]) for name in ("dgx-2", "dgx-h100", "tpu-8t-superpod")] == [
-        "none",
+        "not supported",
         "7.92",
         UNKNOWN,
     ]
     found = {detail.title: detail for detail in system_details(rows["dgx-2"])[0].details}
-    assert found["Total BF16 dense"].text == "none"
+    assert found["Total BF16 dense"].text == "not supported"
     assert found["Total BF16 dense"].source
 
 

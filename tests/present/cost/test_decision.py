@@ -42,10 +42,10 @@ def plain(text: str) -> str:
     [
         ({}, "82 % sure"),
         ({"confidence": 0.9985}, "over 99 % sure"),
-        ({"verdict": "too-close", "confidence": 0.52}, "renting is cheaper in 52 % of cases"),
+        ({"verdict": "too-close", "confidence": 0.52}, "renting is cheaper in 52 % of simulated cases"),
         (
             {"verdict": "too-close", "confidence": 0.6, "more_often_cheaper": "buy"},
-            "buying is cheaper in 60 % of cases",
+            "buying is cheaper in 60 % of simulated cases",
         ),
     ],
 )
@@ -61,7 +61,7 @@ def test_cards_that_are_owned_are_not_bought_again():
 
 def test_totals_say_from_when_a_purchase_pays_off_in_days():
     assert plain(totals_sentence(result(decision_to_rent()))) == (
-        "Over 2.5 years, in today's money, renting costs $300 and buying $1,510; they break even after 18 days."
+        "Present value over 2.5 years: renting $300, buying $1,510; they break even after 18 days."
     )
     assert totals_sentence(result(decision_to_rent(rent_figures=RENTING | {"month_usd": None}))) == ""
 
@@ -69,9 +69,9 @@ def test_totals_say_from_when_a_purchase_pays_off_in_days():
 def test_both_sides_stand_in_a_table():
     rows = [tuple(row) for row in side_rows(decision_to_rent())]
     assert rows == [
-        ("Paid at the start", "–", "$2,952"),
-        ("Then paid per month", "$212", "$131"),
-        ("Per 1,000 requests, less the resale value", "$0.0042", "$1.52"),
+        ("Upfront", "–", "$2,952"),
+        ("Ongoing, per month", "$212", "$131"),
+        ("Per 1,000 requests, net of resale", "$0.0042", "$1.52"),
     ]
     own = decision_to_rent(owned=True)
     assert side_rows(own)[-1].title == "Per 1,000 requests"
@@ -82,15 +82,15 @@ def test_the_rows_of_a_single_run_add_up_to_what_it_costs():
     rented = RENTING | {"month_usd": None, "unit_usd": 2.41, "unit": "run"}
     once = decision_to_rent(rent_figures=rented, own_figures=bought)
     assert [tuple(row) for row in side_rows(once)] == [
-        ("Paid at the start", "–", "$2,952"),
-        ("Resale value after 2.5 years, in today's money", "–", "−$300"),
+        ("Upfront", "–", "$2,952"),
+        ("Resale after 2.5 years, present value", "–", "−$300"),
         ("Electricity and upkeep of the run", "–", "$8.00"),
-        ("The run in all", "$2.41", "$2,660"),
+        ("Total, if bought for this run alone", "$2.41", "$2,660"),
     ]
     on_loan = decision_to_rent(rent_figures=rented, own_figures=bought | {"start_usd": 952.0})
-    assert tuple(side_rows(on_loan)[1]) == ("Loan, in today's money", "–", "$2,000")
+    assert tuple(side_rows(on_loan)[1]) == ("Loan, present value", "–", "$2,000")
     owned = decision_to_rent(rent_figures=rented, own_figures=bought, owned=True)
-    assert [row.title for row in side_rows(owned)] == ["Paid at the start", "Per run"]
+    assert [row.title for row in side_rows(owned)] == ["Upfront", "Per run"]
 
 
 def test_a_chip_says_what_trying_it_sets():
@@ -100,7 +100,7 @@ def test_a_chip_says_what_trying_it_sets():
     hours = FlipChip("used more", "cost.job.hours_per_day", 12.8)
     assert (hours.try_text, hours.trial_text) == ("Try it: sets the hours per day to 12.8", "12.8 hours per day")
     mode = FlipChip("rented spot", "cost.rent.mode", "spot")
-    assert (mode.try_text, mode.trial_text) == ("Try it: sets the rental to spot", "renting spot")
+    assert (mode.try_text, mode.trial_text) == ("Try it: sets the rental type to spot", "renting spot")
     untried = FlipChip("a card costs more", None, None)
     assert (untried.try_text, untried.trial_text) == ("", "")
 
@@ -114,8 +114,8 @@ def test_a_cheaper_commitment_is_pointed_out(catalog):
         return commitment_chip(estimate_cost(terms, card, 8, None, catalog.cost, TODAY).result)
 
     found = chip()
-    assert found.text == "Save $36,252 per month of rent: commit for 3 years"
-    assert found.terms == "GCP, $28,390 per month; over 5 years, $1,240,423 more than buying"
+    assert found.text == "Save $1,582,319 over 5 years: reserve for 3 years"
+    assert found.terms == "GCP, $28,390 per month for 2 terms; $1,240,423 more than buying"
     assert found[1:3] == ("cost.rent.mode", "reserved-3y")
     assert chip(horizon_years=2).value == "reserved-1y"
     assert chip(horizon_years=0.5) is None
@@ -197,16 +197,16 @@ def test_rental_modes_stand_side_by_side_whichever_is_chosen(catalog):
     )
     found = estimate_cost(terms, catalog.hardware.gpu("h100-sxm5-80gb"), 8, None, catalog.cost, TODAY).result
     told = modes_sentence(found)
-    assert told.startswith(
-        "Renting reserved for 1 year costs $44,841 per month; on demand $64,642 per month at GCP, spot $"
+    assert told == (
+        "Renting, per month: on demand $64,642 at GCP and spot $38,785 at GCP for the hours in use; "
+        "reserved for 1 year $44,841 at GCP and reserved for 3 years $28,390 at GCP for all hours of the term."
     )
-    assert told.endswith("reserved for 3 years $28,390 per month at GCP.")
     once = estimate_cost(
         terms.evolve(job=Run(amount=10)), catalog.hardware.gpu("h100-sxm5-80gb"), 8, None, catalog.cost, TODAY
     ).result
-    assert "on demand $885 per run" in modes_sentence(once)
+    assert modes_sentence(once).startswith("Renting, per run: on demand $885 at GCP")
     cheap = once.evolve(rent=once.rent.evolve(mode="on-demand"))
-    assert "spot $531 per run at GCP." in modes_sentence(cheap)
+    assert modes_sentence(cheap).endswith(" and spot $531 at GCP for the hours in use.")
     assert "reserved" not in modes_sentence(cheap)
     assert modes_sentence(found.evolve(rental_modes=found.rental_modes[:1])) == ""
     assert modes_sentence(found.evolve(rent=None)) == ""
@@ -257,7 +257,7 @@ def test_close_calls_and_single_runs_have_their_own_headline(catalog):
     )
     close = once.answer.evolve(verdict="too-close", confidence=0.52)
     assert plain(decision_headline(once.evolve(answer=close), "RTX 4090")) == (
-        "Too close to call: renting is cheaper in 52 % of cases."
+        "Too close to call: renting is cheaper in 52 % of simulated cases."
     )
     own = CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk", owned=True))
     daily = estimate_cost(own, card, 1, None, catalog.cost, TODAY).result

@@ -12,7 +12,7 @@ from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.cost.decision import decision_headline
 from planner.present.cost.decision_card import DecisionView, decision_view, difference_text
-from planner.present.format import THIN, money
+from planner.present.format import THIN, money, rounded_money
 from planner.workload.workload import Inference
 
 
@@ -31,11 +31,12 @@ def test_a_decision_says_what_is_rented_and_what_it_saves(seen):
     rent, answer = cost.estimate.result.rent, cost.estimate.result.answer
     assert view.headline == "Rent"
     assert view.subject == (
-        f"Rent 1 × GeForce RTX 4090 from {rent.provider}, on demand, which saves {money(answer.saves_usd)} over 5 years"
+        f"Rent 1 × GeForce RTX 4090 from {rent.provider}, on demand, "
+        f"which saves about {rounded_money(answer.saves_usd)} over 5 years"
     )
     assert view.renting_cheaper_fraction == answer.confidence > 0.5
     assert view.rows[-2] == (
-        f"Over 5 years, less the resale value, discounted at 8{THIN}% a year",
+        f"Over 5 years, net of resale, discounted at 8{THIN}% a year",
         money(answer.rent_usd),
         money(answer.own_usd),
     )
@@ -99,14 +100,14 @@ def test_cards_of_ones_own_that_nobody_rents_out_are_used_and_not_bought(seen):
 
 def test_undiscounted_totals_are_the_sum_of_the_months(seen):
     view, _ = seen(cost=CostTerms(job=DailyHours(hours_per_day=8), horizon_years=3, discount_rate=0))
-    assert view.rows[2].title == "Over 3 years, less the resale value"
+    assert view.rows[2].title == "Over 3 years, net of resale"
 
 
 def test_an_hour_of_all_cards_is_told_on_both_sides_but_of_no_purchase_for_one_run(seen):
     view, cost = seen(gpu="h100-sxm5-80gb", count=8)
     rent, own = cost.estimate.result.rent, cost.estimate.result.own
     hours = (money(8 * rent.usd_per_gpu_hour), money(8 * own.usd_per_gpu_hour))
-    assert view.rows[-1] == ("Per hour of all 8 cards, less the resale value", *hours)
+    assert view.rows[-1] == ("Per hour of all 8 cards, net of resale", *hours)
     once, _ = seen(count=2, cost=CostTerms(job=Run(amount=10)))
     assert not any(row.title.startswith("Per hour") for row in once.rows)
 
@@ -126,7 +127,7 @@ def test_the_text_holds_the_whole_card(seen):
     view, _ = seen()
     lines = view.text.splitlines()
     assert lines[:3] == [view.headline, view.subject, view.confidence]
-    assert f"Paid at the start: renting –, buying {view.rows[0].buying}" in lines
+    assert f"Upfront: renting –, buying {view.rows[0].buying}" in lines
     assert all(detail in view.text for detail in view.details)
 
 
@@ -142,11 +143,11 @@ def test_a_close_call_says_which_side_costs_more(seen):
     _, cost = seen(cost=CostTerms(job=job, buy=BuyTerms(card_price_usd=500)))
     answer = cost.estimate.result.answer.evolve(verdict="too-close", saves_usd=20_033.0)
     buys, rents = answer.evolve(decision="buy"), answer.evolve(decision="rent")
-    assert difference_text(buys) == ": with these figures, renting costs $20,033 more over 5 years"
-    assert difference_text(rents) == ": with these figures, buying costs $20,033 more over 5 years"
+    assert difference_text(buys) == ": with these figures, renting costs about $20,000 more over 5 years"
+    assert difference_text(rents) == ": with these figures, buying costs about $20,000 more over 5 years"
     assert (
         difference_text(rents.evolve(owned=True))
-        == ": with these figures, using your own costs $20,033 more over 5 years"
+        == ": with these figures, using your own costs about $20,000 more over 5 years"
     )
 
 
@@ -156,7 +157,7 @@ def test_what_was_chosen_leads_and_is_compared(seen):
     assert answer.decision == "rent"
     assert view.headline == "Buy, as you chose"
     assert view.subject == (
-        f"Buy 1 × GeForce RTX 4090, which costs {money(answer.saves_usd)} more over 5 years than renting"
+        f"Buy 1 × GeForce RTX 4090, which costs about {rounded_money(answer.saves_usd)} more over 5 years than renting"
     )
     assert view.confidence.startswith("Renting is cheaper in ")
     assert decision_headline(cost.estimate.result, "RTX 4090").startswith("Buy, as you chose: renting is cheaper in ")

@@ -33,36 +33,36 @@ def with_rent(estimate: CostEstimate, **changes) -> CostEstimate:
 
 def test_both_ways_have_a_cost_with_its_origin(scenario_of):
     rows = rent_or_buy_rows(scenario_of().estimate)
-    month = next(row for row in rows if row.title == "Per month, less resale")
+    month = next(row for row in rows if row.title == "Per month, net of resale")
     assert all(cell.text.startswith("$") for cell in month.cells)
     assert "on demand" in month.cells[0].origin
     assert all(": " in line for line in month.cells[1].origin.splitlines())
-    assert figures(rows)["Paid at the start"][0] == "–"
+    assert figures(rows)["Upfront"][0] == "–"
 
 
 def test_a_run_is_told_by_the_run(scenario_of):
     estimate = scenario_of(cost=CostTerms(job=Run(amount=50e6, unit="tokens"))).estimate
     assert period_of(estimate) == "run"
     rows = figures(rent_or_buy_rows(estimate))
-    assert "Per run, less resale" in rows
-    assert rows["Per GPU-hour, less resale"][0].startswith("$")
+    assert "Per run, net of resale" in rows
+    assert rows["Per GPU-hour, net of resale"][0].startswith("$")
 
 
 def test_what_is_bought_for_one_run_has_no_price_by_the_hour(scenario_of):
     once, often = Run(amount=50e6, unit="tokens"), Run(amount=50e6, unit="tokens", repeats_per_year=50)
     bought = figures(rent_or_buy_rows(scenario_of(cost=CostTerms(job=once)).estimate))
-    assert bought["Per GPU-hour, less resale"][1] == "–"
-    assert bought["Per run, less resale"][1].startswith("$")
-    assert bought["Then paid per run"][1].startswith("$")
+    assert bought["Per GPU-hour, net of resale"][1] == "–"
+    assert bought["Per run, net of resale"][1].startswith("$")
+    assert bought["Ongoing, per run"][1].startswith("$")
     assert bought["Electricity"][1].endswith("kWh per run")
     bought = figures(rent_or_buy_rows(scenario_of(cost=CostTerms(job=often)).estimate))
-    assert bought["Per GPU-hour, less resale"][1].startswith("$")
+    assert bought["Per GPU-hour, net of resale"][1].startswith("$")
 
 
 def test_what_nobody_offers_is_not_known(scenario_of):
     found = figures(rent_or_buy_rows(scenario_of(gpu="rtx-2000-ada").estimate))
-    assert found["Per month, less resale"][0] == "unknown"
-    assert found["Per GPU-hour, less resale"][0] == "–"
+    assert found["Per month, net of resale"][0] == "unknown"
+    assert found["Per GPU-hour, net of resale"][0] == "–"
 
 
 def test_what_owning_costs_can_be_unknown(scenario_of):
@@ -70,7 +70,7 @@ def test_what_owning_costs_can_be_unknown(scenario_of):
     rented = CostEstimate(estimate.result.evolve(own=None), None, estimate.demand, estimate.rows)
     found = figures(rent_or_buy_rows(rented))
     assert found["Per month"][1] == "unknown"
-    assert "Paid at the start" not in found
+    assert "Upfront" not in found
 
 
 def test_electricity_and_carbon_say_where_and_by_what(scenario_of):

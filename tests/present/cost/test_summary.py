@@ -52,14 +52,14 @@ def test_the_oldest_price_is_told_with_what_has_no_date():
 def test_the_break_even_is_told_in_hours_time_and_use():
     point = BreakEven(gpu_hours=1_430.0, utilization_fraction=0.41, years=2.0)
     assert plain(break_even_sentence(point, 3)) == (
-        "Over 3 years, owning pays from 1,430 GPU-hours (41 % utilization); at the planned use it does after 2 years, "
-        "if the cards are sold then."
+        "Buying pays off above 1,430 GPU-hours (41 % utilization) in 3 years. At the planned use, it does after "
+        "2 years, if the cards are sold then."
     )
     never = point.evolve(utilization_fraction=None, years=None, years_reason="renting is cheaper to the end")
     assert break_even_sentence(never, 3) == (
-        "Over 3 years, owning pays from 1,430 GPU-hours; at the planned use it does not: renting is cheaper to the end."
+        "Buying pays off above 1,430 GPU-hours in 3 years. At the planned use, renting is cheaper to the end."
     )
-    assert break_even_sentence(never.evolve(years_reason=None), 3).endswith("; at the planned use it does not.")
+    assert break_even_sentence(never.evolve(years_reason=None), 3).endswith(" At the planned use, it does not.")
     none = BreakEven(gpu_hours=None, utilization_fraction=None, years=None, reason="rent is lower than power")
     assert break_even_sentence(none, 3) == "No break-even: rent is lower than power."
     assert break_even_sentence(none.evolve(reason=None), 3) == ""
@@ -73,6 +73,7 @@ def test_the_break_even_is_told_in_hours_time_and_use():
     assert break_even_sentence(fixed.evolve(years=None, years_reason=NEVER_DEARER), 3) == (
         "Owning is cheaper from the first day."
     )
+    assert break_even_sentence(never, 3, "using your own").startswith("Using your own pays off above 1,430 GPU-hours ")
     assert break_even_sentence(None, 3) == ""
 
 
@@ -88,8 +89,8 @@ def test_rent_says_where_how_long_and_in_which_currency(catalog):
 def test_owning_says_what_comes_back(catalog):
     found = estimated(catalog)
     told = own_sentence(found.result.own, found.demand)
-    assert re.match(r"Owned: \$[\d,]+ upfront, \$[\d.,]+ per month, \$[\d,]+ \(\$.* – \$.*\) resale value", told)
-    assert "per month, $" in told.split("resale value")[1]
+    assert re.match(r"Bought: \$[\d,]+ upfront plus \$[\d.,]+ per month, minus \$[\d,]+ \(\$.* – \$.*\) resale\.", told)
+    assert "per month, or $" in told.split("resale.")[1]
     run = estimated(catalog, Run(amount=1e9, unit="tokens"))
     assert own_sentence(run.result.own, run.demand).endswith(" per run.")
 
@@ -100,15 +101,15 @@ def test_a_few_words_for_the_plan_bar(catalog):
     assert money_phrase(run) == f"{money(run.result.rent.usd)} per run, rented"
     month = estimated(catalog)
     assert hours_phrase(month) == ""
-    assert money_phrase(month) == f"{money(month.result.rent.usd)} per month for 174 h, rented"
-    bought = "with purchase, owned"
+    assert plain(money_phrase(month)) == f"{money(month.result.rent.usd)} per month (174 h), rented"
+    bought = "per month, bought (purchase included)"
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
-    assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} per month {bought}"
+    assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} {bought}"
     chosen = estimated(catalog, chosen="buy")
-    assert money_phrase(chosen) == f"{money(chosen.result.own.usd_per_period)} per month {bought}"
+    assert money_phrase(chosen) == f"{money(chosen.result.own.usd_per_period)} {bought}"
     assert money_phrase(None) == hours_phrase(None) == ""
     unrented = estimated(catalog, rent=RentTerms(mode="spot", providers=("Nobody",)))
-    assert money_phrase(unrented) == f"{money(unrented.result.own.usd_per_period)} per month {bought}"
+    assert money_phrase(unrented) == f"{money(unrented.result.own.usd_per_period)} {bought}"
     unpriced = dataclasses.replace(unrented, result=unrented.result.evolve(own=None))
     assert money_phrase(unpriced) == ""
 
@@ -123,21 +124,24 @@ def test_the_chance_is_told_of_the_cheaper_way(catalog):
 def test_the_range_of_the_saving_is_told_of_the_side_that_the_headline_names(catalog):
     renting = estimated(catalog)
     assert re.fullmatch(
-        r"Renting saves \$[\d,]+ to \$[\d,]+; one case in ten is below this range and one above\.",
+        r"In 8 of 10 simulated cases, renting costs \$[\d,]+ to \$[\d,]+ less than buying\.",
         saving_range_sentence(simulate(renting.case), renting.result.answer),
     )
     either = simulate(renting.case).evolve(saving_usd=Quantiles(p10=-273_957, p50=-1_000, p90=28_907))
     assert saving_range_sentence(either, renting.result.answer) == (
-        "Renting ranges from costing $28,907 more to saving $273,957; one case in ten is below this range and one "
-        "above."
+        "In 8 of 10 simulated cases, renting costs between $28,900 more and $274,000 less than buying."
     )
     dearer = either.evolve(saving_usd=Quantiles(p10=100, p50=200, p90=300))
-    assert saving_range_sentence(dearer, renting.result.answer).startswith("Renting costs $100 to $300 more; ")
+    assert saving_range_sentence(dearer, renting.result.answer).endswith(
+        " renting costs $100 to $300 more than buying."
+    )
     busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
     told = saving_range_sentence(simulate(busy.case), busy.result.answer)
-    assert told.startswith("Buying saves $")
+    assert re.search(r"cases, buying costs \$[\d,]+ to \$[\d,]+ less than renting\.$", told)
     own = busy.result.answer.evolve(owned=True)
-    assert saving_range_sentence(simulate(busy.case), own).startswith("Using your own saves $")
+    assert saving_range_sentence(simulate(busy.case), own).startswith(
+        "In 8 of 10 simulated cases, using your own costs $"
+    )
 
 
 def test_carbon_names_region_source_and_year():
@@ -163,12 +167,12 @@ def test_owning_some_and_renting_the_rest(catalog):
     mixed = hybrid.evolve(best=hybrid.mixes[2])
     told = plain(hybrid_sentence(mixed, 5))
     most = len(hybrid.mixes) - 1
-    assert told.startswith(f"Best mix: own 2 of the {most} groups of cards needed at the peak, which handle ")
-    assert told.endswith("for owning all.")
-    assert "none is worth owning" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[0]), 5)
+    assert told.startswith(f"Best mix: buy 2 of the {most} groups of cards needed at the peak, which handle ")
+    assert told.endswith("for buying all.")
+    assert "none is worth buying" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[0]), 5)
     assert f"All {most} groups" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[-1]), 5)
     single = hybrid.evolve(mixes=hybrid.mixes[:2], best=hybrid.mixes[1])
-    assert hybrid_sentence(single, 5).startswith("The group of cards needed at the peak is worth owning")
+    assert hybrid_sentence(single, 5).startswith("The group of cards needed at the peak is worth buying")
     always = mixed.evolve(always_on=True)
     assert "rent the others day and night" in hybrid_sentence(always, 5)
     assert hybrid_sentence(always.evolve(best=hybrid.mixes[0]), 5) == ""

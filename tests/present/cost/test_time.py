@@ -74,7 +74,8 @@ def test_a_step_is_answered_in_a_sentence():
     view = time_view(step())
     assert view.answer == "One step takes 1.24 s (1.08 – 1.42): 6,610 (5,800 – 7,500) tokens/s."
     assert view.reason == (
-        "It is limited by compute. Model FLOPs utilization (MFU): 41 %. Based on measurements on cards of its family."
+        "The step is limited by compute (model FLOPs utilization, MFU: 41 %). "
+        "Estimated from measurements on cards of the same family."
     )
     assert view.notes == ("a note",)
 
@@ -95,10 +96,10 @@ def test_a_request_is_answered_in_a_sentence():
 def test_a_prompt_and_its_answer_may_be_bound_by_different_things():
     reading = service(bound="compute", token_bound="host")
     assert time_view(reading).reason.startswith(
-        "It is limited by compute, and each token after the prompt by kernel launches by the host."
+        "Prefill is limited by compute; decoding by kernel launches by the host. "
     )
-    same = service(bound="host", token_bound="host")
-    assert time_view(same).reason.startswith("It is limited by kernel launches by the host. ")
+    encoding = service(bound="host", output_token_seconds=None)
+    assert time_view(encoding).reason.startswith("The request is limited by kernel launches by the host. ")
 
 
 def test_the_longest_part_stands_first_and_says_what_is_hidden():
@@ -129,6 +130,8 @@ def test_what_is_not_known_says_why():
         (step(tokens_per_second=None, samples_per_second=212.0), "212 samples/s"),
         (step(tokens_per_second=None), "1.24 s per step"),
         (service(tokens_per_second=None), "7.20 s per request"),
+        (service(tokens_per_second=None, samples_per_second=0.125, samples="images"), "8.00 s per image"),
+        (service(tokens_per_second=None, samples_per_second=2.5, samples="images"), "2.50 images/s"),
     ],
 )
 def test_the_pace_in_a_few_words(time, words):
@@ -137,6 +140,7 @@ def test_the_pace_in_a_few_words(time, words):
 
 def test_without_a_bound_or_share_nothing_is_said_of_them():
     assert time_view(step(bound=None, mfu_fraction=None, basis="measured")).reason == "Based on your measurement."
+    assert time_view(step(bound=None)).reason.startswith("Model FLOPs utilization, MFU: ")
 
 
 def test_the_pace_is_explained_by_the_answer_its_context_its_prompt_and_the_source(catalog):
@@ -144,12 +148,12 @@ def test_the_pace_is_explained_by_the_answer_its_context_its_prompt_and_the_sour
     plan = Plan(model=model, workload=Inference(context_length=8_192, batch=2), gpu="rtx-4090")
     evaluation = evaluate(plan, catalog)
     said = seen(pace_explanation(evaluation.time, evaluation.workload))
-    assert said.startswith("Each answer is written at ")
-    assert "tokens/s, on average from 4,096 to 8,192 tokens of context. Before that, reading a prompt of 4,096" in said
-    assert "2 answers at once: " in said
-    assert said.endswith("An estimate. Based on measurements on cards of its family.")
+    assert said.startswith("Time to first token ")
+    assert " (prefill of 4,096 tokens), then " in said
+    assert " tokens/s per request, averaged from 4,096 to 8,192 tokens of context. 2 concurrent requests: " in said
+    assert said.endswith("tokens/s in total. Estimated from measurements on cards of the same family.")
     short = evaluate(plan.evolve(workload=Inference()), catalog)
-    assert "tokens/s at 4,096 tokens of context." in pace_explanation(short.time, short.workload)
+    assert "tokens/s per request at 4,096 tokens of context." in pace_explanation(short.time, short.workload)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,20 @@ def test_the_pace_says_where_the_answers_of_a_batch_are_written(catalog, paralle
     cards = parallel.get("data", 1) * parallel.get("tensor", 1)
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload, gpu="h100-sxm5-80gb", count=cards)
     evaluation = evaluate(plan, catalog)
-    assert f" 3 answers at once{where}: " in pace_explanation(evaluation.time, evaluation.workload)
+    assert f" 3 concurrent requests{where}: " in pace_explanation(evaluation.time, evaluation.workload)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "copies"),
+    [({"data": 2}, " 2 replicas, one per card: "), ({"data": 2, "tensor": 2}, " 2 replicas, each on 2 cards: ")],
+)
+def test_the_pace_says_that_replicas_of_single_requests_add_up(catalog, parallel, copies):
+    workload = Inference(profile="vllm", parallel={"sharing": "manual", **parallel})
+    cards = parallel["data"] * parallel.get("tensor", 1)
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload, gpu="h100-sxm5-80gb", count=cards)
+    evaluation = evaluate(plan, catalog)
+    said = pace_explanation(evaluation.time, evaluation.workload)
+    assert f"{copies}{pace_phrase(evaluation.time)} in total." in said
 
 
 def test_what_only_reads_says_how_many_prompts_of_how_many_tokens(catalog):
@@ -171,10 +188,10 @@ def test_what_only_reads_says_how_many_prompts_of_how_many_tokens(catalog):
         gpu="h100-sxm5-80gb",
     )
     assert time_view(evaluate(plan, catalog).time).answer.startswith(
-        "Processing 4 prompts of 4,096 tokens at once takes "
+        "Prefill of 4 prompts of 4,096 tokens at once takes "
     )
     single = evaluate(plan.evolve(workload=plan.workload.evolve(batch=1)), catalog)
-    assert time_view(single.time).answer.startswith("Processing a prompt of 4,096 tokens takes ")
+    assert time_view(single.time).answer.startswith("Prefill of a prompt of 4,096 tokens takes ")
 
 
 def test_a_step_is_explained_by_its_time_and_a_measurement_is_no_estimate():
@@ -191,6 +208,5 @@ def test_without_a_time_there_is_nothing_to_explain():
 def test_an_answer_whose_prompt_takes_no_known_time_is_explained_without_it():
     time = TimeResult(task="inference", kind="service", seconds=2.0, output_token_seconds=0.1, basis="same card")
     assert pace_explanation(time, Inference(prompt_length=8, context_length=8, batch=2)) == (
-        "Each answer is written at 10.0 tokens/s at 8 tokens of context. "
-        "An estimate. Based on measurements on this card."
+        "10.0 tokens/s per request at 8 tokens of context. Estimated from measurements on this card."
     )

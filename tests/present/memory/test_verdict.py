@@ -5,6 +5,7 @@ from memory_samples import on_card, result, seen
 from small_models import bundled, small_llama
 
 from planner.memory.estimate import estimate_memory
+from planner.memory.result import CachePool
 from planner.present.format import THIN
 from planner.present.memory.verdict import (
     certainty_sentence,
@@ -18,6 +19,7 @@ from planner.present.memory.view import memory_view
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
 
+POOL = CachePool(bytes=9 * GIB, tokens=9_000, sequences=9.0, utilization=0.9)
 CASES = [
     (
         on_card(24 * GIB, "fits"),
@@ -39,6 +41,30 @@ CASES = [
     ),
     (
         on_card(12 * GIB, "does-not-fit"),
+        1,
+        "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB too much.",
+        "Does not fit, 4.00 GiB too much",
+    ),
+    (
+        on_card(15 * GIB, "does-not-fit", fit_probability=0.35),
+        1,
+        "Probably does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 15.0 usable, 1.00 GiB too much.",
+        "Probably does not fit, 1.00 GiB too much",
+    ),
+    (
+        on_card(12 * GIB, "does-not-fit", fit_probability=0.04),
+        1,
+        "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB too much.",
+        "Does not fit, 4.00 GiB too much",
+    ),
+    (
+        on_card(24 * GIB, "fits", cache_pool=POOL),
+        1,
+        "Fits on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 24.0 usable; the engine reserves 21.6 GiB (90 %).",
+        "Fits, reserves 21.6 GiB",
+    ),
+    (
+        on_card(12 * GIB, "does-not-fit", cache_pool=POOL),
         1,
         "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB too much.",
         "Does not fit, 4.00 GiB too much",
@@ -102,8 +128,12 @@ def test_exact_measured_and_assumed_bytes_are_stated_separately():
     card = bundled().hardware.gpu("rtx-4090")
     result = estimate_memory(small_llama(), Inference(), card, bundled().hardware.usable_memory(card))
     said = certainty_sentence(result).replace(THIN, " ")
-    assert said.startswith("Over 99 % sure: ")
-    assert all(part in said for part in (" counted exactly, ", " MiB verified in runs, ", " MiB assumed"))
+    assert said.startswith("Fits with a probability of over 99 %. Of the peak: ")
+    assert all(
+        part in said for part in (" counted exactly, ", " from formulas checked against real runs and ", " assumed.")
+    )
+    unlikely = certainty_sentence(on_card(12 * GIB, "does-not-fit", fit_probability=0.35)).replace(THIN, " ")
+    assert unlikely.startswith("Does not fit with a probability of 65 %. ")
     exact = tuple(term for term in result.terms if term.certainty == "exact")
     bare = result.evolve(terms=exact, fit_probability=None)
     assert certainty_sentence(bare).replace(THIN, " ").endswith(" counted exactly.")
@@ -133,9 +163,9 @@ def test_a_certain_total_shows_no_range_and_each_unit_once():
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ((12, 2), "M fits on 12 of 59 cards, and tightly on 2 more, as planned. The cheapest is X."),
-        ((12, 0), "M fits on 12 of 59 cards as planned. The cheapest is X."),
-        ((0, 2), "M fits only tightly, on 2 of 59 cards, as planned. The cheapest is X."),
+        ((12, 2), "With this plan, M fits on 12 of 59 cards, and tightly on 2 more. The cheapest is X."),
+        ((12, 0), "With this plan, M fits on 12 of 59 cards. The cheapest is X."),
+        ((0, 2), "With this plan, M fits only tightly, on 2 of 59 cards. The cheapest is X."),
     ],
 )
 def test_a_tight_fit_is_counted_apart(counts, said):
@@ -143,4 +173,4 @@ def test_a_tight_fit_is_counted_apart(counts, said):
 
 
 def test_no_card_that_fits_is_said_without_a_cheapest():
-    assert fitting_sentence("M", 0, 0, "59 cards") == "M does not fit on any of 59 cards as planned."
+    assert fitting_sentence("M", 0, 0, "59 cards") == "With this plan, M does not fit on any of 59 cards."

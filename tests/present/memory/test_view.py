@@ -35,7 +35,7 @@ def rows(model, workload, count=1):
 
 def test_the_reason_names_the_peak_phase_and_the_largest_term():
     assert seen(memory_view(result()).reason) == (
-        "Memory peaks while the answer is generated; largest part: weights (12.0 GiB, 75 %). The cache is full."
+        "Memory peaks in decoding; largest part: weights (12.0 GiB, 75 %). The cache is full."
     )
     empty = result(terms=(term("weights", 0),))
     assert memory_view(empty).reason == ""
@@ -61,7 +61,8 @@ def test_the_bar_overflows_a_card_that_is_too_small():
     overflow = view.segments[-1]
     assert (overflow.kind, overflow.start_bytes, overflow.bytes) == ("overflow", 12 * GIB, 4 * GIB)
     assert overflow.share == pytest.approx(0.25)
-    assert "at least 2 cards" in view.notes[0]
+    assert "at least 2 cards" in view.at_least[0]
+    assert not any("at least" in note for note in view.notes)
 
 
 def test_the_bar_without_a_card_is_the_total():
@@ -289,9 +290,9 @@ def test_the_view_of_a_plan_without_a_card_names_fitting_cards(catalog):
     [
         (
             Inference(context_length=32_768),
-            f"1 sequence, prompt 4,096 of 32,768 tokens (23.3{THIN}GiB if a prompt fills it)",
+            f"1 sequence of 32,768 tokens, 4,096 of them prompt. A prompt of 32,768 tokens would need 23.3{THIN}GiB",
         ),
-        (Inference(context_length=32_768, profile="vllm"), "1 sequence, prompt 4,096 of 32,768 tokens"),
+        (Inference(context_length=32_768, profile="vllm"), "1 sequence of 32,768 tokens, 4,096 of them prompt"),
         (Inference(context_length=32_768, prompt_length=2_048), ""),
         (Inference(), ""),
         (Training(method="lora"), ""),
@@ -309,4 +310,4 @@ def test_a_full_prompt_that_changes_the_verdict_is_said_with_its_verdict(catalog
     full = evaluate(plan.evolve(workload=workload.evolve(prompt_length=32_768)), catalog).memory
     assert (evaluation.memory.verdict, full.verdict) == ("fits", "tight")
     assumed = evaluation_view(evaluation, catalog).assumed
-    assert assumed.endswith(f"({fmt.size(full.total_bytes)}, tight, if a prompt fills it)")
+    assert assumed.endswith(f"would need {fmt.size(full.total_bytes)} and would fit only tightly")

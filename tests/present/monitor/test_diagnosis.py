@@ -32,7 +32,7 @@ def test_the_details_of_a_card_that_waits_for_data():
     found = diagnosis_view(diagnose(history, UUID))
     assert found.tone == "warn"
     assert found.sentence.startswith("Nearly out of memory. A larger batch or")
-    assert found.sentence.endswith(" Also: waiting for data: the CPU is fully used.")
+    assert found.sentence.endswith(" Also: input-bound (the CPU is fully used).")
     history = a_history(utilization_fraction=0.0, host={"cpu_fraction": 0.97}, processes=[a_process()])
     assert diagnosis_view(diagnose(history, UUID)).details.splitlines() == [
         f"For 2{T}min 0{T}s; observed in the last minutes:",

@@ -26,7 +26,7 @@ NOW = Timestamp(0.0, 0.0)
         (EventKind.DRIVER_CHANGED, "535 → 550", None, "driver 535 → 550"),
         (EventKind.FAULT, "lost", None, FAULTS[FaultKind.LOST].title),
         (EventKind.LOST, "Card", None, "no longer responds"),
-        (EventKind.DIAGNOSIS, "input-bound", None, "waiting for data"),
+        (EventKind.DIAGNOSIS, "input-bound", None, "input-bound"),
         (EventKind.DIAGNOSIS, "of-another-version", None, "of another version"),
     ],
 )

@@ -116,21 +116,25 @@ def checked_prediction(measured=17.9, reason="in-range", likeliest="framework_ov
 @pytest.mark.parametrize(
     ("check", "sentence"),
     [
-        (checked_prediction(), f"17.9{THIN}GiB: +4{THIN}%, mostly in the device context and the allocator."),
-        (checked_prediction(likeliest="logits"), f"17.9{THIN}GiB: +4{THIN}%, mostly in logits and loss."),
-        (checked_prediction(likeliest="kv_cache"), f"17.9{THIN}GiB: +4{THIN}%, mostly in KV cache."),
-        (checked_prediction(17.25), f"17.2{THIN}GiB: within 1{THIN}%."),
+        (checked_prediction(), f"17.9{THIN}GiB (+4{THIN}%), probably because of the GPU context and the allocator."),
+        (checked_prediction(likeliest="logits"), f"17.9{THIN}GiB (+4{THIN}%), probably because of logits and loss."),
+        (checked_prediction(likeliest="kv_cache"), f"17.9{THIN}GiB (+4{THIN}%), probably because of KV cache."),
+        (
+            checked_prediction(likeliest="communication"),
+            f"17.9{THIN}GiB (+4{THIN}%), probably because of communication buffers.",
+        ),
+        (checked_prediction(17.25), f"17.2{THIN}GiB (within 1{THIN}%)."),
         (
             checked_prediction(12.0, "before-peak", None),
-            f"12.0{THIN}GiB: −30{THIN}%; below the estimate's range, so the peak may not have been reached yet.",
+            f"12.0{THIN}GiB (−30{THIN}%); below the estimate's range, so the peak may not have been reached yet.",
         ),
         (
             checked_prediction(20.0, "more-than-expected"),
-            f"20.0{THIN}GiB: +16{THIN}%; above the estimate's range, so the running job may not be the planned one.",
+            f"20.0{THIN}GiB (+16{THIN}%); above the estimate's range, so the running job may not be the planned one.",
         ),
         (
             checked_prediction(20.0, "other-processes", None, "card"),
-            f"20.0{THIN}GiB on the whole card: +16{THIN}%; above the estimate's range, "
+            f"20.0{THIN}GiB on the whole card (+16{THIN}%); above the estimate's range, "
             "in part because of other processes.",
         ),
     ],
@@ -141,7 +145,9 @@ def test_the_measured_sentence_gives_difference_and_reason(check, sentence):
 
 def test_the_measured_process_is_named_if_there_are_several():
     several = replace(checked_prediction(), measured=MeasuredCard(20 * GIB, int(17.9 * GIB), pid=4711, process_count=3))
-    assert f"measured 17.9{THIN}GiB in process 4711, the largest of 3: +4{THIN}%, mostly" in measured_sentence(several)
+    assert f"measured 17.9{THIN}GiB in process 4711, the largest of 3 (+4{THIN}%), probably" in measured_sentence(
+        several
+    )
     alone = replace(several, measured=MeasuredCard(20 * GIB, int(17.9 * GIB), pid=4711, process_count=1))
     assert "4711" not in measured_sentence(alone)
 
@@ -150,7 +156,7 @@ def test_an_engine_that_reserves_the_card_is_named():
     held = MeasuredCard(20 * GIB, 20 * GIB, pid=7, process_count=1, engine="vLLM")
     sentence = measured_sentence(replace(checked_prediction(20.0, "engine-fills-card", None), measured=held))
     assert sentence.endswith(
-        f"+16{THIN}%; vLLM reserves most of the card when it starts, which this plan does not include."
+        f"(+16{THIN}%); vLLM reserves most of the card when it starts, which this plan does not include."
     )
 
 
@@ -173,5 +179,5 @@ def test_an_evaluated_plan_compared_with_slightly_more_memory(catalog):
     evaluation = evaluate(MEASURED_PLAN, catalog)
     measured = MeasuredCard(20 * GIB, evaluation.memory.total_bytes + 150 * MIB)
     assert measured_sentence(check_prediction(evaluation, measured)).endswith(
-        "%, mostly in the device context and the allocator."
+        "%), probably because of the GPU context and the allocator."
     )

@@ -36,20 +36,24 @@ def test_a_batch_counts_for_each_replica(workload, note):
     ("workload", "phrase", "summary"),
     [
         (Inference(), "", "independent replicas"),
-        (Training(), "", "DDP over 8"),
-        (Training(parallel=Parallel(zero=3)), "FSDP", "FSDP over 8"),
-        (Training(parallel=Parallel(zero=2)), "ZeRO-2", "ZeRO-2 over 8"),
-        (Training(profile="deepspeed", parallel=Parallel(zero=3)), "ZeRO-3", "ZeRO-3 over 8"),
+        (Training(), "", "DDP on 8 cards"),
+        (Training(parallel=Parallel(zero=3)), "FSDP", "FSDP on 8 cards"),
+        (Training(parallel=Parallel(zero=2)), "ZeRO-2", "ZeRO-2 on 8 cards"),
+        (Training(profile="deepspeed", parallel=Parallel(zero=3)), "ZeRO-3", "ZeRO-3 on 8 cards"),
         (
             Training(profile="megatron", parallel=Parallel(zero=1, tensor=2, sequence=True)),
-            "distributed optimizer, tensor 2, sequence parallel",
-            "distributed optimizer, tensor 2, sequence parallel over 8",
+            "distributed optimizer, tensor parallel 2, sequence parallel",
+            "distributed optimizer, tensor parallel 2, sequence parallel on 8 cards",
         ),
-        (Inference(parallel=Parallel(pipeline=2, expert=2)), "pipeline 2, expert 2", "pipeline 2, expert 2 over 8"),
+        (
+            Inference(parallel=Parallel(pipeline=2, expert=2)),
+            "2 pipeline stages, expert parallel 2",
+            "2 pipeline stages, expert parallel 2 on 8 cards",
+        ),
         (
             Training(parallel=Parallel(zero=3, offload="parameters")),
             "FSDP, parameters and optimizer in RAM",
-            "FSDP, parameters and optimizer in RAM over 8",
+            "FSDP, parameters and optimizer in RAM on 8 cards",
         ),
     ],
 )
@@ -83,7 +87,13 @@ def test_what_was_chosen_is_named_with_its_cards(workload, words):
     ("gpu", "count", "workload", "first", "last"),
     [
         (None, 1, Inference(), "", ""),
-        (None, 4, Inference(profile="vllm"), "Shown is one of 4 replicas; where", "share the model over the 4 cards."),
+        (
+            None,
+            4,
+            Inference(profile="vllm"),
+            "Shown is one of 4 replicas; where",
+            "assumed to be shared over the 4 cards.",
+        ),
         ("rtx-3090", 1, Inference(), "", ""),
         ("rtx-3090", 2, Inference(parallel=Parallel(tensor=2)), "", ""),
         ("h100-sxm5-80gb", 2, Inference(), "Each card holds the whole model, because", "one card is enough."),
@@ -91,8 +101,8 @@ def test_what_was_chosen_is_named_with_its_cards(workload, words):
             "rtx-3090",
             2,
             Inference(),
-            "Chosen: a layer split over 2 cards, as",
-            " 23.6 GiB.",
+            "Assumed: a layer split over 2 cards, because a full copy needs ",
+            " 23.6 GiB. Check that Hugging Face is configured for it.",
         ),
         (
             "h100-sxm5-80gb",
@@ -150,11 +160,11 @@ def test_unknown_memory_is_shown_as_unknown(catalog):
 @pytest.mark.parametrize(
     ("workload", "words"),
     [
-        (Training(), "DDP over 8"),
-        (Training(parallel=Parallel(zero=3)), "FSDP over 8"),
-        (Training(parallel=Parallel(tensor=2, pipeline=4)), "tensor 2, pipeline 4 over 8"),
+        (Training(), "DDP on 8 cards"),
+        (Training(parallel=Parallel(zero=3)), "FSDP on 8 cards"),
+        (Training(parallel=Parallel(tensor=2, pipeline=4)), "tensor parallel 2, 4 pipeline stages on 8 cards"),
         (Inference(), "independent replicas"),
-        (Inference(parallel=Parallel(tensor=8)), "tensor 8 over 8"),
+        (Inference(parallel=Parallel(tensor=8)), "tensor parallel 8 on 8 cards"),
     ],
 )
 def test_the_summary_states_the_parallelism_and_the_number_of_cards(workload, words):

@@ -199,8 +199,12 @@ def label_of(field: WorkloadField) -> str:
 
 
 def tooltip_of(field: WorkloadField) -> str:
-    """Return the meaning of a field and, on the next line, its effect on memory."""
-    return "\n".join(part for part in (sentence(field.help), field.option.explanation) if part)
+    """Return the meaning of a field and, on the next line, its effect on memory.
+
+    A list shows its choices by their titles, so the values that `--help` names after a colon are left out.
+    """
+    meaning = field.help.partition(": ")[0] if field.kind == "choice" else field.help
+    return "\n".join(part for part in (sentence(meaning), field.option.explanation) if part)
 
 
 def field_context_of(evaluation: Evaluation, *, from_scratch: bool = False) -> FieldContext | None:

@@ -51,7 +51,7 @@ class AdvancedForm(QWidget):
         self.freeze = TextField(placeholder="nothing")
         self.rank = NumberField(1, 65_536, placeholder="none")
         self.steps = NumberField(1, 100)
-        self.assume = TextField(parse_assumed_values, "bounded by tracing again")
+        self.assume = TextField(parse_assumed_values, "empty: traced again for bounds")
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
         form = new_form(theme)
@@ -74,7 +74,8 @@ class AdvancedForm(QWidget):
         form.add(
             "Assumed &values",
             self.assume,
-            hint="Values that only data has, by source line or kind: net.py:42=30, mask=0.15.",
+            hint="Values that depend on the data, such as the number of masked tokens, by source line or kind: "
+            "net.py:42=30, mask=0.15.",
         )
         in_column(form, self._problem, owner=self)
         self._form = form

@@ -46,7 +46,7 @@ ZERO_GRAD: Final[Options] = (
 )
 CHECKPOINTING: Final[Options] = (
     ("none", "None"),
-    ("selective", "Selective, by operators"),
+    ("selective", "Selective (by operator)"),
     ("full", "Full, where the module supports it"),
 )
 STRATEGIES: Final[Options] = (("ddp", "DDP (full copies)"), ("fsdp", "FSDP2 (sharded)"))

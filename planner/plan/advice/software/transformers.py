@@ -23,7 +23,7 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
         settings={"profile": LIGER.name, "loss": None},
         applies={"task": ("training",), "profile": (TRANSFORMERS.name,)},
         needs="liger-kernel",
-        keeps="the mathematics",
+        keeps="the mathematical result",
     ),
     quantization_change(
         name="Q4_K_M in llama.cpp",

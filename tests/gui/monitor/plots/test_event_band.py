@@ -33,7 +33,7 @@ def test_everything_has_its_place(two_cards):
     hot = items["Slowed", "", 1]
     assert (hot.left, hot.right, hot.is_hatched) == (600, 609, True)
     assert items["Events", "X 1", 0].left == 352
-    assert items["Diagnosis", "0: waiting for data", 0].right == 170
+    assert items["Diagnosis", "0: input-bound", 0].right == 170
     assert items["Marks", "larger batch", 0].left == 410
     assert gap_spans(two_cards, PLACE) == [(209, 270)]
 
@@ -109,7 +109,7 @@ def test_all_events_are_told_as_text(two_cards):
     assert len(rows) == 6
     assert any("all cards: no readings" in row for row in rows)
     assert event_lines(two_cards, 0.0, 600.0, LABELS, 2) == rows[-2:]
-    assert rows[0].endswith("card 0: waiting for data, 1\u2009min 0\u2009s")
+    assert rows[0].endswith("card 0: input-bound, 1\u2009min 0\u2009s")
 
 
 def test_the_band_shows_the_lanes_that_there_are(grid):
@@ -145,10 +145,10 @@ def test_words_that_do_not_fit_and_signs_are_told_in_full_on_hover_and_in_the_li
         said[item.text] = QToolTip.text()
     QToolTip.hideText()
     assert said["! 1"].endswith("card 1: no longer responds")
-    assert "card 0: waiting for data, 1\u2009min 0\u2009s" in said["0: waiting for data"]
+    assert "card 0: input-bound, 1\u2009min 0\u2009s" in said["0: input-bound"]
     assert said["larger batch"].endswith("larger batch")
     listed = "\n".join(band.latest_lines(20))
-    assert all(text in listed for text in ("no longer responds", "waiting for data", "larger batch"))
+    assert all(text in listed for text in ("no longer responds", "input-bound", "larger batch"))
 
 
 def test_a_mark_is_put_and_taken_away(grid, qtbot, two_cards):
