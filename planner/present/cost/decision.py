@@ -81,7 +81,7 @@ class FlipChip(NamedTuple):
         return fmt.money(value) if self.field is not None and "usd" in self.field else fmt.plain(value)
 
 
-def verdict_title(answer: Decision) -> str:
+def decision_title(answer: Decision) -> str:
     """Return `Rent`, `Buy`, `Use your own` or `Too close to call`; for a chosen side, `Buy, as you chose`."""
     shown = answer.chosen or answer.verdict
     title = _USE_OWN if answer.owned and shown == "buy" else TITLES[shown]
@@ -117,8 +117,8 @@ def decision_headline(result: CostResult, card: str) -> str:
     if answer is None or rent is None:
         return ""
     if answer.verdict == "too-close" or answer.chosen:
-        return f"{verdict_title(answer)}: {confidence_phrase(answer)}."
-    headline = f"{verdict_title(answer)} ({confidence_phrase(answer)})"
+        return f"{decision_title(answer)}: {confidence_phrase(answer)}."
+    headline = f"{decision_title(answer)} ({confidence_phrase(answer)})"
     if answer.rent_figures.month_usd is None and answer.verdict == "rent":
         cards = fmt.count_of(answer.count, card)
         return f"{headline}: {fmt.money(rent.usd)} and {hours_text(rent.hours)} on {cards} from {rent.provider}."

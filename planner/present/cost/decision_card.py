@@ -25,7 +25,7 @@ from planner.present.cost.decision import (
     net_of_resale,
     side_rows,
     totals_sentence,
-    verdict_title,
+    decision_title,
     way_phrase,
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text, days_since
@@ -136,7 +136,7 @@ def _decided_view(
     if commitment is not None and commitment.value in (chip.value for chip in chips):
         commitment = None  # it changes the decision, which a chip says
     return DecisionView(
-        headline=_single_run_title(estimate, answer) if is_single_run else verdict_title(answer),
+        headline=_single_run_title(estimate, answer) if is_single_run else decision_title(answer),
         subject=f"{_subject(estimate, answer, card)}{difference}",
         renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
         confidence=fmt.capitalized(cheaper_share_phrase(answer, rent.mode)),

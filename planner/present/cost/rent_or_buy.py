@@ -7,7 +7,7 @@ from planner.cost.estimate import CostEstimate
 from planner.cost.result import Footprint, MoneyTerm, OwnCost, RentCost
 from planner.performance.result import TimeResult
 from planner.present import format as fmt
-from planner.present.cost.decision import verdict_title
+from planner.present.cost.decision import decision_title
 from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.cost.summary import is_bought_for_one_run, running_period, years_phrase
 from planner.present.cost.time import pace_phrase
@@ -173,7 +173,7 @@ def _signed_text(value: float, show: Callable[[float], str]) -> str:
 
 def _decision(one: ComparedPlan) -> str:
     answer = one.estimate.result.answer if one.estimate else None
-    return verdict_title(answer) if answer else ""
+    return decision_title(answer) if answer else ""
 
 
 def _pace_row(mine: TimeResult | None, other: TimeResult | None) -> FigureRow:

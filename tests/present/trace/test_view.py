@@ -232,7 +232,7 @@ def test_tokens_and_steps_are_counted_from_one():
         recorder.make(MIB, "kv_cache", "", "", "")
     timeline = conclude(recorder.recording(training(task="inference"))).timeline
     assert [timeline_point(timeline, point).phase for point in range(3)] == [
-        "while the prompt is read",
+        "in the prefill",
         "while the answer is generated, at token 1",
         "while the answer is generated, at token 2",
     ]
