@@ -52,7 +52,7 @@ _MONEY_HEADS: Final = (
     TableColumn("Amount", "right"),
     TableColumn("Range"),
     TableColumn("Certainty"),
-    TableColumn("Oldest figure"),
+    TableColumn("Date"),
     _SOURCE,
 )
 

@@ -85,7 +85,7 @@ def test_a_card_of_ones_own_costs_electricity_and_a_faster_one_is_named(said):
     assert "Your own" in told
     assert "Faster: renting 1 × " in told
     details = said(*words, "--details")
-    assert "Upfront" not in details
+    assert "Upfront:" not in details
     assert "Your own: $" in details
     answer = json.loads(said(*words, "--json"))
     assert answer["cost"]["answer"]["owned"] is True

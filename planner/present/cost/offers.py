@@ -225,7 +225,11 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     number_column("instances", "Machines", lambda row: row.instances, width=7, about="Machines that the job needs"),
     text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine is"),
     text_column(
-        "mode", "Rental type", lambda row: RENT_MODE_TITLES[row.mode], width=9, about="On demand, spot or reserved"
+        "mode",
+        "Type",
+        lambda row: RENT_MODE_TITLES[row.mode],
+        width=9,
+        about="Rental type: on demand, spot or reserved",
     ),
     number_column("hours", "Hours", lambda row: row.hours, width=6, about="Hours that are billed"),
     _usd("usd", "Cost", lambda row: row.usd, "Cost of the job with this offer"),

@@ -27,7 +27,7 @@ def test_a_card_is_told_with_its_values_diagnosis_process_and_cost(qtbot, make_t
 def test_without_a_driver_the_tab_says_why_and_shows_the_machine(qtbot, make_tab):
     tab = make_tab(without_driver=True)
     wait(qtbot, lambda: tab.faults.texts and tab.machine.text().count("·"))
-    assert "management library (NVML) is not installed" in tab.faults.texts[0]
+    assert "management library (NVML) is missing" in tab.faults.texts[0]
     assert "since" in tab.faults.texts[0]
     assert "--gpus all" in tab.faults.texts[0]
     assert tab.headline.text == "No NVIDIA driver was found on this machine; the Monitor reads NVIDIA GPUs only."
