@@ -62,7 +62,7 @@ def test_a_label_names_a_term_by_its_name_an_alias_or_as_a_whole():
 
 
 def test_a_longer_label_names_the_longest_term_that_it_contains():
-    assert named("KV cache, 0.50 GiB, 3 %, counted exactly, closed") == "KV cache"
+    assert named("KV cache, 0.50 GiB, 3 %, counted exactly, collapsed") == "KV cache"
     assert named("Bandwidth per watt, GB/s/W") is None  # a whole label only
     assert named("Peak of the gradient accumulation") == "Gradient accumulation"
 

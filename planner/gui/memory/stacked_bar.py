@@ -189,7 +189,8 @@ class BarPicture:
             painter.fillRect(rect, self._theme.color("sunken"))
             painter.fillRect(rect, QBrush(self._theme.color("other_processes"), Qt.BrushStyle.BDiagPattern))
         else:
-            painter.fillRect(rect, self._theme.color("bad" if segment.kind == "overflow" else segment.name))
+            role = {"overflow": "bad", "free": "free"}.get(segment.kind, segment.name)
+            painter.fillRect(rect, self._theme.color(role))
 
     def _paint_pieces(self, painter: QPainter) -> None:
         layout = self.layout

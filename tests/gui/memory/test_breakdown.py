@@ -29,7 +29,7 @@ def words(breakdown, name):
 def test_there_is_a_line_a_term(breakdown):
     names = [line.accessibleName() for line in breakdown.term_buttons]
     assert [name.partition(",")[0] for name in names] == ["Weights", "KV cache", "Framework overhead"]
-    assert names[0].endswith("counted exactly, closed")
+    assert names[0].endswith("counted exactly, collapsed")
 
 
 def test_return_opens_a_term_with_its_numbers(breakdown, qtbot):
@@ -46,7 +46,7 @@ def test_return_opens_a_term_with_its_numbers(breakdown, qtbot):
         "counted in a test",
     ):
         assert part in said
-    assert line.accessibleName().endswith("open")
+    assert line.accessibleName().endswith("expanded")
     qtbot.keyClick(line, Qt.Key.Key_Space)
     assert breakdown.detail("weights") is None
 

@@ -70,7 +70,13 @@ def test_a_form_asks_for_each_field_that_has_a_meaning(tab: MemoryTab, name: str
     labels = {label.text(): label.toolTip() for label in tab.controls.findChildren(QLabel)}
     for field in wanted.values():
         assert labels[label_of(field)] == tooltip_of(field)
-        assert tooltip_of(field).startswith(capitalized(field.help))
+        assert tooltip_of(field).startswith(capitalized(field.help.partition(": ")[0]))
+
+
+def test_a_tooltip_leaves_the_values_of_plan_files_to_the_list_of_titles():
+    fields = fields_of("inference")
+    assert tooltip_of(fields["attention"]).startswith("Attention implementation.")
+    assert "second pass" in tooltip_of(fields["diffusion.guidance"])
 
 
 def test_each_field_is_asked_for_somewhere(tab: MemoryTab):

@@ -87,7 +87,7 @@ def test_sections_without_a_question_are_left_out_and_the_others_say_their_value
         "Precision": "Weights in FP32, BF16 autocast",
         "Partial training": "all parameters",
         "Optimizer step": "Fused",
-        "Checkpointing": "None",
+        "Activation checkpointing": "None",
         "Software": "Hugging Face, SDPA, Full logits",
     }
     answer(training, "method", "qlora")
@@ -103,7 +103,7 @@ def test_sections_without_a_question_are_left_out_and_the_others_say_their_value
     assert said["Adapters"].replace("\u2009", " ") == "FP32, LoRA dropout 5 %, DoRA"
     assert said["Precision"] == "Weights in NF4, BF16 autocast"
     assert said["Optimizer step"] == "Fused, gradient clipping, 8 accumulation steps"
-    assert said["Checkpointing"] == "Full, every 2 layers"
+    assert said["Activation checkpointing"] == "Full, every 2 layers"
     assert said["Software"] == "torchtune, SDPA, Chunked"
 
 

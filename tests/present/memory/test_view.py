@@ -4,7 +4,7 @@ import pytest
 from memory_samples import on_card, result, seen, term
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.result import Phase, Symbol, Term, TermPart
+from planner.memory.result import CachePool, Phase, Symbol, Term, TermPart
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
@@ -54,6 +54,15 @@ def test_the_bar_shows_terms_in_order_then_free_and_other_memory():
     assert seen(view.headline).startswith("Fits: 16.0 of 24.0 GiB")
     assert seen(view.segments[0].text) == "Weights 12.0 GiB"
     assert seen(view.segments[0].tooltip) == "Weights: 12,884,901,888 B"
+
+
+def test_the_bar_shows_what_an_engine_reserves_beyond_the_need():
+    pool = CachePool(bytes=9 * GIB, tokens=9_000, sequences=9.0, utilization=0.75)
+    segments = memory_view(on_card(24 * GIB, "fits", cache_pool=pool), "RTX 4090").segments
+    assert [(piece.name, piece.bytes // GIB) for piece in segments if piece.kind == "free"] == [
+        ("reserved", 2),
+        ("free", 6),
+    ]
 
 
 def test_the_bar_overflows_a_card_that_is_too_small():

@@ -233,8 +233,8 @@ def test_tokens_and_steps_are_counted_from_one():
     timeline = conclude(recorder.recording(training(task="inference"))).timeline
     assert [timeline_point(timeline, point).phase for point in range(3)] == [
         "in the prefill",
-        "while the answer is generated, at token 1",
-        "while the answer is generated, at token 2",
+        "in decoding, at token 1",
+        "in decoding, at token 2",
     ]
 
 

@@ -70,7 +70,7 @@ def test_the_overhead_is_context_workspaces_and_the_replays_slack():
     overhead = traced_memory(facts, card("rtx-4090")).term("framework_overhead")
     slack = facts.reserved_bytes - facts.allocated_bytes
     assert {part.name: part.bytes for part in overhead.parts} == {
-        "GPU context": 426 * MIB,
+        "GPU context (CUDA or HIP)": 426 * MIB,
         "cuBLAS workspace": 2 * cublas_workspace_bytes(card("rtx-4090")),
         "allocator slack": slack,
     }

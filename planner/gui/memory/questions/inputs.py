@@ -1,5 +1,6 @@
 """Input widgets for the fields of the workload."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final, get_args
 
@@ -170,6 +171,8 @@ class SizeField(TypedNumber):
 
 
 _LARGEST_NUMBER: Final = 100_000_000
+_LISTED_VALUES: Final = re.compile(r": [a-z][\w.-]*(?:,| or) .*")
+"""Values of a choice as `--help` and plan files name them: `: sdpa, flash or eager`."""
 
 
 def make_input(field: WorkloadField, theme: Theme, workspace: Workspace) -> Field:
@@ -201,9 +204,9 @@ def label_of(field: WorkloadField) -> str:
 def tooltip_of(field: WorkloadField) -> str:
     """Return the meaning of a field and, on the next line, its effect on memory.
 
-    A list shows its choices by their titles, so the values that `--help` names after a colon are left out.
+    A list shows its choices by their titles, so the values that `--help` lists after a colon are left out.
     """
-    meaning = field.help.partition(": ")[0] if field.kind == "choice" else field.help
+    meaning = field.help if field.option.choices is None else _LISTED_VALUES.sub("", field.help)
     return "\n".join(part for part in (sentence(meaning), field.option.explanation) if part)
 
 
