@@ -49,7 +49,7 @@ _STATED: Final[Mapping[str, Mapping[str, Any]]] = {
     "cohere_compass": {"text_config": _BY_LAYER_TYPE},
     "cohere_compass_text": _BY_LAYER_TYPE,
     "deepseek_v2": {"num_experts_per_tok": 6},
-    "dots1": {"n_routed_experts": 8},
+    "dots1": {"n_routed_experts": 8, "num_experts_per_tok": 2},
     "emu3": {"vocabulary_map": {"<image>": 4}, "text_config": {"pad_token_id": 0}},
     "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
     "glm4_moe": {"head_dim": 128},

@@ -68,13 +68,7 @@ def test_each_type_is_read_traced_or_refused_as_recorded(listed: ListedType) -> 
 @pytest.mark.oracle
 @pytest.mark.parametrize(
     "listed",
-    # Composite types are checked as what reads images, too: their other class is the decoder alone.
-    READ := tuple(
-        listed
-        for listed in ALL
-        if OUTCOMES[listed.task].get(listed.model_type) == "read"
-        and not (listed.task == "causal LM" and listed.model_type in OUTCOMES["image and text"])
-    ),
+    READ := tuple(listed for listed in ALL if OUTCOMES[listed.task].get(listed.model_type) == "read"),
     ids=ids(READ),
 )
 def test_formulas_count_what_transformers_builds(listed: ListedType) -> None:

@@ -8,10 +8,12 @@ from planner.models.readers.blocks import LayerStyle, read_equal_head_sizes
 from planner.models.readers.config_defaults import component_fields
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.registry import Reader
+from planner.models.readers.task_heads import classification_head, label_count
 from planner.models.readers.tensors import LAYER, Tensors, embedding, linear, norm_tensors, repeat_layer, tensor
 from planner.models.readers.vision.towers import CLIP, CLIP_LAYER, SIGLIP, SIGLIP_LAYER
 
 _PROJECTION: Final = 512
+_CLASSIFICATION: Final = "ForImageClassification"
 
 
 def _text_tower(fields: ConfigFields, style: LayerStyle, after: Tensors = ()) -> Stack:
@@ -32,14 +34,13 @@ def _text_tower(fields: ConfigFields, style: LayerStyle, after: Tensors = ()) ->
 
 
 def read_clip(fields: ConfigFields) -> Architecture:
-    """Read CLIP with its text tower and its vision tower."""
-    text, vision = (
-        component_fields(fields, "text_config", "clip_text_model"),
-        component_fields(fields, "vision_config", "clip_vision_model"),
-    )
+    """Read CLIP with its text tower and its vision tower, or its classifier of images."""
+    vision_tower = CLIP.read(component_fields(fields, "vision_config", "clip_vision_model"))
+    if _names_class_ending_in(fields, _CLASSIFICATION):
+        return _image_classifier(fields, vision_tower)
+    text = component_fields(fields, "text_config", "clip_text_model")
     width = fields.integer("projection_dim", default=_PROJECTION)
     projection = linear("text_projection", width, text.integer("hidden_size"))
-    vision_tower = CLIP.read(vision)
     comparison_tensors = (*linear("visual_projection", width, vision_tower.hidden), *tensor("logit_scale"))
     return _joint_architecture(
         fields, text, _text_tower(text, CLIP_LAYER, projection), vision_tower, comparison_tensors
@@ -47,15 +48,15 @@ def read_clip(fields: ConfigFields) -> Architecture:
 
 
 def read_siglip(fields: ConfigFields) -> Architecture:
-    """Read SigLIP with its text tower and its vision tower."""
+    """Read SigLIP with its text tower and its vision tower, or its classifier of images."""
+    vision_tower = SIGLIP.read(component_fields(fields, "vision_config", "siglip_vision_model"))
+    if _names_class_ending_in(fields, _CLASSIFICATION):
+        return _image_classifier(fields, vision_tower)
     text = component_fields(fields, "text_config", "siglip_text_model")
-    vision = component_fields(fields, "vision_config", "siglip_vision_model")
     width = text.integer("projection_size", default=text.integer("hidden_size"))
     head = linear("head", width, text.integer("hidden_size"), bias=True)
     comparison_tensors = (*tensor("logit_scale", 1), *tensor("logit_bias", 1))
-    return _joint_architecture(
-        fields, text, _text_tower(text, SIGLIP_LAYER, head), SIGLIP.read(vision), comparison_tensors
-    )
+    return _joint_architecture(fields, text, _text_tower(text, SIGLIP_LAYER, head), vision_tower, comparison_tensors)
 
 
 def _joint_architecture(
@@ -69,6 +70,19 @@ def _joint_architecture(
         vocabulary=text.integer("vocab_size"),
         max_context=text.integer("max_position_embeddings"),
         stacks=(text_tower, vision_tower.evolve(after=(*vision_tower.after, *comparison_tensors))),
+    )
+
+
+def _image_classifier(fields: ConfigFields, vision_tower: Stack) -> Architecture:
+    """Return the network of the vision tower and a classifier of the mean of its outputs, without a text tower."""
+    classifier = classification_head(label_count(fields), vision_tower.hidden)
+    return Architecture(
+        model_type=fields.model_type,
+        kind="vision-encoder",
+        hidden=vision_tower.hidden,
+        stacks=(vision_tower,),
+        head=classifier.head,
+        labels=classifier.labels,
     )
 
 

@@ -86,7 +86,8 @@ class CompositeFamily(NamedTuple):
 
     `text` and `vision` are the default `model_type`s of the components, which files may override with `states_text` or
     `states_vision`. `flat` files have the fields of the language model at the top level. `merge` returns the number of
-    patches per token; None if the language model has cross-attention to images.
+    patches per token; None if the language model has cross-attention to images. `decoder` is the class that is the
+    language model alone, if transformers has one.
     """
 
     text: str
@@ -97,10 +98,13 @@ class CompositeFamily(NamedTuple):
     states_vision: bool = False
     flat: bool = False
     merge: Merge | None = one_token_per_patch
+    decoder: str | None = None
 
     def read(self, fields: ConfigFields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
         text_fields = self._text_fields(fields)
+        if self.decoder is not None and (fields.texts("architectures") or ("",))[0] == self.decoder:
+            return read_fields(text_fields)
         default = text_fields.flag("tie_word_embeddings", default=self.tied)
         tied = fields.flag("tie_word_embeddings", default=default)
         text = read_fields(text_fields.with_changes({"tie_word_embeddings": tied}))
@@ -276,6 +280,7 @@ READERS: Final[Mapping[str, Reader]] = {
         projector=_gemma3_projector,
         tied=True,
         merge=_patches_per_stated_token,
+        decoder="Gemma3ForCausalLM",
     ).read,
     "idefics3": _IDEFICS3.read,
     "internvl": CompositeFamily(
@@ -291,6 +296,7 @@ READERS: Final[Mapping[str, Reader]] = {
         vision="llama4_vision_model",
         projector=_llama4_projector,
         merge=_merge_by_side_ratio("pixel_shuffle_ratio", of_tower=True),
+        decoder="Llama4ForCausalLM",
     ).read,
     "llava": _LLAVA.read,
     "llava_next": CompositeFamily(
@@ -309,7 +315,11 @@ READERS: Final[Mapping[str, Reader]] = {
         merge=_merge_by_side("spatial_merge_size", 2),
     ).read,
     "mllama": CompositeFamily(
-        text="mllama_text_model", vision="mllama_vision_model", projector=_mllama_projector, merge=None
+        text="mllama_text_model",
+        vision="mllama_vision_model",
+        projector=_mllama_projector,
+        merge=None,
+        decoder="MllamaForCausalLM",
     ).read,
     "paligemma": CompositeFamily(
         text="gemma",
@@ -322,8 +332,12 @@ READERS: Final[Mapping[str, Reader]] = {
         text="qwen2_5_vl_text", vision="qwen2_5_vl_vision", flat=True, merge=_QWEN_MERGE
     ).read,
     "qwen2_vl": CompositeFamily(text="qwen2_vl_text", vision="qwen2_vl_vision", flat=True, merge=_QWEN_MERGE).read,
-    "qwen3_5": CompositeFamily(text="qwen3_5_text", vision="qwen3_5_vision", merge=_QWEN_MERGE).read,
-    "qwen3_5_moe": CompositeFamily(text="qwen3_5_moe_text", vision="qwen3_5_moe_vision", merge=_QWEN_MERGE).read,
+    "qwen3_5": CompositeFamily(
+        text="qwen3_5_text", vision="qwen3_5_vision", merge=_QWEN_MERGE, decoder="Qwen3_5ForCausalLM"
+    ).read,
+    "qwen3_5_moe": CompositeFamily(
+        text="qwen3_5_moe_text", vision="qwen3_5_moe_vision", merge=_QWEN_MERGE, decoder="Qwen3_5MoeForCausalLM"
+    ).read,
     "qwen3_vl": CompositeFamily(text="qwen3_vl_text", vision="qwen3_vl_vision", merge=_QWEN_MERGE).read,
     "qwen3_vl_moe": CompositeFamily(text="qwen3_vl_moe_text", vision="qwen3_vl_moe_vision", merge=_QWEN_MERGE).read,
     "smolvlm": _IDEFICS3.read,

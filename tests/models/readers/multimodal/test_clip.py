@@ -38,3 +38,13 @@ def test_a_tower_alone_has_a_projection_only_if_its_class_has_one(config: dict[s
     plain = read_config(config, "test")
     projected = read_config({**config, "architectures": [name], "projection_dim": 32}, "test")
     assert projected.parameters - plain.parameters == 32 * 64
+
+
+@pytest.mark.parametrize(("family", "name"), [("clip", "CLIP"), ("siglip", "Siglip")])
+def test_a_classifier_of_images_has_no_text_tower(family: str, name: str) -> None:
+    tower = read_config({**VISION, "model_type": f"{family}_vision_model"}, "test")
+    named = {"architectures": [f"{name}ForImageClassification"], "id2label": {"0": "cat", "1": "dog", "2": "fish"}}
+    found = read_config({"model_type": family, "vision_config": VISION, **named}, "test")
+    assert found.stacks == tower.stacks
+    assert (found.kind, found.labels, found.vocabulary) == ("vision-encoder", 3, None)
+    assert found.parameters - tower.parameters == 3 * (64 + 1)

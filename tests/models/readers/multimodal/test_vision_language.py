@@ -34,6 +34,23 @@ def test_the_language_model_may_say_whether_its_head_is_tied() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model_type", "text_type", "decoder"),
+    [
+        ("gemma3", "gemma3_text", "Gemma3ForCausalLM"),
+        ("llama4", "llama4_text", "Llama4ForCausalLM"),
+        ("mllama", "mllama_text_model", "MllamaForCausalLM"),
+        ("qwen3_5", "qwen3_5_text", "Qwen3_5ForCausalLM"),
+        ("qwen3_5_moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"),
+    ],
+)
+def test_the_class_of_the_decoder_alone_has_no_vision_tower(model_type: str, text_type: str, decoder: str) -> None:
+    found = read_config({"model_type": model_type, "architectures": [decoder]}, "test")
+    whole = read_config({"model_type": model_type}, "test")
+    assert (found.kind, found.model_type) == ("decoder", text_type)
+    assert found.stacks == whole.stacks[1:]
+
+
+@pytest.mark.parametrize(
     ("changes", "problem"),
     [
         ({"vision_config": {"model_type": "eye"}}, "vision_config.model_type 'eye' is not known"),
