@@ -29,7 +29,7 @@ class Banner(QFrame):
         dismiss.clicked.connect(self.hide)
         self._traceable = ""
         self._is_past_error = False
-        self.trace = push_button("&Trace it…", "Measure the network's memory by running it on fake tensors.")
+        self.trace = push_button("&Trace it…", "Compute the model's memory by tracing it on fake tensors; no GPU needed.")
         self.trace.clicked.connect(lambda: self.trace_wanted.emit(self._traceable))
         in_row(
             (in_column(self._message, self._hint, spacing=theme.spacing.tiny), 1),

@@ -18,6 +18,7 @@ from planner.present.cost.decision import (
     buying_title,
     cheaper_share_phrase,
     commitment_chip,
+    decision_title,
     flip_chips,
     hours_text,
     machines_sentence,
@@ -25,7 +26,6 @@ from planner.present.cost.decision import (
     net_of_resale,
     side_rows,
     totals_sentence,
-    decision_title,
     way_phrase,
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text, days_since

@@ -79,7 +79,7 @@ def test_a_small_difference_is_told_in_the_figures_that_differ(catalog):
     longer = seen(READING.evolve(workload=Inference(context_length=8_192)), READING, catalog)
     text = longer.sentence.replace("\u2009", " ")
     assert re.search(r": 16\.\d\d GiB instead of 16\.\d\d GiB\.", text)
-    assert "The peak is in decoding instead of in the prefill." in text
+    assert "The peak is during decoding instead of during prefill." in text
     assert "Logits" in {row.title for row in longer.rows}
 
 

@@ -35,7 +35,7 @@ def rows(model, workload, count=1):
 
 def test_the_reason_names_the_peak_phase_and_the_largest_term():
     assert seen(memory_view(result()).reason) == (
-        "Memory peaks in decoding; largest part: weights (12.0 GiB, 75 %). The cache is full."
+        "Memory peaks during decoding; largest part: weights (12.0 GiB, 75 %). The cache is full."
     )
     empty = result(terms=(term("weights", 0),))
     assert memory_view(empty).reason == ""

@@ -232,9 +232,9 @@ def test_tokens_and_steps_are_counted_from_one():
         recorder.make(MIB, "kv_cache", "", "", "")
     timeline = conclude(recorder.recording(training(task="inference"))).timeline
     assert [timeline_point(timeline, point).phase for point in range(3)] == [
-        "in the prefill",
-        "in decoding, at token 1",
-        "in decoding, at token 2",
+        "during prefill",
+        "during decoding, at token 1",
+        "during decoding, at token 2",
     ]
 
 
