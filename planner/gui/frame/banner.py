@@ -29,7 +29,9 @@ class Banner(QFrame):
         dismiss.clicked.connect(self.hide)
         self._traceable = ""
         self._is_past_error = False
-        self.trace = push_button("&Trace it…", "Compute the model's memory by tracing it on fake tensors; no GPU needed.")
+        self.trace = push_button(
+            "&Trace it…", "Compute the model's memory by tracing it on fake tensors, without a GPU"
+        )
         self.trace.clicked.connect(lambda: self.trace_wanted.emit(self._traceable))
         in_row(
             (in_column(self._message, self._hint, spacing=theme.spacing.tiny), 1),
