@@ -184,6 +184,19 @@ def test_images_have_the_form_that_the_network_reads(family, architecture, field
     assert shapes_of(family, architecture, **fields)[0] == shapes
 
 
+def test_tokens_that_an_image_replaces_stand_before_the_text():
+    shapes, _ = shapes_of("instructblip", "InstructBlipForConditionalGeneration", **BLIP2, image_token_index=49)
+    assert shapes["input_ids"] == (2, BLIP2["num_query_tokens"] + 5)
+
+
+def test_a_network_of_unknown_inputs_asks_for_them():
+    sizes = {"num_input_channels": 1, "context_length": 8, "patch_length": 4, "d_model": 8, "num_attention_heads": 2}
+    target = config_target("patchtst", architectures=["PatchTSTModel"], **sizes, num_hidden_layers=1, ffn_dim=8)
+    with pytest.raises(TraceError, match="inputs of PatchTSTModel are not known") as error:
+        build_run(TraceRequest(target=target, sequence_length=5, device="cpu"), Heard())
+    assert "--input" in error.value.hint
+
+
 def test_a_quantized_checkpoint_is_built_as_plain_and_the_notes_say_so():
     heard = Heard()
     built = build_run(request("llama", fields={"quantization_config": {"quant_method": "fp8"}}), heard)
