@@ -7,13 +7,15 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from time import monotonic
 
 import pytest
 from fake_nvml_kit import A, B, card
 
 from planner.cli import main as cli
 from planner.cli.monitor.terminal import Screen, lines_of
+from planner.monitor.settings import SamplerSettings, Timeouts
 
 
 def run_monitor(fake_nvml, *words, stop_after=0, told="", **options):
@@ -147,6 +149,58 @@ def test_a_driver_that_hangs_stands_in_a_line_of_its_own_between_samples(fake_nv
     assert before["state"]["faults"] == []
     (fault,) = last["state"]["faults"]
     assert (fault["kind"], fault["detail"]) == ("not-answering", f"nvmlDeviceGetPowerUsage of {A}")
+
+
+# What the driver does, and how a line of JSON and the page say it.
+_EVENTS = {
+    "xid": ({}, ("0 8 79",), '"number":79', "Xid 79"),
+    "loss": ({"0.error.*": 15}, (), '"state":"lost"', "card no longer responds"),
+    "hang": ({"0.hang.nvmlDeviceGetPowerUsage": 1}, (), "not-answering", "driver does not respond"),
+}
+_LONGEST_SECONDS = 2.0
+
+
+@contextmanager
+def running_monitor(fake_nvml, *words):
+    """Run the command at its own interval until the first reading is printed; yield its output line by line."""
+    fake_nvml.say(card(0, A), card(1, B))
+    with subprocess.Popen(
+        [sys.executable, "-m", "planner", "monitor", *words],
+        stdout=subprocess.PIPE,
+        env=fake_nvml.environment,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        try:
+            next(line for line in process.stdout if "NVIDIA Test 1" in line)
+            yield process.stdout
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()
+
+
+@pytest.mark.parametrize("event", ["xid", "loss"])
+def test_an_event_stands_in_a_line_within_two_seconds(fake_nvml, event):
+    changes, events, told, _ = _EVENTS[event]
+    with running_monitor(fake_nvml, "--json") as lines:
+        fake_nvml.say(card(0, A) | changes, card(1, B), events=events)
+        happened = monotonic()
+        found = json.loads(next(line for line in lines if told in line))
+    # The clock is that of the sampler: a busy machine that prints late changes nothing.
+    assert found["state"]["monotonic_seconds"] - happened < _LONGEST_SECONDS
+
+
+@pytest.mark.parametrize("event", _EVENTS)
+def test_an_event_stands_on_the_page_soon(fake_nvml, event):
+    changes, events, _, told = _EVENTS[event]
+    with running_monitor(fake_nvml) as lines:
+        fake_nvml.say(card(0, A) | changes, card(1, B), events=events)
+        assert any(told in line for line in lines)
+
+
+def test_a_sampler_that_is_silent_at_the_ordinary_interval_is_asked_within_two_seconds():
+    # A hang has no sample whose time could be compared: its line comes when this time is over.
+    assert SamplerSettings().fast_seconds + Timeouts().quiet < _LONGEST_SECONDS
 
 
 def test_a_card_that_is_lost_stands_in_the_lines(fake_nvml):

@@ -160,6 +160,22 @@ def test_a_field_value_is_read_in_its_reported_type(session, kind, told):
     assert (reading.value, reading.cause) == (told, None if told else Cause.UNREADABLE)
 
 
+def test_a_time_slowed_by_heat_of_zero_is_not_read_while_the_driver_says_that_heat_slows_the_card(session):
+    # Software thermal slow-down (0x20) is reported, while the counters of both kinds stand still.
+    counters = {"0.field.251": "0 0", "0.field.252": "0 0"}
+    near = session(card(0, A, reasons=0x20) | counters)
+    read(near, now=0.0)
+    second = read(near, now=1.0)[A]
+    assert second["software_thermal_fraction"].cause is Cause.UNREADABLE
+    assert second["hardware_thermal_fraction"].value == 0
+
+
+def test_a_card_that_tells_neither_power_nor_energy_has_no_power(session):
+    near = session(card(0, A, power=None))
+    read(near)
+    assert "power_watts" not in read(near)[A]
+
+
 def test_a_card_lost_while_reading_field_values_is_lost(session, near_nvml):
     near = session(card(0, A), card(1, B))
     near_nvml.say(card(0, A) | {"0.field_error.82": 15}, card(1, B))
