@@ -30,7 +30,7 @@ class Banner(QFrame):
         self._traceable = ""
         self._is_past_error = False
         self.trace = push_button(
-            "&Trace it…", "Compute the model's memory by tracing it on fake tensors, without a GPU"
+            "&Trace it…", "Count the model's memory by tracing it with fake tensors: no GPU needed"
         )
         self.trace.clicked.connect(lambda: self.trace_wanted.emit(self._traceable))
         in_row(
