@@ -171,8 +171,7 @@ class Theme(QObject):
 
     def _polish_others(self, polished: set[QWidget]) -> None:
         """Polish all widgets but those in `polished` again; even to list so many would block the switch."""
-        # They are taken from the end: first those that have been shown since.
-        self._unpolished = sorted(set(self._app.allWidgets()) - polished, key=QWidget.isVisible)
+        self._unpolished = list(set(self._app.allWidgets()) - polished)
         QTimer.singleShot(0, self, self._polish_hidden_widgets)
 
     def catch_up(self, place: QWidget) -> None:
@@ -186,6 +185,8 @@ class Theme(QObject):
     def _polish_hidden_widgets(self) -> None:
         """Polish hidden widgets again for a moment, and the others later."""
         until = thread_time() + _MOMENT_SECONDS
+        # They are taken from the end: first those that have been shown since, such as a scroll bar by a new layout.
+        self._unpolished = sorted(filter(shiboken6.isValid, self._unpolished), key=QWidget.isVisible)
         while self._unpolished and thread_time() < until:
             widget = self._unpolished.pop()
             if shiboken6.isValid(widget) and _is_polished(widget):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from each_record import for_each
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMessageBox, QStyle, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMessageBox, QStyle, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from planner.gui.theme import ICONS, Theme
@@ -62,6 +62,34 @@ def test_a_hidden_place_has_the_new_colors_before_it_is_shown(theme: Theme, qtbo
         assert label.palette().windowText().color() == theme.color("text")
     finally:
         theme.apply(before)
+
+
+def test_what_is_shown_during_a_switch_has_the_new_colors_before_what_stays_hidden(theme: Theme, qtbot: QtBot):
+    place = QWidget()
+    qtbot.addWidget(place)
+    place.setStyleSheet("QLabel { color: palette(window-text) }")
+    labels = [QLabel("text", place) for _ in range(1500)]
+    place.show()
+    for label in labels:
+        label.hide()
+    before = theme.scheme
+    theme.apply("dark" if before == "light" else "light")
+    try:
+        process_events(2)
+        shown, hidden = labels[:20], labels[20:]
+        for label in shown:
+            label.show()
+        process_events(2)
+        assert all(label.palette().windowText().color() == theme.color("text") for label in shown)
+        assert any(label.palette().windowText().color() != theme.color("text") for label in hidden)
+    finally:
+        theme.apply(before)
+
+
+def process_events(times: int) -> None:
+    """Let the events that wait be handled so many times."""
+    for _ in range(times):
+        QApplication.processEvents()
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.5, 2.0])

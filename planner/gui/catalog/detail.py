@@ -24,6 +24,7 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, ScrollColumn, in_column, in_row
 from planner.gui.widgets.status_icons import VerdictBadge
 from planner.gui.widgets.terms import explain, explained_tooltip, term_of, underline_text
+from planner.present import format as fmt
 from planner.present.columns import MARK_MEANINGS, Detail, DetailGroup
 from planner.present.format import NO_FIGURES
 
@@ -337,7 +338,7 @@ class DetailPane(QWidget):
         self._name.setText(summary.name)
         self._kind.setText(summary.kind)
         self._badge.set_verdict(summary.verdict, summary.phrase)
-        self._sentence.setText(summary.sentence)
+        self._sentence.setText(fmt.unbroken(summary.sentence))
         self._use.setText("In the plan" if summary.in_plan else summary.use)
         self._use.setVisible(bool(summary.use))
         self._use.setEnabled(not summary.in_plan)

@@ -1,33 +1,30 @@
 """Data of the plot of cumulative costs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from planner.cost.rent_or_buy.uncertainty import Simulation
+from planner.cost.rent_or_buy.uncertainty import BandPoint, Simulation
 from planner.cost.result import BreakEven, CostPoint
 
 _ROOM: Final = 1.06
-
-
-@dataclass(frozen=True, slots=True)
-class CostBand:
-    """Lower and upper bounds of a cumulative cost in USD, at ascending times in years."""
-
-    years: tuple[float, ...]
-    low_usd: tuple[float, ...]
-    high_usd: tuple[float, ...]
+_MIDDLES: Final = ("years", "gpu_hours", "rent_usd", "own_usd")
+_BOUNDS: Final = ("rent_low_usd", "rent_high_usd", "own_low_usd", "own_high_usd")
 
 
 @dataclass(frozen=True, slots=True)
 class CostCurve:
-    """Cumulative costs of renting and owning at ascending times, each with a band from its lower to its upper bound."""
+    """Cumulative costs of renting and owning at ascending times.
+
+    The low and the high costs of the points are a band only once all inputs have been drawn: those of the estimate
+    vary nothing but the hours of use and the resale value.
+    """
 
     points: tuple[CostPoint, ...]
     break_even: BreakEven | None
-    rent_band: CostBand
-    own_band: CostBand
     is_owned: bool = False
     """Whether the cards are owned already, so that they are not sold."""
+    is_drawn: bool = False
+    """Whether the points' low and high costs are percentiles of Monte Carlo draws."""
 
     @property
     def horizon_years(self) -> float:
@@ -37,7 +34,7 @@ class CostCurve:
     @property
     def highest_usd(self) -> float:
         """Return the cost in USD at the upper end of the y axis."""
-        return _ROOM * max(*self.rent_band.high_usd, *self.own_band.high_usd, 1.0)
+        return _ROOM * max(1.0, *(max(point.rent_high_usd, point.own_high_usd) for point in self.points))
 
     @property
     def crossing(self) -> tuple[float, float] | None:
@@ -56,34 +53,29 @@ class CostCurve:
         return min(self.points, key=lambda point: abs(point.years - years))
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return the header and a row for each point."""
-        names = (
-            "years",
-            "gpu_hours",
-            "rent_usd",
-            "own_usd",
-            "rent_low_usd",
-            "rent_high_usd",
-            "own_low_usd",
-            "own_high_usd",
-        )
+        """Return the header and a row for each point, with the bands if there are any."""
+        names = (*_MIDDLES, *(_BOUNDS if self.is_drawn else ()))
         return (names, *(tuple(f"{getattr(point, name):.4f}" for name in names) for point in self.points))
-
-
-def curve_with_bands(
-    points: tuple[CostPoint, ...], break_even: BreakEven | None, *, is_owned: bool = False
-) -> CostCurve:
-    """Return the cost curve of `points`, with bands from the points' low to high costs."""
-    years = tuple(point.years for point in points)
-    rent = CostBand(years, tuple(p.rent_low_usd for p in points), tuple(p.rent_high_usd for p in points))
-    own = CostBand(years, tuple(p.own_low_usd for p in points), tuple(p.own_high_usd for p in points))
-    return CostCurve(points, break_even, rent, own, is_owned)
 
 
 def curve_with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
     """Return `curve` with bands from the 10th to the 90th percentile of the Monte Carlo draws."""
-    drawn = simulation.band
-    years = tuple(point.years for point in drawn)
-    rent = CostBand(years, tuple(p.rent_usd.p10 for p in drawn), tuple(p.rent_usd.p90 for p in drawn))
-    own = CostBand(years, tuple(p.own_usd.p10 for p in drawn), tuple(p.own_usd.p90 for p in drawn))
-    return CostCurve(curve.points, curve.break_even, rent, own, curve.is_owned)
+    return replace(curve, points=tuple(_with_bounds(point, simulation.band) for point in curve.points), is_drawn=True)
+
+
+def _with_bounds(point: CostPoint, band: tuple[BandPoint, ...]) -> CostPoint:
+    """Return a point with the percentiles at its time, between those of the two times around it."""
+    after = next((at for at in range(1, len(band)) if band[at].years >= point.years), len(band) - 1)
+    low, high = band[after - 1], band[after]
+    span = high.years - low.years
+    share = (point.years - low.years) / span if span else 0.0
+
+    def between(first: float, second: float) -> float:
+        return first + share * (second - first)
+
+    return point.evolve(
+        rent_low_usd=between(low.rent_usd.p10, high.rent_usd.p10),
+        rent_high_usd=between(low.rent_usd.p90, high.rent_usd.p90),
+        own_low_usd=between(low.own_usd.p10, high.own_usd.p10),
+        own_high_usd=between(low.own_usd.p90, high.own_usd.p90),
+    )

@@ -16,20 +16,19 @@ if TYPE_CHECKING:
     from planner.gui.cost.curve_plot import CostPlot
 
 
-def _side_columns(side: str, title: str, counted: str) -> tuple[Column[CostPoint], ...]:
-    """Return the columns of renting or owning: the expected cost, and what one case in ten is below and above."""
+def _money_column(key: str, title: str, about: str) -> Column[CostPoint]:
+    return number_column(key, title, attrgetter(f"{key}_usd"), show=fmt.money, width=9, about=about)
 
-    def money_column(key: str, column_title: str, about: str) -> Column[CostPoint]:
-        return number_column(key, column_title, attrgetter(f"{key}_usd"), show=fmt.money, width=9, about=about)
 
+def _bound_columns(side: str, title: str) -> tuple[Column[CostPoint], ...]:
+    """Return the columns of what renting or owning costs less and more than in one of ten cases."""
     return (
-        money_column(side, title, f"Total cost of {title.lower()} until then, {counted}"),
-        money_column(f"{side}_low", "at least", f"{title} costs less than this in one of ten cases"),
-        money_column(f"{side}_high", "at most", f"{title} costs more than this in one of ten cases"),
+        _money_column(f"{side}_low", "at least", f"{title} costs less than this in one of ten cases"),
+        _money_column(f"{side}_high", "at most", f"{title} costs more than this in one of ten cases"),
     )
 
 
-_COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
+_TIMES: Final[tuple[Column[CostPoint], ...]] = (
     number_column(
         "years", "After", lambda point: point.years, show=years_phrase, width=10, about="Time since the start"
     ),
@@ -40,13 +39,18 @@ _COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
         width=10,
         about="GPU-hours used until then, of all cards together",
     ),
-    *_side_columns("rent", "Renting", "present value"),
-    *_side_columns("own", "Owning", "resale value deducted"),
+)
+_RENTING: Final = _money_column("rent", "Renting", "Total cost of renting until then, present value")
+_OWNING: Final = _money_column("own", "Owning", "Total cost of owning until then, resale value deducted")
+_COLUMNS: Final = (*_TIMES, _RENTING, _OWNING)
+_COLUMNS_WITH_BOUNDS: Final = (
+    *(*_TIMES, _RENTING, *_bound_columns("rent", "Renting")),
+    *(_OWNING, *_bound_columns("own", "Owning")),
 )
 
 
 class CostCurvePanel(DataPanel[CostCurve]):
-    """Panel with the cumulative costs of renting and owning over time, in today's money."""
+    """Panel with the cumulative costs of renting and owning over time, as present value."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Cumulative cost, present value", "curve", "cost-curve")
@@ -75,7 +79,8 @@ class CostCurvePanel(DataPanel[CostCurve]):
 
     def _fill_table(self) -> None:
         if self.data is not None:
-            self._show_in_table(self.data.points, _COLUMNS).setAccessibleName("Costs over time")
+            columns = _COLUMNS_WITH_BOUNDS if self.data.is_drawn else _COLUMNS
+            self._show_in_table(self.data.points, columns).setAccessibleName("Costs over time")
 
     def _row_id(self, point: CostPoint) -> str:
         return f"{point.years:.4f}"

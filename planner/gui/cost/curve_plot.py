@@ -1,20 +1,19 @@
 """The plot of cumulative costs; importing it imports pyqtgraph, which takes half a second."""
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 
 from planner.cost.result import CostPoint
 from planner.cost.terms import Side
-from planner.gui.cost.curve_data import CostBand, CostCurve
+from planner.gui.cost.curve_data import CostCurve
 from planner.gui.plot.chart import POINTER, Chart, Item, ItemStyle
 from planner.gui.plot.ticks import Ticks, money_label, round_ticks
 from planner.gui.theme import Theme
 from planner.present.cost.summary import years_phrase
 
 _BAND_ALPHA = 40
-_NO_BAND: Final = CostBand((), (), ())
 
 
 class CostPlot(Chart):
@@ -39,15 +38,15 @@ class CostPlot(Chart):
     def set_data(self, data: CostCurve) -> None:
         """Show the cost curve `data` in place of the previous curve."""
         self._data = data
-        years = [point.years for point in data.points]
-        lines = (
-            ("rent", self._rent, [point.rent_usd for point in data.points], self._rent_edges, data.rent_band),
-            ("buy", self._own, [point.own_usd for point in data.points], self._own_edges, data.own_band),
+        sides: tuple[tuple[Side, Item, tuple[Item, Item], str], ...] = (
+            ("rent", self._rent, self._rent_edges, "rent"),
+            ("buy", self._own, self._own_edges, "own"),
         )
-        for side, curve, usd, edges, band in lines:
-            is_hidden = side in self._hidden
-            curve.setData(*(([], []) if is_hidden else (years, usd)))
-            _set_band_edges(edges, _NO_BAND if is_hidden else band)
+        for side, curve, edges, name in sides:
+            shown = () if side in self._hidden else data.points
+            _draw_points(curve, shown, f"{name}_usd")
+            for edge, bound in zip(edges, ("low", "high"), strict=True):
+                _draw_points(edge, shown if data.is_drawn else (), f"{name}_{bound}_usd")
         self._set_axis_ranges((0, data.horizon_years), (0, data.highest_usd), padding=0.02)
         self._place_break_even(data)
         self._place_ticks()
@@ -86,6 +85,6 @@ class CostPlot(Chart):
             self._pointer.setPos(point.years)
 
 
-def _set_band_edges(edges: tuple[Item, Item], band: CostBand) -> None:
-    for edge, values in zip(edges, (band.low_usd, band.high_usd), strict=True):
-        edge.setData(list(band.years), list(values))
+def _draw_points(line: Item, points: tuple[CostPoint, ...], name: str) -> None:
+    """Draw the cost `name` of the points over time."""
+    line.setData([point.years for point in points], [getattr(point, name) for point in points])

@@ -144,7 +144,7 @@ class MoneyQuestions(QWidget):
 
     def add_section(self, title: str, form: LabelledForm, summary: Callable[[CostTerms], str], *, opened: bool) -> None:
         """Add `form` as a section that shows `summary` while it is collapsed."""
-        section = Section(self.theme, title, form)
+        section = Section(self.theme, title, form, wraps=True)
         self.place_section(section, form, title, opened=opened)
         self._sections.append((section, form, summary))
 

@@ -16,7 +16,7 @@ from planner.cost.job import Service
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
 from planner.cost.terms import RentMode
 from planner.gui.cost.controls import CostControls
-from planner.gui.cost.curve_data import curve_with_bands, curve_with_draws
+from planner.gui.cost.curve_data import CostCurve, curve_with_draws
 from planner.gui.cost.curve_panel import CostCurvePanel
 from planner.gui.cost.decision_card import DecisionCard
 from planner.gui.cost.figures import CostFigures, PinnedComparison
@@ -30,7 +30,7 @@ from planner.gui.theme import Theme
 from planner.gui.threads import CalmTimer
 from planner.gui.widgets.dialogs import open_later
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row
+from planner.gui.widgets.layout import STRETCH, SideBySide, add_items, in_column
 from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 REST_MS: Final = 150
 _CONTROLS_WIDTH: Final = 392
+_BELOW_WIDTH: Final = 860
 _CURVE_HEIGHT: Final = 240
 _FIRST: Final = "first cost"
 _DRAWS: Final = "cost draws"
@@ -222,7 +223,7 @@ class CostTab(QuestionTab):
         self.curve.setVisible(bool(curve))
         if curve and result is not None:
             owned = self.workspace.plan.cost.buy.owned
-            self.curve.set_data(curve_with_bands(curve, result.break_even, is_owned=owned))
+            self.curve.set_data(CostCurve(curve, result.break_even, owned))
         case = None if estimate is None else estimate.case
         self.swings.setVisible(case is not None and bool(result and result.curve))
         if case is not None:
@@ -388,7 +389,7 @@ class CostTab(QuestionTab):
         add_items(self._column, *middle, (STRETCH, 0))
 
     def _below(self) -> QWidget:
-        """Return the tornado chart next to the figures."""
+        """Return the tornado chart beside or above the figures."""
         space = self.theme.spacing
         self.swings = QWidget()
         self._moves = make_label(_WHAT_MOVES, font=self.theme.font(bold=True), wrap=True)
@@ -399,6 +400,4 @@ class CostTab(QuestionTab):
             owner=self.swings,
             spacing=space.tiny,
         )
-        below = QWidget()
-        in_row((self.swings, 1), (self.figures, 1), owner=below, spacing=space.large)
-        return below
+        return SideBySide(self.swings, self.figures, least_width=_BELOW_WIDTH, stretches=(1, 1), spacing=space.large)

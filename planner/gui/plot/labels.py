@@ -14,9 +14,10 @@ from planner.gui.theme import Theme
 
 Floats = NDArray[np.float64]
 _MAX_NAMES: Final = 28
-_CELL_PIXELS: Final = 5
+# Points so near to each other are one.
+_SAME_PIXELS: Final = 1
 _BEHIND_OPACITY: Final = 130
-# Pixels between a label and the centers of other points, and between labels side by side.
+# Pixels between a label and the symbols of other points, and between labels side by side.
 _POINT_CLEARANCE: Final = 4
 _LABEL_SPACING: Final = 8
 # Candidate offsets of a label from its point, in multiples of its own size: right, left, above, below, and diagonal.
@@ -61,33 +62,20 @@ class Label(NamedTuple):
 
 
 class PointCounts:
-    """Fast counts of the points within a rectangle, from cumulative sums over a grid (a summed-area table)."""
+    """Counts of the points whose symbols meet a rectangle; `reaches` are the radii of the symbols in pixels."""
 
-    def __init__(self, xs: Floats, ys: Floats, width: float, height: float) -> None:
-        columns, rows = int(width // _CELL_PIXELS) + 1, int(height // _CELL_PIXELS) + 1
-        inside = (xs >= 0) & (xs < width) & (ys >= 0) & (ys < height)
-        cells = (ys[inside] // _CELL_PIXELS).astype(int) * columns + (xs[inside] // _CELL_PIXELS).astype(int)
-        counts = np.bincount(cells, minlength=rows * columns).reshape(rows, columns)
-        self._sums = np.zeros((rows + 1, columns + 1), dtype=int)
-        self._sums[1:, 1:] = counts.cumsum(axis=0).cumsum(axis=1)
+    def __init__(self, xs: Floats, ys: Floats, reaches: Floats | float = 0.0) -> None:
+        self._left, self._right = xs - reaches, xs + reaches
+        self._top, self._bottom = ys - reaches, ys + reaches
+        self._xs, self._ys = xs, ys
 
     def count_within(self, box: Box, label: Label | None = None) -> int:
-        """Count the points within `box`, rounded outwards to grid cells, without the point of `label`."""
-        rows, columns = self._sums.shape
-        left, right = (
-            max(0, int(box.left // _CELL_PIXELS)),
-            min(columns - 1, int((box.left + box.width) // _CELL_PIXELS) + 1),
-        )
-        top, bottom = (
-            max(0, int(box.top // _CELL_PIXELS)),
-            min(rows - 1, int((box.top + box.height) // _CELL_PIXELS) + 1),
-        )
-        sums = self._sums
-        count = int(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
-        is_own_inside = (
-            label is not None and left <= label.x // _CELL_PIXELS < right and top <= label.y // _CELL_PIXELS < bottom
-        )
-        return count - is_own_inside
+        """Count the points whose symbols meet `box`, without those at the point of `label`."""
+        meets = (self._right >= box.left) & (self._left <= box.left + box.width)
+        meets &= (self._bottom >= box.top) & (self._top <= box.top + box.height)
+        if label is not None:
+            meets &= (abs(self._xs - label.x) > _SAME_PIXELS) | (abs(self._ys - label.y) > _SAME_PIXELS)
+        return int(np.count_nonzero(meets))
 
 
 def place_names(
@@ -166,16 +154,19 @@ class NameLayer(QGraphicsItem):
             self._placed = []
             self.update()
 
-    def place(self, point_names: Sequence[PointName], xs: Floats, ys: Floats, needed: int) -> None:
+    def place(
+        self, point_names: Sequence[PointName], xs: Floats, ys: Floats, reaches: Floats | float, needed: int
+    ) -> None:
         """Place as many labels of `point_names` as there is room for, earlier names first.
 
-        All but the first `needed` names are shown only where they hide no point.
+        All but the first `needed` names are shown only where they hide none of the points at `xs` and `ys`, whose
+        symbols have radii of `reaches` pixels.
         """
         shown = point_names[:_MAX_NAMES]
         area = self._view_box.rect()
         metrics = QFontMetricsF(self._theme.font("small"))
         labels = [self._label_at_point(point_name, metrics) for point_name in shown]
-        boxes = place_names(labels, self._counts_of_points(xs, ys), (area.width(), area.height()), needed)
+        boxes = place_names(labels, self._counts_of_points(xs, ys, reaches), (area.width(), area.height()), needed)
         self._placed = [(point_name.name, box) for point_name, box in zip(shown, boxes, strict=True) if box is not None]
         self.update()
 
@@ -198,9 +189,9 @@ class NameLayer(QGraphicsItem):
         width = metrics.horizontalAdvance(point_name.name) + 2
         return Label(point.x(), point.y(), width, metrics.height(), point_name.reach)
 
-    def _counts_of_points(self, xs: Floats, ys: Floats) -> PointCounts:
+    def _counts_of_points(self, xs: Floats, ys: Floats, reaches: Floats | float) -> PointCounts:
         area = self._view_box.rect()
         (left, right), (bottom, top) = self._view_box.viewRange()
         across = (xs - left) / ((right - left) or 1) * area.width()
         down = (top - ys) / ((top - bottom) or 1) * area.height()
-        return PointCounts(across, down, area.width(), area.height())
+        return PointCounts(across, down, reaches)

@@ -17,6 +17,7 @@ from planner.present.cost.recommendation import OptionRow
 
 _SYMBOLS: Final[dict[Acquisition, str]] = {"rent": "o", "own": "s"}
 _POINT_ALPHA: Final = 150
+_POINT_SIZE: Final = 6
 _AWARD_SIZE: Final = 12
 _MARGIN_FRACTION: Final = 0.06
 _LOWEST_USD: Final = 1e-6
@@ -39,7 +40,7 @@ class ParetoPlot(Chart):
         self._front = self._add_curve(ItemStyle("accent", 1.5, Qt.PenStyle.DashLine))
         self._points = {
             having: self._add_item(
-                pg.ScatterPlotItem(size=6, symbol=symbol), ItemStyle(fill=roles[having], alpha=_POINT_ALPHA)
+                pg.ScatterPlotItem(size=_POINT_SIZE, symbol=symbol), ItemStyle(fill=roles[having], alpha=_POINT_ALPHA)
             )
             for having, symbol in _SYMBOLS.items()
         }
@@ -96,7 +97,7 @@ class ParetoPlot(Chart):
     def _place_names(self) -> None:
         awarded = [row for row in self.rows if row.awards]
         labels = [PointName(", ".join(row.awards), *self.log_position(row), _AWARD_SIZE / 2) for row in awarded]
-        self.names.place(labels, self._xs, self._ys, needed=len(labels))
+        self.names.place(labels, self._xs, self._ys, _POINT_SIZE / 2, needed=len(labels))
 
     def _point_at(self, position: QPointF) -> OptionRow | None:
         nearest = self._nearest_index(self._xs, self._ys, position)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Final, Literal, cast
 
 from PySide6.QtCore import Qt, QTimer, Slot
-from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QStackedWidget, QWidget
 
 from planner.errors import PlannerError
@@ -65,8 +65,6 @@ _NO_MODEL: Final = "The price of hardware does not depend on a model."
 _COUNT_LETTERS: Final = 10
 _TIMES: Final = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
 _WIDEST: Final = 1240
-_DOOR_SHARE: Final = 10
-"""A door is at least a tenth as high as the page."""
 _MOST_RECENT: Final = 4
 _NAME_LENGTH: Final = 32
 
@@ -167,11 +165,6 @@ class StartPage(Tab):
         super().showEvent(event)
         self._show_recent_plans()
         self.doors.setFocus()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Make the doors higher in a high window."""
-        super().resizeEvent(event)
-        self.doors.setMinimumHeight(self.height() // _DOOR_SHARE)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Return to the tab with Escape, and say if it shows the sample; press the button, or continue, with Return."""

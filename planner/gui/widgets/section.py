@@ -5,16 +5,19 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QToolButton, QWidget
 
 from planner.gui.theme import Theme, set_style_role
-from planner.gui.widgets.labels import ElidedLabel
+from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import in_column, in_row
 
 
 class Section(QWidget):
-    """Heading that expands and collapses `body`; `toggled` carries whether the section is open."""
+    """Heading that expands and collapses `body`; `toggled` carries whether the section is open.
+
+    A summary too long for its line is elided, or continues on the next with `wraps`.
+    """
 
     toggled = Signal(bool)
 
-    def __init__(self, theme: Theme, title: str, body: QWidget, summary: str = "") -> None:
+    def __init__(self, theme: Theme, title: str, body: QWidget, summary: str = "", *, wraps: bool = False) -> None:
         super().__init__()
         self._theme = theme
         self._body = body
@@ -23,7 +26,7 @@ class Section(QWidget):
         set_style_role(self._button, "section")
         self._button.setText(title)
         self._button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._summary = ElidedLabel(summary, "muted")
+        self._summary = make_label(summary, "muted", wrap=True) if wraps else ElidedLabel(summary, "muted")
         header = _Header(self._button, self._summary)
         in_column(header, body, owner=self, spacing=theme.spacing.tiny)
         body.setContentsMargins(theme.spacing.large, 0, 0, theme.spacing.small)

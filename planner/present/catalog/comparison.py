@@ -10,7 +10,7 @@ from planner.hardware.system import System
 from planner.performance.links import links_of
 from planner.plan.placement import Placement, PlacementTarget
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.gpu_columns import GPU_COLUMNS, buying_origin, buying_text
 from planner.present.catalog.gpu_row import GpuRow
 from planner.present.catalog.placement import PLACEMENT_FIGURES, ComparedFigure, is_feasible
 from planner.present.catalog.system_row import (
@@ -243,11 +243,17 @@ def _per_machine_text(entry: ComparisonEntry, one_machine: str, origin: str) -> 
 
 
 def _card_price_figure(entry: ComparisonEntry) -> ComparedFigure:
-    """Return the cards' price by the first known of: the price paid, the launch, street and used price."""
-    for total, when in ((PAID, "as you paid"), (AT_LAUNCH, "at launch")):
-        text, value, how = _total_figure(total, entry)
-        if value is not None:
-            return ComparedFigure(f"{text} {when}", value, f"{how}, without a host")
+    """Return the cards' price: what was paid, else the price of the cards' table, else launch, street or used."""
+    paid, launch = (_total_figure(total, entry) for total in (PAID, AT_LAUNCH))
+    if paid.value is not None:
+        return ComparedFigure(f"{paid.text} as you paid", paid.value, f"{paid.tooltip}, without a host")
+    if entry.row is not None and (price := entry.row.buying) is not None:
+        text = buying_text(price, entry.row.gpu, entry.count)
+        when = " at launch" if price.certainty == "assumed" else ""
+        told = f"{entry.count} × {fmt.money(price.value)}, without a host\n{buying_origin(entry.row)}"
+        return ComparedFigure(f"{text}{when}", entry.count * price.value, told)
+    if launch.value is not None:
+        return ComparedFigure(f"{launch.text} at launch", launch.value, f"{launch.tooltip}, without a host")
     bought = entry.row.prices.bought if entry.row is not None and entry.row.prices is not None else {}
     for kind in ("street", "used"):
         if spread := bought.get(kind):

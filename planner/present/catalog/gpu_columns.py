@@ -55,7 +55,7 @@ def fits_column(
         "Fits my model",
         lambda row: verdict_rank(verdict(row)),
         lambda row: verdict_cell(verdict(row), unsupported(row)),
-        width=13,
+        width=15,
         tooltip=tooltip,
         help=about,
     )
@@ -110,12 +110,13 @@ def _dated_price_column(
     )
 
 
-def buying_text(price: "Figure | None", gpu: "Gpu") -> str:
-    """Return what one card costs, with the year of the price: `$329 (2024)`; of a launch price, that of the release."""
+def buying_text(price: "Figure | None", gpu: "Gpu", count: int = 1) -> str:
+    """Return what cards cost, with the year of the price: `$329 (2024)`; of a launch price, that of the release."""
     if price is None:
         return fmt.UNKNOWN
     year = price.date[:4] if price.date else str(gpu.year or "") if price.certainty == "assumed" else ""
-    return f"{fmt.money(price.value)} ({year})" if year else fmt.money(price.value)
+    total = fmt.money(count * price.value)
+    return f"{total} ({year})" if year else total
 
 
 def buying_phrase(price: "Figure", gpu: "Gpu") -> str:
@@ -123,7 +124,7 @@ def buying_phrase(price: "Figure", gpu: "Gpu") -> str:
     return f"{buying_text(price, gpu)}{' at launch' if price.certainty == 'assumed' else ''}"
 
 
-def _buying_tooltip(row: GpuRow) -> str:
+def buying_origin(row: GpuRow) -> str:
     """Return where the price of one card comes from."""
     price = row.buying
     if price is None:
@@ -139,7 +140,7 @@ BUYING_COLUMN: Final[Column[GpuRow]] = number_column(
     text=lambda row: buying_text(row.buying, row.gpu),
     width=13,
     measure=fmt.USD,
-    tooltip=_buying_tooltip,
+    tooltip=buying_origin,
     about="What one card costs, as in the Cost tab, with the year: what sellers asked, or the list price at launch",
     lower_is_better=True,
 )
@@ -412,7 +413,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "bandwidth_bytes_per_s",
         unit="GB/s",
         per_unit=1e9,
-        width=8,
+        width=10,
         meter=True,
         about="Memory bandwidth, which limits the speed of token generation",
         lower_is_better=False,

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QPushButton, Q
 
 from planner.cli.cost import run as cost_command
 from planner.cost.job import DailyHours, Run, Service
+from planner.cost.rent_or_buy.uncertainty import simulate
 from planner.cost.terms import CostTerms
 from planner.gui.cost.tab import CostTab
 from planner.gui.widgets.inputs.choice_field import ChoiceField
@@ -86,8 +87,32 @@ def test_the_break_even_is_marked_where_both_have_cost_the_same(tab: CostTab):
 
 
 def test_the_band_of_the_draws_begins_with_the_purchase(tab: CostTab):
-    assert tab.curve.data.own_band.years[0] == 0
-    assert len(tab.curve.data.own_band.years) == 13
+    band = simulate(tab.cost.estimate.case).band
+    points = tab.curve.data.points
+    first, last = points[0], points[-1]
+    assert first.years == 0
+    assert (first.own_low_usd, first.own_high_usd) == pytest.approx((band[0].own_usd.p10, band[0].own_usd.p90))
+    assert (last.rent_low_usd, last.rent_high_usd) == pytest.approx((band[-1].rent_usd.p10, band[-1].rent_usd.p90))
+    between = next(point for point in points if band[4].years < point.years < band[5].years)
+    low, high = sorted((band[4].rent_usd.p90, band[5].rent_usd.p90))
+    assert low < between.rent_high_usd < high
+
+
+def test_there_is_no_band_before_the_draws(tab: CostTab, qtbot):
+    bounds = [part for edges in (tab.curve._chart._rent_edges, tab.curve._chart._own_edges) for part in edges]
+    assert all(len(edge.getData()[0]) == 61 for edge in bounds)
+    assert "rent_low_usd" in tab.curve.csv_rows()[0]
+    tab.workspace.apply("years", cost=tab.workspace.plan.cost.evolve(horizon_years=4))
+    assert not any(edge.getData()[0] is not None and len(edge.getData()[0]) for edge in bounds)
+    assert "rent_low_usd" not in tab.curve.csv_rows()[0]
+    qtbot.waitUntil(lambda: tab.drawn)
+    assert all(len(edge.getData()[0]) == 61 for edge in bounds)
+
+
+def test_what_moves_the_decision_stands_above_the_figures_where_it_would_be_squeezed(tab: CostTab, qtbot):
+    assert tab.swings.geometry().bottom() < tab.figures.geometry().top()
+    tab.resize(1800, 900)
+    qtbot.waitUntil(lambda: tab.swings.geometry().right() < tab.figures.geometry().left())
 
 
 def test_the_tornado_begins_with_what_moves_most(tab: CostTab):

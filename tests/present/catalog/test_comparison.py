@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 from planner.cost.card_prices import CardPrices, PricePoint, PriceSpread
+from planner.cost.figure import Figure
 from planner.hardware.system import System
 from planner.performance.setting import TimeSetting
 from planner.plan.placement import PlacementTarget, place_on_all, try_on
@@ -155,6 +156,15 @@ def test_power_at_the_users_limit_is_marked(entries, catalog):
     unknown = GpuRow(limited.gpu.evolve(power_limit_watts=None, board_power_watts=None))
     power = named(side_by_side([ComparisonEntry("a", "RTX 3090", 2, unknown), entries[1]], {}), "All together", "Power")
     assert power.cells[0].text == "unknown"
+
+
+@pytest.mark.parametrize(("certainty", "text"), [("quoted", "$3,600 (2026)"), ("assumed", "$3,600 (2026) at launch")])
+def test_cards_have_the_price_of_the_table_of_cards(catalog, certainty, text):
+    price = Figure(value=1_800.0, certainty=certainty, source="asked by sellers", date="2026-09-20")
+    row = GpuRow(catalog.hardware.gpu("rtx-4090"), buying=price)
+    figure = named(side_by_side((ComparisonEntry("a", "A card", 2, row),), {}), "All together", "Price").cells[0]
+    assert (figure.text, figure.value) == (text, 3_600)
+    assert figure.tooltip == "2 × $1,800, without a host\nAsked by sellers\n20 September 2026"
 
 
 def test_an_undated_used_price_is_marked_and_a_missing_price_is_unknown(entries, catalog):

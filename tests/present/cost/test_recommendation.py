@@ -247,7 +247,7 @@ def test_the_closest_option_says_by_how_much_it_misses_the_limits(catalog):
 
 def test_what_was_left_out_is_counted(tuned):
     told = excluded_sentence(tuned)
-    assert told.startswith("Excluded: ")
+    assert told.startswith("Excluded options: ")
     assert "the card cannot run it" in told
     assert excluded_sentence(found()) == ""
 

@@ -216,7 +216,7 @@ class ScatterPlot(Chart):
         needed = dict.fromkeys((*data.indexes_of((self._current, self._planned)), *data.indexes_of(self._selected)))
         indexes = (*needed, *data.indexes_of(self._here), *points_to_name(data, (choice.x, choice.y)))
         point_names = [self._point_name_at(place) for place in dict.fromkeys(indexes)]
-        self.names.place(point_names, data.xs, data.ys, len(needed))
+        self.names.place(point_names, data.xs, data.ys, data.sizes / 2, len(needed))
 
     def _point_name_at(self, index: int) -> PointName:
         data = self.data

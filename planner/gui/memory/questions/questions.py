@@ -34,6 +34,7 @@ from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
 _WIDEST_LABEL = "Compute precision"
+_WIDEST_HEADING = "Attention and logits"
 
 
 @dataclass
@@ -254,14 +255,18 @@ def new_form(theme: Theme) -> LabelledForm:
 
 
 def _label_width_pixels(theme: Theme) -> int:
-    # In bold, because labels of values that differ from their default are bold.
-    return QFontMetrics(theme.font(bold=True)).horizontalAdvance(_WIDEST_LABEL)
+    return _bold_width(_WIDEST_LABEL, theme)
+
+
+def _bold_width(text: str, theme: Theme) -> int:
+    """Return the width of a label or heading in bold, as it is if its values differ from their defaults."""
+    return QFontMetrics(theme.font(bold=True)).horizontalAdvance(text)
 
 
 def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWidget) -> Section:
     """Return a collapsible section; the settings store whether the section is open."""
-    section = Section(theme, title, body)
-    section.set_title_width(_label_width_pixels(theme) + theme.spacing.small)
+    section = Section(theme, title, body, wraps=True)
+    section.set_title_width(_bold_width(_WIDEST_HEADING, theme) + theme.icon_side + theme.spacing.medium)
     section.set_open(title in workspace.settings.current.open_sections)
 
     def store_open_state(opened: bool) -> None:
