@@ -44,7 +44,7 @@ class Snapshot:
         self.terms = terms
         self.explanation = explanation
 
-    if not TYPE_CHECKING:
+    if not TYPE_CHECKING:  # pragma: no branch
 
         def __getattr__(self, name: str) -> int | None:
             """Return a sum over the terms; all are added up on first use, since many moments only lead to others."""

@@ -57,7 +57,7 @@ def test_a_type_without_a_formula_is_traced_with_the_parameters_that_transformer
     assert traced_parameters(next(listed for listed in ALL if listed.model_type == model_type)) > 0
 
 
-@pytest.mark.oracle
+@pytest.mark.walk
 @pytest.mark.skipif(not IS_SAME_VERSION, reason="the walk was made with another version of transformers")
 @pytest.mark.parametrize("listed", ALL, ids=ids(ALL))
 def test_each_type_is_read_traced_or_refused_as_recorded(listed: ListedType) -> None:
@@ -65,7 +65,7 @@ def test_each_type_is_read_traced_or_refused_as_recorded(listed: ListedType) -> 
     assert outcome(listed).partition(":")[0] == recorded.partition(":")[0]
 
 
-@pytest.mark.oracle
+@pytest.mark.walk
 @pytest.mark.parametrize(
     "listed",
     READ := tuple(listed for listed in ALL if OUTCOMES[listed.task].get(listed.model_type) == "read"),

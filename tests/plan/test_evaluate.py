@@ -137,6 +137,7 @@ def test_the_list_says_the_same_as_the_evaluation_of_each_card(catalog, plan):
             memory.unsupported,
             memory.fit_probability,
             least_free,
+            None if memory.cache_pool is None else memory.cache_pool.sequences,
         )
 
 

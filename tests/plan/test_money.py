@@ -116,7 +116,7 @@ def test_a_service_runs_as_many_requests_at_once_as_fit(catalog):
     assert batched.requests_per_second(500, 300) == pytest.approx(batched.samples_per_second)
     cost = evaluate_cost(evaluate(plan, catalog), catalog, TODAY)
     assert cost.estimate.demand.groups < 5
-    assert any("a request waits" in note for note in cost.estimate.result.notes)
+    assert any("the mean wait is" in note for note in cost.estimate.result.notes)
 
 
 def test_a_measured_speed_is_not_adjusted_for_a_service(catalog):

@@ -41,6 +41,7 @@ _SHORTER: Final = (
     (" (purchase included)", ""),
     (", rented", ""),
     (", owned", ""),
+    (" per month", "/mo"),
     (" per ", "/"),
     ("Inference, ", ""),
     ("Inference in ", ""),

@@ -413,7 +413,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "bandwidth_bytes_per_s",
         unit="GB/s",
         per_unit=1e9,
-        width=10,
+        width=8,
         meter=True,
         about="Memory bandwidth, which limits the speed of token generation",
         lower_is_better=False,

@@ -457,7 +457,7 @@ def test_finding_cards_selects_the_plans_card_or_else_the_first_that_fits(tab, w
 
 def test_the_headline_and_the_details_follow_the_filter(tab, qtbot):
     qtbot.waitUntil(lambda: are_priced(tab))
-    assert " accelerators. The cheapest is " in tab._answer.text()
+    assert " more. The cheapest is " in tab._answer.text()
     tab.gpus.table.choose("l40s")
     type_search(tab, "under 2,000 USD")
     listed = tab.gpus.model.records

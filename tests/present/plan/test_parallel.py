@@ -62,6 +62,10 @@ def test_parallelism_is_a_phrase(workload, phrase, summary):
     assert parallelism_summary(workload, 8) == summary
 
 
+def test_one_card_shares_nothing():
+    assert parallelism_summary(Inference(), 1) == "1 card"
+
+
 @pytest.mark.parametrize(
     ("workload", "words"),
     [
