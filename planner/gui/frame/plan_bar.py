@@ -41,7 +41,6 @@ _SHORTER: Final = (
     (" (purchase included)", ""),
     (", rented", ""),
     (", owned", ""),
-    (" per month", "/mo"),
     (" per ", "/"),
     ("Inference, ", ""),
     ("Inference in ", ""),
