@@ -27,18 +27,17 @@ def docs_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """Return the user's folder for the autosaved plan, window state and logs; create it if missing.
+    """Return the user's folder for the autosaved plan, window state and logs; the folder may be missing.
 
-    The environment variable GPU_PLANNER_HOME overrides the platform's default.
+    The environment variable GPU_PLANNER_HOME overrides the platform's default. Whoever keeps something creates the
+    folder, so that an answer needs no folder that can be written.
     """
     override = os.environ.get(_HOME_VARIABLE)
     if override:
-        folder = Path(override)
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
+        return Path(override)
     from platformdirs import user_data_path
 
-    return user_data_path("gpu-planner", appauthor=False, ensure_exists=True)
+    return user_data_path("gpu-planner", appauthor=False)
 
 
 def prices_dir() -> Path:
@@ -52,10 +51,8 @@ def own_hardware_file() -> Path:
 
 
 def traces_dir() -> Path:
-    """Return the user's folder for recordings of traced modules; create it if missing."""
-    folder = state_dir() / "traces"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    """Return the user's folder for recordings of traced modules; the folder may be missing."""
+    return state_dir() / "traces"
 
 
 def _bundled_dir(name: str) -> Path:

@@ -48,6 +48,26 @@ def read_regular(path: Path, kind: str, limit: int) -> bytes:
     raise UnreadableFileError(reason, f"Open a file of at most {limit // MIB:,} MiB.")
 
 
+def may_exist(path: Path) -> bool:
+    """Return False if there is no such file, and True where that cannot be told: reading it then says why."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
+
+
+def read_stored(path: Path, kind: str, limit: int) -> bytes | None:
+    """Return the content of a file in the user's folder as `read_regular` does, or None if there is no such file.
+
+    Raises:
+        UnreadableFileError: If there is one that cannot be read, or the folder cannot be searched.
+    """
+    return read_regular(path, kind, limit) if may_exist(path) else None
+
+
 def decode_text(data: bytes) -> str:
     """Return text decoded from UTF-8, or UTF-16 as in PowerShell; invalid bytes become replacement characters."""
     return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
@@ -73,6 +93,16 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def write_stored(path: Path, content: str | bytes) -> None:
+    """Write a file in the user's folder as `write_atomically` does, and create the folder if it is missing.
+
+    Raises:
+        OSError: If the folder cannot be created or is not writable.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
 
 
 def _file_permissions(target: Path) -> int:

@@ -115,6 +115,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _print_error(
                 f"cannot write the output: {error.strerror}", "Write to another file or disk.", ENVIRONMENT
             )
+        if isinstance(error, OSError) and error.filename is not None:
+            message = f"{os.fsdecode(error.filename)}: {error.strerror}"
+            code = ENVIRONMENT if error.errno in _OUTPUT_ERROR_NUMBERS else WRONG_INPUT
+            return _print_error(message, "Check the path, its permissions and its disk.", code)
         import logging
 
         with _logging_to_file() as log:
@@ -205,17 +209,24 @@ def _print_error(message: str, hint: str, code: int, details: str = "") -> int:
 
 
 @contextmanager
-def _logging_to_file() -> Iterator[Path]:
-    """Log to a file within the context; the context variable is the path of the file."""
+def _logging_to_file() -> Iterator[str]:
+    """Log to a file within the context, or to stderr if none can be written; the context variable names the place."""
     import logging
 
     from planner.paths import state_dir
 
     log = state_dir() / "gpu-planner.log"
-    handler = logging.FileHandler(log, encoding="utf-8", errors="backslashreplace")
+    place = "the lines above"
+    handler: logging.Handler = logging.StreamHandler()
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(log, encoding="utf-8", errors="backslashreplace")
+        place = str(log)
+    except (OSError, ValueError):
+        pass
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logging.getLogger().addHandler(handler)
-    yield log
+    yield place
     logging.getLogger().removeHandler(handler)
     handler.close()
 

@@ -169,5 +169,5 @@ def named_value(
         return name, option_value(f"{option} {name}", value, kind)
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value

@@ -142,7 +142,8 @@ def _create_application_and_window(argv: Sequence[str]) -> tuple[QApplication, M
     _show_start_messages(window, diagnostics)
     if len(argv) > 1:
         QTimer.singleShot(0, window, lambda: window.documents.open(Path(argv[1])))
-    problems = [*([] if unread is None else [unread]), *autosave.unrestored]
+    problems = [error for error in (unread, *autosave.unrestored, autosave.failure) if error is not None]
+    autosave.failed.connect(window.show_error)
     if problems:
         window.show_error(_combined_error(problems))
     return app, window

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
-from PySide6.QtCore import QLockFile, QObject, QTimer, Slot
+from PySide6.QtCore import QLockFile, QObject, QTimer, Signal, Slot
 
 from planner.base import Spec
 from planner.errors import PlannerError
 from planner.gui.workspace import Workspace
 from planner.plan.files import save_plan
 from planner.plan.plan import Plan
-from planner.storage import UNFINISHED_SUFFIX, write_atomically
+from planner.storage import UNFINISHED_SUFFIX, write_stored
 
 DELAY_MS: Final = 500
 KEEP_SECONDS: Final = 30 * 24 * 3600
@@ -43,15 +43,18 @@ class SavedSession(Spec):
 class Autosave(QObject):
     """Keeps one window's session on disk, and continues an earlier one.
 
-    `unrestored` has an error for each saved plan that could not be restored.
+    `unrestored` has an error for each saved plan that could not be restored. `failure` is why the session cannot be
+    written, or None while it can; `failed` is emitted when the first of several writes fails.
     """
+
+    failed = Signal(object)
 
     def __init__(self, workspace: Workspace, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._folder = folder
         self.unrestored: list[PlannerError] = []
-        folder.mkdir(parents=True, exist_ok=True)
+        self.failure: PlannerError | None = None
         self._file, self._lock = self._restore_newest_session() or self._new_session_file()
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
         self._timer.timeout.connect(self.flush)
@@ -87,13 +90,23 @@ class Autosave(QObject):
             plan=workspace.plan, path=path, modified=workspace.modified, closed=closed, pinned=workspace.pin.plan
         )
         try:
-            write_atomically(self._file, session.model_dump_json())
+            write_stored(self._file, session.model_dump_json())
         except OSError as error:
             _log.warning("The plan could not be saved: %s", error)
+            if self.failure is None:
+                self.failure = _write_error(self._folder, error)
+                self.failed.emit(self.failure)
+        else:
+            self.failure = None
 
     def _restore_newest_session(self) -> tuple[Path, QLockFile] | None:
         """Restore the newest session that no window has open, and delete closed and expired sessions."""
-        self._delete_temporary_files()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._delete_temporary_files()
+        except OSError as error:
+            _log.warning("No session can be restored: %s", error)
+            return None
         taken: tuple[Path, QLockFile] | None = None
         for file in sorted(self._folder.glob("*.json"), key=_modified_seconds, reverse=True):
             lock = _session_lock(file)
@@ -157,6 +170,13 @@ class Autosave(QObject):
         lock = _session_lock(file)
         lock.tryLock(0)
         return file, lock
+
+
+def _write_error(folder: Path, error: OSError) -> PlannerError:
+    return PlannerError(
+        f"Your plan and your settings cannot be kept for the next start: {folder}: {error.strerror}.",
+        "Correct the folder's permissions or free some space. Until then, keep plans elsewhere by File › Save as….",
+    )
 
 
 def _session_lock(file: Path) -> QLockFile:

@@ -38,13 +38,9 @@ class Diagnostics(QObject):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.save_work: Callable[[], None] | None = None
-        self.crashed_before, self._crash_file = _open_crash_file(folder)
-        self._handler = RotatingFileHandler(
-            folder / "gpu-planner.log", maxBytes=_LOG_BYTES, backupCount=2, encoding="utf-8", delay=True
-        )
+        self.crashed_before, self._crash_file, self._handler = _open_logs(folder)
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         self._shown_at_seconds: float | None = None
         self._dialog: QMessageBox | None = None
@@ -54,7 +50,8 @@ class Diagnostics(QObject):
     def install(self) -> None:
         """Install the log handler and the error hooks."""
         logging.getLogger().addHandler(self._handler)
-        faulthandler.enable(self._crash_file)
+        if self._crash_file is not None:
+            faulthandler.enable(self._crash_file)
         sys.excepthook = self._on_exception
         threading.excepthook = self._on_thread_exception
         qInstallMessageHandler(_on_qt_message)
@@ -67,7 +64,8 @@ class Diagnostics(QObject):
         faulthandler.disable()
         logging.getLogger().removeHandler(self._handler)
         self._handler.close()
-        self._crash_file.close()
+        if self._crash_file is not None:
+            self._crash_file.close()
 
     def _on_exception(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         sys.__excepthook__(kind, error, trace)
@@ -103,6 +101,22 @@ def report_dialog(details: str, folder: Path) -> QMessageBox:
     copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(details))
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     return box
+
+
+def _open_logs(folder: Path) -> tuple[bool, TextIO | None, logging.Handler]:
+    """Return whether the last run crashed, the crash file and the log's handler.
+
+    Where no file can be written, there is no crash file, and the log goes to stderr.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        crashed, crash_file = _open_crash_file(folder)
+    except OSError:
+        return False, None, logging.StreamHandler()
+    log = RotatingFileHandler(
+        folder / "gpu-planner.log", maxBytes=_LOG_BYTES, backupCount=2, encoding="utf-8", delay=True
+    )
+    return crashed, crash_file, log
 
 
 def _open_crash_file(folder: Path) -> tuple[bool, TextIO]:

@@ -115,7 +115,7 @@ def _read_settings(path: Path) -> WindowSettings:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return WindowSettings()
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         _rename_unreadable_file(path)
         return WindowSettings()
     settings, rejected = _valid_settings(stored)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from planner.errors import CatalogError, SpecError
 from planner.hardware.gpu import Provenance
 from planner.hardware.own import OWN_FIGURE, OwnHardware
-from planner.storage import UnreadableFileError, decode_text, read_regular, write_atomically
+from planner.storage import UnreadableFileError, decode_text, read_regular, read_stored, write_stored
 from planner.units import MIB
 
 _MOST_BYTES: Final = 16 * MIB
@@ -47,9 +47,10 @@ def read_own(path: Path, today: date | None = None) -> OwnHardware:
     """
     hint = _HINT if today else _REPAIR_HINT
     try:
-        if not path.exists() and today is None:
+        data = (read_regular if today else read_stored)(path, _FILE_KIND, _MOST_BYTES)
+        if data is None:
             return OwnHardware()
-        content = json.loads(decode_text(read_regular(path, _FILE_KIND, _MOST_BYTES)))
+        content = json.loads(decode_text(data))
         return OwnHardware.model_validate(_with_user_figures_marked(_as_whole_file(content, today)))
     except UnreadableFileError as error:
         raise CatalogError(path, "", "", error.reason, error.hint if today else _REPAIR_HINT) from error
@@ -59,6 +60,8 @@ def read_own(path: Path, today: date | None = None) -> OwnHardware:
         raise CatalogError(path, "", "", "is nested too deep", hint) from error
     except ValidationError as error:
         raise _own_file_error(path, content, error, hint) from error
+    except ValueError as error:
+        raise CatalogError(path, "", "", "has an integer of more digits than Python reads", hint) from error
 
 
 def write_own(path: Path, own: OwnHardware) -> None:
@@ -68,8 +71,7 @@ def write_own(path: Path, own: OwnHardware) -> None:
         CatalogError: If it cannot be written.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, own_json(own) + "\n")
+        write_stored(path, own_json(own) + "\n")
     except OSError as error:
         raise CatalogError(path, "", "", f"cannot be written ({error.strerror})", "Check the folder.") from error
 

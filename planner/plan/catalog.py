@@ -10,6 +10,7 @@ from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.models.catalog import ModelCatalog, load_models
 from planner.paths import catalog_dir
 from planner.records import read_records
+from planner.storage import may_exist
 
 if TYPE_CHECKING:
     from planner.cost.catalog import CostCatalog
@@ -66,7 +67,7 @@ def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Pa
     """
     root = folder or catalog_dir()
     hardware = load_hardware(root)
-    if own is not None and own.exists():
+    if own is not None and may_exist(own):
         from planner.hardware.own import with_own_hardware  # most people have none
         from planner.hardware.own_file import read_own
 

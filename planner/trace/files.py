@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from planner.errors import PlannerError, SpecError
 from planner.installation import update_hint
-from planner.storage import UnreadableFileError, read_regular, write_atomically
+from planner.storage import UnreadableFileError, may_exist, read_regular, write_atomically
 from planner.trace.analysis.live_memory import phase_at
 from planner.trace.analysis.summary import recording_digest
 from planner.trace.facts import CATEGORIES
@@ -78,6 +78,10 @@ def store_recording(folder: Path, recording: TraceRecording) -> str:
         PlannerError: If the recording cannot be written.
     """
     digest = recording_digest(recording)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _file_error(folder, f"cannot be created ({error.strerror})", "Check its permissions.") from error
     save_recording(_recording_path(folder, digest), recording)
     for old_file in sorted(folder.glob("*.json.gz"), key=_modification_seconds, reverse=True)[_MAX_KEPT_RECORDINGS:]:
         old_file.unlink(missing_ok=True)
@@ -91,7 +95,7 @@ def find_recording(folder: Path, digest: str) -> TraceRecording | None:
         PlannerError: If the recording is damaged.
     """
     # A digest may come from an untrusted plan: it must not lead to other files.
-    if not _DIGEST_PATTERN.fullmatch(digest) or not (path := _recording_path(folder, digest)).exists():
+    if not _DIGEST_PATTERN.fullmatch(digest) or not may_exist(path := _recording_path(folder, digest)):
         return None
     return load_recording(path)
 

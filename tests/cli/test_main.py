@@ -81,6 +81,33 @@ def test_a_bug_is_said_to_be_one_and_logged(command, capsys, own_state_dir):
     assert "by nothing" in log
 
 
+def test_a_bug_is_printed_where_no_log_can_be_written(command, capsys, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GPU_PLANNER_HOME", str(tmp_path / "file"))
+    command(_raising(ZeroDivisionError("by nothing")))
+    assert cli.main(["fit"]) == 70
+    error = capsys.readouterr().err
+    assert "by nothing" in error
+    assert error.endswith("hint: Please report it with the lines above.\n")
+
+
+def test_a_path_that_the_system_refuses_is_wrong_input(command, capsys):
+    command(_raising(OSError(errno.ENAMETOOLONG, "File name too long", "long.json")))
+    assert cli.main(["fit"]) == 2
+    assert capsys.readouterr().err == (
+        "error: long.json: File name too long\nhint: Check the path, its permissions and its disk.\n"
+    )
+
+
+@pytest.mark.parametrize("home", ["file", "file/below", "/proc/nothing", "a" * 5000])
+@pytest.mark.parametrize(("card", "code"), [("RTX 4090", 0), ("GTX 1060 6 GB", 1)])
+def test_answers_need_no_home(home, card, code, capsys, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GPU_PLANNER_HOME", str(tmp_path / home))
+    assert cli.main(["fit", "llama-3.1-8b", "--gpu", card, "--check"]) == code
+    assert "GiB" in capsys.readouterr().out
+
+
 def test_help_of_a_command_ends_well(capsys):
     assert cli.main(["gpus", "--help"]) == 0
     assert capsys.readouterr().out.startswith("usage: gpu-planner gpus")
@@ -134,12 +161,13 @@ def test_a_broken_pipe_has_its_code(command, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_an_output_that_takes_no_more_is_no_bug(command, capfd):
+def test_an_output_or_a_disk_that_takes_no_more_is_no_bug(command, capfd):
     command(_raising(OSError(errno.ENOSPC, "No space left on device")))
     assert cli.main(["fit"]) == 3
     assert "cannot write the output: No space left on device" in capfd.readouterr().err
     command(_raising(OSError(errno.ENOSPC, "No space left on device", "a-file-of-its-own")))
-    assert cli.main(["fit"]) == 70
+    assert cli.main(["fit"]) == 3
+    assert "error: a-file-of-its-own: No space left on device" in capfd.readouterr().err
 
 
 def test_a_reader_that_goes_away_is_no_error():

@@ -21,10 +21,10 @@ def test_a_wheel_keeps_them_inside_the_package(tmp_path, monkeypatch):
         paths.catalog_dir.cache_clear()
 
 
-def test_the_state_folder_can_be_moved_and_is_made(own_state_dir):
-    assert not own_state_dir.exists()
+def test_the_state_folder_can_be_moved_and_is_not_made_by_asking_for_it(own_state_dir):
     assert paths.state_dir() == own_state_dir
-    assert own_state_dir.is_dir()
+    assert paths.traces_dir().parent == paths.prices_dir().parent == paths.own_hardware_file().parent == own_state_dir
+    assert not own_state_dir.exists()
 
 
 def test_the_state_folder_is_the_platforms_own_otherwise(tmp_path, monkeypatch):
@@ -34,7 +34,7 @@ def test_the_state_folder_is_the_platforms_own_otherwise(tmp_path, monkeypatch):
         monkeypatch.setenv(name, str(tmp_path))
     folder = paths.state_dir()
     assert folder == Path(platformdirs.user_data_path("gpu-planner", appauthor=False))
-    assert folder.is_dir()
+    assert not folder.exists()
     assert folder.name == "gpu-planner"
 
 

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from planner.storage import UnreadableFileError, read_regular, write_atomically
+from planner.storage import (
+    UnreadableFileError,
+    may_exist,
+    read_regular,
+    read_stored,
+    write_atomically,
+    write_stored,
+)
 
 STATUS = Path("/proc/self/status")
 
@@ -21,3 +28,18 @@ def test_a_file_that_is_longer_than_it_says_is_not_read_to_its_end():
     assert STATUS.stat().st_size == 0
     with pytest.raises(UnreadableFileError, match="too large"):
         read_regular(STATUS, "plan", 10)
+
+
+def test_a_stored_file_may_be_missing_and_its_folder_is_made(tmp_path: Path):
+    file = tmp_path / "home" / "plans" / "a"
+    assert read_stored(file, "plan", 10) is None
+    write_stored(file, "text")
+    assert read_stored(file, "plan", 10) == b"text"
+    assert read_stored(file / "below a file", "plan", 10) is None
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b"], ids=["too long", "with a zero"])
+def test_what_cannot_be_looked_for_says_why_when_it_is_read(tmp_path: Path, name: str):
+    assert may_exist(tmp_path / name)
+    with pytest.raises(UnreadableFileError, match=r"cannot be read|not a valid path"):
+        read_stored(tmp_path / name, "plan", 10)

@@ -249,3 +249,12 @@ def test_no_part_of_a_tab_is_a_window_for_a_moment(tmp_path):
     told = run(NOTE_WINDOWS + QUIT, tmp_path)
     assert told["windows"] == []
     assert told["active"]
+
+
+def test_without_a_home_the_window_opens_and_says_that_nothing_is_kept(tmp_path):
+    home = tmp_path / "file"
+    home.touch()
+    told = run(LOOK + QUIT, home)
+    assert told["visible"]
+    assert "cannot be kept for the next start" in told["banner"]
+    assert home.read_bytes() == b""

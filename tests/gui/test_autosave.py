@@ -218,3 +218,21 @@ def test_a_pinned_plan_that_cannot_be_evaluated_is_kept_and_the_plan_restored(qa
     with open_window(catalog, folder) as (workspace, _):
         assert workspace.plan.count == 3
         assert workspace.pin.plan is None
+
+
+def test_a_plan_that_can_no_longer_be_kept_is_said_once_until_it_can(catalog, folder):
+    with open_window(catalog, folder) as (workspace, autosave):
+        said = []
+        autosave.failed.connect(said.append)
+        moved = folder.rename(folder.with_name("moved"))
+        folder.touch()  # a file in the folder's place, where nobody can write, not even an administrator
+        for count in (2, 3):
+            workspace.apply("number of cards", count=count)
+            autosave.flush()
+        assert said == [autosave.failure]
+        assert str(folder) in said[0].message
+        folder.unlink()
+        moved.rename(folder)
+        autosave.flush()
+        assert autosave.failure is None
+    assert counts(folder) == [3]

@@ -25,6 +25,16 @@ def diagnostics(qapp, tmp_path):
     made.uninstall()
 
 
+def test_without_a_folder_the_log_goes_to_stderr(qapp, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    diagnostics = Diagnostics(tmp_path / "file" / "logs")
+    diagnostics.install()
+    logging.getLogger("planner").warning("seen there")
+    diagnostics.uninstall()
+    assert not diagnostics.crashed_before
+    assert "seen there" in capsys.readouterr().err
+
+
 def dialogs() -> list[QMessageBox]:
     return [
         widget for widget in QApplication.topLevelWidgets() if isinstance(widget, QMessageBox) and widget.isVisible()

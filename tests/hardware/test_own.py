@@ -264,6 +264,9 @@ def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None
     file.write_text("[" * 200_000)
     with pytest.raises(CatalogError, match=r"is nested too deep|is not JSON"):
         read_own(file)
+    file.write_text(f'{{"cards": [{"1" * 5000}]}}')
+    with pytest.raises(CatalogError, match="more digits than Python reads"):
+        read_own(file)
     with pytest.raises(CatalogError, match="cannot be written"):
         write_own(file / "under-a-file.json", OwnHardware())
 

@@ -163,12 +163,17 @@ def test_allocations_are_exported_one_by_one(tmp_path: Path):
 
 
 def test_a_stored_recording_is_found_by_its_digest(tmp_path: Path):
-    folder = tmp_path / "recordings"
-    folder.mkdir()
+    folder = tmp_path / "home" / "recordings"
     digest = store_recording(folder, two_steps())
     assert digest == recording_digest(two_steps())
     assert find_recording(folder, digest) == two_steps()
     assert find_recording(folder, "0" * 64) is None
+
+
+def test_a_folder_for_recordings_that_cannot_be_made_is_an_error(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(PlannerError, match="cannot be created"):
+        store_recording(tmp_path / "file" / "recordings", two_steps())
 
 
 @pytest.mark.parametrize("digest", ["", "../secret", "0" * 63, "G" * 64])

@@ -269,7 +269,7 @@ def _lora_settings(text: str) -> object:
     hint = 'Use --lora=16, or --lora=\'{"rank": 16, "targets": ["q_proj"]}\', after TARGET.'
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SpecError("--lora", f"{text!r} is neither a rank nor JSON", hint) from error
 
 

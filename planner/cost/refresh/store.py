@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from planner.base import Spec
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError, SpecError
-from planner.storage import UnreadableFileError, read_regular, write_atomically
+from planner.storage import UnreadableFileError, read_regular, read_stored, write_stored
 from planner.units import MIB
 
 SCHEMA_VERSION: Final = 1
@@ -124,10 +124,9 @@ class PriceStore:
         return sorted(self.folder.glob("snapshot-*.json"), reverse=True)
 
     def _read_or_report(self, path: Path, kind: type[_Content], problems: list[PriceError]) -> _Content | None:
-        if not path.exists():
-            return None
         try:
-            return kind.model_validate_json(read_regular(path, "price file", _MOST_BYTES))
+            data = read_stored(path, "price file", _MOST_BYTES)
+            return None if data is None else kind.model_validate_json(data)
         except UnreadableFileError as error:
             problems.append(PriceError(str(path), error.reason, error.hint))
         except ValidationError as error:
@@ -139,8 +138,7 @@ class PriceStore:
 
     def _write_price_file(self, name: str, content: Spec) -> None:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.folder / name, content.model_dump_json(exclude_defaults=True))
+            write_stored(self.folder / name, content.model_dump_json(exclude_defaults=True))
         except OSError as error:
             raise PriceError(str(self.folder / name), f"cannot be written ({error.strerror})") from error
 

@@ -12,7 +12,7 @@ from planner.errors import LogError, PlanFileError, SpecError
 from planner.memory.corrections import Correction
 from planner.memory.logs.text import MAX_BYTES, decode_log
 from planner.paths import state_dir
-from planner.storage import UnreadableFileError, read_regular, write_atomically
+from planner.storage import UnreadableFileError, read_regular, read_stored, write_stored
 from planner.units import MIB
 
 _LARGEST: Final = 4 * MIB
@@ -69,11 +69,10 @@ def load_corrections(path: Path) -> tuple[Correction, ...]:
     Raises:
         PlanFileError: If the file is damaged.
     """
-    if not path.exists():
-        return ()
     hint = "Delete it: each correction can be derived from its log again."
     try:
-        return _CorrectionsFile.model_validate_json(read_regular(path, "list of corrections", _LARGEST)).corrections
+        data = read_stored(path, "list of corrections", _LARGEST)
+        return () if data is None else _CorrectionsFile.model_validate_json(data).corrections
     except UnreadableFileError as error:
         raise PlanFileError(path, error.reason, hint=hint) from error
     except ValidationError as error:
@@ -89,7 +88,7 @@ def save_correction(path: Path, correction: Correction) -> None:
     others = tuple(known for known in load_corrections(path) if known.key != correction.key)
     content = _CorrectionsFile(corrections=(correction, *others)[:_MOST_KEPT])
     try:
-        write_atomically(path, content.model_dump_json(indent=2) + "\n")
+        write_stored(path, content.model_dump_json(indent=2) + "\n")
     except OSError as error:
         raise PlanFileError(
             path, f"cannot be written ({error.strerror})", hint="Check the folder's permissions."

@@ -62,6 +62,7 @@ def test_one_correction_is_saved_for_each_kind_of_run(own_state_dir):
 @pytest.mark.parametrize("content", ["{", '{"corrections": [{}]}', '{"more": 1}'])
 def test_a_damaged_corrections_file_has_a_hint(own_state_dir, content):
     path = corrections_file()
+    path.parent.mkdir()
     path.write_text(content, encoding="utf-8")
     with pytest.raises(PlanFileError) as error:
         save_correction(path, MADE)
@@ -71,14 +72,15 @@ def test_a_damaged_corrections_file_has_a_hint(own_state_dir, content):
 
 def test_a_folder_instead_of_the_file_is_an_error(own_state_dir):
     path = corrections_file()
-    path.mkdir()
+    path.mkdir(parents=True)
     with pytest.raises(PlanFileError, match="folder"):
         load_corrections(path)
 
 
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").touch()
     with pytest.raises(PlanFileError, match="cannot be written"):
-        save_correction(tmp_path / "none" / "corrections.json", MADE)
+        save_correction(tmp_path / "file" / "corrections.json", MADE)
 
 
 def test_a_log_that_disappears_is_an_error(tmp_path, monkeypatch):
