@@ -18,10 +18,15 @@ _BOUNDS: Final = {
 """Phrase for each kind of bound, by pydantic's error type, and the key of the limit in the error's context."""
 _FOUR_BITS: Final = ("awq4-128", "gptq4-128", "nf4", "Q4_K_M")
 _EIGHT_BITS: Final = ("int8", "fp8", "gptq8-128", "Q8_0")
-_BITS: Final = dict.fromkeys(("int4", "4bit", "q4", "awq", "gptq", "bnb4bit"), _FOUR_BITS) | dict.fromkeys(
-    ("8bit", "q8", "bnb8bit"), _EIGHT_BITS
-)
-"""Formats that are meant by a number of bits, of which there are several."""
+_BITS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("int4", "4bit", "q4", "bnb4bit"), _FOUR_BITS),
+    **dict.fromkeys(("8bit", "q8", "bnb8bit"), _EIGHT_BITS),
+    "awq": ("awq4-128", "awq4-64"),
+    "gptq": ("gptq4-128", "gptq8-128"),
+    **dict.fromkeys(("bnb", "bitsandbytes"), ("nf4", "int8")),
+    "gguf": ("Q4_K_M", "Q8_0"),
+}
+"""Formats that are meant by a number of bits or the name of a method, of which there are several."""
 _WHOLE: Final = "{} is not a whole number"
 _FIELDS: Final = "{} is no object of named fields"
 _KINDS: Final = {

@@ -67,6 +67,16 @@ examples:
 
 `gpu-planner COMMAND --help` shows the options of a command with their units and defaults, and examples."""
 
+_OTHER_COMMANDS: Final = {
+    "version": "--version",
+    **dict.fromkeys(("card", "cards", "hardware", "list"), "gpus"),
+    **dict.fromkeys(("compare", "vs"), "gpus --compare GPU GPU"),
+    **dict.fromkeys(("memory", "vram", "estimate", "check"), "fit"),
+    **dict.fromkeys(("rent", "buy", "time"), "cost"),
+    **dict.fromkeys(("top", "smi", "watch"), "monitor"),
+}
+"""Commands by words that people try first."""
+
 _WINDOW_PACKAGES: Final = {"PySide6": "PySide6-Essentials", "pyqtgraph": "pyqtgraph"}
 _DISPLAY_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _WITHOUT_WINDOW: Final = (
@@ -135,6 +145,8 @@ def _discard_output() -> None:
 def _dispatch(arguments: list[str]) -> int:
     first = arguments[0] if arguments else ""
     if first in ("-h", "--help", "help"):
+        if arguments[1:2] and arguments[1] in COMMANDS:
+            return _dispatch([arguments[1], "--help"])
         print(_HELP.format(commands="\n".join(f"  {name:<9}  {command.about}" for name, command in COMMANDS.items())))
         return 0
     if first == "--version":
@@ -171,8 +183,7 @@ def _open_window(paths: list[str]) -> int:
         if path.startswith("-"):
             raise PlannerError(f"unknown option {path}", "Try: gpu-planner --help")
         if not Path(path).exists():
-            commands = ", ".join(COMMANDS)
-            raise PlannerError(f"{path!r} is neither a command nor a file", f"The commands are {commands}.")
+            raise PlannerError(f"{path!r} is neither a command nor a file", _command_hint(path))
     if not _has_display():
         return _print_error(
             "cannot open the window: there is no display", f"{_WITHOUT_WINDOW} Over ssh, try ssh -X.", ENVIRONMENT
@@ -192,6 +203,14 @@ def _open_window(paths: list[str]) -> int:
         hint = "" if error.name not in _WINDOW_PACKAGES else f"Run: {package_command(_WINDOW_PACKAGES[error.name])}. "
         return _print_error(f"cannot open the window: {error}", f"{hint}{_WITHOUT_WINDOW}", ENVIRONMENT)
     return int(app.main(["gpu-planner", *paths]))
+
+
+def _command_hint(word: str) -> str:
+    """Return the command that `word` probably means, or else all of them."""
+    from difflib import get_close_matches
+
+    meant = _OTHER_COMMANDS.get(word.lower()) or "".join(get_close_matches(word.lower(), COMMANDS, n=1))
+    return f"Did you mean gpu-planner {meant}?" if meant else f"The commands are {', '.join(COMMANDS)}."
 
 
 def _has_display() -> bool:

@@ -7,7 +7,7 @@ from pydantic_core import to_json
 
 from planner.cli.parser import Parser
 from planner.cli.table import column_table, details
-from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalize_name
+from planner.models.catalog import ModelCatalog, ModelRecord, load_models, name_parts, normalize_name
 from planner.models.load import load_model
 from planner.paths import catalog_dir
 from planner.present.catalog.models import MODEL_COLUMNS, architecture_details, model_details
@@ -88,4 +88,5 @@ def _model_list_text(arguments: argparse.Namespace, catalog: ModelCatalog) -> st
 
 def _record_matches(record: ModelRecord, words: list[str]) -> bool:
     text = normalize_name(" ".join((*record.names, record.family)))
-    return all(normalize_name(name_or_path) in text for name_or_path in words)
+    parts = f"-{'-'.join(name_parts(text))}-"
+    return all(normalize_name(word) in text or f"-{'-'.join(name_parts(word))}-" in parts for word in words)

@@ -189,7 +189,8 @@ def _is_set(requested: Workload, field: str) -> bool:
 
 def _parsed_task(name: object, place: str = "--task") -> Task:
     if name not in ("training", "inference"):
-        raise SpecError(place, f"unknown task {name!r}", "Choose inference or training.")
+        hint = "Choose inference or training. Fine-tuning is training with a method such as lora."
+        raise SpecError(place, f"unknown task {name!r}", hint)
     return "training" if name == "training" else "inference"
 
 

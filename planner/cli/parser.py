@@ -3,22 +3,29 @@
 import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from planner.errors import PlannerError, SpecError
 from planner.numbers import COUNT, NumberKind, parse_number
 
-_OTHER_NAMES: Final = {
-    "--gpus": ("--gpu",),
-    "--batch-size": ("--batch", "--micro-batch"),
-    "--bs": ("--batch", "--micro-batch"),
-    "--context-length": ("--context",),
-    "--seq-len": ("--seq",),
-    "--max-seq-length": ("--seq",),
-    "--quantization": ("--weights",),
-    "--dtype": ("--weights",),
+_TRAINING: Final = "--task training"
+_OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("--gpus", "--card", "--cards", "--device", "--on"), ("--gpu",)),
+    **dict.fromkeys(("--batch-size", "--bs"), ("--batch", "--micro-batch")),
+    **dict.fromkeys(("--ctx", "--ctx-size", "--n-ctx", "--context-length", "--max-model-len"), ("--context",)),
+    **dict.fromkeys(("--seq-len", "--max-seq-length", "--max-length"), ("--seq",)),
+    **dict.fromkeys(("--quantization", "--quant", "--dtype", "--precision"), ("--weights",)),
+    "--engine": ("--profile",),
+    **dict.fromkeys(("--train", "--training"), (_TRAINING,)),
+    **dict.fromkeys(("--finetune", "--fine-tune", "--lora"), (f"{_TRAINING} --method lora",)),
+    "--qlora": (f"{_TRAINING} --method qlora",),
+    **dict.fromkeys(("--tensor-parallel-size", "--tensor-parallel"), ("--tp",)),
+    "--kv-cache-dtype": ("--kv-cache",),
+    **dict.fromkeys(("--weights", "--context", "--batch", "--task", "--method"), ("--fits PLAN.json",)),
+    **dict.fromkeys(("--price-under", "--max-price"), ("--where 'price < 700'",)),
 }
-"""What other programs call these options."""
+"""What people and other programs write for these options; each is followed by what it means here."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -74,12 +81,14 @@ class Parser(argparse.ArgumentParser):
             before = words[: words.index(unknown)]
             if len(before) > 1 and before[-2] in options and before[-2].startswith("--"):
                 return f'Quote a name of several words: {before[-2]} "{before[-1]} {unknown}".'
-            return ""
+            first = list(takewhile(lambda word: not word.startswith("-"), words))
+            return f'Quote a name of several words: "{" ".join(first)}".' if unknown in first[1:] else ""
         from difflib import get_close_matches  # slow to import and rarely needed
 
         name = unknown.partition("=")[0]
         meant = _OTHER_NAMES.get(name, ())
-        close = [option for option in meant if option in options] or get_close_matches(name, options, n=2, cutoff=0.75)
+        known = [option for option in meant if option.partition(" ")[0] in options]
+        close = known or get_close_matches(name, options, n=2, cutoff=0.75)
         return f"Did you mean {' or '.join(close)}? {self._help_hint}" if close else ""
 
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from planner.errors import SpecError
+from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import parse_count, resolve_hardware
@@ -38,7 +38,8 @@ MOST_MACHINES: Final = 1_000
 def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -> tuple[CardCount, ...]:
     """Return the cards that texts such as `RTX 4090`, `2 x RTX 3090` or the system `dgx-a100-640gb` name.
 
-    `2×RTX 3090` and `2xrtx-3090` are accepted, too. Errors name `option`.
+    `2×RTX 3090`, `2 RTX 3090` and a provider's name of a machine, `p5.48xlarge`, are accepted, too. Errors name
+    `option`.
 
     Raises:
         SpecError: If a number of cards is out of range, or there is no such card.
@@ -77,12 +78,27 @@ def named_machines(text: str, hardware: HardwareCatalog, option: str) -> tuple[i
     return number, hardware_record
 
 
+def _rented_cards(name: str, catalog: Catalog) -> CardCount | None:
+    """Return the cards of the rented machine that its provider calls `name`, such as `p5.48xlarge`; None if unknown."""
+    asked = name.strip().lower()
+    for offer in catalog.offers:
+        if offer.instance.lower() == asked and offer.gpu is not None and offer.gpu_count.is_integer():
+            return CardCount(id=offer.gpu, count=int(offer.gpu_count))
+    return None
+
+
 def _named_card_count(text: str, catalog: Catalog, option: str) -> CardCount:
     parsed_count, name = parse_count(text)
     number = 1 if parsed_count is None else parsed_count
     if not 1 <= number <= 100_000:
         raise SpecError(option, f"{number:,} cards are out of range", "Give a number from 1 to 100,000.")
-    hardware_record = resolve_hardware(catalog.hardware, name)
+    try:
+        hardware_record = resolve_hardware(catalog.hardware, name)
+    except SpecError as error:
+        rented = None if isinstance(error, AmbiguousNameError) else _rented_cards(name, catalog)
+        if rented is None:
+            raise
+        return CardCount(id=rented.id, count=number * rented.count)
     if isinstance(hardware_record, Gpu):
         return CardCount(id=hardware_record.id, count=number)
     if hardware_record.gpu_id is None or hardware_record.gpu_count is None:

@@ -158,6 +158,8 @@ def _contains_digits(gpu: Gpu, digits: list[str]) -> bool:
 def _similar_names_hint(catalog: HardwareCatalog, text: str, matches: tuple[Gpu, ...]) -> str:
     if matches:
         return f"Did you mean {matches[0].id!r} ({matches[0].name})? {_LIST_COMMAND}"
+    if size := _NUMBER_AND_UNIT.fullmatch(text.strip().lower()):
+        return f"`gpu-planner gpus --where 'memory_gib == {size[1]}'` lists the accelerators with {size[1]} GiB."
     close = _names_with_words_of(catalog, text)
     if not close and (systems := systems_named(catalog, text)):
         named = ", ".join(system.id for system in systems[:_SUGGESTIONS])
@@ -229,14 +231,19 @@ def _name_words(text: str) -> Words:
     return frozenset(re.findall(r"[a-z0-9.]+", plain))
 
 
-# No card's name begins like this; `7900XTX` has more digits.
-_COUNTED: Final = re.compile(r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)", re.IGNORECASE)
+_COUNT_WORDS: Final = {"single": 1, "dual": 2, "triple": 3, "quad": 4}
+# No card's name begins like this: `7900XTX` and `4060 Ti` have more digits, and `24 GB` is a size.
+_COUNTED: Final = re.compile(
+    r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)|(\d{1,2})\s+(?!gi?b\b|[x×]\W*$)(\S.*)"
+    rf"|({'|'.join(_COUNT_WORDS)})\s+(\S.*)",
+    re.IGNORECASE,
+)
 
 
 def parse_count(text: str) -> tuple[int | None, str]:
-    """Split a count from a name, as in "2 x A100"; the count is None if there is none."""
+    """Split a count from a name, as in "2 x A100", "2 A100" or "dual A100"; the count is None if there is none."""
     found = _COUNTED.fullmatch(text.strip())
     if found is None:
         return None, text
     number, name = (part for part in found.groups() if part is not None)
-    return int(number), name
+    return _COUNT_WORDS.get(number.lower()) or int(number), name

@@ -18,6 +18,10 @@ from planner.records import read_records
 _NOT_BUILT_FILE: Final = "not-built.json"
 _SUGGESTIONS: Final = 5
 _SEPARATORS: Final = re.compile(r"[\s_-]+")
+_NAME_PARTS: Final = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
+_WEIGHT_FORMAT: Final = re.compile(
+    r"(?P<name>.+?)[\s:_-]+(?P<format>i?q\d\w*|awq|gptq|fp8|nf4|fp16|bf16)", re.IGNORECASE
+)
 _CONTEXT_FIELDS: Final = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
 _LIST_COMMAND: Final = (
     "The window's list of models, or `gpu-planner models WORDS` in a shell, shows all models; "
@@ -143,6 +147,32 @@ class ModelCatalog:
                 found.setdefault(spelling, {})[name] = None
         return {spelling: tuple(names) for spelling, names in found.items()}
 
+    @cached_property
+    def _ids_by_parts(self) -> Mapping[tuple[str, ...], tuple[str, ...]]:
+        """Return the ids of the models by the letters and numbers of their names, with and without the owner."""
+        found: dict[tuple[str, ...], dict[str, None]] = {}
+        for record in self.records:
+            for name in (record.id, *record.aliases):
+                for spelling in (name, name.rpartition("/")[2]):
+                    found.setdefault(name_parts(spelling), {})[record.id] = None
+        return {parts: tuple(ids) for parts, ids in found.items()}
+
+    def ids_written_as(self, text: str) -> tuple[str, ...]:
+        """Return the ids whose letters and numbers are those of `text`, or else begin with them, of one network."""
+        asked = name_parts(text)
+        if exact := self._ids_by_parts.get(asked, ()):
+            return exact
+        begun = [
+            model_id for parts, ids in self._ids_by_parts.items() if parts[: len(asked)] == asked for model_id in ids
+        ]
+        networks = [self._records_by_name[model_id].config for model_id in dict.fromkeys(begun)]
+        return (begun[0],) if asked and networks and all(each == networks[0] for each in networks) else ()
+
+
+def name_parts(name: str) -> tuple[str, ...]:
+    """Return the letters and numbers of a model's name: `llama3.1:8b` and `Llama-3.1-8B` have the same."""
+    return tuple(_NAME_PARTS.findall(name.casefold()))
+
 
 def load_models(folder: Path) -> ModelCatalog:
     """Read every JSON file in `folder`, each a list of records.
@@ -162,34 +192,20 @@ def load_models(folder: Path) -> ModelCatalog:
 def resolve_model(catalog: ModelCatalog, text: str) -> str:
     """Return the catalog's name for `text`, ignoring case and separators; the owner may be omitted.
 
-    The last words may be omitted, too, if the names of one model only start with the others.
+    Separators between letters and numbers may be missing or others, as in Ollama's `llama3.1:8b`. The last words may
+    be omitted, too, if only names of one network start with the others.
 
     Raises:
         AmbiguousNameError: If several networks have this name.
         SpecError: If there is none; the hint suggests similar names.
     """
-    found = catalog.names_as_written.get(normalize_name(text)) or _id_starting_with(catalog, text)
+    found = catalog.names_as_written.get(normalize_name(text)) or catalog.ids_written_as(text)
     owners = {catalog.record(name).id for name in found}
     if len(owners) > 1:
         raise AmbiguousNameError("model", text, tuple(sorted(found)))
     if not found:
         raise SpecError("model", _unknown_model_hint(catalog, text), hint=_similar_names_hint(catalog, text))
     return found[0]
-
-
-def _id_starting_with(catalog: ModelCatalog, text: str) -> tuple[str, ...]:
-    """Return the id of the only model whose id or alias starts with the words of `text`; empty if several do."""
-    start = f"{normalize_name(text)}-"
-    found = [
-        record.id
-        for record in catalog.records
-        if any(
-            normalize_name(spelling).startswith(start)
-            for name in (record.id, *record.aliases)
-            for spelling in (name, name.rpartition("/")[2])
-        )
-    ]
-    return tuple(found) if len(found) == 1 else ()
 
 
 def normalize_name(name: str) -> str:
@@ -213,6 +229,10 @@ def _unknown_model_hint(catalog: ModelCatalog, text: str) -> str:
 def _similar_names_hint(catalog: ModelCatalog, text: str) -> str:
     from difflib import get_close_matches  # slow to import and rarely needed
 
+    with_format = _WEIGHT_FORMAT.fullmatch(text.strip())
+    if with_format and (catalog.ids_written_as(with_format["name"])):
+        scheme = with_format["format"]
+        return f"The number format is no part of the name: write {with_format['name']!r} and --weights {scheme}."
     asked = _without_separators(normalize_name(text))
     spellings = catalog.names_as_written
     holding = [spelling for spelling in spellings if len(asked) > 2 and asked in _without_separators(spelling)]

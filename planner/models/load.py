@@ -91,6 +91,8 @@ def load_model_file(path: Path) -> LoadedModel:
 
 def _find_model(text: str, catalog: ModelCatalog) -> str | Path:
     """Return the catalog's name or the path that `text` refers to."""
+    if not text.strip():
+        raise SpecError("model", "no model is named", "Name one, such as meta-llama/Llama-3.1-8B, or a file or folder.")
     path = Path(text).expanduser()
     if _is_written_as_path(text):
         return path

@@ -167,6 +167,8 @@ def test_expressions(said):
 
 def test_nothing_found_is_no_error(said):
     assert said("xyzzy").startswith("None of ")
+    assert "gpu-planner gpus --compare 4090 'RTX 3090'" in said("4090", "RTX 3090")
+    assert "--where 'price < 700'" in said("under", "700")
     assert json.loads(said("xyzzy", "--json")) == []
     for words in ((), ("--systems",)):
         empty = said("xyzzy", "--csv", *words)

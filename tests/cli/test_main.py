@@ -108,6 +108,32 @@ def test_answers_need_no_home(home, card, code, capsys, monkeypatch, tmp_path):
     assert "GiB" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("fti", "fit"),
+        ("gpu", "gpus"),
+        ("price", "prices"),
+        ("compare", "gpus --compare GPU GPU"),
+        ("version", "--version"),
+    ],
+)
+def test_a_command_that_was_probably_meant_is_named(word, meant, capsys):
+    assert cli.main([word]) == 2
+    assert capsys.readouterr().err.endswith(f"hint: Did you mean gpu-planner {meant}?\n")
+
+
+def test_a_name_of_several_words_is_quoted_in_the_hint(capsys):
+    assert cli.main(["fit", "llama", "3.1", "8b", "--gpu", "4090"]) == 2
+    assert capsys.readouterr().err.endswith('hint: Quote a name of several words: "llama 3.1 8b".\n')
+
+
+@pytest.mark.parametrize("first", ["help", "--help"])
+def test_help_names_the_command_before_or_after(first, capsys):
+    assert cli.main([first, "gpus"]) == 0
+    assert capsys.readouterr().out.startswith("usage: gpu-planner gpus")
+
+
 def test_help_of_a_command_ends_well(capsys):
     assert cli.main(["gpus", "--help"]) == 0
     assert capsys.readouterr().out.startswith("usage: gpu-planner gpus")

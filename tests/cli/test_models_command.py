@@ -50,6 +50,11 @@ def test_a_file_of_ones_own(said, tmp_path):
     assert Architecture.model_validate_json(said("--show", str(path), "--json")).hidden == 64
 
 
+def test_words_are_found_as_other_programs_write_them(said):
+    assert "Qwen3-8B" in said("qwen3:8b")
+    assert "Llama-3.1-8B" in said("llama3.1", "8b")
+
+
 def test_what_can_be_read(said):
     names = said("--supported").split()
     assert len(names) >= 40
@@ -58,6 +63,7 @@ def test_what_can_be_read(said):
 
 def test_nothing_found_is_no_error(said):
     assert said("xyzzy").startswith("None of ")
+    assert said("...").startswith("None of ")
     assert json.loads(said("xyzzy", "--json")) == []
 
 

@@ -23,11 +23,24 @@ from planner.plan.catalog import Catalog
         ("8Xdgx-h100", "h100-sxm5-80gb", 64),
         ("7900XTX", "radeon-rx-7900-xtx", 1),
         ("NVIDIA DGX H100", "h100-sxm5-80gb", 8),
+        ("2 RTX 4090", "rtx-4090", 2),
+        ("p5.48xlarge", "h100-sxm5-80gb", 8),
+        ("2 x P4D.24xlarge", "a100-sxm4-40gb", 16),
     ],
 )
 def test_a_card_several_or_a_system(catalog: Catalog, text: str, gpu: str, count: int) -> None:
     (cards,) = named_cards([text], catalog)
     assert (cards.id, cards.count) == (gpu, count)
+
+
+def test_an_unknown_machine_and_a_size_are_no_cards(catalog: Catalog) -> None:
+    with pytest.raises(SpecError, match=r"no accelerator is called 'p99\.metal'"):
+        named_cards(["p99.metal"], catalog)
+    with pytest.raises(SpecError) as caught:
+        named_cards(["24gb"], catalog)
+    assert "memory_gib == 24" in caught.value.hint
+    with pytest.raises(AmbiguousNameError, match="matches 3 records"):
+        named_cards(["8xH100"], catalog)
 
 
 def test_names_of_systems_differ(catalog: Catalog) -> None:

@@ -116,6 +116,10 @@ def test_set_and_an_option_of_the_same_group_meet():
         ("--set other_processes_bytes=lots", "bytes: 'lots' is not a size", "24 GiB"),
         ("--frobnicate", "unrecognized arguments: --frobnicate", "--help"),
         ("--batch-size 4", "unrecognized arguments: --batch-size", "Did you mean --batch or --micro-batch?"),
+        ("--qlora", "unrecognized arguments: --qlora", "Did you mean --task training --method qlora?"),
+        ("--max-model-len 8192", "unrecognized arguments: --max-model-len", "Did you mean --context?"),
+        ("--task train", "--task: unknown task 'train'", "Fine-tuning is training with a method"),
+        ("--weights awq", "--weights: there is no 'awq'", "Close names: awq4-128, awq4-64."),
         ("--optimiser sgd", "unrecognized arguments: --optimiser", "Did you mean --optimizer?"),
         (
             "--profile hugging face",

@@ -144,6 +144,10 @@ def test_case_and_punctuation_do_not_matter(gpu: Gpu, random: Random) -> None:
         ("0 x l4", (0, "l4")),
         ("RTX 3090", (None, "RTX 3090")),
         ("7900XTX", (None, "7900XTX")),
+        ("8 H100", (8, "H100")),
+        ("Dual RTX 3090", (2, "RTX 3090")),
+        ("4060 Ti", (None, "4060 Ti")),
+        ("24 GB", (None, "24 GB")),
         ("", (None, "")),
     ],
 )

@@ -92,6 +92,11 @@ def test_every_listed_model_says_its_name_and_context_without_being_built() -> N
         ("qwen3-8b-awq", "Qwen/Qwen3-8B-AWQ"),
         ("mistral-small-24b", "mistralai/Mistral-Small-24B-Instruct-2501"),
         ("mistralai/Mistral Small 24B", "mistralai/Mistral-Small-24B-Instruct-2501"),
+        ("llama3.1:8b", "meta-llama/Llama-3.1-8B"),
+        ("qwen3:30b-a3b", "Qwen/Qwen3-30B-A3B"),
+        ("gpt-oss:120b", "openai/gpt-oss-120b"),
+        ("phi4", "microsoft/phi-4"),
+        ("gemma3:27b", "google/gemma-3-27b-it"),
     ],
 )
 def test_names_are_found_whatever_their_case_and_separators(text: str, name: str) -> None:
@@ -108,6 +113,10 @@ def test_names_are_found_whatever_their_case_and_separators(text: str, name: str
         ("qwen25 32b", "no model is called", "Close names: Qwen/Qwen2.5-32B,"),
         ("zzzzzz", "no model is called", "gpu-planner models"),
         ("", "no model is called", "gpu-planner models"),
+        ("mistral-7b", "no model is called", "mistralai/Mistral-7B-v0.1"),
+        ("unsloth/llama3.1:8b", "no model is called", "gpu-planner models"),
+        ("phi4-q4_K_M", "no model is called", "write 'phi4' and --weights q4_K_M"),
+        ("nothing-q4_K_M", "no model is called", "gpu-planner models"),
         (
             "stable-diffusion-2-1",
             "stabilityai/stable-diffusion-2-1 cannot be built: a diffusion pipeline",

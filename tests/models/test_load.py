@@ -33,6 +33,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
+@pytest.mark.parametrize("text", ["", "  "])
+def test_an_empty_name_is_no_folder(catalog: ModelCatalog, text: str) -> None:
+    with pytest.raises(SpecError, match="no model is named"):
+        load_model(text, catalog)
+
+
 def test_a_name_of_the_catalog(catalog: ModelCatalog) -> None:
     loaded = load_model("llama-3.1-8b", catalog)
     assert loaded == ("meta-llama/Llama-3.1-8B", catalog.model("meta-llama/Llama-3.1-8B"), None)

@@ -1,6 +1,7 @@
 """Lists of `gpu-planner gpus` and `--systems`: the cards or systems that match a query, as a table, CSV or JSON."""
 
 import argparse
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -12,6 +13,7 @@ from planner.cost.card_prices import CardPrices
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, PRICE_FIELDS
+from planner.hardware.names import hardware_family
 from planner.hardware.query import CatalogQuery, GpuQuery, select, used_fields
 from planner.hardware.query_schema import AnyRecord, PlanOutcome, PlanOutcomes, Prices
 from planner.hardware.software_support import describe_other_hardware
@@ -143,8 +145,19 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
         shown = list_columns(GPU_COLUMNS, default_keys, (GPU_COLUMN_OF[word] for word in used_fields(query)))
         print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {total:,} accelerators")
     else:
-        print(f"None of {total:,} accelerators matches. {describe_other_hardware(query.text)}".rstrip())
+        print(f"None of {total:,} accelerators matches. {_empty_list_hint(arguments.words, catalog)}".rstrip())
     return 0
+
+
+def _empty_list_hint(words: Sequence[str], catalog: Catalog) -> str:
+    """Return what else `words` that no name holds may mean: cards to compare, a bound, or other hardware."""
+    names = [word for word in words if hardware_family(catalog.hardware, word)]
+    if len(names) > 1:
+        return f"Cards are compared by: gpu-planner gpus --compare {shlex.join(names)}"
+    text = " ".join(words)
+    if any(map(str.isdigit, words)) and not names:
+        return "Bounds are given by --where, such as --where 'price < 700'."
+    return describe_other_hardware(text)
 
 
 def family_text(name: str, family: Iterable[Gpu | System], catalog: Catalog) -> str:
