@@ -7,6 +7,7 @@ PlannerError(message, hint)
  ├ CatalogError(path, record, field)   bundled or own data that does not validate
  ├ ModelFileError(path, reason)        unreadable, truncated, hostile or unsupported model files
  ├ NetworkError                        a remote machine that cannot be reached
+ ├ MissingPackageError                 an optional package that the request needs and that is not installed
  ├ PlanFileError(path, reason)         a plan that cannot be read or written
  ├ RecipeError(path, reason)           another program's training file that cannot be read
  ├ LogError(reason)                    output of a run that cannot be read
@@ -137,6 +138,12 @@ class NoFormulaError(ModelFileError):
 
 class NetworkError(PlannerError):
     """A remote machine that cannot be reached or does not answer in time."""
+
+    environment = True
+
+
+class MissingPackageError(PlannerError):
+    """An optional package that the request needs and that is not installed; the hint says how to install it."""
 
     environment = True
 

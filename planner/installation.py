@@ -11,9 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
 
-Extra = Literal["torch", "parquet"]
+Extra = Literal["app", "hub", "parquet", "torch"]
 _NAME: Final = "gpu-planner"
-_PACKAGES: Final = {"torch": ("torch", "transformers"), "parquet": ("pyarrow",)}
+_PACKAGES: Final = {
+    "app": ("PySide6-Essentials>=6.8,<6.12", "pyqtgraph==0.14.*"),
+    "hub": ("huggingface_hub",),
+    "parquet": ("pyarrow",),
+    "torch": ("torch", "transformers"),
+}
 _PACKAGE: Final = Path(__file__).resolve().parent
 
 

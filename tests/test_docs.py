@@ -33,7 +33,7 @@ REFERENCE = (
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 README = TEXTS["README.md"]
-START = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/gpu-planner"
+START = 'python3 -m venv .venv && .venv/bin/pip install ".[app,hub]" && .venv/bin/gpu-planner'
 TEST = 'python3 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/pytest'
 
 

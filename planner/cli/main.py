@@ -77,7 +77,7 @@ _OTHER_COMMANDS: Final = {
 }
 """Commands by words that people try first."""
 
-_WINDOW_PACKAGES: Final = {"PySide6": "PySide6-Essentials", "pyqtgraph": "pyqtgraph"}
+_WINDOW_PACKAGES: Final = ("PySide6", "pyqtgraph")
 _DISPLAY_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _WITHOUT_WINDOW: Final = (
     f"The commands {', '.join([*COMMANDS][:-1])} and {[*COMMANDS][-1]} work without a window; see gpu-planner --help."
@@ -190,7 +190,7 @@ def _open_window(paths: list[str]) -> int:
         )
     # A command has no window.
     from planner.cli.window_libraries import missing_libraries, packages_hint
-    from planner.installation import package_command
+    from planner.installation import extra_command
 
     missing = missing_libraries() if sys.platform.startswith("linux") else ()
     if missing:
@@ -200,7 +200,8 @@ def _open_window(paths: list[str]) -> int:
     try:
         app = importlib.import_module("planner.gui.app")
     except ImportError as error:
-        hint = "" if error.name not in _WINDOW_PACKAGES else f"Run: {package_command(_WINDOW_PACKAGES[error.name])}. "
+        lacks_package = (error.name or "").partition(".")[0] in _WINDOW_PACKAGES
+        hint = f"Run: {extra_command('app')}. " if lacks_package else ""
         return _print_error(f"cannot open the window: {error}", f"{hint}{_WITHOUT_WINDOW}", ENVIRONMENT)
     return int(app.main(["gpu-planner", *paths]))
 

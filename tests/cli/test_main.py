@@ -171,6 +171,18 @@ def test_a_machine_without_qt_is_told_what_still_works(monkeypatch, capsys):
     assert "work without a window" in error
 
 
+@pytest.mark.parametrize("package", ["PySide6", "PySide6.QtWidgets", "pyqtgraph"])
+def test_an_installation_without_the_window_is_told_how_to_add_it(package, monkeypatch, capsys):
+    def fail(_name):
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+
+    monkeypatch.setattr(cli.importlib, "import_module", fail)
+    assert cli.main([]) == 3
+    error = capsys.readouterr().err
+    assert f"No module named {package!r}" in error
+    assert "[app]" in error
+
+
 def test_a_machine_without_a_display_is_told_so(monkeypatch, capsys):
     monkeypatch.setattr(sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):

@@ -104,7 +104,10 @@ def test_a_command_for_windows_has_double_quotes(environment, monkeypatch):
 def test_the_packages_of_an_extra_are_those_that_the_project_declares():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     for extra, packages in installation._PACKAGES.items():
-        assert tuple(line.partition(">=")[0] for line in declared[extra]) == packages
+        names = (
+            line if line in packages else line.partition(">=")[0] for line in declared[extra]
+        )  # a bound that matters is kept
+        assert tuple(names) == packages
 
 
 def test_nothing_names_gpu_planner_on_an_index():

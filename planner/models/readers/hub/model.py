@@ -43,6 +43,7 @@ def read_hub_model(text: str, stop: ShouldStop = lambda: False) -> Architecture:
 
     Raises:
         ModelFileError: If the name is invalid, or the Hub has no such model or denies access.
+        MissingPackageError: If `huggingface_hub` is not installed.
         NetworkError: If the Hub cannot be reached, or `stop` returned true.
     """
     repository, gguf = _parse_hub_name(text)
@@ -59,8 +60,7 @@ def read_hub_config(text: str) -> Mapping[str, object]:
     """Read the raw configuration of a model on the Hub.
 
     Raises:
-        ModelFileError: As `read_hub_model`.
-        NetworkError: As `read_hub_model`.
+        PlannerError: As `read_hub_model`.
     """
     repository, _ = _parse_hub_name(text)
     return _parse_config_file(_config_file(HubSession(), repository))

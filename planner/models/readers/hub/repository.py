@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
-from planner.errors import ModelFileError, NetworkError
+from planner.errors import MissingPackageError, ModelFileError, NetworkError
+from planner.installation import extra_command
 from planner.models.readers.sources import check_span, truncated_file_error
 from planner.network import ANSWER_SECONDS, answer_within, connection_failure
 from planner.units import MIB
@@ -53,9 +55,16 @@ class _Response(Protocol):
 
 
 class HubSession:
-    """A session of requests to the Hub with a time limit and a callback for cancellation."""
+    """A session of requests to the Hub with a time limit and a callback for cancellation.
+
+    Raises:
+        MissingPackageError: If `huggingface_hub` is not installed.
+    """
 
     def __init__(self, stop: ShouldStop = lambda: False) -> None:
+        if find_spec("huggingface_hub") is None:
+            reason = "reading from the Hugging Face Hub needs the package huggingface_hub"
+            raise MissingPackageError(reason, f"Run: {extra_command('hub')}")
         self._stop = stop
         self._until = time.monotonic() + TIME_LIMIT_S
 

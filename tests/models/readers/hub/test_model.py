@@ -9,9 +9,11 @@ from huggingface_hub import constants
 from made_files import TINY, gguf_bytes, tiny_gguf, tiny_tensors
 from made_pipelines import PIPELINE, pipeline_files
 
+from planner.errors import MissingPackageError
 from planner.models.catalog import load_models
 from planner.models.load import load_config, load_model
 from planner.models.readers.config_json import read_config
+from planner.models.readers.hub import repository
 from planner.models.readers.hub.model import read_hub_model
 from planner.paths import catalog_dir
 
@@ -103,6 +105,14 @@ def test_hostile_answers_are_refused(hub):
 def test_what_is_no_name_is_refused_before_anything_is_asked(hub, text):
     assert refusal(text).hint
     assert hub.asked == []
+
+
+def test_without_its_client_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(repository, "find_spec", lambda _name: None)
+    with pytest.raises(MissingPackageError, match="needs the package huggingface_hub") as error:
+        read_hub_model("hf:owner/name")
+    assert "[hub]" in error.value.hint
+    assert error.value.environment
 
 
 def test_names_on_the_hub_are_models_like_others(hub):
