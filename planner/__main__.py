@@ -1,8 +1,22 @@
-"""Entry point of `python -m planner`, the same as the command `gpu-planner`."""
+"""Entry point of the command `gpu-planner` and of `python -m planner`."""
 
+import signal
 import sys
+from collections.abc import Sequence
 
-from planner.cli.main import main
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code; Ctrl+C is quiet even while the modules are being imported."""
+    # Libraries turn an interruption of their import into errors of their own; the system ends the process without.
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from planner.cli.main import main as run
+
+    if handler is signal.default_int_handler:
+        signal.signal(signal.SIGINT, handler)
+    return run(argv)
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -105,6 +105,7 @@ _ASCII_REPLACEMENTS: Final = str.maketrans(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; errors are printed without a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     _replace_unprintable_characters()
     try:
         code = _dispatch(arguments)
@@ -249,6 +250,13 @@ def _logging_to_file() -> Iterator[str]:
     yield place
     logging.getLogger().removeHandler(handler)
     handler.close()
+
+
+def _open_closed_streams() -> None:
+    """Discard what is printed to an output that the shell closed by `>&-`, for which Python has no stream."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # open until the process ends
 
 
 def _replace_unprintable_characters() -> None:

@@ -4,12 +4,14 @@ import codecs
 import errno
 import gc
 import io
+import signal
 import subprocess
 import sys
 import types
 
 import pytest
 
+from planner import __main__ as entry
 from planner import __version__
 from planner.cli import main as cli
 from planner.cli.main import replace_with_ascii
@@ -62,6 +64,27 @@ def test_without_a_hint_there_is_no_empty_one(command, capsys):
     command(_raising(PlannerError("no such thing")))
     assert cli.main(["fit"]) == 2
     assert capsys.readouterr().err == "error: no such thing\n"
+
+
+def test_an_interruption_is_quiet_while_modules_are_imported(command, monkeypatch):
+    handlers = []
+
+    class Imported(types.ModuleType):
+        @property
+        def main(self):
+            handlers.append(signal.getsignal(signal.SIGINT))
+            return cli.main
+
+    monkeypatch.setitem(sys.modules, "planner.cli.main", Imported("planner.cli.main"))
+    command(lambda _arguments: handlers.append(signal.getsignal(signal.SIGINT)) or 0)
+    assert entry.main(["fit"]) == 0
+    assert handlers == [signal.SIG_DFL, signal.default_int_handler]
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_output_is_no_error(closed):
+    program = f"{sys.executable} -m planner gpus 4090 {closed}"
+    assert subprocess.run(program, shell=True, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def test_an_interruption_is_quiet(command, capsys):
