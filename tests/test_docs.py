@@ -7,13 +7,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlparse
 
 import pytest
 from fake_nvml_kit import A, card
+from huggingface_hub import constants
 from recording_kit import CARDS, sample, written
 
 from planner.cli.main import COMMANDS as NAMES
 from planner.cli.main import main
+from planner.cost.refresh.refresh import HOSTS
 from planner.gui.manual import heading_slug
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
@@ -172,6 +175,12 @@ def test_the_checks_run_the_test_command_as_it_is_written():
 
 def test_set_up_commands_are_the_only_ones_that_are_not_run_here():
     assert set(LINES) - set(COMMANDS) == {START, TEST}
+
+
+def test_every_host_that_is_reached_is_in_the_manual():
+    rows = [line for line in TEXTS["docs/first-steps.md"].splitlines() if line.startswith("| `")]
+    named = {host for row in rows for host in re.findall(r"`([a-z0-9.-]+\.(?:com|co))`", row.split("|")[1])}
+    assert named == {*HOSTS, urlparse(constants.ENDPOINT).hostname}
 
 
 @pytest.mark.parametrize("page", TEXTS)
