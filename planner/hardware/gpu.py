@@ -76,6 +76,15 @@ Segment = Literal["consumer", "workstation", "datacenter", "edge", "soc", "tpu"]
 Basis = Literal["published", "derived", "measured", "yours"]
 Certainty = Literal["confirmed", "single-source", "conflicting", "preliminary", "yours"]
 
+_SEGMENT_WORDS: Final[dict[Segment, tuple[str, ...]]] = {
+    "consumer": ("consumer", "gaming", "graphics"),
+    "workstation": ("workstation", "professional", "graphics"),
+    "datacenter": ("data", "center", "centre", "datacenter", "datacentre"),
+    "edge": ("edge", "embedded"),
+    "soc": ("integrated", "graphics", "igpu", "apu", "soc"),
+    "tpu": ("asic", "data", "center", "centre", "datacenter", "datacentre"),
+}
+"""Words that people use for each segment."""
 # At least a hundred times the largest card: a higher figure was entered in the wrong unit.
 _COMPUTERS: Final = ("Laptop", "SoC", "SoC in mini PC", "SoM")
 """Form factors of what is sold with its processor and memory, if only as a developer kit."""
@@ -280,6 +289,25 @@ class Gpu(Spec):
         """Return the text that a search matches, in lower case: name, aliases, id, vendor and architecture."""
         squeezed = self.id.replace("-", "")  # people type rtx4090
         return "\n".join((self.name, *self.aliases, self.id, squeezed, self.vendor, self.architecture)).lower()
+
+    @property
+    def kind_words(self) -> frozenset[str]:
+        """Return the words for the card's kind that a search finds: its use, its memory, its links and its cores."""
+        memory = (self.memory_type or "").lower().split()
+        found = [*_SEGMENT_WORDS[self.segment], *memory]
+        found += [kind for kind in ("gddr", "hbm") if any(each.startswith(kind) for each in memory)]
+        found += [] if self.is_whole_computer or self.unified_memory else ["vram", "card", "cards"]
+        found += ["gpu", "gpus"] if self.shader_cores else []
+        if self.vendor == "NVIDIA" and self.shader_cores:
+            found += [
+                "cuda",
+                "core",
+                "cores",
+                *(["tensor"] if any(each.unit == "tensor" for each in self.rates) else []),
+            ]
+        found += ["nvlink"] if "nvlink" in (self.interconnect or "").lower() else []
+        found += ["silicon"] if self.vendor == "Apple" else []
+        return frozenset(found)
 
     def ops_per_s(self, dtype: str) -> float | None:
         """Return the card's dense rate in `dtype` in operations per second, or None if unknown."""

@@ -12,7 +12,16 @@ from planner.errors import SpecError
 from planner.hardware.expression import parse_expression
 from planner.hardware.gpu import Gpu, Segment, Vendor
 from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
-from planner.hardware.query_schema import AnyRecord, PlanOutcomes, Prices, QueryContext, QueryField, QuerySchema, Value
+from planner.hardware.query_schema import (
+    AnyRecord,
+    PlanOutcomes,
+    Prices,
+    QueryContext,
+    QueryField,
+    QuerySchema,
+    Value,
+    has_word,
+)
 
 __all__ = ["GPU_QUERY_FIELDS", "CatalogQuery", "GpuQuery", "QueryField", "facet_counts", "select", "used_fields"]
 
@@ -27,7 +36,7 @@ class CatalogQuery(Spec):
     """
 
     words: ClassVar[QuerySchema[Any]]
-    text: str = Field(default="", description="words that must occur in name, aliases, vendor or architecture")
+    text: str = Field(default="", description="words that must occur in name, aliases, vendor, architecture or kind")
     where: str = Field(default="", description='expression such as memory_gib >= 24 and vendor == "NVIDIA"')
     sort: tuple[str, ...] = Field(default=(), description="fields to sort by; a leading - sorts descending")
 
@@ -160,10 +169,10 @@ def _membership_test(values: frozenset[str | None], read: Callable[[Any], str | 
 
 
 def _records_with_words(records: Iterable[AnyRecord], text: str) -> list[AnyRecord]:
-    """Return the records whose search text contains every word in `text`."""
+    """Return the records whose search text or kind has every word in `text`."""
     found = list(records)
     for word in text.lower().split():
-        found = [record for record in found if word in record.search_text]
+        found = [record for record in found if has_word(word, record.search_text, record.kind_words)]
     return found
 
 

@@ -9,6 +9,7 @@ Kind = Literal["text", "number", "flag", "version"]
 Value = str | float | bool | tuple[int, ...] | None
 Prices = Mapping[str, Mapping[str, float]]
 _SUGGESTIONS: Final = 3
+_FEWEST_LETTERS: Final = 4
 _VERSION: Final = re.compile(r"\d+(\.\d+)*")
 
 
@@ -22,6 +23,10 @@ class SearchableRecord(Protocol):
     @property
     def search_text(self) -> str:
         """Return the text that a search matches, in lower case."""
+
+    @property
+    def kind_words(self) -> frozenset[str]:
+        """Return the words for the record's kind that a search finds, too."""
 
 
 AnyRecord = TypeVar("AnyRecord", bound=SearchableRecord)
@@ -154,6 +159,18 @@ class QuerySchema(Generic[AnyRecord]):
         alike = tuple(dict.fromkeys((*get_close_matches(word, self.fields, _SUGGESTIONS), *parts)))[:_SUGGESTIONS]
         meant = f" Did you mean {' or '.join(alike)}?" if alike else ""
         return f"There is no {word!r} of {self.noun}.{meant} Fields: {' '.join(self.fields)}."
+
+
+def has_word(word: str, text: str, kind_words: frozenset[str]) -> bool:
+    """Return whether the typed `word`, in lower case, is in `text`, is one of `kind_words`, or starts one of them.
+
+    Fewer than four letters start no word: M4 and Max are names.
+    """
+    return (
+        word in text
+        or word in kind_words
+        or (len(word) >= _FEWEST_LETTERS and any(each.startswith(word) for each in kind_words))
+    )
 
 
 def parse_version(text: str) -> tuple[int, ...] | None:

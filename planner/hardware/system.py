@@ -84,6 +84,12 @@ class EquippedSystem:
         return "\n".join((system.name, system.id, system.vendor, system.kind, self.accelerators or "")).lower()
 
     @property
+    def kind_words(self) -> frozenset[str]:
+        """Return the words for the system's kind that a search finds: the links between its accelerators."""
+        links = (self.system.interconnect or "").lower()
+        return frozenset(word for word in ("nvlink", "nvswitch", "infiniband") if word in links)
+
+    @property
     def year(self) -> int | None:
         """Return the system's year of release, of the announcement where no sale is known, or None if unknown."""
         known = self.system.released or self.system.announced

@@ -12,6 +12,7 @@ from planner.hardware.query_schema import FieldFactory, PlanOutcome, QueryContex
 class Box:
     id: str = "box"
     search_text: str = "box"
+    kind_words: frozenset[str] = frozenset()
     watts: float | None = 1_500.0
 
 

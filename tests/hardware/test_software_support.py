@@ -12,10 +12,8 @@ from planner.errors import CatalogError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.software_support import (
     FEATURES,
-    OTHER_HARDWARE,
     FeatureSupport,
     SoftwareFact,
-    describe_other_hardware,
     software_of,
     software_target,
     unsupported_formats,
@@ -162,17 +160,6 @@ def test_a_rate_that_was_worked_out_says_nothing_of_the_chip(hardware: HardwareC
     card = hardware.gpu("radeon-rx-7900-xtx")
     assert card.provenance_of("rate.bf16").basis == "derived"
     assert next(each.support for each in software_of(card, ()) if each.feature == "bf16") is None
-
-
-def test_what_is_not_in_the_table_has_one_sentence_each() -> None:
-    assert list(OTHER_HARDWARE) == ["TPU", "FPGA", "ASIC", "NPU", "CPU"]
-    assert all(text.endswith(".") and text.count(". ") == 0 for text in OTHER_HARDWARE.values())
-
-
-def test_a_search_for_what_is_not_in_the_table_is_answered() -> None:
-    assert describe_other_hardware("Ryzen cpu") == OTHER_HARDWARE["CPU"]
-    assert describe_other_hardware("fpga").startswith("FPGAs are")
-    assert describe_other_hardware("rtx 4090") == ""
 
 
 def test_a_wrong_file_is_named_with_its_field(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from planner.cost.card_prices import CardPrices
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, PRICE_FIELDS
+from planner.hardware.kinds import describe_kinds
 from planner.hardware.names import hardware_family
 from planner.hardware.query import CatalogQuery, GpuQuery, select, used_fields
 from planner.hardware.query_schema import AnyRecord, PlanOutcome, PlanOutcomes, Prices
-from planner.hardware.software_support import describe_other_hardware
 from planner.hardware.system import System
 from planner.hardware.system_fields import RENT_FIELD, SYSTEM_QUERY_SCHEMA, SystemQuery
 from planner.memory.fit import CardFit
@@ -144,6 +144,8 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
         default_keys = _DEFAULT_COLUMNS_WITH_PLAN if plan_verdicts else _DEFAULT_COLUMNS
         shown = list_columns(GPU_COLUMNS, default_keys, (GPU_COLUMN_OF[word] for word in used_fields(query)))
         print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {total:,} accelerators")
+        if about := describe_kinds(query.text):
+            print(about)
     else:
         print(f"None of {total:,} accelerators matches. {_empty_list_hint(arguments.words, catalog)}".rstrip())
     return 0
@@ -157,7 +159,7 @@ def _empty_list_hint(words: Sequence[str], catalog: Catalog) -> str:
     text = " ".join(words)
     if any(map(str.isdigit, words)) and not names:
         return "Bounds are given by --where, such as --where 'price < 700'."
-    return describe_other_hardware(text)
+    return describe_kinds(text)
 
 
 def family_text(name: str, family: Iterable[Gpu | System], catalog: Catalog) -> str:

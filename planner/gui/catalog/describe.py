@@ -6,8 +6,9 @@ from typing import Final
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
+from planner.hardware.kinds import KINDS
 from planner.hardware.power import DEFAULT_CIRCUIT, Circuit
-from planner.hardware.software_support import OTHER_HARDWARE, software_of
+from planner.hardware.software_support import software_of
 from planner.hardware.speeds import speeds_of
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
@@ -132,7 +133,7 @@ def _gpu_note_texts(gpu: Gpu) -> Iterator[str]:
     if gpu.preliminary:
         yield "This product is announced; its figures may change."
     if gpu.segment == "tpu":
-        yield OTHER_HARDWARE["TPU"]
+        yield KINDS["TPU"]
 
 
 def _vendor_and_class_text(gpu: Gpu) -> str:

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from planner.base import Spec
 from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
 from planner.hardware.query import CatalogQuery, GpuQuery, facet_counts, select
-from planner.hardware.query_schema import Facet, QuerySchema, SearchableRecord
+from planner.hardware.query_schema import Facet, QuerySchema, SearchableRecord, has_word
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_TITLES
 from planner.present.catalog.search_query import ParsedSearch, SearchBound, parse_search
@@ -210,13 +210,13 @@ class NameSearch:
     """Index of the records' search texts, which makes searching fast enough to follow each keystroke."""
 
     def __init__(self, records: Sequence[SearchableRecord]) -> None:
-        self._texts = tuple((record.id, record.search_text) for record in records)
+        self._texts = tuple((record.id, record.search_text, record.kind_words) for record in records)
 
     def ids_containing(self, text: str) -> frozenset[str]:
         """Return the ids of the records that contain every word of `text`, by the rules of the function `select`."""
-        found: Sequence[tuple[str, str]] = self._texts
+        found = self._texts
         for word in text.lower().split():
-            found = [pair for pair in found if word in pair[1]]
+            found = tuple(each for each in found if has_word(word, each[1], each[2]))
         return frozenset(map(itemgetter(0), found))
 
 

@@ -17,9 +17,9 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
+from planner.hardware.kinds import describe_kinds
 from planner.hardware.names import systems_named
 from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
-from planner.hardware.software_support import describe_other_hardware
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present import format as fmt
 from planner.present.catalog.column_sets import COLUMN_GROUPS, COLUMN_SETS
@@ -139,7 +139,7 @@ class GpuPage(Page):
         systems = systems_named(self.workspace.catalog.hardware, text)
         if systems:
             return f"The systems have this name: {', '.join(each.name for each in systems)}."
-        return describe_other_hardware(text)
+        return describe_kinds(text)
 
     def rows_without_verdicts(self) -> list[GpuRow]:
         """Return a table row for every card; the rows have no verdicts of the plan."""

@@ -31,6 +31,7 @@ from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
+from planner.hardware.kinds import describe_kinds
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.columns import Column
@@ -154,7 +155,7 @@ class Page(QWidget):
         raise NotImplementedError
 
     def sentence(self) -> str:
-        """Return on how many of the listed records the plan fits, and the cheapest of these."""
+        """Return on how many of the listed records the plan fits, the cheapest of these, and what the search means."""
         rows = self.model.records
         if not rows:
             return f"No {self.noun} matches the filters."
@@ -166,7 +167,8 @@ class Page(QWidget):
         _, name, row = min(priced, key=itemgetter(0, 1), default=(None, "", None))
         cheapest = f"{name}, {self.price_phrase(row)}" if priced else ""
         model = self.workspace.plan.model.id.rpartition("/")[2]
-        return fitting_sentence(model, len(surely), len(tightly), f"{listed}{self.each_text()}", cheapest)
+        fits = fitting_sentence(model, len(surely), len(tightly), f"{listed}{self.each_text()}", cheapest)
+        return f"{fits} {describe_kinds(self._filter.query.text)}".rstrip()
 
     def each_text(self) -> str:
         """Return how many of each record the plan is for, if that is not part of the record."""
