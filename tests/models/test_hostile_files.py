@@ -35,6 +35,8 @@ from planner.models.readers.model_file import infer_config
 from planner.models.readers.sources import check_span
 from planner.units import MIB
 
+pytestmark = pytest.mark.sweep
+
 MOST_BYTES = 256 * MIB
 
 

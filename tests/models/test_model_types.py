@@ -10,6 +10,8 @@ from model_types import LISTS, ListedType, assert_reads_the_same, listed_types, 
 from planner.errors import TraceError
 from planner.models.readers.registry import readers
 
+pytestmark = pytest.mark.sweep
+
 # What became of each type with transformers 5.23; `pytest -m walk` walks the lists again.
 WALK = json.loads((Path(__file__).parents[1] / "golden" / "model-types.json").read_text(encoding="utf-8"))
 OUTCOMES = WALK["outcomes"]

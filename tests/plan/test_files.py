@@ -16,7 +16,7 @@ from small_models import architectures, workloads
 
 from planner.errors import PlanFileError
 from planner.installation import update_hint
-from planner.plan.files import is_plan_file, load_plan, parse_plan, read_text, save_plan
+from planner.plan.files import is_plan_file, load_plan, named_plan, parse_plan, read_text, save_plan
 from planner.plan.plan import SCHEMA_VERSION, ModelChoice, Plan
 from planner.storage import write_atomically
 
@@ -330,3 +330,13 @@ def test_an_unreadable_file_is_not_a_plan():
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     assert not is_plan_file(tmp_path / "pipe")
+
+
+def test_a_word_is_a_plan_file_a_model_file_or_the_name_of_a_model(tmp_path, catalog):
+    save_plan(tmp_path / "plan.json", PLAN)
+    assert named_plan(str(tmp_path / "plan.json"), catalog) == PLAN
+    assert named_plan("gpt2", catalog).model == ModelChoice(id="openai-community/gpt2")
+    config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "n_positions": 128, "vocab_size": 100}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    made = named_plan(str(tmp_path / "config.json"), catalog).model
+    assert made.architecture.depth == 2
