@@ -194,6 +194,21 @@ def choose(window: "MainWindow", text: str) -> Callable[[], object]:
     return next(button for button in buttons if button.text().replace("&", "") == text).click
 
 
+def work_hours_a_day(window: "MainWindow", hours: float) -> None:
+    """Change the plan's job to one of so many hours a day."""
+    from planner.cost.job import DailyHours
+    from planner.cost.terms import CostTerms
+
+    window.workspace.apply("job", cost=CostTerms(job=DailyHours(hours_per_day=hours)))
+
+
+def explain_term(window: "MainWindow", name: str) -> None:
+    """Open the card of a term of the glossary."""
+    from planner.glossary import find_term
+
+    window.explainer.show_card(find_term(name), window.tab)
+
+
 def type_keys(text: str) -> Callable[[], object]:
     """Return what types `text` where the keyboard is."""
     from PySide6.QtTest import QTest
@@ -210,6 +225,8 @@ def actions(window: "MainWindow") -> Actions:
     yield from start_actions(window)
     yield from catalog_actions(window)
     yield "first Cost", command(window, "view.cost")
+    yield "change the hours of work", lambda: work_hours_a_day(window, 12.0)
+    command(window, "edit.undo")()
     yield "first Monitor", command(window, "view.monitor")
     yield "Memory again", command(window, "view.memory")
     yield "change the theme", command(window, "view.theme-dark")
@@ -266,6 +283,10 @@ def plan_actions(window: "MainWindow") -> Actions:
     close(window)
     yield "change the workload", command(window, "plan.workload")
     yield "type a batch size", type_keys("2")
+    close(window)
+    yield "explain a term", lambda: explain_term(window, "KV cache")
+    close(window)
+    yield "explain another", lambda: explain_term(window, "LoRA")
     close(window)
     yield "command palette", command(window, "view.palette")
     yield "type a command", type_keys("p")

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import accumulate, count
 from pathlib import Path
@@ -13,7 +13,6 @@ from pathlib import Path
 import hypothesis
 import psutil
 import pytest
-from coverage import Coverage
 from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fixtures
 
 from planner import records
@@ -49,19 +48,20 @@ hypothesis.settings.load_profile("quick")
 
 _TESTS = Path(__file__).parent
 _GOLDEN = _TESTS / "golden"
-_UNMEASURED = frozenset(
-    _TESTS / place
-    for place in (
-        "gui",
-        "trace/worker",
-        "memory/parallel/test_shares_against_traces.py",
-        "memory/test_adapters_against_traces.py",
-        "memory/test_formulas_against_traces.py",
-        "plan/recommend/test_expected_hardware.py",
-        "plan/test_times_of_every_model.py",
-    )
+_CORE = (
+    "core",
+    "cost",
+    "hardware",
+    "memory",
+    "models",
+    "monitor",
+    "performance",
+    "plan",
+    "present",
+    "trace",
+    "workload",
 )
-"""Folders and files whose tests cover nothing that other tests must not cover too, and would need twice as long."""
+_LONG = ("oracle", "walk", "fuzz", "sweep")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,8 +88,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of all workers into one order."""
+    """Put the tests of all workers into one order, and mark those that coverage is measured by."""
     items.sort(key=lambda item: item.path.parts)
+    for item in items:
+        folder, *below = item.path.relative_to(_TESTS).parts
+        is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        is_long = is_property or any(map(item.get_closest_marker, _LONG))
+        if folder in _CORE and (folder, below[0]) != ("trace", "worker") and not is_long:
+            item.add_marker("unit")
 
 
 def pytest_collection_finish() -> None:
@@ -97,19 +103,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000)
     gc.enable()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Pause the measurement of coverage where the window, a trace or a long search runs."""
-    coverage = Coverage.current()
-    if coverage is None or _UNMEASURED.isdisjoint((item.path, *item.path.parents)):
-        return (yield)
-    coverage.stop()
-    try:
-        return (yield)
-    finally:
-        coverage.start()
 
 
 @pytest.fixture(scope="session", autouse=True)

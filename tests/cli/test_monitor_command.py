@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from time import monotonic
 
 import pytest
@@ -157,7 +158,7 @@ _EVENTS = {
     "loss": ({"0.error.*": 15}, (), '"state":"lost"', "card no longer responds"),
     "hang": ({"0.hang.nvmlDeviceGetPowerUsage": 1}, (), "not-answering", "driver does not respond"),
 }
-_LONGEST_SECONDS = 2.0
+_MOST_SAMPLES_BEFORE = 2
 
 
 @contextmanager
@@ -180,14 +181,14 @@ def running_monitor(fake_nvml, *words):
 
 
 @pytest.mark.parametrize("event", ["xid", "loss"])
-def test_an_event_stands_in_a_line_within_two_seconds(fake_nvml, event):
+def test_an_event_stands_in_one_of_the_first_lines_after_it(fake_nvml, event):
     changes, events, told, _ = _EVENTS[event]
     with running_monitor(fake_nvml, "--json") as lines:
         fake_nvml.say(card(0, A) | changes, card(1, B), events=events)
         happened = monotonic()
-        found = json.loads(next(line for line in lines if told in line))
-    # The clock is that of the sampler: a busy machine that prints late changes nothing.
-    assert found["state"]["monotonic_seconds"] - happened < _LONGEST_SECONDS
+        earlier = list(takewhile(lambda line: told not in line, lines))
+    # The clock is that of the sampler: lines that were read before and printed late do not count.
+    assert sum(json.loads(line)["state"]["monotonic_seconds"] > happened for line in earlier) <= _MOST_SAMPLES_BEFORE
 
 
 @pytest.mark.parametrize("event", _EVENTS)
@@ -200,7 +201,7 @@ def test_an_event_stands_on_the_page_soon(fake_nvml, event):
 
 def test_a_sampler_that_is_silent_at_the_ordinary_interval_is_asked_within_two_seconds():
     # A hang has no sample whose time could be compared: its line comes when this time is over.
-    assert SamplerSettings().fast_seconds + Timeouts().quiet < _LONGEST_SECONDS
+    assert SamplerSettings().fast_seconds + Timeouts().quiet < 2.0
 
 
 def test_a_card_that_is_lost_stands_in_the_lines(fake_nvml):

@@ -6,6 +6,7 @@ from planner.errors import (
     AmbiguousNameError,
     CatalogError,
     ModelFileError,
+    MonitorUnavailableError,
     PlanFileError,
     PlannerError,
     SpecError,
@@ -22,6 +23,7 @@ from planner.errors import (
         ModelFileError("config.json", "not JSON"),
         PlanFileError(Path("plan.json"), "not JSON"),
         TraceError("forward", "a bad shape"),
+        MonitorUnavailableError("the driver is not loaded", "Load it.", "no-driver"),
     ],
 )
 def test_every_error_is_shown_as_it_is(error):

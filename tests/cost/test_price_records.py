@@ -14,6 +14,8 @@ from planner.cost.renting.offer import Offer
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
 
+pytestmark = pytest.mark.sweep
+
 COST = CostCatalog(catalog_dir())
 HARDWARE = load_hardware(catalog_dir())
 GPUS = {gpu.id: gpu for gpu in HARDWARE.gpus}

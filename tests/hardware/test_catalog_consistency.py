@@ -10,6 +10,8 @@ from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.system import System
 from planner.paths import catalog_dir
 
+pytestmark = pytest.mark.sweep
+
 HARDWARE = load_hardware(catalog_dir())
 GPUS, SYSTEMS = HARDWARE.gpus, HARDWARE.systems
 _GBIT_PER_PIN: Final = {

@@ -12,6 +12,8 @@ from planner.hardware.system import System
 from planner.paths import catalog_dir
 from planner.units import GIB
 
+pytestmark = pytest.mark.sweep
+
 HARDWARE = load_hardware(catalog_dir())
 GPUS, SYSTEMS = HARDWARE.gpus, HARDWARE.systems
 NVIDIA = [gpu for gpu in GPUS if gpu.vendor == "NVIDIA"]

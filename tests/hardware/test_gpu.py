@@ -96,6 +96,7 @@ def test_derived_figures_follow_from_their_formulas(gpu: Gpu) -> None:
             assert value_of(str(rate.provenance.formula)) == pytest.approx(rate.ops_per_s, rel=1e-9)
 
 
+@pytest.mark.sweep
 @for_each("gpu", GPUS)
 def test_names_lead_back_to_the_record(gpu: Gpu, hardware: HardwareCatalog) -> None:
     for name in (gpu.id, gpu.name, *gpu.aliases):

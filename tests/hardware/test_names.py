@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import find_gpu_candidates, parse_count, resolve_gpu
+from planner.hardware.names import find_gpu_candidates, hardware_family, parse_count, resolve_gpu
 from planner.paths import catalog_dir
 
 HARDWARE = load_hardware(catalog_dir())
@@ -153,3 +153,14 @@ def test_case_and_punctuation_do_not_matter(gpu: Gpu, random: Random) -> None:
 )
 def test_a_number_stands_before_the_name(text: str, expected: tuple[int | None, str]) -> None:
     assert parse_count(text) == expected
+
+
+def test_a_family_is_what_shares_a_name_else_what_has_its_words(hardware: HardwareCatalog) -> None:
+    assert [each.id for each in hardware_family(hardware, "RTX 3080")] == ["rtx-3080-10-gb", "rtx-3080-12-gb"]
+    assert {each.id for each in hardware_family(hardware, "DGX-1")} == {
+        each.id for each in hardware.systems if "DGX-1" in each.name
+    }
+    tpus = hardware_family(hardware, "TPU")
+    assert {each.id for each in tpus} >= {"tpu-v5e", "tpu-v6e"}
+    assert all("tpu" in each.id for each in tpus)
+    assert hardware_family(hardware, "abacus") == ()

@@ -130,6 +130,7 @@ def test_fits_without_verdicts_is_an_error(query: GpuQuery) -> None:
 
 
 def test_a_query_is_checked_when_it_is_made() -> None:
+    assert ids(select(GPUS, GpuQuery(where=" "))) == ids(GPUS)
     with pytest.raises(SpecError, match="there is no field 'colour'"):
         GpuQuery(sort=("-colour",))
     with pytest.raises(SpecError, match="at position 8"):

@@ -10,7 +10,9 @@ from model_types import LISTS, ListedType, assert_reads_the_same, listed_types, 
 from planner.errors import TraceError
 from planner.models.readers.registry import readers
 
-# What became of each type with transformers 5.23; the oracle below walks the lists again.
+pytestmark = pytest.mark.sweep
+
+# What became of each type with transformers 5.23; `pytest -m walk` walks the lists again.
 WALK = json.loads((Path(__file__).parents[1] / "golden" / "model-types.json").read_text(encoding="utf-8"))
 OUTCOMES = WALK["outcomes"]
 IS_SAME_VERSION = transformers.__version__ == WALK["transformers"]
@@ -65,7 +67,7 @@ def test_each_type_is_read_traced_or_refused_as_recorded(listed: ListedType) -> 
     assert outcome(listed).partition(":")[0] == recorded.partition(":")[0]
 
 
-@pytest.mark.walk
+@pytest.mark.oracle
 @pytest.mark.parametrize(
     "listed",
     READ := tuple(listed for listed in ALL if OUTCOMES[listed.task].get(listed.model_type) == "read"),

@@ -2,7 +2,13 @@
 
 from state_kit import DEVICE, PLAIN, A, latest_of
 
-from planner.monitor.doctor import binding_version, check_setup, current_blocking_fault, readings_blocking_fault
+from planner.monitor.doctor import (
+    binding_version,
+    check_setup,
+    current_blocking_fault,
+    readings_blocking_fault,
+    unavailable_error,
+)
 from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
@@ -59,6 +65,14 @@ def test_the_fault_that_prevents_reading_all_cards():
     latest = Latest()
     latest.note_inventory(Inventory(faults=(Fault(FaultKind.WSL, 0.0), silent, worst)))
     assert current_blocking_fault(latest) is worst
+
+
+def test_the_error_names_the_fault_with_its_detail_and_advice():
+    error = unavailable_error(Fault(FaultKind.NOT_ANSWERING, 0.0, detail="nvmlInit"))
+    assert error.kind == "not-answering"
+    assert error.reason.endswith(" (nvmlInit)")
+    assert error.hint.endswith("See also: gpu-planner monitor --doctor")
+    assert unavailable_error(Fault(FaultKind.NO_DRIVER, 0.0)).reason.count("(") == 0
 
 
 def test_the_installed_binding_has_a_version():

@@ -8,6 +8,8 @@ from fake_nvml_kit import FAST, LIBRARY, A, B, C, build, card, states_of
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause
 
+pytestmark = pytest.mark.sweep
+
 
 def test_readings_arrive_in_their_units(fake_nvml):
     fake_nvml.say(card(0, A))

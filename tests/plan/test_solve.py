@@ -94,8 +94,9 @@ def test_numbers_end_at_what_may_be_asked(catalog):
             "context_length",
             "every input of this model has 197 tokens",
         ),
+        (READING, "gpu_layers", "only llama.cpp can keep layers in RAM"),
     ],
-    ids=["no card", "unsupported", "too large", "fixed length"],
+    ids=["no card", "unsupported", "too large", "fixed length", "other software"],
 )
 def test_without_a_value_the_reason_is_said(catalog, plan, field, reason):
     found = largest_that_fits(plan, catalog, field)
@@ -195,6 +196,11 @@ def test_the_search_finds_the_last_number_that_fits_however_memory_grows(free, i
 
 def test_the_search_ends_at_the_most_that_is_allowed() -> None:
     assert solve._search_largest(with_free, "fits", 1000, with_free(1))[0] == 1000
+
+
+def test_no_more_layers_are_on_the_card_than_the_model_has(catalog):
+    plan = READING.evolve(workload=Inference(profile="llama.cpp", weights="Q4_K_M"))
+    assert largest_that_fits(plan, catalog, "gpu_layers").value == 33
 
 
 def test_the_search_halves_where_free_memory_leads_nowhere() -> None:

@@ -11,6 +11,8 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 
+pytestmark = pytest.mark.sweep
+
 WAYS = (
     (Inference(), "rtx-4090", 1),
     (Inference(profile="vllm", batch=16), "h100-sxm5-80gb", 1),

@@ -93,6 +93,7 @@ def test_full_sharding_is_traced_and_other_parallelism_refused(catalog):
         request_of(catalog, Training(parallel=Parallel(zero=1)), count=2)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "how",
     [

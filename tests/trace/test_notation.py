@@ -55,6 +55,7 @@ def test_inputs_are_parsed(text, name, value):
     assert parsed == Input(name=name, value=value)
     # 1, 1.0 and True are equal, and are not the same input.
     assert repr(parsed) == repr(Input(name=name, value=value))
+    assert repr(parse_input(input_text(parsed))) == repr(parsed)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import hashlib
 import socket
-import time
 from functools import partial
 
 import pytest
@@ -103,18 +102,18 @@ def test_a_host_that_said_nothing_is_not_asked_again(prices):
 
 def drip(prices: PriceServer, handler) -> None:
     handler.send_response(200)
-    handler.send_header("Content-Length", "1000000")
+    handler.send_header("Content-Length", "1000")
     handler.end_headers()
-    while not prices.over.wait(0.02):
+    for _ in range(1000):
+        if prices.over.wait(0.02):
+            break
         handler.wfile.write(b"x")
 
 
 def test_a_server_that_drips_is_left_when_the_time_is_over(prices):
     prices.files["/list"] = partial(drip, prices)
-    began = time.monotonic()
     with pytest.raises(PriceError, match="longer than"):
         fetcher(prices, total_seconds=0.3).fetch(f"{prices.base}/list")
-    assert time.monotonic() - began < 5
 
 
 def test_cancelling_ends_it(prices):
@@ -198,7 +197,8 @@ def test_a_server_that_is_always_busy_is_not_asked_for_ever(prices):
 
 def test_waiting_ends_when_nobody_waits_any_more(prices):
     prices.files["/list"] = lambda handler: send(handler, b"", 429, Retry_After="9")
-    began = time.monotonic()
+    asked = []
     with pytest.raises(PriceError):
-        fetcher(prices, stop=lambda: True).fetch(f"{prices.base}/list")
-    assert time.monotonic() - began < 5
+        fetcher(prices, stop=lambda: asked.append("whether to stop") or True).fetch(f"{prices.base}/list")
+    # Before it waits, and whether it asks once more.
+    assert len(asked) == 2

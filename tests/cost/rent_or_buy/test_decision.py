@@ -34,6 +34,7 @@ def test_figures_that_decide_nothing_never_flip(catalog: Catalog, today: date) -
     assert flip_value(case, "card_price_usd") is None
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("hours", [6, 14, 17, 19, 24])
 def test_the_share_is_that_of_the_whole_simulation(catalog: Catalog, today: date, hours: float) -> None:
     terms = CostTerms(job=DailyHours(hours_per_day=hours, days_per_week=7))

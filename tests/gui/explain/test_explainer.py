@@ -1,6 +1,5 @@
 """Terms in the window: underlined, and explained by a click, a key, a menu and the palette."""
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -177,20 +176,6 @@ def test_a_card_fits_into_the_window_and_cuts_no_text(window, form):
             assert label.height() >= label.heightForWidth(label.width()), term.term
         shown.close()
         QApplication.processEvents()
-
-
-def test_a_card_opens_at_once(form):
-    explain(find_term("Roofline"), form)  # the first one imports what it shows
-    card().close()
-    QApplication.processEvents()
-    durations = []
-    for name in ("KV cache", "GPU", "LoRA"):
-        start = time.process_time()
-        explain(find_term(name), form)
-        durations.append(time.process_time() - start)
-        card().close()
-        QApplication.processEvents()
-    assert min(durations) < 0.05
 
 
 def test_escape_closes_the_card_and_the_focus_stays_in_the_field(form, window, qtbot):

@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable
 from math import inf
 from pathlib import Path
-from time import thread_time, time
+from time import sleep, time
 
 import psutil
 import pytest
 from fake_nvml_kit import CALM, HURRIED, LIBRARY, A, B, C, FakeNvml, card
 from fault_kit import CARDS, DRIVER, HEALTHY, Case, Watched, first
-from tab_kit import Probe, faults_of, wait
+from tab_kit import BEAT_SECONDS, MOST_BEATS, Probe, faults_of, wait
 
 from planner.gui.monitor.replay import RecordingLoader
 from planner.monitor.readings.events import EventKind
@@ -237,8 +237,9 @@ def test_every_kind_of_fault_is_among_these():
 def test_the_probe_sees_a_window_that_stands_still(qtbot):
     """Without this, a probe that sees nothing would let every window pass."""
     with Probe() as probe:
-        end = thread_time() + 0.5
-        while thread_time() < end:
-            continue
-        wait(qtbot, lambda: probe.longest_ms > 0)
+        qtbot.wait(100)
+        assert not probe.stood_still
+        while probe.most_beats <= MOST_BEATS:
+            sleep(BEAT_SECONDS)
+        qtbot.wait(100)
     assert probe.stood_still

@@ -73,7 +73,7 @@ def test_states_and_steps_are_those_of_torch(name: Optimizer, step: OptimizerSte
     assert held == pytest.approx(beside.bytes if beside else 0, rel=0.02, abs=1024)
 
 
-@pytest.mark.parametrize(("shape", "size"), [((400, 300), 4), ((300, 400), 2), ((512, 512), 4), ((512, 512), 2)])
+@pytest.mark.parametrize(("shape", "size"), [((160, 120), 4), ((120, 160), 2), ((192, 192), 4), ((192, 192), 2)])
 def test_muon_keeps_one_momentum_and_works_in_bf16(shape: tuple[int, int], size: int) -> None:
     matrix = torch.nn.Parameter(torch.randn(shape).to({4: torch.float32, 2: torch.bfloat16}[size]))
     muon = torch.optim.Muon([matrix])

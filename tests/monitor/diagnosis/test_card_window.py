@@ -1,11 +1,12 @@
 """Quantities that rules derive from the readings of a card, and the window of readings."""
 
+from dataclasses import replace
+
 import pytest
 from diagnosis_kit import GPM, IDLE, OTHER, UUID, a_history, a_process, imbalanced
 
-from planner.monitor.diagnosis.card_window import (
-    link_bytes_per_s,
-)
+from planner.monitor.diagnosis import card_window
+from planner.monitor.diagnosis.card_window import link_bytes_per_s
 from planner.monitor.diagnosis.diagnose import diagnose, diagnose_all
 from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.readings.faults import Fault, FaultKind
@@ -76,3 +77,32 @@ def test_a_quantity_last_read_before_the_work_keeps_its_last_value():
         power_limit_watts=lambda time: 350.0 if time < 50 else None,
     )
     assert diagnose(history, UUID).kind is VerdictKind.COMPUTE_BOUND
+
+
+def test_full_cores_count_only_where_the_job_on_the_card_uses_half_of_them():
+    kinds = []
+    for tree in (1.0, 7.0):
+        process = a_process()
+        known = replace(process, host=process.host._replace(tree_cpu_fraction=tree))
+        stalls = a_history(
+            utilization_fraction=lambda time: 0.5 if time % 10 < 3 else 0.0,
+            host={"cpu_fraction": 0.97},
+            processes=[known],
+        )
+        kinds.append(diagnose(stalls, UUID).kind)
+    assert [kind is VerdictKind.INPUT_BOUND for kind in kinds] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ((40e9, None), (40.4e9, None), True),
+        ((40e9, None), (55e9, None), False),
+        ((40e9, None), (40e9, 60.0), False),
+        ((40e9, 50.0), (40e9, 60.0), True),
+        ((40e9, 10.0), (40e9, 60.0), False),
+    ],
+)
+def test_cards_of_one_job_took_as_much_memory_at_about_the_same_time(first, second, is_same):
+    shapes = (card_window._MemoryShape(*shape) for shape in (first, second))
+    assert card_window._is_same_shape(*shapes) is is_same

@@ -17,6 +17,8 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.sample import HostProcess, Sample
 from planner.units import GIB
 
+pytestmark = pytest.mark.sweep
+
 USE, POWER, MEMORY, BUS = "utilization_fraction", "power_watts", "memory_used_bytes", "memory_controller_fraction"
 REASONS, CLOCK = "clock_reasons", "sm_clock_mhz"
 SENT, RECEIVED, GENERATION, WIDTH = (

@@ -22,6 +22,8 @@ from planner.monitor.recording.player import Player
 from planner.monitor.recording.recording import read_recording
 from planner.units import GIB
 
+pytestmark = pytest.mark.sweep
+
 MINUTE = 60
 LIMIT = 700.0
 LOOK = 2.0

@@ -1,6 +1,7 @@
 """Downsampling for plots: extremes of the readings in each pixel column."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from series_kit import series_of
@@ -97,3 +98,15 @@ def test_new_readings_are_added_to_existing_columns() -> None:
         seen = series.between(number - 3000.0, float(number), 100)
     fresh = series_of(values).between(2999.0, 5999.0, 100)
     assert [each.tolist() for each in seen] == [each.tolist() for each in fresh]
+
+
+@pytest.mark.parametrize("pixels", [3, 40])
+def test_wide_columns_have_the_extremes_of_all_their_readings(pixels: int) -> None:
+    values = [float(number * 7919 % 10_007) for number in range(9_990)]
+    series = series_of(values)
+    columns = series.between(5.0, 9_985.0, pixels)
+    borders = [*columns.times.astype(int), 9_986]
+    for low, high, begin, end in zip(columns.low, columns.high, borders[:-1], borders[1:], strict=True):
+        assert (low, high) == (min(values[begin:end]), max(values[begin:end]))
+    again = series.between(5.0, 9_985.0, pixels)
+    assert [each.tolist() for each in again] == [each.tolist() for each in columns]

@@ -1,10 +1,11 @@
 """How long each diagnosis of a recording lasted."""
 
-from recording_kit import A, B, recording, sample
+from recording_kit import WALL, A, B, recording, sample
 
 from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.history import History
 from planner.monitor.recording.diagnosed import diagnosed_history, diagnosed_times
+from planner.monitor.recording.records import RecordedMark
 
 HEAT = 0x20
 
@@ -34,3 +35,8 @@ def test_loading_can_be_stopped():
 
 def test_an_empty_history_has_no_diagnosis():
     assert diagnosed_times(History()) == ()
+
+
+def test_marks_are_part_of_the_history():
+    marked = recording(sample(0.0), RecordedMark(0.5, WALL + 0.5, "here"), sample(1.0))
+    assert [mark.text for mark in diagnosed_history(marked).marks] == ["here"]

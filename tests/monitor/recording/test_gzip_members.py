@@ -15,6 +15,7 @@ def test_a_recording_is_ordinary_gzip():
     assert sum(line.startswith(b'{"sample"') for line in lines) == 130
 
 
+@pytest.mark.sweep
 def test_a_file_cut_anywhere_keeps_what_was_flushed():
     data = written([CARDS, *SAMPLES_OF_TWO_MINUTES])
     whole = values(opened(data))

@@ -42,3 +42,15 @@ def test_new_files_are_written_completely_or_not_at_all(tmp_path):
     with pytest.raises(RecordingError, match="the file already exists"):
         write_new(path, b"other")
     assert path.read_bytes() == b"content"
+
+
+def test_a_new_file_that_cannot_be_finished_is_removed(tmp_path):
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(RecordingError, match="File too large"):
+            write_new(tmp_path / "log.gpurec", bytes(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []

@@ -229,10 +229,10 @@ def test_a_sampler_that_cannot_be_ended_is_left_and_the_driver_too(fake_nvml, mo
 
 def test_a_supervisor_that_is_stopped_while_the_driver_hangs_does_not_wait(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "1x0 1"})
-    with fake_nvml.supervisor(timeouts=HURRIED._replace(kill=60.0, start=60.0, end=60.0)):
+    with fake_nvml.supervisor(timeouts=HURRIED._replace(kill=600.0, start=600.0, end=600.0)):
         fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING)
         began = monotonic()
-    assert monotonic() - began < 30
+    assert monotonic() - began < 300
 
 
 def test_commands_without_a_sampler_do_nothing(fake_nvml):

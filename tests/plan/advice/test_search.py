@@ -64,6 +64,7 @@ def test_applied_advice_has_the_promised_effect(plan):
     check(plan, bundled())
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("gpu", ["rtx-4090", "h100-sxm5-80gb", "tesla-t4"])
 @pytest.mark.parametrize(
     "workload",

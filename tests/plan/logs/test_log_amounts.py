@@ -31,3 +31,15 @@ def test_allocated_and_reserved_memory_are_distinguished(compared):
     assert found.row("process").at_least
     assert found.row("card-total").explanation == "The log and the estimate agree within 1 %."
     assert found.row("sum") is None
+
+
+def test_the_largest_of_several_readings_of_a_counter_counts(compared):
+    assert compared(summary(23501, 23900) + summary(100, 200), TRAIN).row("allocated").actual_bytes == 23501 * MIB
+
+
+def test_a_term_without_a_row_is_not_compared(catalog):
+    reading = read_log("Model loading took 7.50 GiB")
+    (weights,) = reading.measured
+    more = reading.evolve(measured=(weights, weights.evolve(term="gradients")))
+    found = compare_with_log(evaluate(RUN, catalog), more)
+    assert found.row("weights").actual_bytes == weights.bytes

@@ -1,7 +1,11 @@
 """Explanations of differences between a log and the estimate."""
 
 import pytest
-from log_texts import TRAIN, VLLM, llama_cpp, smi, summary
+from log_texts import RUN, TRAIN, VLLM, llama_cpp, smi, summary
+
+from planner.memory.logs.read import read_log
+from planner.plan.evaluate import evaluate
+from planner.plan.logs.comparison import compare_with_log
 
 
 def test_notes_state_another_context_length_and_model(compared):
@@ -63,3 +67,10 @@ def test_an_out_of_memory_message_gives_a_lower_bound(compared, held, words):
     assert "used or requested at least this much" in found.row("allocated").explanation
     assert "beyond its tensors" not in found.row("reserved").explanation
     assert "not the plan's card" in found.row("capacity").explanation
+
+
+def test_overhead_is_explained_only_by_an_engine_that_the_log_names(catalog):
+    reading = read_log(VLLM)
+    known, unknown = (compare_with_log(evaluate(RUN, catalog), one) for one in (reading, reading.evolve(engine=None)))
+    assert "CUDA graphs take" in known.row("overhead").explanation
+    assert "CUDA graphs take" not in unknown.row("overhead").explanation

@@ -1,9 +1,9 @@
 """Training files on disk: read with care, whoever wrote them."""
 
 import json
-import time
 
 import pytest
+from effort import refused_at_once
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -180,10 +180,8 @@ def test_files_outside_the_folder_are_not_read(tmp_path, name):
 )
 def test_hostile_yaml_is_refused_at_once(tmp_path, content, said):
     file = write(tmp_path / "x.yml", content)
-    start = time.process_time()
-    with pytest.raises(RecipeError) as caught:
+    with refused_at_once(), pytest.raises(RecipeError) as caught:
         load_recipe(file)
-    assert time.process_time() - start < 5
     assert str(file) in caught.value.message
     assert said in caught.value.message
 

@@ -11,6 +11,8 @@ from planner.plan.recommend.option import HardwareOption, Recommendation
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.variants import apply_option
 
+pytestmark = pytest.mark.sweep
+
 TODAY = date(2026, 11, 22)
 BY_NAME = {job.name: job for job in JOBS}
 

@@ -96,3 +96,13 @@ def test_a_card_of_unknown_bandwidth_has_a_reason_but_no_time(catalog):
     assert unknown.value is None
     assert "bandwidth" in unknown.tooltip
     assert known.value
+
+
+def test_a_card_that_nobody_sells_has_no_cost_of_owning(catalog):
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference())
+    cards = [GpuRow(catalog.hardware.gpu(name)) for name in ("instinct-mi325x", "rtx-4090")]
+    pair = tuple(ComparisonEntry(row.gpu.id, row.gpu.name, 1, row) for row in cards)
+    rows = side_by_side(pair, {entry.id: try_on(plan, entry.id, 1, catalog, TODAY) for entry in pair})
+    unsold, sold = named(rows, "Your plan", "Owned").cells
+    assert unsold.value is None
+    assert sold.value

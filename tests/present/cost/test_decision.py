@@ -262,6 +262,11 @@ def test_close_calls_and_single_runs_have_their_own_headline(catalog):
     own = CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk", owned=True))
     daily = estimate_cost(own, card, 1, None, catalog.cost, TODAY).result
     assert plain(decision_headline(daily, "RTX 4090")).endswith("% sure): $19.78 of electricity per month.")
+    once_owned = own.evolve(job=Run(amount=8))
+    run = estimate_cost(once_owned, card, 1, None, catalog.cost, TODAY).result
+    assert plain(decision_headline(run, "RTX 4090")).endswith("% sure): $0.91 of electricity per run.")
+    seldom = estimate_cost(CostTerms(job=DailyHours(hours_per_day=2)), card, 1, None, catalog.cost, TODAY).result
+    assert plain(decision_headline(seldom, "RTX 4090")) == "Rent (over 99 % sure)."
 
 
 @pytest.mark.parametrize(("day", "days"), [("2026-11-20", 2), ("2026-11", 21), ("2026", 325), (None, None)])

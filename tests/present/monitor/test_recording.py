@@ -4,11 +4,13 @@ import pytest
 from recording_kit import CARDS, WALL, recording, sample
 
 from planner.monitor.readings.sample import Sample
+from planner.monitor.recording.diagnosed import DiagnosedTime
 from planner.monitor.recording.recording import DataLoss
 from planner.monitor.recording.records import RecordedMark
 from planner.monitor.recording.summary import JOULES_PER_KWH, RecordingSummary, Statistic, summarize_recording
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
+    diagnosed_text,
     energy_cost_text,
     energy_summary_text,
     energy_text,
@@ -103,3 +105,15 @@ def test_the_line_of_a_recording_counts_its_marks():
 def test_an_energy_without_a_price_has_no_cost():
     found = summarize_recording(recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4))))
     assert "$" not in energy_summary_text(found)
+
+
+def test_each_diagnosis_says_how_long_it_lasted_and_on_which_cards():
+    cards = summarize_recording(recording(sample(0.0), sample(1.0))).cards
+    devices = [card.device for card in cards]
+    everywhere = DiagnosedTime("input-bound", 60.0 * len(devices), tuple(device.uuid for device in devices), WALL)
+    first = DiagnosedTime("thermal", 30.0, (devices[0].uuid,), WALL)
+    told = diagnosed_text(RecordingSummary(cards, None, (everywhere, first))).replace(THIN, " ")
+    assert told.startswith("Diagnosed: ")
+    assert " 1 min 0 s (from " in told
+    assert " 30 s (card 0, from " in told
+    assert diagnosed_text(RecordingSummary(cards, None)) == ""

@@ -39,7 +39,7 @@ def test_all_options_are_parsed_together():
         garbage_collection_threshold=0.8,
         roundup_power2_divisions=4,
     )
-    assert AllocatorSettings.parse(text).text == text
+    assert AllocatorSettings.parse(text).text == str(AllocatorSettings.parse(text)) == text
 
 
 @pytest.mark.parametrize(
