@@ -17,13 +17,8 @@ from planner.trace.request import TraceParallel
 from planner.units import GIB, MIB
 
 
-def trace_notes(facts: TracedFacts) -> tuple[str, ...]:
-    """Return the notes on a trace, the most important first."""
-    return tuple(_generate_notes(facts))
-
-
 def _generate_notes(facts: TracedFacts) -> Iterator[str]:
-    """Yield notes on the PyTorch version, the emulated device, the ranks and the assumptions of a trace."""
+    """Yield notes on a trace, the most important first: PyTorch version, emulated device, ranks and assumptions."""
     if not facts.tested:
         yield f"Tracing was not tested with PyTorch {facts.torch}; compare the result with a run of your own."
     if facts.request.device == "cpu":
@@ -94,7 +89,7 @@ def traced_memory(
         other_processes_bytes,
         shards=_shard_count(facts.request.parallel),
         per_gpu=device_shares(fit, count),
-        notes=trace_notes(facts),
+        notes=tuple(_generate_notes(facts)),
     )
 
 
