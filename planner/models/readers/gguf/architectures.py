@@ -44,10 +44,6 @@ def _falcon_config(metadata: GgufMetadata) -> Config:
     }
 
 
-def _parallel_config(metadata: GgufMetadata) -> Config:
-    return {"use_parallel_residual": metadata.flag("use_parallel_residual") or not metadata.has("ffn_norm.weight")}
-
-
 def _full_attention_config(_: GgufMetadata) -> Config:
     """Return a configuration without sliding window, which llama.cpp does not use for Phi-3."""
     return {"sliding_window": None}
@@ -252,7 +248,12 @@ GGUF_ARCHITECTURES: Final[Mapping[str, GgufArchitecture]] = {
     "qwen3vlmoe": GgufArchitecture("qwen3_moe"),
     "seed_oss": GgufArchitecture("seed_oss"),
     "smollm3": GgufArchitecture("smollm3"),
-    "stablelm": GgufArchitecture("stablelm", _parallel_config),
+    "stablelm": GgufArchitecture(
+        "stablelm",
+        lambda metadata: {
+            "use_parallel_residual": metadata.flag("use_parallel_residual") or not metadata.has("ffn_norm.weight")
+        },
+    ),
     "starcoder": GgufArchitecture(
         "gpt_bigcode",
         lambda metadata: {"multi_query": metadata.optional_integer("attention.head_count_kv") == 1},
