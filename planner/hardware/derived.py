@@ -39,15 +39,11 @@ def _bandwidth_gb_per_s(gpu: Gpu) -> float | None:
     return None if gpu.bandwidth_bytes_per_s is None else gpu.bandwidth_bytes_per_s / GB
 
 
-def _power_watts(gpu: Gpu) -> float | None:
-    return gpu.board_power_watts
-
-
 INPUTS: Final[Mapping[str, Input]] = {
     "memory": _memory_gib,
     "bandwidth": _bandwidth_gb_per_s,
     "16-bit rate": _half_rate_tflops,
-    "power": _power_watts,
+    "power": lambda gpu: gpu.board_power_watts,
 }
 """Inputs of derived figures by name, except prices: functions that return GiB, GB/s, TFLOPS or W of a card."""
 

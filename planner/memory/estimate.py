@@ -275,7 +275,7 @@ def fits_on(
                 (loaded_cards, loaded_cards.need())
                 for loaded_cards in place_workload(*resolved, program, (CardGroup(gpu, usable, count),))
             ]
-            by_class[card_class] = max(placed, key=_expected_need_bytes)
+            by_class[card_class] = max(placed, key=lambda cards_and_need: cards_and_need[1].held.bytes)
         loaded, plain_need = by_class[card_class]
         kind = _card_model_facts(resolved, program, gpu, corrections)
         need = corrected_timeline(loaded.timeline_with_all_micro_batches(), kind.own).need() if kind.own else plain_need
@@ -284,11 +284,6 @@ def fits_on(
         fit = judge_bytes(held, usable, filled_workload.other_processes_bytes, kind.unsupported, gpu.id)
         pool = loaded.timeline.pool
         yield fit._replace(pool_sequences=pool.capacity(usable.bytes).sequences) if pool and usable else fit
-
-
-def _expected_need_bytes(cards_and_need: tuple[LoadedCards, PeakNeed]) -> int:
-    """Return the expected peak memory need in bytes from a pair of cards and their need."""
-    return cards_and_need[1].held.bytes
 
 
 def _need_with_overhead(need: ByteInterval, overhead: FrameworkOverhead) -> ByteInterval:

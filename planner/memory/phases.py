@@ -68,14 +68,6 @@ class Snapshot:
                     activations = size
         self.total, self.low, self.high, self.largest, self.activations = total, low, high, largest, activations
 
-    def beside(self, term: Term | DeferredTerm) -> "Snapshot":
-        """Return this moment with `term`, which is neither logits nor activations, alive as well."""
-        more = self.with_terms([*self.terms, term])
-        more.activations, more.largest = self.activations, self.largest
-        more.total = self.total + term.bytes
-        more.low, more.high = self.low + term.low_bytes, self.high + term.high_bytes
-        return more
-
     def with_terms(self, terms: Sequence[Term | DeferredTerm]) -> "Snapshot":
         """Return this moment with other `terms`."""
         return Snapshot(self.name, terms, self.explanation)

@@ -1,6 +1,7 @@
 """Constructors of memory terms and their formula symbols: bytes, formula, source, bounds and certainty."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from planner.memory.phases import DeferredTerm
@@ -12,34 +13,18 @@ _CHECKED_ABOVE: Final = 0.05
 """Allowed share above a checked formula, for other library versions; benchmarks/accuracy.py measures its coverage."""
 
 
-def model_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a formula symbol whose value comes from the model."""
-    return Symbol(name=name, value=value, meaning=meaning, origin="model")
-
-
-def workload_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a formula symbol whose value comes from the workload."""
-    return Symbol(name=name, value=value, meaning=meaning, origin="workload")
-
-
-def format_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a formula symbol whose value comes from a number format."""
-    return Symbol(name=name, value=value, meaning=meaning, origin="format")
-
-
-def library_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a formula symbol whose value is set by a library's behavior."""
-    return Symbol(name=name, value=value, meaning=meaning, origin="library")
-
-
-def card_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a formula symbol whose value comes from the card."""
-    return Symbol(name=name, value=value, meaning=meaning, origin="card")
-
-
-def traced_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
-    """Return a formula symbol whose value was counted in a trace."""
-    return Symbol(name=name, value=value, meaning=meaning, origin="trace")
+model_symbol = partial(Symbol, origin="model")
+"""Returns a formula symbol (name, value, meaning) whose value comes from the model."""
+workload_symbol = partial(Symbol, origin="workload")
+"""Returns a formula symbol whose value comes from the workload."""
+format_symbol = partial(Symbol, origin="format")
+"""Returns a formula symbol whose value comes from a number format."""
+library_symbol = partial(Symbol, origin="library")
+"""Returns a formula symbol whose value is set by a library's behavior."""
+card_symbol = partial(Symbol, origin="card")
+"""Returns a formula symbol whose value comes from the card."""
+traced_symbol = partial(Symbol, origin="trace")
+"""Returns a formula symbol whose value was counted in a trace."""
 
 
 def term(

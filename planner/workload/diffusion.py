@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from planner.base import Spec, unknown_name_error
 from planner.dtypes import AS_STORED, SCHEMES
@@ -24,6 +24,13 @@ _SIZES: Final = (
     (1536, 1536),
     (2048, 2048),
 )
+
+
+def known_weight_format(value: str | None) -> str | None:
+    """Return the weight format `value` if it is known; reject any other name."""
+    if value is not None and value != AS_STORED and value not in SCHEMES:
+        raise unknown_name_error((*SCHEMES, AS_STORED))
+    return value
 
 
 def _parse_size(value: object) -> object:
@@ -121,6 +128,7 @@ class Diffusion(Spec):
     ] = None
     text_weights: Annotated[
         str | None,
+        AfterValidator(known_weight_format),
         Field(title="Text encoder precision", description="format of the text encoders' weights"),
         Presentation(
             group="decoding",
@@ -129,10 +137,3 @@ class Diffusion(Spec):
             brief="text encoders in {}",
         ),
     ] = None
-
-    @field_validator("text_weights")
-    @classmethod
-    def _validated_scheme(cls, value: str | None) -> str | None:
-        if value is not None and value != AS_STORED and value not in SCHEMES:
-            raise unknown_name_error((*SCHEMES, AS_STORED))
-        return value

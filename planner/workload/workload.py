@@ -2,13 +2,13 @@
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from planner.base import Spec, unknown_name_error
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, SchemeFamily
 from planner.models.images import embeds_images
 from planner.workload.choices import ATTENTION_TITLES, Attention
-from planner.workload.diffusion import Diffusion, ImageSizeField
+from planner.workload.diffusion import Diffusion, ImageSizeField, known_weight_format
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
 from planner.workload.presentation import (
     FieldContext,
@@ -77,6 +77,7 @@ class Inference(Spec):
     task: Literal["inference"] = "inference"
     weights: Annotated[
         str | None,
+        AfterValidator(known_weight_format),
         Field(
             title="Weight format",
             description="weight format: fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, …",
@@ -233,14 +234,6 @@ class Inference(Spec):
     parallel: Parallel = Parallel()
     gpus: UnequalCards = ()
     other_processes_bytes: OtherProcesses = 0
-
-    @field_validator("weights")
-    @classmethod
-    def _validated_scheme(cls, value: str | None) -> str | None:
-        """Return the weight format `value` if it is known; reject any other name."""
-        if value is not None and value != AS_STORED and value not in SCHEMES:
-            raise unknown_name_error((*SCHEMES, AS_STORED))
-        return value
 
     @field_validator("engine")
     @classmethod

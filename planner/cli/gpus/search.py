@@ -246,7 +246,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
     rents = rents_by_system(catalog, today) if RENT_FIELD in used or arguments.csv else None
     fits = _system_fits(arguments.fits, catalog) if arguments.fits else None
     all_rows = system_rows(catalog.hardware, fits, catalog.software, rents)
-    outcomes = None if fits is None else _system_outcomes(all_rows)
+    outcomes = None if fits is None else {row.id: PlanOutcome(row.verdict) for row in all_rows}
     rows = matching_records(all_rows, query, outcomes, None if rents is None else system_price_fields(rents))[
         : arguments.limit
     ]
@@ -272,10 +272,6 @@ def _system_fits(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
     from planner.plan.placement import fits_by_system
 
     return fits_by_system(named_plan(word, catalog), catalog)
-
-
-def _system_outcomes(rows: tuple[SystemRow, ...]) -> PlanOutcomes:
-    return {row.id: PlanOutcome(row.verdict) for row in rows}
 
 
 def _system_record(row: SystemRow) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Final, Self, TextIO
 from planner.cli.report import memory_report, prose_width, wrap
 from planner.cli.table import TableColumn, table
 from planner.present import format as fmt
-from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, ReservationRow, TraceView, notable_modules
+from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, TraceView, notable_modules
 from planner.trace.run import TraceProgress
 
 _ALIVE_HEADS: Final = (
@@ -43,7 +43,7 @@ def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, 
     more = (
         _live_tensor_table(view.alive, width, top),
         _module_table(view.modules, width, top) if view.modules else "",
-        _reservation_table(view.reservation, width),
+        table(_RESERVATION_HEADS, [list(row) for row in view.reservation], width),
         "\n".join(line for row in view.differences for line in _difference_lines(row, prose)),
         wrap(view.traced_with, prose),
     )
@@ -67,10 +67,6 @@ def _module_table(rows: tuple[ModuleRow, ...], width: int | None, top: int) -> s
     return table(_MODULE_HEADS, shown, width) + (
         f"\n{fmt.plural(left_out, 'smaller module')} left out" if left_out else ""
     )
-
-
-def _reservation_table(rows: tuple[ReservationRow, ...], width: int | None) -> str:
-    return table(_RESERVATION_HEADS, [list(row) for row in rows], width)
 
 
 def _difference_lines(row: DifferenceRow, width: int) -> Iterator[str]:

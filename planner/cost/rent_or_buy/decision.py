@@ -141,15 +141,13 @@ def flip_value(case: RentOrBuyCase, name: str) -> float | None:
     **Formula** the saving is linear in a price: x* = x₀ − saving(x₀) · (x₁ − x₀) / (saving(x₁) − saving(x₀))
     """
     start = case.central[name]
-    before, after = (_saving_usd(case, name, start + step) for step in (0.0, 1.0))
+    before, after = (
+        case.with_values({**case.central, name: start + step}).saving_usd(case.horizon_years) for step in (0.0, 1.0)
+    )
     if before == after:
         return None
     flip = start - before / (after - before)
     return flip if flip > 0 else None
-
-
-def _saving_usd(case: RentOrBuyCase, name: str, value: float) -> float:
-    return case.with_values({**case.central, name: value}).saving_usd(case.horizon_years)
 
 
 def _undated_figures(rent: RentCost, own: OwnCost) -> list[str]:

@@ -1,7 +1,7 @@
 """Memory of the KV cache, and of the fixed-size state of recurrent layers, which have none."""
 
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from planner.dtypes import KV_FORMATS
@@ -115,6 +115,7 @@ def state_term(architecture: Architecture, batch: int) -> Term | None:
     )
 
 
+@lru_cache(maxsize=1024)
 def _equal_caches(
     architecture: Architecture, tokens: int, encoder_tokens: int, *, prefilling: bool
 ) -> tuple[_EqualCacheLayers, ...]:

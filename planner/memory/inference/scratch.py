@@ -42,7 +42,6 @@ class DecodeCopy(NamedTuple):
         return self.tokens * self.elements
 
 
-@lru_cache(maxsize=1024)
 def scratch_bytes(
     architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
 ) -> int:
@@ -59,24 +58,29 @@ def scratch_bytes(
             continue
         is_decoder_of_pair = architecture.kind == "encoder-decoder" and stack is architecture.main
         tokens = 1 if is_decoder_of_pair else stack.token_count(prompt)
-        widest = max(_layer_scratch_bytes(group.layer, stack, tokens, precision, attention) for group in stack.groups)
         masks = mask_bytes(stack, batch, tokens, precision, attention) + _causal_mask_bytes(
             stack, tokens, precision, attention
         )
-        most = max(most, batch * tokens * widest + masks)
+        most = max(most, batch * tokens * _widest_layer_bytes(stack, tokens, precision, attention) + masks)
     return most
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
+def _widest_layer_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+    """Return the temporary bytes per token of the layer in `stack` that needs most, for sequences of `tokens`."""
+    return max(_layer_scratch_bytes(group.layer, stack, tokens, precision, attention) for group in stack.groups)
+
+
 def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Precision, attention: AttentionKind) -> int:
     """Return the peak temporary bytes of one vision-tower layer for `images` of `patches` patches each.
 
     **Formula**: as in `scratch_bytes`, without a cache: each image attends to itself only.
     """
-    widest = max(_layer_scratch_bytes(group.layer, tower, patches, precision, attention) for group in tower.groups)
+    widest = _widest_layer_bytes(tower, patches, precision, attention)
     return images * patches * widest + mask_bytes(tower, images, patches, precision, attention)
 
 
+@lru_cache(maxsize=1024)
 def _causal_mask_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
     """Return the bytes of eager attention's causal mask: one boolean per token pair, and the fp32 values."""
     for group in stack.groups:
@@ -91,6 +95,7 @@ def _position_embedding_count(stack: Stack) -> int:
     return 1 if sum(1 for tensor in stack.before if tensor.role == "embedding") > 1 else 0
 
 
+@lru_cache(maxsize=1024)
 def largest_decode_copy(
     architecture: Architecture, context: int, precision: Precision, attention: AttentionKind
 ) -> DecodeCopy:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import LoggedAmount, logged_amount
-from planner.memory.logs.text import NUMBER, LogLine, LogText, PrintedAmount, rounded_amount, truncated_amount
+from planner.memory.logs.text import NUMBER, LogLine, LogText, rounded_amount, truncated_amount
 from planner.memory.result import TermName
 from planner.units import MIB
 
@@ -125,7 +125,7 @@ def _device_breakdown_amounts(
 ) -> Iterator[LoggedAmount]:
     """Yield the amounts in one device's row of the memory breakdown."""
     total, _free, _self, model, context, compute, unaccounted = (
-        _whole_mib_amount(match[group]) for group in range(2, 9)
+        truncated_amount(match[group], MIB) for group in range(2, 9)
     )
     yield logged_amount("usable memory", total, "total memory of the device", line, counter="capacity", device=device)
     if without_buffers:
@@ -142,11 +142,6 @@ def _device_breakdown_amounts(
         term="framework_overhead",
         device=device,
     )
-
-
-def _whole_mib_amount(number: str) -> PrintedAmount:
-    """Return the size of a printed whole number of MiB, uncertain by its rounding."""
-    return truncated_amount(number, MIB)
 
 
 def _is_host_buffer(place: str) -> bool:

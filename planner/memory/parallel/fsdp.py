@@ -279,7 +279,6 @@ class Fsdp(ShardingStrategy):
     title = "FSDP"
     version = "FSDP2 of PyTorch 2.13"
     shares_states = True
-    gathers_layers = True
 
     def stored_memory_summary(self, _parallel: Parallel) -> str:
         """Return a text on the shares of parameters, gradients and states that FSDP keeps on each card."""

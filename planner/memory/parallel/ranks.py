@@ -175,7 +175,7 @@ def _with_communication(
         return timeline if with_loss else _without_loss(timeline)
     held = communication_term((), "", persistent_buffers)
     snapshots = [
-        snapshot if snapshot.name == "load" else snapshot.beside(held)
+        snapshot if snapshot.name == "load" else snapshot.with_terms([*snapshot.terms, held])
         for snapshot in timeline.snapshots
         if with_loss or snapshot.name != "loss"
     ]

@@ -74,8 +74,7 @@ class ShardedStep(NamedTuple):
 class ShardingStrategy:
     """Data-parallel software; this base class keeps full replicas on each card (DistributedDataParallel).
 
-    `shares_states` means that replicas share persistent terms, `keeps_masters` that 16-bit parameters have fp32
-    copies, and `gathers_layers` that layers are unsharded only while they are computed.
+    `shares_states` means that replicas share persistent terms, `keeps_masters` that 16-bit parameters have fp32 copies.
     """
 
     name: ClassVar[str] = "ddp"
@@ -83,7 +82,6 @@ class ShardingStrategy:
     version: ClassVar[str] = "DistributedDataParallel of PyTorch 2.13"
     shares_states: ClassVar[bool] = False
     keeps_masters: ClassVar[bool] = False
-    gathers_layers: ClassVar[bool] = False
 
     def stage_name(self, _zero: int) -> str:
         """Return the strategy's name for ZeRO stage `_zero`, such as FSDP or ZeRO-2."""

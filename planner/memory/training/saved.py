@@ -78,12 +78,17 @@ class SavedPerToken(NamedTuple):
 class BackwardPoint(NamedTuple):
     """A moment in a layer's backward pass: bytes in addition to the layer's saved activations, and gradients so far.
 
-    `gradients` is the number of the layer's parameters that have gradients, `uncast` that of freed autocast copies.
+    The bytes are those of all tokens, or of one. `gradients` is the number of the layer's parameters that have
+    gradients, `uncast` that of freed autocast copies.
     """
 
     bytes: int
     gradients: int = 0
     uncast: int = 0
+
+    def for_tokens(self, total_tokens: int) -> "BackwardPoint":
+        """Return this moment with its bytes, which are those of one token, for `total_tokens` tokens."""
+        return BackwardPoint(total_tokens * self.bytes, self.gradients, self.uncast)
 
 
 def highest_point(points: Iterable[BackwardPoint], gradient_bytes: int) -> BackwardPoint:

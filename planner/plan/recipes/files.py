@@ -66,7 +66,7 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     kind = "JSON" if is_json else "YAML"
     try:
         text = data.decode("utf-8-sig")
-        content = _json_content(text) if is_json else _yaml_content(text)
+        content = json.loads(text, object_pairs_hook=_unique_keys) if is_json else _yaml_content(text)
     except UnicodeDecodeError as error:
         raise RecipeError(source, "is not text in UTF-8", _HINT) from error
     except RecursionError as error:
@@ -78,10 +78,6 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     if not isinstance(content, dict):
         raise RecipeError(source, f"has no keys, but {_describe_content(content)}", _HINT)
     return {str(key): value for key, value in content.items()}
-
-
-def _json_content(text: str) -> object:
-    return json.loads(text, object_pairs_hook=_unique_keys)
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -112,11 +112,12 @@ def _capable_among(
 ) -> dict[str, CapableCards]:
     """Return the cards on which one of `attempts` fits, and remove them from `remaining`; note other verdicts."""
     capable: dict[str, CapableCards] = {}
+    accepted = ("fits", "tight") if search.market.wish.include_tight else ("fits",)
     for variant in attempts:
         for gpu_id, shared in _fits(search, variant, remaining):
             if search.stop():
                 return capable
-            if _is_acceptable(shared.fit, search.market.wish):
+            if shared.fit.verdict in accepted:
                 _add_capable(search.market, remaining.pop(gpu_id), variant, shared, capable)
             elif not variant.changes:
                 last[gpu_id] = shared.fit
@@ -194,10 +195,6 @@ def _add_capable(
         market.left_out[_TOO_LONG] += 1
     else:
         capable[gpu.id] = ready
-
-
-def _is_acceptable(fit: CardFit, wish: Wish) -> bool:
-    return fit.verdict == "fits" or (fit.verdict == "tight" and wish.include_tight)
 
 
 def _exclusion_reason(fit: CardFit) -> str:

@@ -25,18 +25,15 @@ def _job_summary(job: CardJob) -> JobSummary:
     return JobSummary(
         hours=job.hours,
         slowness=job.slowness,
-        time=fmt.duration(job.hours * _SECONDS_PER_HOUR) if runs else _short_pace(pace_phrase(job.time)),
+        time=fmt.duration(job.hours * _SECONDS_PER_HOUR)
+        if runs
+        else pace_phrase(job.time).replace("tokens/s", "tok/s"),
         time_origin="\n".join(part for part in (view.answer, view.reason) if part),
         usd=job.usd,
         cost=_NO_OFFER if job.usd is None else f"{fmt.money(job.usd)}{'' if runs else '/mo'}",
         cost_origin=_cost_origin(job),
         usd_per_million_tokens=job.usd_per_million_tokens,
     )
-
-
-def _short_pace(pace: str) -> str:
-    """Return a pace with abbreviated units, for a narrow column: `16,899 tok/s`."""
-    return pace.replace("tokens/s", "tok/s")
 
 
 def _cost_origin(job: CardJob) -> str:

@@ -125,7 +125,8 @@ def option_rows(found: Recommendation, hardware: HardwareCatalog) -> tuple[Optio
 
 
 def _row(option: HardwareOption, found: Recommendation, card: str, *, is_unbeaten: bool = False) -> OptionRow:
-    return OptionRow(option, card, _awards(option, found), is_unbeaten, found.period)
+    awards = tuple(award for award in AWARDS if _award_winner(award, found) == option)
+    return OptionRow(option, card, awards, is_unbeaten, found.period)
 
 
 def award_views(found: Recommendation, hardware: HardwareCatalog) -> tuple[AwardView, ...]:
@@ -276,10 +277,6 @@ def excluded_sentence(found: Recommendation) -> str:
 
 def _award_winner(award: Award, found: Recommendation) -> HardwareOption | None:
     return {"cheapest": found.cheapest, "fastest": found.fastest, "best value": found.best_value}[award]
-
-
-def _awards(option: HardwareOption, found: Recommendation) -> tuple[Award, ...]:
-    return tuple(award for award in AWARDS if _award_winner(award, found) == option)
 
 
 def _mark(row: OptionRow) -> str:

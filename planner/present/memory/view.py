@@ -338,7 +338,9 @@ def _term_row(term: Term, memory: MemoryResult) -> TermRow:
         range_text=fmt.size_range(term.low_bytes, term.high_bytes),
         exact=fmt.exact_bytes(term.bytes),
         numbers_put_in=substitute_symbols(term.formula, term.symbols),
-        symbols=() if listed else tuple(_symbol_row(symbol) for symbol in term.symbols),
+        symbols=()
+        if listed
+        else tuple(SymbolRow(one.name, symbol_value(one.value), one.meaning, one.origin) for one in term.symbols),
         source=term.source,
         parts=tuple(_part_row(part, term.symbols) for part in term.parts),
     )
@@ -364,10 +366,6 @@ def _part_row(part: TermPart, symbols: tuple[Symbol, ...]) -> PartRow:
         numbers_put_in=substitute_symbols(part.formula, symbols),
         source=part.source,
     )
-
-
-def _symbol_row(symbol: Symbol) -> SymbolRow:
-    return SymbolRow(symbol.name, symbol_value(symbol.value), symbol.meaning, symbol.origin)
 
 
 def _phase_row(phase: Phase, memory: MemoryResult) -> PhaseRow:

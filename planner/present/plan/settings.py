@@ -41,7 +41,7 @@ def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> st
     """Return the settings that an edit also changed: `Also changed: optimizer step to default.`; or nothing."""
     if not adjustments:
         return ""
-    changes = (f"{_adjusted_title(name)} to {_new_value_text(name, workload)}" for name in adjustments)
+    changes = (f"{title_in_sentence(setting_title(name))} to {_new_value_text(name, workload)}" for name in adjustments)
     return f"Also changed: {', '.join(changes)}."
 
 
@@ -106,11 +106,6 @@ def _summary_part_text(field: WorkloadField, value: FieldValue, context: FieldCo
     if not brief:
         return words if field.option.choices is not None else f"{title} {words}"
     return brief.format(words)
-
-
-def _adjusted_title(name: str) -> str:
-    """Return the title of an adjusted field for use within a sentence."""
-    return title_in_sentence(setting_title(name))
 
 
 def _new_value_text(name: str, workload: Workload) -> str:

@@ -17,13 +17,8 @@ from planner.trace.request import TraceParallel
 from planner.units import GIB, MIB
 
 
-def trace_notes(facts: TracedFacts) -> tuple[str, ...]:
-    """Return the notes on a trace, the most important first."""
-    return tuple(_generate_notes(facts))
-
-
 def _generate_notes(facts: TracedFacts) -> Iterator[str]:
-    """Yield notes on the PyTorch version, the emulated device, the ranks and the assumptions of a trace."""
+    """Yield notes on a trace, the most important first: PyTorch version, emulated device, ranks and assumptions."""
     if not facts.tested:
         yield f"Tracing was not tested with PyTorch {facts.torch}; compare the result with a run of your own."
     if facts.request.device == "cpu":
@@ -84,7 +79,7 @@ def traced_memory(
     **Source**: the trace; the allocator's model; contexts and workspaces as in the estimator.
     """
     available = None if usable is None else usable.bytes - other_processes_bytes
-    overhead = _framework_overhead(facts, gpu, available)
+    parallel, overhead = facts.request.parallel, _framework_overhead(facts, gpu, available)
     need = _needed_bytes(facts, overhead)
     fit = _card_fit(need, gpu, usable, other_processes_bytes)
     return memory_result(
@@ -92,9 +87,9 @@ def traced_memory(
         fit,
         usable,
         other_processes_bytes,
-        shards=_shard_count(facts.request.parallel),
+        shards=parallel.ranks if parallel.strategy == "fsdp" else 1,
         per_gpu=device_shares(fit, count),
-        notes=trace_notes(facts),
+        notes=tuple(_generate_notes(facts)),
     )
 
 
@@ -148,11 +143,6 @@ def _category_term(name: TermName, shares: list[CategoryShare], source: str) -> 
             if share.category in _PART_TITLES
         ),
     )
-
-
-def _shard_count(parallel: TraceParallel) -> int:
-    """Return the number of ranks that the model is sharded over, 1 if it is replicated."""
-    return parallel.ranks if parallel.strategy == "fsdp" else 1
 
 
 def _framework_overhead(facts: TracedFacts, gpu: Gpu | None, available_bytes: int | None) -> FrameworkOverhead:

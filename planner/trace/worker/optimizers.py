@@ -106,18 +106,14 @@ def _optimizer_class(name: str) -> tuple[type[Optimizer], dict[str, Any]]:
     normalized = name.lower().replace("-", "").replace("_", "")
     normalized, keywords = _WORKLOAD_NAMES.get(normalized, (normalized, {}))
     classes = {
-        optimizer_class.__name__.lower(): optimizer_class
-        for optimizer_class in vars(torch.optim).values()
-        if _is_optimizer(optimizer_class)
+        value.__name__.lower(): value
+        for value in vars(torch.optim).values()
+        if inspect.isclass(value) and issubclass(value, Optimizer) and value is not Optimizer
     }
     if normalized not in classes:
         available = ", ".join(sorted(optimizer_class.__name__ for optimizer_class in classes.values()))
         raise TraceError(_STAGE, f"PyTorch has no optimizer {name!r}", f"Available are: {available}.")
     return classes[normalized], dict(keywords)
-
-
-def _is_optimizer(value: object) -> bool:
-    return inspect.isclass(value) and issubclass(value, Optimizer) and value is not Optimizer
 
 
 def _foreach_by_default(optimizer_class: type[Optimizer], keywords: dict[str, Any]) -> bool:

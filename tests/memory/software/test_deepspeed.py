@@ -15,4 +15,4 @@ def test_what_spreads_a_step_has_a_name(profile: str, zero: int, called: str):
     workload = Training(profile=profile, parallel=Parallel(zero=zero, data=8))
     assert sharding_strategy_of(workload).stage_name(zero) == called
     plain = sharding_strategy_of(Training(parallel=Parallel(data=8)))
-    assert (plain.stage_name(0), plain.shares_states, plain.gathers_layers) == ("DDP", False, False)
+    assert (plain.stage_name(0), plain.shares_states) == ("DDP", False)

@@ -81,9 +81,10 @@ def _layer_input_bytes(layers: _EqualLayers, sequences: int, precision: Precisio
     return layers.number * sequences * layers.tokens * stream // layers.layer.stream_shards
 
 
+@lru_cache(maxsize=512)
 def _equal_layers(
     architecture: Architecture, length: int, precision: Precision, attention: AttentionKind
-) -> list[_EqualLayers]:
+) -> tuple[_EqualLayers, ...]:
     """Return groups of equal layers in all stacks, each with the activation bytes that one of its layers saves."""
     layer_groups, source = [], 0
     for stack in trained_stacks(architecture):
@@ -92,7 +93,7 @@ def _equal_layers(
             ledger = saved_by_megatron_layer(group.layer, stack.hidden, precision, attention)
             layer_groups.append(_EqualLayers(group.count, group.layer, stack.hidden, tokens, source, ledger))
         source = tokens
-    return layer_groups
+    return tuple(layer_groups)
 
 
 def _edge_bytes(architecture: Architecture, sequences: int, length: int, precision: Precision) -> SavedBytes:

@@ -40,39 +40,37 @@ def tuned_backward_points(
     tuned: TunedLayers,
     settings: LayerSettings,
     ledger: SavedPerToken,
-    sequences: int,
     tokens: int,
     *,
     checkpointed: bool,
 ) -> tuple[BackwardPoint, ...]:
-    """Return the moments of the backward pass through a partly trained layer at which memory may peak.
+    """Return the moments of the backward pass through a partly trained layer at which memory may peak, per token.
 
     **Formula**: as `backward.backward_points`, with (n + 1) · p · i less what the last projection saved of its input
     (p bytes of a projection's output, n branches); where it is adapted at least the gradient of its input in the
     adapters' format; where its matrix is frozen there is no gradient of it.
     """
     layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
-    block, every = layer.feed_forward, sequences * tokens
-    stream = formats.stream * hidden
-    stages = [_feed_forward_point(tuned, settings, every, stream, checkpointed)]
+    block, stream = layer.feed_forward, formats.stream * hidden
+    stages = [_feed_forward_point(tuned, settings, stream, checkpointed)]
     if settings.adapters is not None and isinstance(block, Mlp) and not settings.fused.adapters:
-        stages.append(BackwardPoint(every * _adapted_feed_forward_bytes(tuned, settings, block, checkpointed), 0, 0))
+        stages.append(BackwardPoint(_adapted_feed_forward_bytes(tuned, settings, block, checkpointed)))
     if isinstance(block, Moe) and not block.every_expert:
         flight = expert_weighting_bytes(block, hidden, formats.precision) + 2 * stream
-        stages.append(BackwardPoint(every * flight, 0, 0))
+        stages.append(BackwardPoint(flight))
     if checkpointed:
-        stages.append(BackwardPoint(every * (3 * stream + formats.computed * hidden), 0, 0))
+        stages.append(BackwardPoint(3 * stream + formats.computed * hidden))
     scores = _score_gradient_bytes(tuned, settings, ledger, tokens)
     if scores is not None:
         trained = feed_forward_parameters(block, hidden) if _feed_forward_is_trained(tuned) else 0
-        stages.append(BackwardPoint(every * scores, trained, 0))
+        stages.append(BackwardPoint(scores, trained))
     return tuple(stages)
 
 
 def _feed_forward_point(
-    tuned: TunedLayers, settings: LayerSettings, total_tokens: int, stream_bytes: int, checkpointed: bool
+    tuned: TunedLayers, settings: LayerSettings, stream_bytes: int, checkpointed: bool
 ) -> BackwardPoint:
-    """Return the moment of the backward pass at which the feed-forward block's gradients peak."""
+    """Return the moment of the backward pass at which the feed-forward block's gradients peak, per token."""
     layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
     block = layer.feed_forward
     trained = last_projection_parameters(block, hidden) if _feed_forward_is_trained(tuned) else 0
@@ -81,13 +79,10 @@ def _feed_forward_point(
         if not block.every_expert and not trained:
             # The input of their last product was not saved.
             flight += formats.stream * block.visits * block.intermediate
-        return BackwardPoint(total_tokens * (flight + stream_bytes), trained, 0)
+        return BackwardPoint(flight + stream_bytes, trained)
     if not isinstance(block, Mlp):
-        return BackwardPoint(
-            total_tokens * (feed_forward_gradient_bytes(block, hidden, formats.precision, checkpointed) + stream_bytes),
-            trained,
-            0,
-        )
+        flight = feed_forward_gradient_bytes(block, hidden, formats.precision, checkpointed)
+        return BackwardPoint(flight + stream_bytes, trained)
     width = block.intermediate
     kept = last_projection_input_bytes(layer, hidden, settings, tuned.tuning)
     as_projected = formats.precision._replace(compute_bytes=formats.projected)
@@ -96,7 +91,7 @@ def _feed_forward_point(
     if kept and settings.adapters is not None:
         flight = max(flight, width * max(settings.adapters.read, settings.adapters.parameter))
     uncast = last_projection_parameters(block, hidden) if formats.base == "plain" else 0
-    return BackwardPoint(total_tokens * (max(flight, 0) + stream_bytes), trained, uncast)
+    return BackwardPoint(max(flight, 0) + stream_bytes, trained, uncast)
 
 
 def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, block: Mlp, checkpointed: bool) -> int:
@@ -243,7 +238,7 @@ def _saved_with_layers(
         each = layer.for_batch(sequences, tokens, encoder_tokens)
         largest = max(largest, each.total)
         checkpointed = checkpoints.kind != "none"
-        points += tuned_backward_points(tuned_layers, settings, layer, sequences, tokens, checkpointed=checkpointed)
+        points += tuned_backward_points(tuned_layers, settings, layer, tokens, checkpointed=checkpointed)
         if checkpointed:
             stream = 0 if checkpoints.offloaded else settings.formats.stream * hidden // shards
             outputs = 0
@@ -264,7 +259,7 @@ def _saved_with_layers(
     return edges._replace(
         kept=kept,
         one_layer=largest,
-        point=highest_point(points, settings.formats.parameter),
+        point=highest_point([point.for_tokens(sequences * tokens) for point in points], settings.formats.parameter),
         layers=tuple(layers),
         depth=sum([tuned_layers.number for tuned_layers in tuned]),
         recomputed=recomputed,

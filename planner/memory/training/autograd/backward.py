@@ -29,13 +29,14 @@ SCORE_GRADIENTS: Final = 3
 def backward_points(
     layer: Layer,
     hidden: int,
-    sequences: int,
     tokens: int,
     precision: Precision,
     attention: AttentionKind,
     checkpointed: bool,
 ) -> tuple[BackwardPoint, ...]:
     """Return the moments of the backward pass through `layer` at which memory may peak, at least one per block.
+
+    Their bytes are those of one token in a sequence of `tokens`.
 
     **Formula**: in the feed-forward block w · n · i + r · h: the gradients of its n branches (two where a gate or
     an activation computed step by step creates them) and of its last projection; before that, where experts'
@@ -47,21 +48,21 @@ def backward_points(
     (`softmax_backward_cuda_out` multiplies gradient and output first).
     """
     block = layer.feed_forward
-    every, stream = sequences * tokens, precision.residual_bytes * hidden
+    stream = precision.residual_bytes * hidden
     points = [
         _feed_forward_point(
-            every * (feed_forward_gradient_bytes(block, hidden, precision, checkpointed) + stream),
+            feed_forward_gradient_bytes(block, hidden, precision, checkpointed) + stream,
             block,
             last_projection_parameters(block, hidden),
         )
     ]
     if isinstance(block, Moe) and not block.every_expert:
-        points.append(BackwardPoint(every * (expert_weighting_bytes(block, hidden, precision) + 2 * stream), 0, 0))
+        points.append(BackwardPoint(expert_weighting_bytes(block, hidden, precision) + 2 * stream))
     if checkpointed:
-        points.append(BackwardPoint(every * (3 * stream + precision.compute_bytes * hidden), 0, 0))
+        points.append(BackwardPoint(3 * stream + precision.compute_bytes * hidden))
     in_scores = _score_gradient_bytes(layer, hidden, tokens, precision, attention)
     if in_scores is not None:
-        points.append(_feed_forward_point(every * in_scores, block, feed_forward_parameters(block, hidden)))
+        points.append(_feed_forward_point(in_scores, block, feed_forward_parameters(block, hidden)))
     return tuple(points)
 
 

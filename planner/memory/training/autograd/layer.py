@@ -228,9 +228,10 @@ def saved_by_mixer(
 ) -> SavedPerToken:
     """Return the activation bytes saved by `mixer`: per token, and per query-key pair for scores."""
     if isinstance(mixer, StateMixer):
-        return SavedPerToken(attention=_scan_bytes(mixer, precision))
+        # The stream around the convolution, the gate, and the result of the scan.
+        return SavedPerToken(attention=4 * precision.compute_bytes * mixer.inner_dim)
     if isinstance(mixer, LatentAttention):
-        return _saved_by_latent_attention(mixer, precision, kind, layer)
+        return _saved_by_latent_attention(mixer, precision, kind)
     return _saved_by_attention(mixer, precision, kind, layer, masked)
 
 
@@ -323,9 +324,7 @@ def _score_matrix_bytes(mixer: Attention | LatentAttention, precision: Precision
     return mixer.heads * (softmax + cast + dropped)
 
 
-def _saved_by_latent_attention(
-    mixer: LatentAttention, precision: Precision, kind: AttentionKind, layer: Layer
-) -> SavedPerToken:
+def _saved_by_latent_attention(mixer: LatentAttention, precision: Precision, kind: AttentionKind) -> SavedPerToken:
     """Return the activation bytes saved by latent attention: per token, and per query-key pair for scores."""
     size = precision.compute_bytes
     query_key = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
@@ -338,11 +337,6 @@ def _saved_by_latent_attention(
         return SavedPerToken(attention=kept, scores=_score_matrix_bytes(mixer, precision))
     kept = size * (2 * query_key + expanded + value) + normed
     return SavedPerToken(attention=kept + STATISTIC * mixer.heads)
-
-
-def _scan_bytes(mixer: StateMixer, precision: Precision) -> int:
-    """Return the bytes per token saved by a state-space scan: stream around the convolution, gate and result."""
-    return 4 * precision.compute_bytes * mixer.inner_dim
 
 
 def layer_scale_bytes(layer: Layer, hidden: int, precision: Precision) -> int:

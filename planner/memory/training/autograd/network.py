@@ -85,7 +85,7 @@ def _saved_by_stack(
         layer = saved_by_layer(group.layer, stack.hidden, precision, attention, masked)
         each = layer.for_batch(sequences, tokens, encoder_tokens)
         largest = max(largest, each.total)
-        points += backward_points(group.layer, stack.hidden, sequences, tokens, precision, attention, checkpointed)
+        points += backward_points(group.layer, stack.hidden, tokens, precision, attention, checkpointed)
         if checkpointed:
             inputs = group.count * total_tokens * stack.hidden * precision.residual_bytes
             kept += SavedBytes(checkpoints=inputs // shards)
@@ -93,7 +93,7 @@ def _saved_by_stack(
             kept += each * group.count
             layers.append((group.count, layer))
     recomputed = largest if checkpointed else 0
-    point = highest_point(points, precision.parameter_bytes)
+    point = highest_point([point.for_tokens(total_tokens) for point in points], precision.parameter_bytes)
     return SavedActivations(kept, largest, point, first, behind, tuple(layers), stack.layer_count, recomputed)
 
 

@@ -44,29 +44,9 @@ def _falcon_config(metadata: GgufMetadata) -> Config:
     }
 
 
-def _multi_query_config(metadata: GgufMetadata) -> Config:
-    return {"multi_query": metadata.optional_integer("attention.head_count_kv") == 1}
-
-
-def _parallel_config(metadata: GgufMetadata) -> Config:
-    return {"use_parallel_residual": metadata.flag("use_parallel_residual") or not metadata.has("ffn_norm.weight")}
-
-
-def _neox_config(metadata: GgufMetadata) -> Config:
-    return {"use_parallel_residual": metadata.flag("use_parallel_residual") is not False}
-
-
-def _starcoder2_config(metadata: GgufMetadata) -> Config:
-    return {"use_bias": metadata.has("attn_output.bias")}
-
-
 def _full_attention_config(_: GgufMetadata) -> Config:
     """Return a configuration without sliding window, which llama.cpp does not use for Phi-3."""
     return {"sliding_window": None}
-
-
-def _olmo2_config(metadata: GgufMetadata) -> Config:
-    return {"model_type": "olmo3"} if metadata.window else {}
 
 
 def _gemma4_config(metadata: GgufMetadata) -> Config:
@@ -229,7 +209,10 @@ GGUF_ARCHITECTURES: Final[Mapping[str, GgufArchitecture]] = {
     "gpt-oss": GgufArchitecture("gpt_oss", _expert_width_config),
     "gpt2": GgufArchitecture("gpt2"),
     "gptj": GgufArchitecture("gptj"),
-    "gptneox": GgufArchitecture("gpt_neox", _neox_config),
+    "gptneox": GgufArchitecture(
+        "gpt_neox",
+        lambda metadata: {"use_parallel_residual": metadata.flag("use_parallel_residual") is not False},
+    ),
     "granite": GgufArchitecture("granite"),
     "granitemoe": GgufArchitecture("granitemoe", _granite_moe_config),
     "hunyuan-dense": GgufArchitecture("hunyuan_v1_dense"),
@@ -246,7 +229,7 @@ GGUF_ARCHITECTURES: Final[Mapping[str, GgufArchitecture]] = {
     "mpt": GgufArchitecture("mpt"),
     "nemotron": GgufArchitecture("nemotron"),
     "olmo": GgufArchitecture("olmo"),
-    "olmo2": GgufArchitecture("olmo2", _olmo2_config),
+    "olmo2": GgufArchitecture("olmo2", lambda metadata: {"model_type": "olmo3"} if metadata.window else {}),
     "olmoe": GgufArchitecture("olmoe", _expert_width_config),
     "phi2": GgufArchitecture("phi"),
     "phi3": GgufArchitecture("phi3", _full_attention_config),
@@ -265,9 +248,17 @@ GGUF_ARCHITECTURES: Final[Mapping[str, GgufArchitecture]] = {
     "qwen3vlmoe": GgufArchitecture("qwen3_moe"),
     "seed_oss": GgufArchitecture("seed_oss"),
     "smollm3": GgufArchitecture("smollm3"),
-    "stablelm": GgufArchitecture("stablelm", _parallel_config),
-    "starcoder": GgufArchitecture("gpt_bigcode", _multi_query_config),
-    "starcoder2": GgufArchitecture("starcoder2", _starcoder2_config),
+    "stablelm": GgufArchitecture(
+        "stablelm",
+        lambda metadata: {
+            "use_parallel_residual": metadata.flag("use_parallel_residual") or not metadata.has("ffn_norm.weight")
+        },
+    ),
+    "starcoder": GgufArchitecture(
+        "gpt_bigcode",
+        lambda metadata: {"multi_query": metadata.optional_integer("attention.head_count_kv") == 1},
+    ),
+    "starcoder2": GgufArchitecture("starcoder2", lambda metadata: {"use_bias": metadata.has("attn_output.bias")}),
     "xverse": GgufArchitecture("llama"),
 }
 """Supported architectures by their llama.cpp names."""

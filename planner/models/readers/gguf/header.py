@@ -199,12 +199,12 @@ class _MetadataReader:
 
     def _read_value(self, key: str, kind: int) -> Value:
         if kind == _STRING:
-            return self._read_string(key)
+            return self._read_string()
         if kind == _ARRAY:
             return self._read_array(key, self._cursor.count(4), self._cursor.count())
         return self._cursor.numbers(self._number_format(key, kind))[0]
 
-    def _read_string(self, key: str) -> str | OmittedValue:
+    def _read_string(self) -> str | OmittedValue:
         length = int.from_bytes(self._cursor.take(8), "little")
         if length > _KEPT_STRING:
             self._cursor.skip(length)

@@ -87,10 +87,6 @@ def _tubelet_embedding(fields: ConfigFields, hidden: int) -> PatchEmbedding:
 _SQUARES_OF_16: Final = _image_patches_reader(16)
 
 
-def _vit_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
-    return _VIT_LAYER.build_layer(fields, sizes)
-
-
 def _vit_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
     pooled = fields.integer("pooler_output_size", default=hidden)
     classes = classification_head(label_count(fields), hidden)
@@ -111,7 +107,7 @@ class VisionFamily(NamedTuple):
     the tensors after the convolution, `final_norm` the name of the final norm.
     """
 
-    layer: Callable[[ConfigFields, StackSizes], Layer] = _vit_layer
+    layer: Callable[[ConfigFields, StackSizes], Layer] = _VIT_LAYER.build_layer
     embed_patches: Callable[[ConfigFields, int], PatchEmbedding] = _SQUARES_OF_16
     tokens: tuple[str, ...] = ("cls_token",)
     mask: ExtraTensors = no_tensors
@@ -139,7 +135,11 @@ class VisionFamily(NamedTuple):
                 *_token_tensors(self.tokens, hidden),
                 *self.mask(fields, sizes),
                 *(tensor("embeddings.register_tokens", 1, registers, hidden) if registers else ()),
-                *(_position_tensors(rows, hidden) if read_flag(fields, self.absolute) else ()),
+                *(
+                    tensor("embeddings.position_embeddings", 1, rows, hidden, role="embedding")
+                    if read_flag(fields, self.absolute)
+                    else ()
+                ),
                 *embedded.tensors,
                 *self.extra_tensors(fields, sizes),
             ),
@@ -159,10 +159,6 @@ class VisionFamily(NamedTuple):
 
 def _token_tensors(names: tuple[str, ...], hidden: int) -> Tensors:
     return tuple(found for name in names for found in tensor(f"embeddings.{name}", 1, 1, hidden))
-
-
-def _position_tensors(rows: int, hidden: int) -> Tensors:
-    return tensor("embeddings.position_embeddings", 1, rows, hidden, role="embedding")
 
 
 def _vivit_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:

@@ -18,5 +18,5 @@ def test_eager_latent_attention_keeps_keys_values_and_scores():
     assert ledger.attention == 2 * (2 * query_key + 2 * value) + 8 * latents + 8
     assert ledger.scores == 128 * (4 + 2)
     behind = ledger.feed_forward + (4 + 2 + 2) * 7168 + 4 + 2 * value
-    in_scores = backward_points(layer, 7168, 1, 1000, precision, "eager", checkpointed=False)[-1]
-    assert in_scores.bytes == 1000 * (1000 * 128 * (3 * 4 - 2) + 2 * 7168 - behind)
+    in_scores = backward_points(layer, 7168, 1000, precision, "eager", checkpointed=False)[-1]
+    assert in_scores.bytes == 1000 * 128 * (3 * 4 - 2) + 2 * 7168 - behind
