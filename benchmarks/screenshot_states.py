@@ -5,17 +5,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from screenshots import (
-    SIZES,
+    USUAL_SIZE,
     draw_in_all_looks,
+    drawn_schemes,
     sample_costs,
     sample_plans,
     save,
     settle,
     visible_dialogs,
     wait_until,
+    worn_looks,
     write_picture,
 )
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from planner.gui.memory.tab import MemoryTab
     from planner.gui.window import MainWindow
 
-SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # Width at which the questions are a drawer.
 DRAWER_SIZE = (960, 700)
 LOG = """torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of \
@@ -80,20 +81,17 @@ def never_fitting_plan() -> "Plan":
 
 
 def draw_popover(window: "MainWindow", folder: Path, name: str, show: Callable[[], object]) -> None:
-    """Draw the popover that `show` opens, in every color scheme and size."""
+    """Draw the popover that `show` opens, in every look."""
     from PySide6.QtWidgets import QApplication
 
-    for width, height in SIZES:
-        window.resize(width, height)
-        for scheme in SCHEMES:
-            window.choose_scheme(scheme)
-            show()
-            settle(window)
-            popover = QApplication.activePopupWidget()
-            if popover is None:
-                raise RuntimeError(f"{name} did not open")
-            save_over(window, popover, folder / f"popover-{name}-{scheme}-{width}x{height}.png")
-            popover.close()
+    for look in worn_looks(window):
+        show()
+        settle(window)
+        popover = QApplication.activePopupWidget()
+        if popover is None:
+            raise RuntimeError(f"{name} did not open")
+        save_over(window, popover, folder / f"popover-{name}-{look}.png")
+        popover.close()
 
 
 def save_over(window: "MainWindow", above: "QWidget", file: Path) -> None:
@@ -116,7 +114,7 @@ def draw_drawers(window: "MainWindow", folder: Path) -> None:
     for key in ("memory", "cost"):
         window.show_tab(key)
         window.tab.open_questions()
-        for scheme in SCHEMES:
+        for scheme in drawn_schemes():
             window.choose_scheme(scheme)
             save(window, folder / f"drawer-{key}-{scheme}.png")
     window.show_tab("memory")
@@ -144,7 +142,7 @@ def draw_more_dialogs(window: "MainWindow", folder: Path) -> None:
     monitor = window.monitor()
     monitor.controller.show_demo()
     wait_until(lambda: not monitor.feed.is_live)
-    for scheme in SCHEMES:
+    for scheme in drawn_schemes():
         window.choose_scheme(scheme)
         window.workspace.replace(sample_plans()["monitored"], None)
         window.monitor()
@@ -261,7 +259,7 @@ def draw_refused(window: "MainWindow", folder: Path) -> None:
     """Draw a field whose number is refused."""
     from PySide6.QtTest import QTest
 
-    window.resize(*SIZES[0])
+    window.resize(*USUAL_SIZE)
     field = number_edit(window, "Batch size")
     field.setFocus()
     field.selectAll()
