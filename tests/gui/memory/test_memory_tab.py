@@ -42,6 +42,7 @@ def test_typing_a_batch_changes_the_plan_and_the_answer(tab: MemoryTab, qtbot):
 
 
 def test_a_long_context_offers_the_prompt_that_fills_it(tab: MemoryTab, qtbot):
+    tab.workspace.answer("prompt", {"workload.prompt_length": None})
     assert tab.answer.assumed == ""
     type_into(qtbot, edit_of(tab, "context_length"), "32k")
     assert tab.answer.headline.startswith("Fits")
