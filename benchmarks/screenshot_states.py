@@ -33,6 +33,8 @@ DRAWER_SIZE = (960, 700)
 LOG = """torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of \
 23.64 GiB of which 1.21 GiB is free. Including non-PyTorch memory, this process has 22.43 GiB memory in use. Of the \
 allocated memory 20.80 GiB is allocated by PyTorch, and 1.18 GiB is reserved by PyTorch but unallocated."""
+# So much of a recording is its head, before the first reading.
+HEADER_BYTES = 600
 BROKEN_MODULE = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x.missing\n"
 
 
@@ -218,7 +220,9 @@ def trace_broken(window: "MainWindow", folder: Path) -> None:
 
 
 def draw_empty(window: "MainWindow", folder: Path) -> None:
-    """Draw the views that have nothing to show: a search without a match, no card to compare."""
+    """Draw the views that have nothing to show: a search without a match, no card to compare, no model chosen."""
+    from planner.gui.start.page import StartPage
+
     tab = window.catalog()
     tab.gpus.search("at least 5000 GiB under 100 USD")
     draw_in_all_looks(window, folder, "empty-search")
@@ -226,6 +230,34 @@ def draw_empty(window: "MainWindow", folder: Path) -> None:
     tab.show_view("compare")
     draw_in_all_looks(window, folder, "empty-comparison")
     tab.show_view("table")
+    window.show_tab("start")
+    page = window.tab
+    if isinstance(page, StartPage):
+        page.doors.choose("run")
+        page.show_me.click()
+        draw_in_all_looks(window, folder, "no-model")
+
+
+def draw_recordings(window: "MainWindow", folder: Path) -> None:
+    """Draw recordings without readings, and one that a crash cut, with the offer to open it."""
+    from planner.paths import resources_dir
+
+    whole = (resources_dir() / "demo" / "training.gpurec").read_bytes()
+    monitor = window.monitor()
+    for name, size in (("empty", 0), ("header", HEADER_BYTES), ("cut", len(whole) // 2)):
+        file = folder / f"{name}.gpurec"
+        file.write_bytes(whole[:size])
+        if name == "cut":
+            monitor.unfinished_banner.show_offer(file)
+            draw_in_all_looks(window, folder, "recording-offered")
+            monitor.unfinished_banner.open.click()
+        else:
+            window.documents.open(file)
+        wait_until(lambda: window.banner.isVisible() or not monitor.feed.is_live)
+        draw_in_all_looks(window, folder, f"recording-{name}")
+        window.banner.hide()
+        monitor.feed.go_live()
+        file.unlink()
 
 
 def draw_errors(window: "MainWindow", folder: Path) -> None:

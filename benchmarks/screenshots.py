@@ -102,6 +102,7 @@ def parts() -> tuple[Drawn, ...]:
         states.draw_drawers,
         states.draw_more_dialogs,
         states.draw_empty,
+        states.draw_recordings,
         states.draw_errors,
     )
 

@@ -73,7 +73,7 @@ def import_log(path: Path, columns: str | None = None) -> MonitorRecording:
     except UnreadableFileError as error:
         raise RecordingError(path, error.reason, error.hint) from error
     if not text.strip("\ufeff\0 \t\r\n"):
-        raise RecordingError(path, "empty", "If it is still being written, try again later.")
+        raise RecordingError(path, "the file is empty", "If it is still being written, try again later.")
     return recording_from_text(text, path, columns)
 
 

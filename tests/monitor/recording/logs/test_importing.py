@@ -229,7 +229,7 @@ def test_an_unsupported_file_is_an_error(imported, text):
 
 @pytest.mark.parametrize("text", ["", "\n\n", "\0" * 9])
 def test_an_empty_file_is_an_error(imported, text):
-    with pytest.raises(RecordingError, match=": empty"):
+    with pytest.raises(RecordingError, match="the file is empty"):
         imported(text)
 
 
