@@ -209,7 +209,7 @@ class StartPage(Tab):
             goal, gpu, count = cast("Goal", self.job.value), None, 1
         try:
             with self._leaving():
-                self.workspace.begin(goal, model, gpu, count, is_owned=bool(self.ownership.value))
+                self.workspace.begin(goal, model, gpu, count, is_owned=gpu is not None and bool(self.ownership.value))
         except PlannerError as error:
             from planner.gui.memory.questions.questions import error_text  # the start does not wait for it
 

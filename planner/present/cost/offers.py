@@ -178,7 +178,7 @@ OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
         tooltip=lambda row: "\n".join(row.offer.cards),
         about="Card of the machine",
     ),
-    number_column("gpus", "Cards", lambda row: row.offer.gpu_count, width=6, about="Number of cards in the machine"),
+    number_column("gpus", "GPUs", lambda row: row.offer.gpu_count, width=6, about="Number of GPUs in the machine"),
     text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine is"),
     _price("on-demand"),
     _price("spot"),

@@ -66,9 +66,8 @@ def test_a_recording_that_cannot_be_made_or_read_is_told(qtbot, make_tab, driver
         tab.controller.open_recording_file(tmp_path / "none.gpurec")
     assert "cannot be read" in told.args[0].message
     head_only = tmp_path / "head.gpurec"
-    head_only.write_bytes(
-        gzip.compress(b'{"recording":{"version":1,"program":"a test","wall_seconds":1767600000.0}}\n')
-    )
+    head = b'{"recording":{"version":1,"program":"a test","wall_seconds":1767600000.0}}'
+    head_only.write_bytes(gzip.compress(head + b"\n"))
     with qtbot.waitSignal(workspace.failed, timeout=60_000) as told:
         tab.controller.open_recording_file(head_only)
     assert told.args[0].message == f"{head_only}: no readings"
