@@ -5,17 +5,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from screenshots import (
-    SIZES,
+    USUAL_SIZE,
     draw_in_all_looks,
+    drawn_schemes,
     sample_costs,
     sample_plans,
     save,
     settle,
     visible_dialogs,
     wait_until,
+    worn_looks,
     write_picture,
 )
 
@@ -26,12 +28,13 @@ if TYPE_CHECKING:
     from planner.gui.memory.tab import MemoryTab
     from planner.gui.window import MainWindow
 
-SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # Width at which the questions are a drawer.
 DRAWER_SIZE = (960, 700)
 LOG = """torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of \
 23.64 GiB of which 1.21 GiB is free. Including non-PyTorch memory, this process has 22.43 GiB memory in use. Of the \
 allocated memory 20.80 GiB is allocated by PyTorch, and 1.18 GiB is reserved by PyTorch but unallocated."""
+# So much of a recording is its head, before the first reading.
+HEADER_BYTES = 600
 BROKEN_MODULE = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x.missing\n"
 
 
@@ -80,20 +83,17 @@ def never_fitting_plan() -> "Plan":
 
 
 def draw_popover(window: "MainWindow", folder: Path, name: str, show: Callable[[], object]) -> None:
-    """Draw the popover that `show` opens, in every color scheme and size."""
+    """Draw the popover that `show` opens, in every look."""
     from PySide6.QtWidgets import QApplication
 
-    for width, height in SIZES:
-        window.resize(width, height)
-        for scheme in SCHEMES:
-            window.choose_scheme(scheme)
-            show()
-            settle(window)
-            popover = QApplication.activePopupWidget()
-            if popover is None:
-                raise RuntimeError(f"{name} did not open")
-            save_over(window, popover, folder / f"popover-{name}-{scheme}-{width}x{height}.png")
-            popover.close()
+    for look in worn_looks(window):
+        show()
+        settle(window)
+        popover = QApplication.activePopupWidget()
+        if popover is None:
+            raise RuntimeError(f"{name} did not open")
+        save_over(window, popover, folder / f"popover-{name}-{look}.png")
+        popover.close()
 
 
 def save_over(window: "MainWindow", above: "QWidget", file: Path) -> None:
@@ -116,7 +116,7 @@ def draw_drawers(window: "MainWindow", folder: Path) -> None:
     for key in ("memory", "cost"):
         window.show_tab(key)
         window.tab.open_questions()
-        for scheme in SCHEMES:
+        for scheme in drawn_schemes():
             window.choose_scheme(scheme)
             save(window, folder / f"drawer-{key}-{scheme}.png")
     window.show_tab("memory")
@@ -144,7 +144,7 @@ def draw_more_dialogs(window: "MainWindow", folder: Path) -> None:
     monitor = window.monitor()
     monitor.controller.show_demo()
     wait_until(lambda: not monitor.feed.is_live)
-    for scheme in SCHEMES:
+    for scheme in drawn_schemes():
         window.choose_scheme(scheme)
         window.workspace.replace(sample_plans()["monitored"], None)
         window.monitor()
@@ -220,7 +220,9 @@ def trace_broken(window: "MainWindow", folder: Path) -> None:
 
 
 def draw_empty(window: "MainWindow", folder: Path) -> None:
-    """Draw the views that have nothing to show: a search without a match, no card to compare."""
+    """Draw the views that have nothing to show: a search without a match, no card to compare, no model chosen."""
+    from planner.gui.start.page import StartPage
+
     tab = window.catalog()
     tab.gpus.search("at least 5000 GiB under 100 USD")
     draw_in_all_looks(window, folder, "empty-search")
@@ -228,6 +230,34 @@ def draw_empty(window: "MainWindow", folder: Path) -> None:
     tab.show_view("compare")
     draw_in_all_looks(window, folder, "empty-comparison")
     tab.show_view("table")
+    window.show_tab("start")
+    page = window.tab
+    if isinstance(page, StartPage):
+        page.doors.choose("run")
+        page.show_me.click()
+        draw_in_all_looks(window, folder, "no-model")
+
+
+def draw_recordings(window: "MainWindow", folder: Path) -> None:
+    """Draw recordings without readings, and one that a crash cut, with the offer to open it."""
+    from planner.paths import resources_dir
+
+    whole = (resources_dir() / "demo" / "training.gpurec").read_bytes()
+    monitor = window.monitor()
+    for name, size in (("empty", 0), ("header", HEADER_BYTES), ("cut", len(whole) // 2)):
+        file = folder / f"{name}.gpurec"
+        file.write_bytes(whole[:size])
+        if name == "cut":
+            monitor.unfinished_banner.show_offer(file)
+            draw_in_all_looks(window, folder, "recording-offered")
+            monitor.unfinished_banner.open.click()
+        else:
+            window.documents.open(file)
+        wait_until(lambda: window.banner.isVisible() or not monitor.feed.is_live)
+        draw_in_all_looks(window, folder, f"recording-{name}")
+        window.banner.hide()
+        monitor.feed.go_live()
+        file.unlink()
 
 
 def draw_errors(window: "MainWindow", folder: Path) -> None:
@@ -261,7 +291,7 @@ def draw_refused(window: "MainWindow", folder: Path) -> None:
     """Draw a field whose number is refused."""
     from PySide6.QtTest import QTest
 
-    window.resize(*SIZES[0])
+    window.resize(*USUAL_SIZE)
     field = number_edit(window, "Batch size")
     field.setFocus()
     field.selectAll()

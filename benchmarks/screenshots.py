@@ -1,8 +1,9 @@
 """Draw screenshots of the window.
 
-python benchmarks/screenshots.py FOLDER                every view, light and dark, at three sizes
-python benchmarks/screenshots.py --only costs FOLDER   the views of one part of the window
-python benchmarks/screenshots.py --readme FOLDER       the pictures of the README
+python benchmarks/screenshots.py FOLDER                       every view, light and dark, at three sizes
+python benchmarks/screenshots.py --only costs FOLDER          the views of one part of the window
+python benchmarks/screenshots.py --look light-1280x800 FOLDER every view in one scheme and size
+python benchmarks/screenshots.py --readme FOLDER              the pictures of the README
 
 QT_SCALE_FACTOR=1.5 draws them as a screen at 150 % does.
 """
@@ -13,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QDialog, QWidget
@@ -23,7 +24,26 @@ if TYPE_CHECKING:
     from planner.monitor.history import History
 
 Drawn = Callable[["MainWindow", Path], None]
-SIZES = ((1280, 800), (1920, 1080), (1024, 700))
+Scheme = Literal["light", "dark"]
+Size = tuple[int, int]
+
+
+class Look(NamedTuple):
+    """The size and color scheme of a window."""
+
+    size: Size
+    scheme: Scheme
+
+    def __str__(self) -> str:
+        """Return the look as files and the command line name it."""
+        return f"{self.scheme}-{self.size[0]}x{self.size[1]}"
+
+
+USUAL_SIZE: Size = (1280, 800)
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+ALL_LOOKS = tuple(Look(size, scheme) for size in (USUAL_SIZE, (1920, 1080), (1024, 700)) for scheme in SCHEMES)
+LOOKS = list(ALL_LOOKS)
+"""The looks that are drawn: all, or those that the command line names."""
 SETTLE_MS = 1_000
 # Menu actions that open a dialog.
 DIALOGS = (
@@ -51,7 +71,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--readme", action="store_true", help="draw the pictures of the README only")
     parser.add_argument("--only", choices=[part.__name__.removeprefix("draw_") for part in parts()], help="one part")
+    names = [str(look) for look in ALL_LOOKS]
+    parser.add_argument("--look", choices=names, action="append", help="a scheme and size (default all)")
     arguments = parser.parse_args()
+    LOOKS[:] = [look for look in ALL_LOOKS if str(look) in (arguments.look or names)]
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     arguments.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
@@ -79,6 +102,7 @@ def parts() -> tuple[Drawn, ...]:
         states.draw_drawers,
         states.draw_more_dialogs,
         states.draw_empty,
+        states.draw_recordings,
         states.draw_errors,
     )
 
@@ -106,7 +130,7 @@ def draw_pages(window: "MainWindow", folder: Path) -> None:
 def draw_dialogs(window: "MainWindow", folder: Path) -> None:
     """Draw each dialog in both color schemes."""
     window.workspace.replace(sample_costs()["run"], None)
-    for scheme in ("light", "dark"):
+    for scheme in drawn_schemes():
         window.choose_scheme(scheme)
         for name, dialog in opened_dialogs(window):
             write_picture(dialog, folder / f"dialog-{name}-{scheme}.png")
@@ -274,12 +298,22 @@ def draw_traced(window: "MainWindow", folder: Path) -> None:
 
 
 def draw_in_all_looks(window: "MainWindow", folder: Path, name: str) -> None:
-    """Draw the window's current content in every color scheme and size."""
-    for width, height in SIZES:
-        window.resize(width, height)
-        for scheme in ("light", "dark"):
-            window.choose_scheme(scheme)
-            save(window, folder / f"{name}-{scheme}-{width}x{height}.png")
+    """Draw the window's current content in every look."""
+    for look in worn_looks(window):
+        save(window, folder / f"{name}-{look}.png")
+
+
+def worn_looks(window: "MainWindow") -> Iterator[Look]:
+    """Give the window each look that is drawn, and yield it."""
+    for look in LOOKS:
+        window.resize(*look.size)
+        window.choose_scheme(look.scheme)
+        yield look
+
+
+def drawn_schemes() -> list[Scheme]:
+    """Return the color schemes of the looks that are drawn."""
+    return list(dict.fromkeys(look.scheme for look in LOOKS))
 
 
 def settle(window: "MainWindow") -> None:
@@ -310,10 +344,10 @@ def draw_readme(window: "MainWindow", folder: Path) -> None:
     from planner import ModelChoice, Training
     from planner.gui.memory.breakdown import Breakdown
 
-    window.resize(*SIZES[0])
+    window.resize(*USUAL_SIZE)
     window.choose_scheme("light")
     save(window, folder / "start-light.png")
-    for scheme in ("light", "dark"):
+    for scheme in SCHEMES:
         window.choose_scheme(scheme)
         for key in ("catalog", "memory"):
             window.show_tab(key)
@@ -468,4 +502,6 @@ def write_picture(shown: "QWidget", file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from screenshots import main as main_of_module  # screenshot_states reads this module's LOOKS
+
+    main_of_module()

@@ -120,7 +120,13 @@ class Manual(QDialog):
         for button in (back, forward, closing.button(QDialogButtonBox.StandardButton.Close)):
             button.setAutoDefault(False)  # Return finds the next place
         side, body = QWidget(), QSplitter()
-        in_column(self.search, (self.pages, 1), owner=side, spacing=theme.spacing.small)
+        in_column(
+            self.search,
+            (self.pages, 1),
+            owner=side,
+            margins=(0, 0, theme.spacing.small, 0),
+            spacing=theme.spacing.small,
+        )
         body.addWidget(side)
         result = QWidget()
         in_column((self._nothing_found, 1), (self.text, 1), owner=result, spacing=0)

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 Detection = Literal["pending", "done", "failed"]
 GESTURE_IDLE_MS: Final = 1000
-SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
+SAMPLE_PLAN: Final = Plan(
+    model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
+    workload=Inference(prompt_length=3072),  # the rest of the context is left for the answer
+    gpu="rtx-4090",
+)
 _SMALL_MODEL: Final = ModelChoice(id="openai-community/gpt2")
 _DAYS_PER_WEEK: Final = 7
 

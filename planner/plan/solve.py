@@ -152,7 +152,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
     fewest = _bisect_first(lambda count: meets(assess_fit(spread(count), catalog, architecture), at_worst), counts)
     if fewest is None:
         reason = _no_solution_reason(
-            assess_fit(plan, catalog, architecture), "each card still needs more memory than it has"
+            assess_fit(plan, catalog, architecture), "each GPU still needs more memory than it has"
         )
         return SolveResult(asked="count", reason=reason)
     shared = settled_fit(spread(fewest), catalog, architecture)

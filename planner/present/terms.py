@@ -54,6 +54,17 @@ def _field(name: str, evaluation: Evaluation) -> str:
     return "" if value is None else f"{title_in_sentence(field.title)} {field_value_text(field, value, context)}"
 
 
+def _sharing(name: str, evaluation: Evaluation) -> str:
+    """Return how several GPUs share the work; empty for a single GPU."""
+    several = evaluation.plan.count > 1 or len(evaluation.cards) > 1
+    return _field(f"parallel.{name}", evaluation) if several else ""
+
+
+def _state_sharding(evaluation: Evaluation) -> str:
+    """Return the ZeRO stage, which only training has."""
+    return _sharing("zero", evaluation) if evaluation.workload.task == "training" else ""
+
+
 def _time(read: Callable[[TimeResult], str], evaluation: Evaluation) -> str:
     time = evaluation.time
     return "" if time is None else read(time)
@@ -203,13 +214,13 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "LoRA": partial(_field, "method"),
     "QLoRA": partial(_field, "method"),
     "Adapter rank": partial(_field, "lora.rank"),
-    "Data parallelism": partial(_field, "parallel.data"),
-    "ZeRO": partial(_field, "parallel.zero"),
-    "FSDP": partial(_field, "parallel.zero"),
-    "Tensor parallelism": partial(_field, "parallel.tensor"),
-    "Pipeline parallelism": partial(_field, "parallel.pipeline"),
-    "Context parallelism": partial(_field, "parallel.context"),
-    "Expert parallelism": partial(_field, "parallel.expert"),
+    "Data parallelism": partial(_sharing, "data"),
+    "ZeRO": _state_sharding,
+    "FSDP": _state_sharding,
+    "Tensor parallelism": partial(_sharing, "tensor"),
+    "Pipeline parallelism": partial(_sharing, "pipeline"),
+    "Context parallelism": partial(_sharing, "context"),
+    "Expert parallelism": partial(_sharing, "expert"),
     "MFU": partial(_time, _mfu),
     "Memory-bound": partial(_time, _bound),
     "Compute-bound": partial(_time, _bound),

@@ -32,7 +32,7 @@ GROUPS: Final[dict[Group, str]] = {
     "checkpointing": "Activation checkpointing",
     "software": "Software",
     "attention": "Attention and logits",
-    "cards": "Cards",
+    "cards": "GPUs",
     "sharing": "Parallelism",
     "offload": "Offload",
 }

@@ -104,7 +104,7 @@ def test_json_has_advice_and_warnings_only_when_asked(said):
             [MODEL, "--gpu", "h200-sxm-141gb", "--solve", "context"],
             "Longest context that fits: 131,072 tokens, the model's maximum, with a prompt of 4,096.",
         ),
-        ([MODEL, "--gpu", "RTX 4090", "--solve", "count"], "Fewest cards of this kind: 1."),
+        ([MODEL, "--gpu", "RTX 4090", "--solve", "count"], "Fewest GPUs of this kind: 1."),
         ([*LEARNING, "--solve", "gpu"], "Smallest card that fits: H100 NVL 94 GB."),
         (
             ["deepseek-ai/DeepSeek-V3", "--solve", "gpu"],

@@ -121,7 +121,7 @@ def test_the_answer_names_what_is_shared(said, words, phrase):
 def test_cards_that_must_share_do_so_as_their_software_would(said):
     text = said("Qwen/Qwen2.5-14B", "--profile", "vllm", "--gpu", "2 x RTX 3090")
     assert text.startswith("Fits on 2 × GeForce RTX 3090: each needs ")
-    assert "Assumed: tensor parallelism over 2 cards, because a full copy needs " in text
+    assert "Assumed: tensor parallelism over 2 GPUs, because a full copy needs " in text
     assert "Check that vLLM is configured for it." in " ".join(text.split())
     assert "Set --tp, --pp or --dp to change it." in text
     assert "--dp" not in text.partition("Defaults used:")[2]
@@ -129,7 +129,7 @@ def test_cards_that_must_share_do_so_as_their_software_would(said):
 
 def test_cards_of_which_one_is_enough_are_replicas(said):
     text = said(MODEL, "--gpu", "2 x H100 SXM", "--task", "training", "--method", "qlora")
-    assert "Each card holds the whole model, because one card is enough. Set --zero, --tp or --dp to change it." in text
+    assert "Each GPU holds the whole model, because one is enough. Set --zero, --tp or --dp to change it." in text
 
 
 @pytest.mark.parametrize("words", ["--dp 2", "--tp 1", "--sharing manual"])
@@ -137,7 +137,7 @@ def test_replicas_that_were_asked_for_do_not_fit_and_are_told_to_share(said, wor
     text = said("Qwen/Qwen2.5-14B", "--profile", "vllm", "--gpu", "2 x RTX 3090", *words.split())
     assert text.startswith("Does not fit on 2 × GeForce RTX 3090")
     assert "Chosen:" not in text
-    assert "Tensor parallelism over the 2 cards" in text.partition("What would help:")[2]
+    assert "Tensor parallelism over the 2 GPUs" in text.partition("What would help:")[2]
 
 
 def test_the_choice_is_saved_as_left_open_and_told_in_json(capsys, tmp_path):

@@ -16,7 +16,7 @@ def test_another_card_or_model_is_told_beside_the_plan(capsys):
     assert main(["fit", MODEL, "--gpu", "RTX 4090", "--versus", "2 x RTX 3090"]) == 0
     text = capsys.readouterr().out
     assert "Other: meta-llama/Llama-3.1-8B · inference, 1 × 4,096 tokens, bf16 · 2 × GeForce RTX 3090" in text
-    assert "- Number of cards: 1 instead of 2" in text
+    assert "- Number of GPUs: 1 instead of 2" in text
     assert main(["fit", MODEL, "--gpu", "RTX 4090", "--versus", "meta-llama/Llama-3.2-1B"]) == 0
     assert "- Model: meta-llama/Llama-3.1-8B instead of meta-llama/Llama-3.2-1B" in capsys.readouterr().out
 

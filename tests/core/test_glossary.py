@@ -90,7 +90,6 @@ def test_most_fields_of_a_workload_name_a_term():
         "VAE tiling",
         "VAE slicing",
         "Mixed GPUs",
-        "Linear causal mask",
     }
 
 

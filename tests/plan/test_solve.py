@@ -127,7 +127,7 @@ def test_one_card_is_enough_where_it_fits_whatever_the_plan_has(catalog):
 def test_some_plans_are_too_large_for_any_number_of_cards(catalog):
     plan = Plan(model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training(), gpu="gtx-1080")
     found = fewest_cards(plan, catalog)
-    assert (found.value, found.reason) == (None, "each card still needs more memory than it has")
+    assert (found.value, found.reason) == (None, "each GPU still needs more memory than it has")
 
 
 @pytest.mark.parametrize(

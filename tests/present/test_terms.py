@@ -61,6 +61,16 @@ def test_fields_state_their_value_for_the_task_that_has_them(serving, training):
     assert in_plan("Context length", serving).endswith("4,096 of 131,072 tokens that the model allows.")
 
 
+def test_how_gpus_share_the_work_is_said_of_several_gpus_only(catalog, serving, training, without_card):
+    assert in_plan("ZeRO", training) == "In your plan: ZeRO stage None (DDP)."
+    assert in_plan("Data parallelism", training) == "In your plan: data parallelism 4."
+    for term in ("ZeRO", "FSDP", "Data parallelism", "Tensor parallelism"):
+        assert in_plan(term, serving) == in_plan(term, without_card) == ""
+    served_by_two = evaluate(serving.plan.evolve(count=2), catalog)
+    assert in_plan("ZeRO", served_by_two) == ""
+    assert in_plan("Tensor parallelism", served_by_two) == "In your plan: tensor parallelism 1."
+
+
 def test_the_global_batch_is_a_product(training, serving):
     assert in_plan("Global batch size", training) == "In your plan: 2 × 4 × 4 = 32 sequences a step."
     assert in_plan("Global batch size", serving) == ""

@@ -37,6 +37,7 @@ _LAST_YEAR: Final = 9999
 _NARROW: Final = 40
 _KINDS_OF_UNITS: Final = {"GiB": GIBIBYTES, "W": WATTS}
 _OPEN: Final = ValueRange()
+_NO_LIMIT: Final = "any"
 
 
 class FacetGroup(QWidget):
@@ -235,7 +236,6 @@ class RangeGroup(QWidget):
         self.setToolTip(f"{name}: drag an end or type a value; an empty end has no limit")
         self._slider = RangeSlider(theme, stops)
         self._written = "{:.0f}".format if kind is YEAR else fmt.plain
-        self._ends = stops[0], stops[-1]
         self._low, self._high = (
             DecimalField(
                 0,
@@ -280,9 +280,9 @@ class RangeGroup(QWidget):
         """Show the range of the listed records' `values` on the slider and, as hints, in the empty fields."""
         ends = (min(values), max(values)) if values else (None, None)
         self._slider.set_listed(*ends)
-        for field, end, widest in zip((self._low, self._high), ends, self._ends, strict=True):
+        for field, end in zip((self._low, self._high), ends, strict=True):
             for edit in field.findChildren(QLineEdit):
-                edit.setPlaceholderText(self._written(widest if end is None else end))
+                edit.setPlaceholderText(_NO_LIMIT if end is None else self._written(end))
 
     @Slot(object)
     def _on_bound_typed(self, _value: object) -> None:

@@ -55,10 +55,7 @@ class TermCard(Popover):
 
     def open_at(self, anchor: QWidget, part: QRect | None = None) -> None:
         """Show the card below `anchor`, or a part of it, as tall as its texts need."""
-        self.ensurePolished()
-        layout = self.layout()
-        height = layout.totalHeightForWidth(_WIDTH) if layout is not None else 0
-        self.open_below(anchor, _WIDTH, height, part)
+        self.open_below(anchor, _WIDTH, self.height_for(_WIDTH), part)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Read more with Return."""

@@ -235,7 +235,7 @@ class PlanBar(QWidget):
         self._sample = make_label("Sample plan:", "muted")
         self._sample.setContentsMargins(theme.spacing.small, 0, 0, 0)
         self._model, self._workload = PartButton(theme, "Model"), PartButton(theme, "Workload", in_phrases=True)
-        self._cards, self._verdict = PartButton(theme, "Cards"), PartButton(theme, "Verdict")
+        self._cards, self._verdict = PartButton(theme, "GPUs"), PartButton(theme, "Verdict")
         self._time, self._cost = PartButton(theme, "Time"), PartButton(theme, "Cost")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out(theme)
@@ -351,7 +351,7 @@ class PlanBar(QWidget):
     @cached_property
     def _card_popover(self) -> SearchPopover:
         form = LabelledForm(self._theme)
-        form.add("&Number of cards", self._card_count_field, lambda: 1)
+        form.add("&Number of GPUs", self._card_count_field, lambda: 1)
         popover = SearchPopover(self, self._theme, "Search cards", header=form)
         popover.chosen.connect(partial(self._apply_plan_change, "card", "gpu"))
         popover.anchor_clicked.connect(partial(self._navigator.tab_requested.emit, "catalog"))
@@ -360,7 +360,7 @@ class PlanBar(QWidget):
     @cached_property
     def _card_count_field(self) -> NumberField:
         field = NumberField(1, 100_000)
-        field.edited.connect(partial(self._apply_plan_change, "number of cards", "count"))
+        field.edited.connect(partial(self._apply_plan_change, "number of GPUs", "count"))
         field.finished.connect(self._workspace.end_gesture)
         return field
 

@@ -19,7 +19,7 @@ from planner.plan.plan import ModelChoice, Plan
 if TYPE_CHECKING:
     from planner.gui.memory.fitting_cards import FittingCards
 
-_LIST_WIDTH, _LIST_HEIGHT, _MESSAGE_HEIGHT = 800, 460, 130
+_LIST_WIDTH, _LIST_HEIGHT = 800, 460
 _PLAN_FILES: Final = "Plans (*.json);;All files (*)"
 
 
@@ -58,7 +58,8 @@ class FindCardsButton(QPushButton):
     def open(self) -> None:
         """Find the cards on which the plan fits, and show the list."""
         self.cards.refresh()
-        self.popover.open_below(self, _LIST_WIDTH, _LIST_HEIGHT if self.cards.model.records else _MESSAGE_HEIGHT)
+        height = _LIST_HEIGHT if self.cards.model.records else self.popover.height_for(_LIST_WIDTH)
+        self.popover.open_below(self, _LIST_WIDTH, height)
 
 
 class CompareButton(QPushButton):

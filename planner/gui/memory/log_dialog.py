@@ -22,7 +22,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
@@ -99,7 +99,7 @@ class LogSource(QWidget):
         self.field.setAccessibleName("Output of the run")
         self.field.setToolTip("Paste what the run printed")
         self.field.setPlaceholderText("Paste the output of a run, or drop a log file here.")
-        self.field.setFixedHeight(self.field.fontMetrics().lineSpacing() * _FIELD_LINES + 2 * theme.spacing.small)
+        self.field.setMinimumHeight(self.field.fontMetrics().lineSpacing() * _FIELD_LINES + 2 * theme.spacing.small)
         self.open_button = QPushButton("&Open a file…")
         self.open_button.setToolTip("Read a log from a file")
         about = make_label(
@@ -326,6 +326,6 @@ class LogDialog(QDialog):
             button.setAutoDefault(False)
         self.problem.hide()
         self.table.horizontalHeader().setStretchLastSection(True)
-        above = (self.source, self.problem, self.sentence, self._subject)
+        above = ((self.source, 1), self.problem, self.sentence, self._subject)
         below = (self.reason, self._notes, self.use, self.about)
-        in_column(*above, self.table, *below, STRETCH, buttons, owner=self, margins=space.large, spacing=space.small)
+        in_column(*above, self.table, *below, buttons, owner=self, margins=space.large, spacing=space.small)

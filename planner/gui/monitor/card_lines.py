@@ -86,7 +86,7 @@ def _sparkline(history: History, key: SeriesKey, limit: float | None, span: Axis
 
 _SERIES: Final = 8
 # The widest texts of the columns with a fixed width.
-_WIDEST_TEXTS: Final = ("100\u2009%", "79.2 / 80.0\u2009GiB", "700 / 700\u2009W", "100\u2009°C", "2,520\u2009MHz")
+_WIDEST_TEXTS: Final = ("100\u2009%", "0.400 / 80.0\u2009GiB", "700 / 700\u2009W", "100\u2009°C", "2,520\u2009MHz")
 _USE, _MEMORY, _POWER, _TEMPERATURE, _CLOCK = range(5)
 _LEAST_NAME, _MOST_NAME, _LEAST_STATE, _MOST_STATE = 90, 220, 40, 200
 _LEAST_SPARK, _MOST_SPARK = 40, 320

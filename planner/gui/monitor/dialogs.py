@@ -5,7 +5,7 @@ from functools import partial
 from html import escape
 from typing import Final
 
-from PySide6.QtCore import QSize, Signal, Slot
+from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtWidgets import QDialog, QPlainTextEdit, QPushButton, QTextBrowser, QWidget
 
 from planner.errors import PlannerError
@@ -25,6 +25,7 @@ from planner.monitor.host.pci import find_cards
 from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary
+from planner.present import format as fmt
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, EvidenceRow, checklist_text
 from planner.present.monitor.readings import setup_check_text
 from planner.present.monitor.recording import SUMMARY_COLUMNS, recording_line, summary_lines
@@ -32,6 +33,7 @@ from planner.present.record_text import to_tsv
 
 _DOCTOR_SIZE: Final = QSize(820, 480)
 _CHECK_UP: Final = "monitor doctor"
+_LOOK_MS, _MOST_LOOKS = 100, 50
 _SPEED_WIDTH = 480
 _SUMMARY_SIZE: Final = QSize(1200, 340)
 _HEADS = ("Quantity", "Measured", "Threshold", "Source")
@@ -39,11 +41,13 @@ _VERDICT_SIZE: Final = QSize(820, 600)
 
 
 class DoctorDialog(QDialog):
-    """Dialog that checks this machine in the background and shows the results."""
+    """Dialog that checks this machine in the background and shows the results, once it has been read."""
 
     def __init__(self, latest: Latest, theme: Theme, tasks: TaskRunner, parent: QWidget) -> None:
         super().__init__(parent)
-        self._tasks = tasks
+        self._latest, self._tasks = latest, tasks
+        self._looks_left = _MOST_LOOKS
+        self._look = QTimer(self, interval=_LOOK_MS)
         self.setWindowTitle("Check this machine")
         self.text = QPlainTextEdit(readOnly=True)
         self.text.setPlainText("Checking…")
@@ -60,10 +64,22 @@ class DoctorDialog(QDialog):
             spacing=theme.spacing.small,
         )
         self.resize(_DOCTOR_SIZE)
-        tasks.run(_CHECK_UP, partial(_setup_checks, latest), self._show_checks, self._show_error)
+        self._look.timeout.connect(self._check_what_is_read)
+        self._look.start()
+        self._check_what_is_read()
+
+    @Slot()
+    def _check_what_is_read(self) -> None:
+        """Check the machine after its first readings, which come a moment after the start, or without them."""
+        self._looks_left -= 1
+        if self._latest.monotonic_seconds is None and self._looks_left:
+            return
+        self._look.stop()
+        self._tasks.run(_CHECK_UP, partial(_setup_checks, self._latest), self._show_checks, self._show_error)
 
     def done(self, result: int) -> None:
         """Close the dialog and cancel the checks that are still running."""
+        self._look.stop()
         self._tasks.cancel(_CHECK_UP)
         super().done(result)
 
@@ -144,7 +160,7 @@ class SummaryDialog(QDialog):
     def _show_summary(self) -> None:
         first, *others = summary_lines(self.recording, self._summary)
         self._answer.setText(first)
-        self._about.setText("\n".join([recording_line(self.recording), *others]))
+        self._about.setText(fmt.unbroken("\n".join([recording_line(self.recording), *others])))
         self._model.set_records(self._summary.cards)
 
     @Slot()

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
+from planner.errors import RecordingError
 from planner.gui.threads import CalmTimer
 from planner.monitor.history import History
 from planner.monitor.readings.inventory import Inventory
@@ -58,10 +59,12 @@ class RecordingLoader:
         """Load the recording, diagnose its cards over time, and return the recording with its history.
 
         Raises:
-            RecordingError: If the file cannot be read.
+            RecordingError: If the file cannot be read, or has no reading.
         """
         recording = open_recording(self._path)
         history = diagnosed_history(recording, lambda: self._is_stopped)
+        if history.end is None and not self._is_stopped:
+            raise RecordingError(self._path, "no readings", "The recording ended before its first reading was written.")
         player = Player(recording)
         first = player.seek(_DEMO_BEGINS_SECONDS if self._is_demo else 0.0)
         return LoadedRecording(recording, history, player, first, self._is_demo)

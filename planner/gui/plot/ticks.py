@@ -10,6 +10,8 @@ from planner.present import format as fmt
 Ticks = list[tuple[float, str]]
 """Position and label of each tick."""
 _ROUND_FACTORS: Final = (1, 2, 2.5, 5, 10)
+_FINER: Final = 2.5
+"""The largest ratio of two round numbers that follow each other."""
 _FINE_FACTORS: Final = (1, 2, 5)
 _COARSE_FACTORS: Final = (1,)
 _MILLION: Final = 1e6
@@ -42,8 +44,14 @@ def round_ticks(
         step = nice_step(step * 2)
     if whole:
         step = max(1, step)
-    values = [number * step for number in range(ceil(low / step), floor(high / step) + 1)]
+    values = _multiples(step, low, high)
+    if len(values) < min(2, tick_count) and not whole:
+        values = _multiples(nice_step(step / _FINER), low, high)  # a single tick gives no scale
     return [(value, format_value(value)) for value in values]
+
+
+def _multiples(step: float, low: float, high: float) -> list[float]:
+    return [number * step for number in range(ceil(low / step), floor(high / step) + 1)]
 
 
 def log_ticks(low: float, high: float, max_ticks: int, format_value: Callable[[float], str] = fmt.plain) -> Ticks:

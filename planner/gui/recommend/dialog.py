@@ -7,7 +7,7 @@ from threading import Event
 from typing import Final
 
 from PySide6.QtCore import QSize, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QGuiApplication
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QDialog, QProgressBar, QPushButton, QWidget
 
 from planner.errors import PlannerError
@@ -68,6 +68,8 @@ _KEY: Final = "recommend"
 _WIDTH: Final = 1200
 _HEIGHT: Final = 620
 _OPEN_HEIGHT: Final = 760
+_HEIGHT_FOR_ALL: Final = 720
+"""From this height the open table leaves room for the recommended options."""
 _FRAME: Final = 48
 """Height of the title bar that the screen must hold, too."""
 _SMALLEST: Final = QSize(820, 600)
@@ -382,12 +384,21 @@ class RecommendDialog(InReadingOrder, QDialog):
     def _on_options_toggled(self, is_open: bool) -> None:
         self._use.setVisible(is_open)
         self.awards.set_brief(is_open)
+        self._make_room_for_options()
         self.resize(self.width() if self.isVisible() else _WIDTH, _OPEN_HEIGHT if is_open else _HEIGHT)
         self._stay_above_bottom()
         self._column.setStretchFactor(self.options, int(is_open))
         self._column.setStretch(self._column.indexOf(self.options) + 1, int(not is_open))
         if is_open:
             self.pareto.set_rows(self._rows)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave the table of all options, which has the recommended ones, too, the room that it needs."""
+        super().resizeEvent(event)
+        self._make_room_for_options()
+
+    def _make_room_for_options(self) -> None:
+        self.awards.setVisible(not self.options.is_open or self.height() >= _HEIGHT_FOR_ALL)
 
     def _stay_above_bottom(self) -> None:
         """Move up as far as the dialog reaches below the screen, and shrink it to the screen."""

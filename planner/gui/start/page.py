@@ -209,7 +209,7 @@ class StartPage(Tab):
             goal, gpu, count = cast("Goal", self.job.value), None, 1
         try:
             with self._leaving():
-                self.workspace.begin(goal, model, gpu, count, is_owned=bool(self.ownership.value))
+                self.workspace.begin(goal, model, gpu, count, is_owned=gpu is not None and bool(self.ownership.value))
         except PlannerError as error:
             from planner.gui.memory.questions.questions import error_text  # the start does not wait for it
 
@@ -376,12 +376,12 @@ class StartPage(Tab):
             self._question("My &GPU", self.own_cards, own, self.own_cards.count),
             self._question("I want &to", self.job, self._job_below),
         )
-        open_file = _flush_link(
+        open_file = link_button(
             "&Open a file…",
             "A model's configuration or weights, a training file, or a module or script to trace.",
         )
         open_file.clicked.connect(self.workspace.navigator.model_file_requested)
-        open_folder = _flush_link("or a folde&r…", "A folder with a model's config.json or weights.")
+        open_folder = link_button("or a folde&r…", "A folder with a model's config.json or weights.")
         open_folder.clicked.connect(self.workspace.navigator.model_folder_requested)
         file_hint = make_label("or drop one anywhere here", "muted", small)
         self._first = _stack(
@@ -438,13 +438,13 @@ class StartPage(Tab):
         places = in_column(spacing=space.tiny)
         self._recent = WidgetPool(places, self._make_recent_button)
         self._no_recent = make_label("Plans that you save or open appear here.", "muted", wrap=True)
-        recipe = _flush_link("A published recipe…", "Training and inference setups, with their sources.")
+        recipe = link_button("A published recipe…", "Training and inference setups, with their sources.")
         recipe.clicked.connect(navigator.start_from_recipe)
-        sample = _flush_link("The sample plan", "Llama 3.1 8B on an RTX 4090, to look around.")
+        sample = link_button("The sample plan", "Llama 3.1 8B on an RTX 4090, to look around.")
         sample.clicked.connect(self._show_sample)
-        demo = _flush_link("The Monitor's demo", self.demo.toolTip())
+        demo = link_button("The Monitor's demo", self.demo.toolTip())
         demo.clicked.connect(navigator.demo_requested)
-        catalog = _flush_link("The catalog of GPUs", "All accelerators and machines, with sources.")
+        catalog = link_button("The catalog of GPUs", "All accelerators and machines, with sources.")
         catalog.clicked.connect(partial(navigator.tab_requested.emit, "catalog"))
         ways = QWidget()
         in_row(
@@ -457,7 +457,7 @@ class StartPage(Tab):
         return ways
 
     def _make_recent_button(self) -> QPushButton:
-        button = _flush_link("", "")
+        button = link_button("", "")
         button.clicked.connect(lambda: self._open_recent(button))
         return button
 
@@ -474,13 +474,6 @@ def _stack(*pages: QWidget) -> QStackedWidget:
     for page in pages:
         stack.addWidget(page)
     return stack
-
-
-def _flush_link(text: str, tooltip: str) -> QPushButton:
-    """Return a link whose text begins where the texts above and below it begin."""
-    button = link_button(text, tooltip)
-    set_style_role(button, "true", "flush")
-    return button
 
 
 def _differs_only_in_model(old: Plan, new: Plan) -> bool:

@@ -41,6 +41,13 @@ class Popover(QFrame):
         self.show()
         self.content.setFocus(Qt.FocusReason.PopupFocusReason)
 
+    def height_for(self, width: int) -> int:
+        """Return the height that the content needs in a popup of this width."""
+        self.ensurePolished()
+        self.content.updateGeometry()  # parts of it may have been shown or hidden since it was laid out
+        layout = self.layout()
+        return layout.totalHeightForWidth(width) if layout is not None else 0
+
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Close the popup on a click on its anchor, and emit `anchor_clicked`."""
         anchor = self._anchor

@@ -150,7 +150,7 @@ def _undecided_verdict(
             shown_evidence(window, _DISPLAYED_QUANTITIES),
         )
     assert not is_long_enough  # the last rules hold whenever the utilization is known
-    sentence = f"A diagnosis needs {_MIN_SECONDS:.0f} seconds of steady work; so far there are {at - since:.0f}."
+    sentence = f"A diagnosis needs {_MIN_SECONDS:.0f} seconds of steady work; {at - since:.0f} so far."
     return Verdict(VerdictKind.TOO_EARLY, "note", "too early to diagnose", sentence, since, at)
 
 

@@ -65,7 +65,7 @@ class MonitorRecording:
         with closing(open_stream()) as stream:
             contents.scan(stream)
         if contents.header is None:
-            raise RecordingError(path, "is not a recording of the monitor", _HOW_TO_RECORD)
+            raise RecordingError(path, "not a recording of the monitor", _HOW_TO_RECORD)
         self.header: Final = contents.header
         self.samples: Final = contents.samples
         self.first, self.last = contents.first, contents.last
@@ -188,7 +188,7 @@ class _RecordingIndex:
         except BadLineError:
             self.loss = self.loss._replace(bad_lines=self.loss.bad_lines + 1)
         if self.header is None or self.loss.bad_lines > _MAX_BAD_LINES:
-            raise RecordingError(self._path, "is not a recording of the monitor", _HOW_TO_RECORD)
+            raise RecordingError(self._path, "not a recording of the monitor", _HOW_TO_RECORD)
         return None
 
     def _note_damage(self, damage: DamagedSpan) -> None:
@@ -251,7 +251,7 @@ def open_regular(path: Path) -> BinaryIO:
     try:
         # Opening a pipe would wait for its writer.
         if not stat.S_ISREG(path.stat().st_mode):
-            raise RecordingError(path, "is not a file", "Give the path of a recording.")
+            raise RecordingError(path, "not a file", "Give the path of a recording.")
         return path.open("rb")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)

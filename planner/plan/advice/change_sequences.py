@@ -146,14 +146,14 @@ def _data_parallel_changes(plan: Plan, workload: Workload) -> ChangeSequence:
 
     def change_to_more_cards(times: int) -> PlanChange:
         return PlanChange(
-            name=f"{plan.count * times:,} cards, {size // times:,} on each",
+            name=f"{plan.count * times:,} GPUs, {size // times:,} on each",
             lever="cards",
-            sentence=f"Split the batch of each card across {times:,} cards.",
+            sentence=f"Split the batch of each GPU across {times:,} GPUs.",
             source=_DATA_PARALLEL,
             settings={field: size // times, "parallel": {**settled, "sharing": "manual", "data": None}},
             hardware={"count": plan.count * times},
             cost="hardware",
-            costs=f"{times:,} × the cards",
+            costs=f"{times:,} × the GPUs",
             keeps="the global batch size",
         )
 
@@ -171,7 +171,7 @@ def sharing_changes(plan: Plan, workload: Workload, architecture: Architecture, 
         cards = workload.parallel.evolve(**scheme.settings).model_shards
         if cards <= workload.parallel.model_shards:
             continue
-        between = f"{cards:,} of the cards" if cards < plan.count else f"the {cards:,} cards"
+        between = f"{cards:,} of the GPUs" if cards < plan.count else f"the {cards:,} GPUs"
         change = PlanChange(
             name=f"{scheme.name} over {between}",
             lever="sharing",
@@ -195,7 +195,7 @@ def _model_split_changes(plan: Plan, workload: Workload, architecture: Architect
         batch = _divided_batch_settings(workload, times) if isinstance(workload, Training) else {}
         grows = isinstance(workload, Training) and not batch
         return PlanChange(
-            name=f"{count:,} cards {scheme.title}",
+            name=f"{count:,} GPUs {scheme.title}",
             lever="cards",
             sentence=scheme.sentence,
             source=scheme.source,
@@ -203,7 +203,7 @@ def _model_split_changes(plan: Plan, workload: Workload, architecture: Architect
             hardware={"count": count},
             cost="hardware",
             slower_by_about=None,
-            costs=f"{times:,} × the cards; {scheme.costs}".removesuffix("; "),
+            costs=f"{times:,} × the GPUs; {scheme.costs}".removesuffix("; "),
             keeps=f"the batch of each card; the global batch size grows {times:,}-fold"
             if grows
             else "the global batch size",

@@ -179,7 +179,7 @@ def _machine_hour_rows(estimate: CostEstimate, *, is_owned: bool) -> tuple[SideR
         return ()
     rented, owned = ("–" if side is None else fmt.money(side.usd_per_gpu_hour * machines.cards) for side in (rent, own))
     basis = "" if is_owned else ", net of resale"
-    return (SideRow(f"Per hour of all {machines.cards:,} cards{basis}", rented, owned),)
+    return (SideRow(f"Per hour of all {machines.cards:,} GPUs{basis}", rented, owned),)
 
 
 def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:

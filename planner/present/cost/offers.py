@@ -168,7 +168,7 @@ def _instance_column(width: int) -> Column[_OfOffer]:
 
 
 OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
-    _provider_column(14),
+    _provider_column(12),
     _instance_column(16),
     text_column(
         "card",
@@ -178,8 +178,8 @@ OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
         tooltip=lambda row: "\n".join(row.offer.cards),
         about="Card of the machine",
     ),
-    number_column("gpus", "Cards", lambda row: row.offer.gpu_count, width=6, about="Number of cards in the machine"),
-    text_column("region", "Region", lambda row: row.offer.region, width=10, about="Where the machine is"),
+    number_column("gpus", "GPUs", lambda row: row.offer.gpu_count, width=6, about="Number of GPUs in the machine"),
+    text_column("region", "Region", lambda row: row.offer.region, width=8, about="Where the machine is"),
     _price("on-demand"),
     _price("spot"),
     _price("reserved-1y"),
@@ -189,7 +189,7 @@ OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
         "Age",
         lambda row: row.age_days,
         lambda row: age_phrase(row.age_days),
-        width=20,
+        width=18,
         help="Days since the price was read",
     ),
     text_column(

@@ -289,8 +289,8 @@ def _remarks(option: HardwareOption) -> tuple[str, ...]:
 
 
 OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
-    text_column("cards", "Cards", lambda row: row.cards, width=26, about="Number and kind of cards"),
-    text_column("how", "Provider", lambda row: row.how, width=24, about="Rental provider, or owned"),
+    text_column("cards", "GPUs", lambda row: row.cards, width=22, about="Number and kind of GPUs"),
+    text_column("how", "Provider", lambda row: row.how, width=20, about="Rental provider, or owned"),
     text_column("machines", "Machines", lambda row: row.machines, width=16, shown=False, about="Number of machines"),
     number_column(
         "usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9, about="Cost of the job on these cards"

@@ -121,14 +121,15 @@ def _log_comparison_sentence(comparison: LogComparison) -> str:
     row = next(iter(sorted(rows, key=lambda row: row.at_least)), None)
     if row is None or row.difference_bytes is None or not row.predicted_bytes:
         return "The log has no total that can be compared with the estimate."
-    sizes = f"estimated {fmt.size(row.predicted_bytes)}, measured {'at least ' if row.at_least else ''}"
-    sizes += fmt.size(row.actual_bytes)
+    at_least = "at least " if row.at_least else ""
+    sizes = f"estimated {fmt.size(row.predicted_bytes)}, measured {at_least}{fmt.size(row.actual_bytes)}"
     what = "" if row.name == "sum" else f" ({ROW_TITLES[row.name][:1].lower()}{ROW_TITLES[row.name][1:]})"
     share = abs(row.difference_bytes) / row.predicted_bytes
     if row.agrees or row.difference_bytes == 0:
         return f"The estimate agrees with the log{what}: {sizes}."
-    side = "more" if row.difference_bytes > 0 else "less"
-    return f"The run used {fmt.precise_percent(share)} {side} memory than estimated{what}: {sizes}."
+    if row.difference_bytes < 0:
+        return f"The run used {fmt.precise_percent(share)} less memory than estimated{what}: {sizes}."
+    return f"The run used {at_least}{fmt.precise_percent(share)} more memory than estimated{what}: {sizes}."
 
 
 def _log_subject(comparison: LogComparison) -> str:

@@ -12,11 +12,11 @@ _TITLES: Final = {
     "context_length": "Longest context that fits",
     "prompt_length": "Longest prompt that fits",
     "gpu_layers": "Most layers that fit on the card",
-    "count": "Fewest cards of this kind",
+    "count": "Fewest GPUs of this kind",
     "gpu": "Smallest card that fits",
 }
 
-_COUNTED: Final = {"micro_batch": "a micro-batch of", "batch": "a batch of", "gpu_layers": "layer", "count": "card"}
+_COUNTED: Final = {"micro_batch": "a micro-batch of", "batch": "a batch of", "gpu_layers": "layer", "count": "GPU"}
 
 
 def solved_title(asked: str) -> str:
@@ -66,6 +66,6 @@ def _prompt_text(solved: SolveResult) -> str:
 
 
 def _counted(asked: str, value: int) -> str:
-    """Return a value with what it counts: `a batch of 1`, `2,048 tokens`, `2 cards`."""
+    """Return a value with what it counts: `a batch of 1`, `2,048 tokens`, `2 GPUs`."""
     one = _COUNTED.get(asked, "token")
     return f"{one} {fmt.integer(value)}" if one.endswith(" of") else fmt.plural(value, one)

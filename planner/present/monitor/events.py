@@ -52,16 +52,15 @@ def diagnosis_title(kind: str) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in hours, minutes and seconds: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Return a duration in hours, minutes and seconds: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `2 h`."""
     if seconds < 10:
         return fmt.quantity(seconds, "s")
     minutes, rest = divmod(round(seconds), 60)
     if not minutes:
         return f"{rest}{fmt.THIN}s"
     hours, minutes = divmod(minutes, 60)
-    if not hours:
-        return f"{minutes}{fmt.THIN}min {rest}{fmt.THIN}s"
-    return f"{hours}{fmt.THIN}h {minutes}{fmt.THIN}min"
+    parts = ((hours, "h"), (minutes, "min")) if hours else ((minutes, "min"), (rest, "s"))
+    return " ".join(f"{number}{fmt.THIN}{unit}" for number, unit in parts if number)
 
 
 def alert_sentence(alert: Alert) -> str:

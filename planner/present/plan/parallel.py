@@ -50,8 +50,8 @@ def parallelism_phrase(workload: Workload) -> str:
 
 
 def parallelism_summary(workload: Workload, count: int) -> str:
-    """Return the parallelism on `count` cards: `FSDP on 8 cards`, `DDP on 2 cards`, or `independent replicas`."""
-    cards = fmt.plural(count, "card")
+    """Return the parallelism on `count` cards: `FSDP on 8 GPUs`, `DDP on 2 GPUs`, or `independent replicas`."""
+    cards = fmt.plural(count, "GPU")
     if phrase := parallelism_phrase(workload):
         return f"{phrase} on {cards}"
     if count == 1:
@@ -60,18 +60,18 @@ def parallelism_summary(workload: Workload, count: int) -> str:
 
 
 def chosen_sharing_phrase(workload: Workload) -> str:
-    """Return how cards share a model: `FSDP over 4 cards`, `tensor parallelism over 2 cards, 4 replicas`, `replicas`.
+    """Return how cards share a model: `FSDP over 4 GPUs`, `tensor parallelism over 2 GPUs, 4 replicas`, `replicas`.
 
     `workload` has its defaults filled in.
     """
     parallel, parts = workload.parallel, []
     if parallel.tensor > 1:
-        parts.append(f"tensor parallelism over {fmt.plural(parallel.tensor, 'card')}")
+        parts.append(f"tensor parallelism over {fmt.plural(parallel.tensor, 'GPU')}")
     if parallel.pipeline > 1:
         stages = fmt.integer(parallel.pipeline)
-        parts.append(f"{stages} pipeline stages" if parts else f"a layer split over {stages} cards")
+        parts.append(f"{stages} pipeline stages" if parts else f"a layer split over {stages} GPUs")
     if isinstance(workload, Training) and parallel.zero and parallel.state_shards > 1:
-        parts.append(f"{_zero_stage_title(workload)} over {fmt.plural(parallel.state_shards, 'card')}")
+        parts.append(f"{_zero_stage_title(workload)} over {fmt.plural(parallel.state_shards, 'GPU')}")
     elif parts and (parallel.data or 1) > 1:
         parts.append(f"{fmt.integer(parallel.data or 1)} replicas")
     return ", ".join(parts) or "replicas"
@@ -97,15 +97,15 @@ def chosen_sharing_sentences(evaluation: Evaluation) -> str:
     software = SOFTWARE[workload.profile or DEFAULT].brief_title
     if evaluation.architecture is not None and not evaluation.cards and plan.workload.parallel.is_open_for(plan.count):
         return (
-            f"Shown is one of {fmt.integer(plan.count)} replicas; where one card is too small for it, the model is "
-            f"assumed to be shared over the {fmt.integer(plan.count)} cards."
+            f"Shown is one of {fmt.integer(plan.count)} replicas; where one GPU is too small for it, the model is "
+            f"assumed to be shared over the {fmt.integer(plan.count)} GPUs."
         )
     if chosen is None or chosen.as_replicas.verdict is None:
         return ""
     if not chosen.scheme:
         if chosen.as_replicas.verdict == "fits":
-            return "Each card holds the whole model, because one card is enough."
-        return f"The cards are replicas: {software} cannot share this model so that it fits better."
+            return "Each GPU holds the whole model, because one is enough."
+        return f"The GPUs are replicas: {software} cannot share this model so that it fits better."
     replicas, verdict = chosen.as_replicas, chosen.as_replicas.verdict
     fits = "fits only tightly and needs" if verdict == "tight" else "needs"
     needs = f"{fits} {fmt.size(replicas.total_bytes)} of {fmt.size(replicas.capacity_bytes)}"

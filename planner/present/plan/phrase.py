@@ -79,7 +79,7 @@ def hardware_phrase(evaluation: Evaluation, catalog: Catalog) -> str:
     cards = cards_phrase(plan.workload, plan.count, name, catalog.hardware)
     sharing = "" if evaluation.traced else parallelism_phrase(evaluation.workload)
     if sharing and not cards:
-        cards = fmt.plural(plan.count, "card")
+        cards = fmt.plural(plan.count, "GPU")
     return ", ".join(part for part in (cards, sharing) if part)
 
 

@@ -13,7 +13,7 @@ from planner.workload.workload import Workload
 _OF_PLAN: Final = {
     "model": "Model",
     "gpu": "Card",
-    "count": "Number of cards",
+    "count": "Number of GPUs",
     "task": "Task",
     "corrections": "Corrections by logs",
 }

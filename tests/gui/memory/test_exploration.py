@@ -57,7 +57,7 @@ def test_the_x_axis_can_be_changed(tab: MemoryTab, curve, qtbot):
 
 
 def test_only_meaningful_axes_are_offered(tab: MemoryTab, curve, qtbot):
-    assert offered(curve) == ["Batch size", "Context length", "Number of cards"]
+    assert offered(curve) == ["Batch size", "Context length", "Number of GPUs"]
     with settled(tab, qtbot):
         tab.workspace.apply("cards", count=2)
     assert offered(curve) == ["Batch size", "Context length"]
@@ -66,7 +66,7 @@ def test_only_meaningful_axes_are_offered(tab: MemoryTab, curve, qtbot):
     assert "GPU layers" in offered(curve)
     with settled(tab, qtbot):
         tab.workspace.apply("lora", workload=Training(method="lora"))
-    assert offered(curve) == ["Micro-batch size", "Sequence length", "LoRA rank", "Number of cards"]
+    assert offered(curve) == ["Micro-batch size", "Sequence length", "LoRA rank", "Number of GPUs"]
 
 
 def offered(curve):

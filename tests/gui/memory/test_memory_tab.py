@@ -42,6 +42,7 @@ def test_typing_a_batch_changes_the_plan_and_the_answer(tab: MemoryTab, qtbot):
 
 
 def test_a_long_context_offers_the_prompt_that_fills_it(tab: MemoryTab, qtbot):
+    tab.workspace.answer("prompt", {"workload.prompt_length": None})
     assert tab.answer.assumed == ""
     type_into(qtbot, edit_of(tab, "context_length"), "32k")
     assert tab.answer.headline.startswith("Fits")
@@ -143,13 +144,13 @@ def test_training_asks_other_questions(tab: MemoryTab, qtbot):
 
 
 def test_a_folded_section_says_its_value_and_remembers_that_it_was_opened(tab: MemoryTab, qtbot):
-    heading = next(made for made in tab.controls.cards.findChildren(QToolButton) if made.text() == "Cards")
+    heading = next(made for made in tab.controls.cards.findChildren(QToolButton) if made.text() == "GPUs")
     assert "collapsed, 1 × GeForce RTX 4090" in heading.accessibleName()
     assert not tab.controls.cards.count.isVisible()
     heading.setFocus()
     qtbot.keyClick(heading, Qt.Key.Key_Space)
     assert tab.controls.cards.count.isVisible()
-    assert tab.workspace.settings.current.open_sections == ("Cards",)
+    assert tab.workspace.settings.current.open_sections == ("GPUs",)
 
 
 def test_cards_and_what_others_hold_are_part_of_the_plan(tab: MemoryTab, qtbot):

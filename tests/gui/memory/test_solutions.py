@@ -112,13 +112,13 @@ def test_unequal_cards_are_not_counted(catalog):
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Inference(batch=3)), "batch", "Batch size"),
         (PLANS["inference"], "context_length", "Context length, tokens"),
         (PARTLY, "gpu_layers", "GPU layers"),
-        (PARTLY, "count", "Cards with the layers split across them"),
+        (PARTLY, "count", "GPUs with the layers split across them"),
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(method="lora")), "lora_rank", "LoRA rank"),
-        (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(), count=1), "count", "Cards with ZeRO-3"),
+        (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(), count=1), "count", "GPUs with ZeRO-3"),
         (
             Plan(model=LLAMA, gpu="rtx-4090", workload=Training(parallel=Parallel(zero=2)), count=24),
             "count",
-            "Cards",
+            "GPUs",
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """Recording, replaying, marking, alerts and processes in the Monitor tab."""
 
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -8,13 +9,14 @@ import pytest
 from fake_nvml_kit import A, B, card
 from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QInputDialog
+from PySide6.QtWidgets import QApplication, QInputDialog, QWidget
 
-from planner.gui.monitor.dialogs import SummaryDialog
+from planner.gui.monitor.dialogs import DoctorDialog, SummaryDialog
 from planner.gui.monitor.replay import RecordingLoader, RecordingReplay
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind
 from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import Recorder
 from planner.plan.plan import ModelChoice
@@ -63,6 +65,23 @@ def test_a_recording_that_cannot_be_made_or_read_is_told(qtbot, make_tab, driver
     with qtbot.waitSignal(workspace.failed) as told:
         tab.controller.open_recording_file(tmp_path / "none.gpurec")
     assert "cannot be read" in told.args[0].message
+    head_only = tmp_path / "head.gpurec"
+    head = b'{"recording":{"version":1,"program":"a test","wall_seconds":1767600000.0}}'
+    head_only.write_bytes(gzip.compress(head + b"\n"))
+    with qtbot.waitSignal(workspace.failed, timeout=60_000) as told:
+        tab.controller.open_recording_file(head_only)
+    assert told.args[0].message == f"{head_only}: no readings"
+    assert tab.feed.is_live
+
+
+def test_the_machine_is_checked_once_it_has_been_read(qtbot, theme, tasks):
+    latest, parent = Latest(), QWidget()
+    qtbot.addWidget(parent)
+    dialog = DoctorDialog(latest, theme, tasks, parent)
+    qtbot.wait(300)
+    assert dialog.text.toPlainText() == "Checking…"
+    latest.note_sample(Sample(1.0, 2.0))
+    qtbot.waitUntil(lambda: "Driver" in dialog.text.toPlainText(), timeout=60_000)
 
 
 def test_the_demo_is_labelled_and_says_what_holds_the_cards_back(qtbot, make_tab, driver):

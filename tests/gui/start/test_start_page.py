@@ -228,6 +228,15 @@ def test_a_plan_of_ones_own_is_the_answer_already(page: StartPage):
     assert page.own_cards.cards == ("rtx-3090", 2)
 
 
+@pytest.mark.parametrize("door", ["run", "choose"])
+def test_nobody_owns_the_cards_of_a_plan_without_any(page: StartPage, door: str):
+    page.doors.choose(door)
+    page.model.choose(LLAMA)
+    page.show_result()
+    assert page.workspace.plan.gpu is None
+    assert not page.workspace.plan.cost.buy.owned
+
+
 @pytest.mark.parametrize(
     ("cards", "is_owned"),
     [("rtx-3090", True), ("rtx-3090@2", False), ("h100-pcie-80gb", False), ("h100-sxm5-80gb@8", False)],

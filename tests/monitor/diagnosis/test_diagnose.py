@@ -23,7 +23,7 @@ from planner.units import GIB
 
 def test_work_of_a_few_seconds_gets_only_instant_verdicts():
     assert diagnose(a_history(seconds=10), UUID).kind is VerdictKind.TOO_EARLY
-    assert "20 seconds of steady work; so far there are 10" in diagnose(a_history(seconds=10), UUID).sentence
+    assert "20 seconds of steady work; 10 so far" in diagnose(a_history(seconds=10), UUID).sentence
     assert diagnose(a_history(seconds=10, memory_used_bytes=23.9 * GIB), UUID).kind is VerdictKind.NEAR_FULL
     assert diagnose(a_history(seconds=40, every=10), UUID).kind is VerdictKind.HEALTHY
     started = a_history(utilization_fraction=lambda time: 0.98 if time > 140 else 0.0)

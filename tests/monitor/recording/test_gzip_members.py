@@ -60,7 +60,7 @@ def test_lines_before_a_damaged_place_are_read():
 def test_a_gzip_bomb_is_decompressed_in_limited_steps():
     bomb = bytearray(gzip.compress(bytes(30_000_000), mtime=0))
     bomb[-5000:-4900] = b"\xff" * 100
-    with pytest.raises(RecordingError, match="is not a recording"):
+    with pytest.raises(RecordingError, match="not a recording"):
         opened(bytes(bomb))
 
 

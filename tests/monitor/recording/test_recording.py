@@ -77,7 +77,7 @@ HEADER = record_line(RecordingHeader(1, "a test", 0.0)).rstrip()
     ],
 )
 def test_other_files_are_not_recordings(data):
-    with pytest.raises(RecordingError, match="a test: is not a recording of the monitor") as refused:
+    with pytest.raises(RecordingError, match="a test: not a recording of the monitor") as refused:
         opened(data)
     assert "in the window's Monitor menu" in refused.value.hint
 
@@ -106,7 +106,7 @@ def test_too_many_marks_are_not_kept():
 
 
 def test_a_path_that_is_not_a_file_is_an_error(tmp_path):
-    with pytest.raises(RecordingError, match="is not a file"):
+    with pytest.raises(RecordingError, match=": not a file"):
         read_recording(tmp_path)
     with pytest.raises(RecordingError, match="cannot be read"):
         read_recording(tmp_path / "missing")

@@ -69,7 +69,7 @@ def test_smaller_and_divided_batches_fit(catalog):
     found = advise(TOO_MANY, catalog)
     fewer = next(advice for advice in found if advice.name.endswith("at once"))
     assert fewer.kept == fewer.plan.workload.batch / 16
-    shared = next(advice for advice in found if "cards" in advice.name)
+    shared = next(advice for advice in found if "GPUs" in advice.name)
     assert shared.plan.count * shared.plan.workload.batch == 16
     assert shared.cost == "hardware"
 
@@ -124,10 +124,10 @@ def test_the_nearest_changes_are_listed_if_only_hardware_helps(catalog):
 @pytest.mark.parametrize(
     ("workload", "count", "name"),
     [
-        (Inference(), 1, "2 cards with the layers split across them"),
-        (Inference(parallel=Parallel(sharing="manual")), 2, "layer split over the 2 cards"),
-        (Inference(profile="vllm", parallel=Parallel(data=4)), 4, "tensor parallelism over 2 of the cards"),
-        (Inference(profile="vllm", parallel=Parallel(tensor=2), batch=64), 4, "pipeline parallelism over the 4 cards"),
+        (Inference(), 1, "2 GPUs with the layers split across them"),
+        (Inference(parallel=Parallel(sharing="manual")), 2, "layer split over the 2 GPUs"),
+        (Inference(profile="vllm", parallel=Parallel(data=4)), 4, "tensor parallelism over 2 of the GPUs"),
+        (Inference(profile="vllm", parallel=Parallel(tensor=2), batch=64), 4, "pipeline parallelism over the 4 GPUs"),
         (Training(method="lora", parallel=Parallel(data=2)), 2, "ZeRO-3"),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_plan_that_is_shared_by_its_software_may_get_more_cards(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), gpu="rtx-3090", count=2)
     assert evaluate(plan, catalog).sharing.scheme == "layer split"
     more = next(one for one in advise(plan, catalog) if one.plan.count > 2)
-    assert (more.name, more.verdict) == (f"{more.plan.count} cards with the layers split across them", "fits")
+    assert (more.name, more.verdict) == (f"{more.plan.count} GPUs with the layers split across them", "fits")
 
 
 def test_very_slow_changes_are_ranked_last(catalog):

@@ -95,7 +95,7 @@ def test_cards_of_ones_own_that_nobody_rents_out_are_used_and_not_bought(seen):
     assert view.subject.startswith("Use your own 2 × GeForce RTX 3090. ")
     assert view.buying_title == "Your own"
     hour = money(2 * cost.estimate.result.own.usd_per_gpu_hour)
-    assert view.rows == (("Per hour of all 2 cards", "–", hour),)
+    assert view.rows == (("Per hour of all 2 GPUs", "–", hour),)
 
 
 def test_undiscounted_totals_are_the_sum_of_the_months(seen):
@@ -107,7 +107,7 @@ def test_an_hour_of_all_cards_is_told_on_both_sides_but_of_no_purchase_for_one_r
     view, cost = seen(gpu="h100-sxm5-80gb", count=8)
     rent, own = cost.estimate.result.rent, cost.estimate.result.own
     hours = (money(8 * rent.usd_per_gpu_hour), money(8 * own.usd_per_gpu_hour))
-    assert view.rows[-1] == ("Per hour of all 8 cards, net of resale", *hours)
+    assert view.rows[-1] == ("Per hour of all 8 GPUs, net of resale", *hours)
     once, _ = seen(count=2, cost=CostTerms(job=Run(amount=10)))
     assert not any(row.title.startswith("Per hour") for row in once.rows)
 

@@ -32,7 +32,7 @@ def test_the_value_that_fits_comes_before_the_tight_one(surely, barely, words):
     [
         ("context_length", "none for sure; 2 tokens may fit"),
         ("gpu_layers", "none for sure; 2 layers may fit"),
-        ("count", "none for sure; 2 cards may be enough"),
+        ("count", "none for sure; 2 GPUs may be enough"),
     ],
 )
 def test_a_value_that_may_fit_has_its_unit(asked, words):

@@ -35,7 +35,7 @@ def test_the_details_of_a_card_that_waits_for_data():
     assert found.sentence.endswith(" Also: input-bound (the CPU is fully used).")
     history = a_history(utilization_fraction=0.0, host={"cpu_fraction": 0.97}, processes=[a_process()])
     assert diagnosis_view(diagnose(history, UUID)).details.splitlines() == [
-        f"For 2{T}min 0{T}s; observed in the last minutes:",
+        f"For 2{T}min; observed in the last minutes:",
         f"• CPU over 90 % while the card is under 10 %: 100{T}% of the time (> 50{T}%; "
         "AWS SageMaker Debugger, CPUBottleneck (smdebug_rulesconfig 1.0.1))",
         f"• CPU: 97{T}% as the median",

@@ -42,7 +42,13 @@ def test_no_kind_of_event_is_without_a_title():
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.4, "0.4\u2009s"), (12.3, "12\u2009s"), (200, "3\u2009min 20\u2009s"), (7500, "2\u2009h 5\u2009min")],
+    [
+        (0.4, "0.4\u2009s"),
+        (12.3, "12\u2009s"),
+        (200, "3\u2009min 20\u2009s"),
+        (7500, "2\u2009h 5\u2009min"),
+        (7200, "2\u2009h"),
+    ],
 )
 def test_durations_in_hours_minutes_and_seconds(seconds, text):
     assert duration_text(seconds) == text

@@ -31,7 +31,7 @@ BUSY = {"memory_used_bytes": 60 * GIB, "power_watts": 650, "power_limit_watts": 
 
 def test_memory_power_and_energy_of_equal_cards_are_added_up():
     totals = card_totals(rows_of(BUSY, BUSY), UsedEnergy(3.6e6, is_estimated=True), 600.0)
-    assert plain(totals.as_text) == "2 × H100  ·  120 / 160 GiB  ·  1,300 / 1,400 W  ·  ≈ 1 kWh in 10 min 0 s"
+    assert plain(totals.as_text) == "2 × H100  ·  120 / 160 GiB  ·  1,300 / 1,400 W  ·  ≈ 1 kWh in 10 min"
 
 
 def test_a_card_that_is_silent_is_not_counted_as_zero():

@@ -36,24 +36,24 @@ def test_a_batch_counts_for_each_replica(workload, note):
     ("workload", "phrase", "summary"),
     [
         (Inference(), "", "independent replicas"),
-        (Training(), "", "DDP on 8 cards"),
-        (Training(parallel=Parallel(zero=3)), "FSDP", "FSDP on 8 cards"),
-        (Training(parallel=Parallel(zero=2)), "ZeRO-2", "ZeRO-2 on 8 cards"),
-        (Training(profile="deepspeed", parallel=Parallel(zero=3)), "ZeRO-3", "ZeRO-3 on 8 cards"),
+        (Training(), "", "DDP on 8 GPUs"),
+        (Training(parallel=Parallel(zero=3)), "FSDP", "FSDP on 8 GPUs"),
+        (Training(parallel=Parallel(zero=2)), "ZeRO-2", "ZeRO-2 on 8 GPUs"),
+        (Training(profile="deepspeed", parallel=Parallel(zero=3)), "ZeRO-3", "ZeRO-3 on 8 GPUs"),
         (
             Training(profile="megatron", parallel=Parallel(zero=1, tensor=2, sequence=True)),
             "distributed optimizer, tensor parallel 2, sequence parallel",
-            "distributed optimizer, tensor parallel 2, sequence parallel on 8 cards",
+            "distributed optimizer, tensor parallel 2, sequence parallel on 8 GPUs",
         ),
         (
             Inference(parallel=Parallel(pipeline=2, expert=2)),
             "2 pipeline stages, expert parallel 2",
-            "2 pipeline stages, expert parallel 2 on 8 cards",
+            "2 pipeline stages, expert parallel 2 on 8 GPUs",
         ),
         (
             Training(parallel=Parallel(zero=3, offload="parameters")),
             "FSDP, parameters and optimizer in RAM",
-            "FSDP, parameters and optimizer in RAM on 8 cards",
+            "FSDP, parameters and optimizer in RAM on 8 GPUs",
         ),
     ],
 )
@@ -63,7 +63,7 @@ def test_parallelism_is_a_phrase(workload, phrase, summary):
 
 
 def test_one_card_shares_nothing():
-    assert parallelism_summary(Inference(), 1) == "1 card"
+    assert parallelism_summary(Inference(), 1) == "1 GPU"
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,16 @@ def test_one_card_shares_nothing():
     [
         (Inference(parallel=Parallel(data=4)), "replicas"),
         (Training(parallel=Parallel(data=4)), "replicas"),
-        (Inference(parallel=Parallel(pipeline=4, data=1)), "a layer split over 4 cards"),
-        (Inference(parallel=Parallel(tensor=2, data=4)), "tensor parallelism over 2 cards, 4 replicas"),
-        (Inference(parallel=Parallel(tensor=2, pipeline=4)), "tensor parallelism over 2 cards, 4 pipeline stages"),
-        (Training(parallel=Parallel(zero=3, data=4)), "FSDP over 4 cards"),
-        (Training(profile="deepspeed", parallel=Parallel(zero=3, data=8)), "ZeRO-3 over 8 cards"),
+        (Inference(parallel=Parallel(pipeline=4, data=1)), "a layer split over 4 GPUs"),
+        (Inference(parallel=Parallel(tensor=2, data=4)), "tensor parallelism over 2 GPUs, 4 replicas"),
+        (Inference(parallel=Parallel(tensor=2, pipeline=4)), "tensor parallelism over 2 GPUs, 4 pipeline stages"),
+        (Training(parallel=Parallel(zero=3, data=4)), "FSDP over 4 GPUs"),
+        (Training(profile="deepspeed", parallel=Parallel(zero=3, data=8)), "ZeRO-3 over 8 GPUs"),
         (
             Training(profile="megatron", parallel=Parallel(zero=1, tensor=2, data=4)),
-            "tensor parallelism over 2 cards, distributed optimizer over 4 cards",
+            "tensor parallelism over 2 GPUs, distributed optimizer over 4 GPUs",
         ),
-        (Training(profile="megatron", parallel=Parallel(zero=1, tensor=4, data=1)), "tensor parallelism over 4 cards"),
+        (Training(profile="megatron", parallel=Parallel(zero=1, tensor=4, data=1)), "tensor parallelism over 4 GPUs"),
     ],
 )
 def test_what_was_chosen_is_named_with_its_cards(workload, words):
@@ -96,23 +96,23 @@ def test_what_was_chosen_is_named_with_its_cards(workload, words):
             4,
             Inference(profile="vllm"),
             "Shown is one of 4 replicas; where",
-            "assumed to be shared over the 4 cards.",
+            "assumed to be shared over the 4 GPUs.",
         ),
         ("rtx-3090", 1, Inference(), "", ""),
         ("rtx-3090", 2, Inference(parallel=Parallel(tensor=2)), "", ""),
-        ("h100-sxm5-80gb", 2, Inference(), "Each card holds the whole model, because", "one card is enough."),
+        ("h100-sxm5-80gb", 2, Inference(), "Each GPU holds the whole model, because", "one is enough."),
         (
             "rtx-3090",
             2,
             Inference(),
-            "Assumed: a layer split over 2 cards, because a full copy needs ",
+            "Assumed: a layer split over 2 GPUs, because a full copy needs ",
             " 23.6 GiB. Check that Hugging Face is configured for it.",
         ),
         (
             "h100-sxm5-80gb",
             8,
             Training(optimizer="soap"),
-            "The cards are replicas: Hugging Face cannot",
+            "The GPUs are replicas: Hugging Face cannot",
             "better.",
         ),
     ],
@@ -164,11 +164,11 @@ def test_unknown_memory_is_shown_as_unknown(catalog):
 @pytest.mark.parametrize(
     ("workload", "words"),
     [
-        (Training(), "DDP on 8 cards"),
-        (Training(parallel=Parallel(zero=3)), "FSDP on 8 cards"),
-        (Training(parallel=Parallel(tensor=2, pipeline=4)), "tensor parallel 2, 4 pipeline stages on 8 cards"),
+        (Training(), "DDP on 8 GPUs"),
+        (Training(parallel=Parallel(zero=3)), "FSDP on 8 GPUs"),
+        (Training(parallel=Parallel(tensor=2, pipeline=4)), "tensor parallel 2, 4 pipeline stages on 8 GPUs"),
         (Inference(), "independent replicas"),
-        (Inference(parallel=Parallel(tensor=8)), "tensor parallel 8 on 8 cards"),
+        (Inference(parallel=Parallel(tensor=8)), "tensor parallel 8 on 8 GPUs"),
     ],
 )
 def test_the_summary_states_the_parallelism_and_the_number_of_cards(workload, words):

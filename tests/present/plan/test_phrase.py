@@ -63,7 +63,7 @@ def test_a_trace_request_is_one_phrase(request_, phrase):
 def test_cards_without_a_name_are_counted_with_their_parallelism(catalog):
     workload = Inference(parallel=Parallel(tensor=2))
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=workload, count=2)
-    assert hardware_phrase(evaluate(plan, catalog), catalog).startswith("2 cards, ")
+    assert hardware_phrase(evaluate(plan, catalog), catalog).startswith("2 GPUs, ")
 
 
 @pytest.mark.parametrize(

@@ -113,4 +113,4 @@ def test_a_setting_value_is_formatted_as_text(catalog, field, value, words):
 
 def test_an_unknown_setting_keeps_its_name():
     assert setting_title("colour") == "colour"
-    assert (setting_title("count"), setting_title("engine.n_ubatch")) == ("Number of cards", "Physical batch size")
+    assert (setting_title("count"), setting_title("engine.n_ubatch")) == ("Number of GPUs", "Physical batch size")

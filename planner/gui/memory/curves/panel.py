@@ -17,7 +17,7 @@ from planner.present.columns import Column, number_column
 if TYPE_CHECKING:
     from planner.gui.memory.curves.plot import CurvePlot
 
-_WIDEST_AXIS_TITLE: Final = "Number of cards"
+_WIDEST_AXIS_TITLE: Final = "Number of GPUs"
 _LEAST_HEIGHT: Final = 190
 _TALLEST: Final = 420
 _WINDOW_PARTS: Final = 5

@@ -85,7 +85,7 @@ def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest:
     points = memory_curve(evaluation.plan, catalog, axis, values)
     return CurveData(
         axis=axis,
-        title=f"Cards {spreading.how}".strip() if spreading else _axis_title_with_unit(axis),
+        title=f"GPUs {spreading.how}".strip() if spreading else _axis_title_with_unit(axis),
         points=points,
         current=next(point for point in points if point.value == current),
         capacity_bytes=evaluation.memory.capacity_bytes,

@@ -115,8 +115,8 @@ class CardCountRow(QWidget):
         self.number = NumberField(1, 100_000)
         self.number.setFixedWidth(_NUMBER_WIDTH)
         self.remove = IconButton(theme, "close", "Remove these cards")
-        self.card.set_name(f"Cards, kind {row_index + 1}")
-        self.number.set_name(f"Number of cards of kind {row_index + 1}")
+        self.card.set_name(f"GPUs, kind {row_index + 1}")
+        self.number.set_name(f"Number of GPUs of kind {row_index + 1}")
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.tiny)
@@ -154,7 +154,7 @@ class CardsQuestions(QWidget):
         self._form = form = new_form(theme)
         form.add("Card", self.card, hint="The card that trains or runs the model.")
         form.add(
-            "&Number of cards",
+            "&Number of GPUs",
             self.count,
             lambda: 1,
             "If the model fits on one card, each card holds a full copy; otherwise they share it.",

@@ -11,20 +11,20 @@ from planner.gui.widgets.tables.cells import CellColumn, CellPainter, CellRow, T
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.terms import draw_underline, term_of
 
-"""Mark of the column by which rows are sorted that are equal in the sort column."""
 _ARROWS: Final = {Qt.SortOrder.AscendingOrder: "chevron-up", Qt.SortOrder.DescendingOrder: "chevron-down"}
 
 
 class RecordHeader(QHeaderView):
-    """Clickable table header with the sort arrow beside the unit, where the arrow takes no space from the title.
+    """Clickable table header with the units in a second line, if there are any.
 
-    The column that decides between equal rows says so, if there is one.
+    The sort arrow stands beside the unit, where it takes no space from the title, or else beside the title.
     """
 
     def __init__(self, theme: Theme, model: RecordTableModel[Any], parent: QWidget) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self._theme = theme
         self._model = model
+        self._has_units = any(column.unit for column in model.columns)
         self._titles, self._units = TextCache(), TextCache()
         self._small = theme.font("small")
         self.setSectionsClickable(True)
@@ -33,12 +33,12 @@ class RecordHeader(QHeaderView):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
     def sizeHint(self) -> QSize:
-        """Return the header's size with the height of two lines and padding."""
-        height = self.fontMetrics().height() + QFontMetrics(self._small).height()
+        """Return the header's size with the height of its lines and padding."""
+        height = self.fontMetrics().height() + (QFontMetrics(self._small).height() if self._has_units else 0)
         return QSize(self.length(), height + 2 * self._theme.spacing.tiny)
 
     def paintSection(self, painter: QPainter, rect: QRect, position: int) -> None:
-        """Paint a column's title, and below the title the unit and, for the sort column, the arrow."""
+        """Paint a column's title, its unit below, and the arrow if it is the sort column."""
         column, sorted_by = self._model.columns[position], position == self.sortIndicatorSection()
         padding, tiny = self._theme.spacing.small, self._theme.spacing.tiny
         painter.fillRect(rect, self._theme.color("surface"))
@@ -46,6 +46,11 @@ class RecordHeader(QHeaderView):
         room = rect.adjusted(padding, tiny, -padding, -tiny)
         on_right = column.align == "right"
         painter.setPen(self._theme.color("text" if sorted_by else "muted"))
+        if sorted_by and not self._has_units:
+            side = self._theme.icon_side
+            arrow = QRect(room.right() + 1 - side if on_right else room.left(), room.top(), side, self._titles.height)
+            self._paint_arrow(painter, arrow)
+            room.adjust(0 if on_right else side, 0, -side if on_right else 0, 0)
         title_width = _paint_line(painter, self._titles, self.font(), column.title, room, on_right)
         room.setTop(room.top() + self._titles.height)
         if term_of(column.header) is not None:
@@ -53,16 +58,16 @@ class RecordHeader(QHeaderView):
                 painter, room.right() + 1 - title_width if on_right else room.left(), title_width, room.top() - 1
             )
         width = _paint_line(painter, self._units, self._small, column.unit, room, on_right)
-        if sorted_by:
-            self._paint_arrow(painter, room, width, on_right)
+        if sorted_by and self._has_units:
+            side = self._theme.icon_side
+            left = room.left() + (room.width() - width - side if on_right else width)
+            self._paint_arrow(painter, QRect(left, room.top(), side, self._units.height))
 
-    def _paint_arrow(self, painter: QPainter, room: QRect, unit_width: int, on_right: bool) -> None:
-        """Paint the sort arrow before a right-aligned unit, or after a left-aligned unit."""
-        side = self._theme.icon_side
-        left = room.left() + (room.width() - unit_width - side if on_right else unit_width)
+    def _paint_arrow(self, painter: QPainter, place: QRect) -> None:
+        """Paint the sort arrow in the middle of a line."""
         ratio = painter.device().devicePixelRatio()
         arrow = self._theme.pixmap(_ARROWS[self.sortIndicatorOrder()], "text", ratio)
-        painter.drawPixmap(left, room.top() + (self._units.height - side) // 2, arrow)
+        painter.drawPixmap(place.left(), place.top() + (place.height() - self._theme.icon_side) // 2, arrow)
 
 
 def _paint_line(painter: QPainter, cache: TextCache, font: QFont, text: str, room: QRect, on_right: bool) -> int:

@@ -15,7 +15,6 @@ from planner.present.format import NO_FIGURES
 _LIMIT: Final = 20_000
 METER_HEIGHT: Final = 2
 MARKED_WIDTH: Final = 3
-_CUT: Final = "…"  # for a number that the edge of the table would cut: its first digits look like another number
 
 
 class TextCache:
@@ -138,14 +137,12 @@ class CellPainter:
         padding = self._theme.spacing.small
         left, room = column.left + padding, column.width - 2 * padding
         on_right = self._model.columns[column.position].align == "right"
-        edge = painter.device().width()
-        cut = on_right and left + room > edge
-        if cut and left + cache.prepared_text(_CUT, room)[1] > edge:
-            return
+        if on_right and left + room > painter.device().width():
+            return  # the first digits of a number that the edge of the table cuts look like another number
         for row, text in cells:
-            static, width = cache.prepared_text(_CUT if cut else text, room)
+            static, width = cache.prepared_text(text, room)
             top = row.top + (row.height - cache.height) // 2
-            painter.drawStaticText(left + room - width if on_right and not cut else left, top, static)
+            painter.drawStaticText(left + room - width if on_right else left, top, static)
 
     def _paint_marked_text(
         self, painter: QPainter, row: CellRow, column: CellColumn, text: str, mark: StatusIcon

@@ -31,10 +31,10 @@ _MAX_BYTES: Final = 64 * MIB
 _PROGRAM: Final = "another program's log"
 _GZIP: Final = b"\x1f\x8b"
 _SUPPORTED_LOGS_HINT: Final = (
-    "Supported are the CSV of nvidia-smi --query-gpu, nvidia-smi dmon, dcgmi dmon, the JSON of nvtop -s, "
-    "and CSV with the same column names."
+    "Supported are recordings of GPU Planner, the CSV of nvidia-smi --query-gpu, nvidia-smi dmon, dcgmi dmon, the JSON "
+    "of nvtop -s, and CSV with the same column names."
 )
-_PROCESS_LOG_REASON: Final = "is a log of processes, not of GPUs"
+_PROCESS_LOG_REASON: Final = "a log of processes, not of GPUs"
 _LOG_GPUS_HINT: Final = (
     "Log the GPUs: nvidia-smi --query-gpu=timestamp,index,name,utilization.gpu,memory.used,power.draw "
     "--format=csv -l 1 > log.csv"
@@ -73,7 +73,7 @@ def import_log(path: Path, columns: str | None = None) -> MonitorRecording:
     except UnreadableFileError as error:
         raise RecordingError(path, error.reason, error.hint) from error
     if not text.strip("\ufeff\0 \t\r\n"):
-        raise RecordingError(path, "is empty", "If it is still being written, try again later.")
+        raise RecordingError(path, "the file is empty", "If it is still being written, try again later.")
     return recording_from_text(text, path, columns)
 
 
@@ -91,7 +91,7 @@ def recording_from_text(text: str, path: Path, columns: str | None = None) -> Mo
             raise RecordingError(path, _PROCESS_LOG_REASON, _LOG_GPUS_HINT)
         if table.unnamed_row:
             raise RecordingError(path, _NO_HEADER_REASON, _name_columns_hint(path, table.unnamed_row))
-        raise RecordingError(path, "is not a supported GPU log", _SUPPORTED_LOGS_HINT)
+        raise RecordingError(path, "not a supported GPU log", _SUPPORTED_LOGS_HINT)
     notes = [] if any(line.at for line in lines) else [ODD_TIMES if table.has_times else NO_TIMES]
     if table.bad_lines:
         notes.append(f"{table.bad_lines:,} of its lines could not be read.")

@@ -41,7 +41,7 @@ def test_named_columns_decide_what_units_cannot_tell(imported):
 def test_named_columns_must_be_known_and_as_many_as_in_the_log(imported):
     with pytest.raises(RecordingError, match="none of which is known"):
         imported("0, 55\n", columns="one,two")
-    with pytest.raises(RecordingError, match="is not a supported GPU log"):
+    with pytest.raises(RecordingError, match=": not a supported GPU log"):
         imported("0, 55\n", columns="index,utilization.gpu,power.draw")
 
 

@@ -222,14 +222,14 @@ def test_a_script_that_repeats_date_and_header(imported):
     ],
 )
 def test_an_unsupported_file_is_an_error(imported, text):
-    with pytest.raises(RecordingError, match="is not a supported GPU log") as refused:
+    with pytest.raises(RecordingError, match=": not a supported GPU log") as refused:
         imported(text)
     assert "nvidia-smi --query-gpu" in refused.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "\0" * 9])
 def test_an_empty_file_is_an_error(imported, text):
-    with pytest.raises(RecordingError, match="is empty"):
+    with pytest.raises(RecordingError, match="the file is empty"):
         imported(text)
 
 
@@ -243,7 +243,7 @@ def test_unreadable_files_are_errors(tmp_path):
 def test_an_invalid_path_is_an_error():
     with pytest.raises(RecordingError, match="cannot be read"):
         open_recording(Path("a\0b"))
-    with pytest.raises(RecordingError, match="is not a supported GPU log"):
+    with pytest.raises(RecordingError, match=": not a supported GPU log"):
         recording_from_text("nothing", Path("a\0b"))
 
 
@@ -290,7 +290,7 @@ timestamp;name;utilization.gpu [%];power.draw [W]
 
 @pytest.mark.parametrize("text", [PMON, APPS])
 def test_a_log_of_processes_is_an_error_with_a_hint(imported, text):
-    with pytest.raises(RecordingError, match="is a log of processes, not of GPUs") as refused:
+    with pytest.raises(RecordingError, match=": a log of processes, not of GPUs") as refused:
         imported(text)
     assert "--query-gpu=timestamp,index" in refused.value.hint
 
