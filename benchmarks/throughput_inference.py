@@ -1,12 +1,11 @@
 """Published speeds of inference as runs of the estimate: decoding, prompts, and throughput of many requests."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
-from functools import cache
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import throughput_images as image_rows
+from throughput_programs import RESERVE_ANSWERS, program_of, with_most_similar_constants
 from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of, network_named
 
 from planner.dtypes import SCHEMES
@@ -19,11 +18,10 @@ from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel, cached_bytes, decoding_step_time, prompt_time
 from planner.performance.inference.service import SaturatedThroughput, saturated_throughput, sequences_that_fit
-from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
-from planner.performance.reach import MeasuredShare, MemoryClass, Width, kernel_width, memory_class
+from planner.performance.reach import kernel_width, memory_class
 from planner.performance.setting import TimeSetting
-from planner.performance.software import litgpt, llama_cpp, tensorrt_llm, transformers, vllm
+from planner.performance.software import tensorrt_llm, transformers
 from planner.performance.software.engine import Engine
 from planner.plan.catalog import Catalog
 
@@ -86,9 +84,12 @@ _MODELS: Final = {
 _DATASETS: Final = {
     "Llama-2-70B (MLPerf OpenOrca)": (294.0, 294.0),
     "Llama-3.1-405B (MLPerf)": (9_400.0, 680.0),
-    "Llama-3.1-8B (MLPerf)": (778.0, 73.0),
+    "Llama-3.1-8B (MLPerf)": (778.0, 128.0),
 }
-"""Mean tokens of prompts and answers of MLPerf's data sets: the rows state answers at the most, so both are assumed."""
+"""Mean tokens of prompts and answers of MLPerf's data sets: the rows state answers at the most, so both are assumed.
+Those of Llama 3.1 8B end with the limit of 128 tokens: they have 611 characters in the mean (8,167,644 of 13,368
+answers, reference accuracy of mlcommons/inference).
+"""
 _REQUESTS: Final = {
     (128, 128): 30_000,
     (128, 2_048): 3_000,
@@ -103,68 +104,6 @@ _REQUESTS: Final = {
     (20_000, 2_000): 1_000,
 }
 """Requests of a run by the tokens of prompt and answer: NVIDIA/TensorRT-LLM perf-overview, Preparing a Dataset."""
-_ENGINES: Final[tuple[tuple[str, Engine], ...]] = (
-    ("llama.cpp", llama_cpp.ENGINE),
-    ("ollama", llama_cpp.ENGINE),
-    ("vllm (nov 2023)", vllm.VERSION_0),
-    ("vllm 0.5", vllm.VERSION_0),
-    ("vllm 0.6.1", vllm.VERSION_0),
-    ("vllm 0.6.2", vllm.VERSION_0),
-    ("vllm 0.6.3", vllm.VERSION_0),
-    ("trt", tensorrt_llm.ENGINE),
-    ("tensorrt", tensorrt_llm.ENGINE),
-    ("vllm", vllm.ENGINE),
-    ("sglang", vllm.ENGINE),
-    ("lmdeploy", vllm.ENGINE),
-    ("mango", vllm.ENGINE),
-    ("gpt-fast", transformers.COMPILED),
-    ("autoawq", transformers.COMPILED),
-    ("mlc", transformers.COMPILED),
-    ("exllama", transformers.COMPILED),
-    ("transformers", transformers.ENGINE),
-    ("litgpt", litgpt.ENGINE),
-)
-"""Engine classes by a part of the engine's name; the first match applies."""
-_SUBSTITUTES: Final = {
-    llama_cpp.ENGINE.name: vllm.ENGINE,
-    transformers.COMPILED.name: vllm.ENGINE,
-    vllm.ENGINE.name: transformers.COMPILED,
-    vllm.VERSION_0.name: vllm.ENGINE,
-    transformers.ENGINE.name: litgpt.ENGINE,
-    "eager": transformers.ENGINE,
-    litgpt.ENGINE.name: transformers.ENGINE,
-}
-"""The most similar other program of each: what its constants would be taken from if it had never been measured."""
-_CONSTANTS: Final = (
-    "layer_seconds",
-    "quantised_layer_seconds",
-    "older_host_slowdown",
-    "expert_layer_seconds",
-    "sequence_seconds",
-    "compute_share",
-    "pointwise_share",
-    "waits_with",
-    "stacked_layer_seconds",
-)
-"""What is measured of a program; the rest, such as its chunks and what it unpacks, is read in its source code."""
-_RESERVE_ANSWERS: Final = (tensorrt_llm.ENGINE.name,)
-"""Programs in which a request starts only when the cache of its whole answer is free; in others sequences share what is
-free, and hold half of their answers on average.
-
-**Source**: TensorRT-LLM documentation, Useful Runtime Options: the default policy is GUARANTEED_NO_EVICT.
-"""
-_MEASURED_ELSEWHERE: Final = (tensorrt_llm.ENGINE.name,)
-"""Programs whose constants do not stand on one source of the table: TensorRT-LLM's launches and scheduling are of
-InferenceX (ai-dynamo/aiconfigurator@095f58a silicon_sample.csv), whose rows are not covered, and its element-wise bytes
-of its fused kernels: 13 of 20 bytes for each element of two sums with norms, whose results it quantises."""
-_TRITON_LAUNCH_SECONDS: Final = 49e-6
-_TRITON_LAUNCHES: Final = 14
-"""Kernels of Triton that FP8 adds to a layer in transformers: the inputs of seven products are quantised and multiplied
-in blocks (integrations/finegrained_fp8.py), each launched in 49 µs by Triton 3.0 (triton-lang/triton#3638)."""
-_EAGER_EXPERTS: Final = replace(vllm.ENGINE, name="eager", layer_seconds=transformers.ENGINE.layer_seconds, eager=True)
-"""SGLang with experts in GPTQ: launched one by one from Python. A token takes 0.67 ms a layer with 48 layers on one H20
-and 0.72 with 94 on four, as in transformers on the same hosts (0.61), whatever the size; its authors say that the
-kernels need improvement (QwenLM/Qwen3@7a2f61f speed_benchmark.md, Notes)."""
 _WEIGHTS: Final = {
     "bf16-true": "bf16",
     "f16": "F16",
@@ -243,43 +182,13 @@ def case_of(row: Row, catalog: Catalog, *, substituted: bool = False) -> Case | 
         return architecture
     if isinstance(gpu, Excluded):
         return gpu
-    engine = next((engine for name, engine in _ENGINES if name in row.framework.lower()), None)
     asked = row.precision.lower()
     weights = _WEIGHTS.get(asked) or _BY_LETTERS.get(asked)
+    has_experts = architecture.active_parameters < architecture.parameters
+    engine = program_of(row.framework, weights or "", has_experts=has_experts)
     if engine is None or weights is None:
         return Excluded(f"engine or format not stated: {row.framework[:20]} {row.precision}")
-    if (
-        "sglang" in row.framework.lower()
-        and weights.startswith("gptq4")
-        and architecture.active_parameters < architecture.parameters
-    ):
-        engine = _EAGER_EXPERTS
-    return _case_on(row, architecture, gpu, _substituted(engine) if substituted else engine, weights)
-
-
-@cache
-def _substituted(engine: Engine) -> Engine:
-    """Return `engine` with what was measured of it replaced by that of the most similar other program."""
-    if engine.name in _MEASURED_ELSEWHERE:
-        return engine
-    other = _SUBSTITUTES[engine.name]
-    constants = {name: getattr(other, name) for name in _CONSTANTS}
-    if "fp8" in engine.quantised_layer_seconds:
-        slower = other.layer_seconds + _TRITON_LAUNCHES * _TRITON_LAUNCH_SECONDS
-        constants["quantised_layer_seconds"] = {**other.quantised_layer_seconds, "fp8": slower}
-
-    class Substituted(type(engine)):  # type: ignore[misc]  # mypy knows no class of a value
-        def read_shares(self) -> Mapping[tuple[MemoryClass, Width], MeasuredShare]:
-            return other.read_shares()
-
-        def cache_share(self, gpu: Gpu, *, unfused: bool) -> MeasuredShare:
-            return other.cache_share(gpu, unfused=unfused)
-
-        def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
-            return other.product_share(gpu, dtype)
-
-    own = {each.name: getattr(engine, each.name) for each in fields(engine)}
-    return Substituted(**own | constants)
+    return _case_on(row, architecture, gpu, with_most_similar_constants(engine) if substituted else engine, weights)
 
 
 def is_sum_of_kernels(case: Case) -> bool:
@@ -327,7 +236,7 @@ def _case_on(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, wei
     tensor, stages = degrees(row)
     sharing = ModelSplit(links_of(gpu, TimeSetting()), tensor, stages)
     cache = "fp8" if engine is tensorrt_llm.ENGINE else "fp16"
-    work = work_of(architecture, weights, every_expert=engine.eager)
+    work = engine.work(architecture, weights)
     kernels = pass_kernels(architecture, machine, gpu, weights, cache)
     return Case(row, ServedModel(architecture, work, machine, sharing, cache, kernels=kernels), gpu, weights, engine)
 
@@ -432,7 +341,7 @@ def _lengths(row: Row) -> tuple[float, float] | Excluded:
 
 def _saturated(case: Case, prompt: float, answer: float) -> SaturatedThroughput | None:
     held = (case.gpu.memory_bytes or 0) / case.gpu.device_count
-    grown = 1.0 if case.engine.name in _RESERVE_ANSWERS else 0.5
+    grown = 1.0 if case.engine.name in RESERVE_ANSWERS else 0.5
     sequences = sequences_that_fit(case.run, case.weights, prompt + grown * answer, held)
     requests = _REQUESTS.get((round(prompt), round(answer))) if case.row.source == "trt" else None
     if not sequences or requests is None:

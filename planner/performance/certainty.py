@@ -20,9 +20,9 @@ class Spreads(NamedTuple):
 SPREADS: Final[Mapping[Kind, Spreads]] = {
     "training": Spreads(several=1.15, one=1.22, none=1.6),
     "fine-tuning": Spreads(several=1.18, one=1.2, none=1.6),
-    "decode": Spreads(several=1.39, one=1.39, none=1.6),
-    "prefill": Spreads(several=1.34, one=1.34, none=1.83),
-    "requests": Spreads(several=1.3, one=1.3, none=1.6),
+    "decode": Spreads(several=1.2, one=1.2, none=1.6),
+    "prefill": Spreads(several=1.25, one=1.25, none=1.83),
+    "requests": Spreads(several=1.21, one=1.21, none=1.6),
     "images": Spreads(several=1.21, one=1.21, none=1.6),
     "image training": Spreads(several=1.21, one=1.21, none=1.6),
 }

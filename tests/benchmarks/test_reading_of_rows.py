@@ -229,6 +229,37 @@ def test_experts_and_device_maps_take_no_tensor_parallel_cards(fields, degrees):
     assert throughput_inference.degrees(_speed(**fields)) == degrees
 
 
+def test_programs_are_read_in_the_version_of_the_source():
+    from throughput_programs import program_of, with_most_similar_constants
+
+    old, new = (program_of(name, "bf16", has_experts=False) for name in ("vLLM 0.13.0", "vLLM 0.15.1"))
+    assert (old.schedules_ahead, new.schedules_ahead) == (False, True)
+    triton, cuda = (
+        program_of(f"Transformers {version}", "awq4-128", has_experts=False) for version in ("4.46.0", "4.51.3")
+    )
+    assert "awq" in triton.quantised_layer_seconds
+    assert "awq" not in cuda.quantised_layer_seconds
+    autogptq = program_of("Transformers 4.46.0", "gptq8-128", has_experts=False)
+    assert autogptq.quantised_layer_seconds["gptq8"] == pytest.approx(610e-6 * (1 + 31 / 46))
+    # Its kernels are counted in its source code, whatever is left out; the hosts of its source are not known then.
+    assert with_most_similar_constants(autogptq).quantised_layer_seconds["gptq8"] == pytest.approx(
+        610e-6 * (1 + 31 / 46)
+    )
+    assert with_most_similar_constants(autogptq).older_host_slowdown == 1.0
+    assert program_of("SGLang 0.4.6", "gptq4-128", has_experts=True).eager
+    assert program_of("a program that nobody knows", "bf16", has_experts=False) is None
+
+
+def test_products_of_one_row_without_vector_loads_are_bound_by_the_multiprocessors(catalog):
+    from throughput_programs import program_of
+
+    may_2024, stacked = program_of("llama.cpp llama-bench (May 2024)", "F16", has_experts=False), "a100-sxm4-80gb"
+    cards = catalog.hardware
+    assert may_2024.read_share(cards.gpu(stacked), "F16").fraction == pytest.approx(8 * 108 * 1.41e9 / 2.039e12)
+    assert may_2024.read_share(cards.gpu(stacked), "Q4_K_M").fraction == 0.57
+    assert may_2024.read_share(cards.gpu("rtx-4090"), "F16").fraction == 0.92
+
+
 def test_an_interval_is_scored_by_its_width_and_what_lies_beyond_it():
     from throughput_reliability import Stated, calibrated_without_source, came_true
 

@@ -7,7 +7,6 @@ from planner.performance.estimate import estimate_time
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
 from planner.performance.inference.request import ServedModel
-from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
 from planner.workload.defaults import with_defaults
@@ -33,4 +32,4 @@ def served(gpu="rtx-4090", engine="llama.cpp", weights="F16", model=LLAMA_8B, ca
     architecture = bundled().models.model(model)
     sharing = ModelSplit(links_of(card, TimeSetting()), **shares)
     machine = card_speed(card, ENGINES[engine], weights, unfused=unfused)
-    return ServedModel(architecture, work_of(architecture, weights), machine, sharing, cache)
+    return ServedModel(architecture, ENGINES[engine].work(architecture, weights), machine, sharing, cache)

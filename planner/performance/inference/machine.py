@@ -1,10 +1,13 @@
 """Speed of a card in a serving engine: bytes and operations per second, by kind of memory, card family and format."""
 
 from functools import lru_cache
+from math import inf
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
+from planner.performance.kernels.card import KernelCard, kernel_card
+from planner.performance.kernels.times import launch_seconds
 from planner.performance.reach import MeasuredShare, MemoryClass, memory_class, reachable_bandwidth
 from planner.performance.software.engine import Engine
 
@@ -18,12 +21,14 @@ _ATTENTION: Final[dict[Family, float]] = {"Hopper SXM": 0.60, "Hopper PCIe": 0.5
 _DEFAULT_ATTENTION_SHARE: Final = 0.45
 """Shares of the 16-bit rate that attention kernels reach: FlashAttention-3 (arXiv 2407.08608) up to 0.75 on H100,
 FlashAttention-2 up to 0.73 on A100."""
-_POINTWISE_SHARE: Final = 0.80
-_SCORE_BYTES: Final[dict[MemoryClass, float]] = {"GDDR": 30.0, "HBM": 30.0, "unified": 75.0}
-"""Bytes moved per attention score if attention is not fused: products, softmax and casts, in fp32 and 16 bits.
+_POINTWISE_SHARES: Final[dict[MemoryClass, float]] = {"GDDR": 0.88, "HBM": 0.80, "unified": 0.75}
+"""Shares of the bandwidth that element-wise kernels reach: those of reading weights of 16 bits."""
+_SCORE_BYTES: Final[dict[MemoryClass, float]] = {"GDDR": 28.0, "HBM": 28.0, "unified": 75.0}
+"""Bytes moved per attention score if attention is not fused: a product writes 2, a cast to fp32 reads 2 and writes 4,
+the softmax reads score and mask and writes 4 each, a cast to 16 bits reads 4 and writes 2, and a product reads 2.
 
-**Source**: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, prompts of 512 to 8,192 tokens: 27 to 38 on six cards
-with memory of their own, 65 and 93 on M3 Max and M1 Max.
+**Source**: llama.cpp ggml_cuda_op_mul_mat_cublas and softmax.cu; unified memory XiongjieDai/GPU-Benchmarks-on-LLM-
+Inference@aa72e0e, prompts of 512 to 8,192 tokens, 65 and 93 on M3 Max and M1 Max.
 """
 
 
@@ -32,6 +37,8 @@ class CardSpeed(NamedTuple):
 
     `bytes_per_s` is the usable bandwidth, of which `read`, `cache` and `pointwise` are shares; `ops_per_s` is the
     dense rate of the products, of which `products` is the share, `attention_ops_per_s` that of attention.
+    `cache_bytes` is the size of the L2 cache, and `scalar_bytes_per_s` the most that element-wise kernels move.
+    `kernel_gaps_seconds` are the gaps between the kernels of a layer if they are launched one by one.
     `hides_launches` means that launches count only if they take longer than the card's work.
     """
 
@@ -40,6 +47,8 @@ class CardSpeed(NamedTuple):
     read: MeasuredShare
     cache: MeasuredShare
     pointwise: float
+    scalar_bytes_per_s: float
+    cache_bytes: float
     ops_per_s: float
     products: MeasuredShare
     attention_ops_per_s: float
@@ -47,6 +56,7 @@ class CardSpeed(NamedTuple):
     score_bytes: float
     dtype: str
     layer_seconds: float
+    kernel_gaps_seconds: float
     sequence_seconds: float
     hides_launches: bool
 
@@ -63,20 +73,32 @@ def card_speed(
     rate = engine.rate(gpu, dtype)
     if bandwidth is None or rate is None:
         return None
+    figures = kernel_card(gpu)
+    hides_launches = engine.eager and not weights.startswith(engine.waits_with)
     plain = engine.rate(gpu, "fp32" if compute == "fp32" else "fp16") or rate
     return CardSpeed(
         engine=engine,
         bytes_per_s=bandwidth,
         read=engine.read_share(gpu, weights),
         cache=engine.cache_share(gpu, unfused=unfused),
-        pointwise=_POINTWISE_SHARE / engine.pointwise_share,
+        pointwise=_POINTWISE_SHARES[memory_class(gpu)] / engine.pointwise_share,
+        cache_bytes=figures.cache_bytes if figures else 0.0,
+        scalar_bytes_per_s=_scalar_bytes_per_s(gpu, engine, figures),
         ops_per_s=rate,
         products=engine.product_share(gpu, dtype),
         attention_ops_per_s=plain * _ATTENTION.get(family_of(gpu), _DEFAULT_ATTENTION_SHARE),
         unfused=unfused,
         score_bytes=_SCORE_BYTES[memory_class(gpu)],
         dtype=dtype,
+        kernel_gaps_seconds=engine.eager_kernels * launch_seconds(gpu, engine.name) if hides_launches else 0.0,
         layer_seconds=engine.seconds_per_layer(gpu, weights),
         sequence_seconds=engine.sequence_seconds * (_GRACE_SLOWDOWN if "Grace" in (gpu.interconnect or "") else 1.0),
-        hides_launches=engine.eager and not weights.startswith(engine.waits_with),
+        hides_launches=hides_launches,
     )
+
+
+def _scalar_bytes_per_s(gpu: Gpu, engine: Engine, figures: KernelCard | None) -> float:
+    """Return the most bytes per second that the engine's element-wise kernels move; without limit if it is unknown."""
+    if figures is None or gpu.boost_clock_hz is None or engine.scalar_bytes_per_clock is None:
+        return inf
+    return engine.scalar_bytes_per_clock * figures.multiprocessors * gpu.boost_clock_hz

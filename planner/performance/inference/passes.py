@@ -10,6 +10,8 @@ from planner.performance.links import Links
 _UNPACKED_FROM: Final = 32
 """Number of rows from which kernels dequantise weights before a matrix product instead of within it."""
 _STREAM_BYTES: Final = 2
+_CACHE_SPEED: Final = 2.6
+"""Speed of the L2 cache relative to memory: 2.5 to 2.8 in the products of L40S (catalog/kernels, three engines)."""
 _PEER_LINK: Final = "PCIe 5"
 _PEER_BYTES_PER_S: Final = 43e9
 """Bandwidth of the engines' own all-reduce kernels over PCIe 5.0 between cards with peer access.
@@ -127,7 +129,7 @@ def pass_time(
     within 15 % of it. Those of routed experts do not overlap, t_experts = t_read + t_products: with 128 to 512 rows for
     each expert they reach 0.26 to 0.31 of the 16-bit rate on H100 and H200 and 0.22 of that of NVFP4 on B200, and 0.37
     and 0.21 by the sum (medians of vLLM 0.24, ai-dynamo/aiconfigurator@095f58a). Launches from Python (`eager`) count
-    only if they take longer than the card's work.
+    only if they take longer than the card's work with the gaps between its kernels.
 
     **Source**: see `planner.performance.software` and `planner.performance.inference.machine`.
     """
@@ -146,39 +148,56 @@ def pass_time(
     products = 2 * (work.parameters * batch.rows + work.head_parameters * batch.outputs) / reached - experts
     prompt = batch.scores > 0
     moved = batch.cached_bytes * engine.cache_moves(work)
+    elementwise = min(machine.bytes_per_s * machine.pointwise, machine.scalar_bytes_per_s)
     device = PassTime(
         weights_read=read,
         compute=hypot(read_densely, products) - read_densely + experts,
         attention=_attention_seconds(machine, batch, cards) if prompt else 0.0,
         cache_read=moved / (machine.bytes_per_s * engine.cache_cards(work, cards) * machine.cache.fraction),
         elementwise=elementwise_seconds(work, machine, batch.rows, cards),
-        dequantisation=_unpacked_bytes_moved(work, machine, batch, weights) / bandwidth,
+        dequantisation=_unpacked_bytes_moved(work, machine, batch, weights) / (elementwise * cards),
         tensor_exchange=_tensor_exchange_seconds(work, sharing, batch),
         pipeline_transfers=transfers,
         offload=sharing.offloaded.seconds(weights, batch.rows),
     )
     launches = work.layers * machine.layer_seconds + work.expert_layers * engine.expert_layer_seconds
-    return device._replace(host=_host_seconds(work, machine, batch, cards, device.seconds, launches))
+    gaps = work.layers * machine.kernel_gaps_seconds
+    return device._replace(host=gaps + _host_seconds(work, machine, batch, cards, device.seconds + gaps, launches))
 
 
 def elementwise_seconds(work: PassWork, machine: CardSpeed, rows: float, cards: int) -> float:
     """Return the seconds in which norms, activations and sums over `rows` tokens move their bytes on `cards` cards."""
-    return rows * work.pointwise_bytes / (machine.bytes_per_s * cards * machine.pointwise)
+    moved = rows * work.pointwise_bytes / cards
+    faster = _cache_gain(machine, moved / work.layers)
+    return moved / min(faster * machine.bytes_per_s * machine.pointwise, machine.scalar_bytes_per_s)
+
+
+def _cache_gain(machine: CardSpeed, layer_bytes: float) -> float:
+    """Return how much faster than memory the element-wise kernels of a layer, which move `layer_bytes`, find inputs.
+
+    **Formula**: 1 / (m + (1 − m) / 2.6), m = 1 / (1 + (cache ÷ bytes of a kernel)⁴), as for weights in
+    `planner.performance.kernels.products`.
+    """
+    kernels = machine.engine.elementwise_kernels
+    if kernels is None:
+        return 1.0
+    missed = 1 / (1 + (machine.cache_bytes * kernels / layer_bytes) ** 4)
+    return 1 / (missed + (1 - missed) / _CACHE_SPEED)
 
 
 def _attention_seconds(machine: CardSpeed, batch: PassBatch, cards: int) -> float:
     """Return the seconds of attention over a prompt, split over `cards` tensor-parallel cards."""
     if machine.unfused:
-        return batch.scores * machine.score_bytes / (machine.bytes_per_s * cards)
+        return batch.scores * machine.score_bytes / (cards * min(machine.bytes_per_s, machine.scalar_bytes_per_s))
     return batch.attention_flops / (machine.attention_ops_per_s * cards)
 
 
 def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, batch: PassBatch, weights: float) -> float:
-    """Return the bytes of weights that a pass unpacks in memory; 0 if kernels unpack them within the products."""
+    """Return the bytes that a pass reads and writes to unpack weights; 0 if kernels unpack within the products."""
     if not machine.engine.unpacks or batch.rows < _UNPACKED_FROM or not work.dequantised_bytes:
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
-    return work.dequantised_bytes * weights / whole
+    return (1 + work.dequantised_bytes / whole) * weights
 
 
 def _tensor_exchange_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatch) -> float:
@@ -203,15 +222,16 @@ def _host_seconds(
 ) -> float:
     """Return the seconds of `launches` and scheduling on the host beyond those that overlap with the card's work.
 
-    **Formula**: launches L · o + L' · o', hidden behind the card if it lags behind the host; scheduling b · q, hidden
-    behind the pass before if engines schedule ahead.
+    **Formula**: launches L · o + L' · o', hidden behind the card if it lags behind the host; scheduling s + b · q,
+    hidden behind the pass before if engines schedule ahead.
 
     **Source**: SGLang's overlap scheduler, TensorRT-LLM's `disable_overlap_scheduler` and vLLM's `async_scheduling`, by
     default since 0.4, 1.0 and 0.14.
     """
-    scheduling = batch.sequences * machine.sequence_seconds / machine.engine.schedulers(work, cards)
+    engine = machine.engine
+    scheduling = engine.pass_seconds + batch.sequences * machine.sequence_seconds / engine.schedulers(work, cards)
     if machine.hides_launches:
         return max(0.0, launches + scheduling - device_seconds)
-    if machine.engine.schedules_ahead:
+    if engine.schedules_ahead:
         return max(launches, scheduling - device_seconds)
     return launches + scheduling

@@ -39,6 +39,8 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
     **Formula**: the chunks of all prompts one after the other; those of a pipeline's stages overlap, so that m chunks
     on p stages take (m + p − 1) / (m · p) of what they take on one card.
 
+    Attention that is not fused computes all scores between the tokens of one chunk: 1 + 1/n as many for n chunks.
+
     **Assumes** attention spread evenly over the chunks.
     """
     rows = sequences * tokens
@@ -50,7 +52,7 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
         outputs=sequences / chunks,
         cached_bytes=0.0,
         attention_flops=sequences * run.work.attention_flops(tokens) / chunks,
-        scores=sequences * run.work.scores(tokens) / chunks,
+        scores=sequences * run.work.scores(tokens) * (1 + 1 / ceil(tokens / chunk)) / chunks,
         tokens=tokens,
     )
     stages = run.sharing.stages

@@ -57,42 +57,51 @@ class Engine:
     """Time behaviour of a serving program; by default kernels are launched together, as with CUDA graphs.
 
     `layer_seconds` are spent for each layer of each pass: the launch of its kernels and the gaps between them. If they
-    are launched one by one from Python (`eager`), the host runs ahead of the card, and only the longer of both counts.
+    are launched one by one from Python (`eager`), the host runs ahead of the card, and only the longer of both counts,
+    on the card with the gaps between the `eager_kernels` of a layer.
     `quantised_layer_seconds` is the same for formats whose names begin with its keys. `expert_layer_seconds` are
     added for layers with routed experts, whose routing takes more kernels. `sequence_seconds` are spent for each
-    sequence of each pass (scheduling, sampling), on the host; with `schedules_ahead`, while the card works on the pass
-    before. `chunk` is the most tokens of one pass of a prompt, None for no limit. `compute_share` is the fraction that
-    its products reach of the card's large ones. `pointwise_share` is the fraction of passes over memory that fused
-    kernels still make. `unpacks` means that quantised weights are dequantised to 16 bits before a product with many
-    rows. `multiplies_stored` means that its products read fp8 and NVFP4 as stored, and `reads_float4` that it has
-    kernels that read 4-bit floats. `batches_continuously` means that a new request replaces each that ends.
-    `overlaps_stages` means that the stages of a pipeline decode different sequences at once. `older_host_slowdown` is
-    how much longer launches take in hosts of older cards, and `stacked_layer_seconds` the time of a layer with stacked
-    memory, whose hosts have slower processors. With formats that begin with one of `waits_with`, eager launches do not
-    run ahead of the card. `kernels` is the name of its tables of measured kernels, if their sum is the time of a pass.
-    `measured_decoding` and `measured_prompts` are the families of cards on which it was
-    measured, by `sources` sources.
+    sequence of each pass (scheduling, sampling), and `pass_seconds` for the pass itself, on the host; with
+    `schedules_ahead`, while the card works on the pass before. `chunk` is the most tokens of one pass of a prompt, None
+    for no limit. `compute_share` is the fraction that its products reach of the card's large ones. `pointwise_share` is
+    the fraction of passes over memory that fused kernels still make. `unpacks` means that quantised weights are
+    dequantised to 16 bits before a product with many rows. `elementwise_kernels` are those of a layer if the results of
+    one can wait in the cache for the next, and `scalar_bytes_per_clock` the most bytes that they move on one
+    multiprocessor if they load one number at a time. `multiplies_stored` means that its products read fp8 and NVFP4 as
+    stored, and `reads_float4` that it has kernels that read 4-bit floats. `batches_continuously` means that a new
+    request replaces each that ends. `overlaps_stages` means that the stages of a pipeline decode different sequences at
+    once. `older_host_slowdown` is how much longer launches take in hosts of older cards, and `stacked_layer_seconds`
+    the time of a layer with stacked memory, whose hosts have slower processors. `layer_clock_hz` is the clock of the
+    card on which `layer_seconds` of a CUDA graph was measured: the card itself starts its kernels, and takes longer
+    with a lower clock. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
+    `kernels` is the name of its tables of measured kernels, if their sum is the time of a pass. `measured_decoding` and
+    `measured_prompts` are the families of cards on which it was measured, by `sources` sources.
     """
 
     name: str
     layer_seconds: float
     source: str
     eager: bool = False
+    eager_kernels: int = 0
     quantised_layer_seconds: Mapping[str, float] = field(default_factory=dict)
     older_host_slowdown: float = 1.0
     expert_layer_seconds: float = 0.0
     sequence_seconds: float = 0.0
+    pass_seconds: float = 0.0
     schedules_ahead: bool = False
     chunk: int | None = None
     compute_share: float = 0.8
     pointwise_share: float = 1.0
     waits_with: tuple[str, ...] = ()
     unpacks: bool = False
+    elementwise_kernels: int | None = None
+    scalar_bytes_per_clock: float | None = None
     multiplies_stored: bool = False
     reads_float4: bool = True
     batches_continuously: bool = False
     overlaps_stages: bool = False
     stacked_layer_seconds: float | None = None
+    layer_clock_hz: float | None = None
     kernels: str | None = None
     sources: int = 1
     measured_decoding: tuple[Family, ...] = ()
@@ -111,6 +120,8 @@ class Engine:
         if self.stacked_layer_seconds is not None and memory_class(gpu) == "HBM":
             return self.stacked_layer_seconds
         slower = self.older_host_slowdown if gpu.architecture in OLDER_HOSTS else 1.0
+        if self.layer_clock_hz is not None and gpu.boost_clock_hz is not None:
+            slower = self.layer_clock_hz / gpu.boost_clock_hz
         for begins, seconds in self.quantised_layer_seconds.items():
             if weights.startswith(begins):
                 return slower * seconds

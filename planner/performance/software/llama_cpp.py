@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.models.architecture import Architecture
+from planner.models.layers import Attention, Layer, Mlp, Moe
 from planner.performance.efficiency import Family, family_of
 from planner.performance.inference.work import PassWork
 from planner.performance.reach import (
@@ -12,7 +14,7 @@ from planner.performance.reach import (
     Width,
     dense_ops_per_s,
     memory_class,
-    sustained_share,
+    share_within_power_limit,
 )
 from planner.performance.software.engine import Engine
 
@@ -22,7 +24,7 @@ _READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
     ("GDDR", "8"): MeasuredShare(0.90, f"{_XD}, between 16 and 4 bits"),
     ("GDDR", "4"): MeasuredShare(0.88, f"{_XD}, 7 Ampere and Ada cards"),
     ("GDDR", "float4"): MeasuredShare(0.88, f"{_XD}, as 4 bits"),
-    ("HBM", "16"): MeasuredShare(0.48, f"{_XD}, A100"),
+    ("HBM", "16"): MeasuredShare(0.80, "as other programs, with the vector loads of ggml-org/llama.cpp#9816"),
     ("HBM", "8"): MeasuredShare(0.52, f"{_XD}, between 16 and 4 bits"),
     ("HBM", "4"): MeasuredShare(0.57, f"{_XD}, A100"),
     ("HBM", "float4"): MeasuredShare(0.57, f"{_XD}, as 4 bits"),
@@ -31,25 +33,8 @@ _READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
     ("unified", "4"): MeasuredShare(0.60, f"{_XD}, M1, M1 Max and M3 Max"),
     ("unified", "float4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
 }
-_HOPPER: Final = 0.38 * 0.63
-"""Share of Hopper's dense rate: that of the A100, whose instructions (mma.sync) reach 63 % of it; wgmma is not used.
-
-**Source**: Luo et al. 2024, arXiv 2402.13499 (mma on H100 PCIe); llama.cpp ggml-cuda/mma.cuh.
-"""
-_CEILING: Final[dict[Family, float]] = {
-    "Apple": 0.66,
-    "A100": 0.38,
-    "Hopper SXM": _HOPPER,
-    "Hopper PCIe": _HOPPER,
-    "Radeon": 0.30,
-    "Instinct": 0.30,
-}
+_CEILING: Final[dict[Family, float]] = {"Apple": 0.66, "Radeon": 0.30, "Instinct": 0.30}
 _USUAL_CEILING: Final = 0.45
-_OPS_PER_JOULE: Final[dict[Family, float]] = {"Ada": 0.36e12}
-"""16-bit operations per joule, which limit the clock of boards with much arithmetic and little power.
-
-**Source**: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e: 102 TFLOP/s in 300 W, 94 in 250 W and 48 in 130 W.
-"""
 _CEILING_SOURCE: Final = f"{_XD}, prompts of 512 tokens, unpacking of weights apart"
 _UNFUSED_CACHE: Final[dict[MemoryClass, MeasuredShare]] = {
     "GDDR": MeasuredShare(0.37, f"{_XD}, without flash attention"),
@@ -76,9 +61,50 @@ XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 70 billion parameters in 4 
 stage) are no faster on two and four cards than on one, but with 16 bits (45 · 20), on eight cards or with 8 billion
 parameters they are.
 """
+_ELEMENTWISE_KERNELS: Final = 28
+"""Those of a layer that no product of attention needs: 14 element-wise ones and copies, and 14 casts."""
+_NUMBER_BYTES: Final = 4
+_HALF_BYTES: Final = 2
+_SCALAR_BYTES_PER_CLOCK: Final = 8.0
+"""Bytes that kernels which load one number at a time move per clock of a multiprocessor.
+
+**Source**: ggml-org/llama.cpp#9816 and #9817 (October 2024): 16-bit products of one row were 1.33 times as fast on
+H100 SXM with vector loads, which reach 0.83 of its bandwidth (ai-dynamo/aiconfigurator@095f58a); 0.62 of it is 8.0
+bytes for each of 132 multiprocessors at 1.98 GHz. Cards with GDDR, with half as much bandwidth for each, gained 1 %.
+"""
+
+
+def _elementwise_bytes(layer: Layer, hidden: int) -> float:
+    """Return the bytes per token that the kernels of a layer move outside of products.
+
+    **Formula**: 4 bytes for each number that a kernel reads or writes: 14 of the hidden size (two norms, two products
+    with their weights, two sums), 4 of the queries and 2 of the keys (rotary embedding, copy of the result), 5 of the
+    width (activation, product with the gate); 6 for each number that is cast to 16 bits or back: inputs and results of
+    products, keys and values.
+
+    **Source**: llama.cpp build_llama and ggml_cuda_op_mul_mat_cublas.
+    """
+    cast = _NUMBER_BYTES + _HALF_BYTES
+    moved = float(cast * sum([each.copies * sum(each.shape) for each in layer.tensors if each.role == "linear"]))
+    moved += _NUMBER_BYTES * 14 * hidden
+    if isinstance(layer.mixer, Attention):
+        moved += _NUMBER_BYTES * (4 * layer.mixer.q_dim + 2 * layer.mixer.kv_dim) + 2 * cast * layer.mixer.kv_dim
+    match layer.feed_forward:
+        case Mlp(gated=gated, intermediate=width):
+            moved += _NUMBER_BYTES * (5 if gated else 2) * width
+        case Moe(top_k=chosen, intermediate=width, shared_intermediate=shared):
+            moved += _NUMBER_BYTES * (5 * (chosen * width + shared) + 4 * chosen * hidden)
+            moved += cast * 3 * chosen * (hidden + width)
+    return moved
 
 
 class _LlamaCpp(Engine):
+    def work(self, architecture: Architecture, weights: str) -> PassWork:
+        """Return the work of a pass whose activations have 32 bits, cast for each product, in separate kernels."""
+        stack = architecture.main
+        moved = sum([group.count * _elementwise_bytes(group.layer, stack.hidden) for group in stack.groups])
+        return super().work(architecture, weights)._replace(pointwise_bytes=moved)
+
     def chunks_at_once(self, work: PassWork, stages: int, chunks: int) -> int:
         """Return how many chunks overlap on the stages: one if launching a stage's chunk fills the card's queue."""
         per_layer = _LAUNCHES_PER_LAYER + (_LAUNCHES_TO_UNPACK if work.dequantised_bytes else 0)
@@ -100,13 +126,11 @@ class _LlamaCpp(Engine):
         return max(plain, narrow.ops_per_s / 2 / gpu.device_count)
 
     def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
-        """Return the share of the dense rate that llama.cpp's products reach, limited by the board power."""
-        family = family_of(gpu)
-        share = sustained_share(gpu, _CEILING.get(family, _USUAL_CEILING))
-        rate, each_watt = self.rate(gpu, dtype), _OPS_PER_JOULE.get(family)
-        if rate is not None and each_watt is not None and gpu.drawn_watts is not None:
-            share = min(share, each_watt * gpu.drawn_watts / (rate * gpu.device_count))
-        return MeasuredShare(share, _CEILING_SOURCE)
+        """Return the share of the dense rate that products reach: on NVIDIA's cards those of cuBLAS."""
+        if gpu.vendor == "NVIDIA":
+            found = super().product_share(gpu, dtype)
+            return found._replace(fraction=share_within_power_limit(gpu, found.fraction))
+        return MeasuredShare(_CEILING.get(family_of(gpu), _USUAL_CEILING), _CEILING_SOURCE)
 
 
 ENGINE: Final = _LlamaCpp(
@@ -114,8 +138,9 @@ ENGINE: Final = _LlamaCpp(
     layer_seconds=70e-6,
     source=f"{_XD}, time left beside the reading of weights on 6 GDDR cards",
     chunk=512,
-    compute_share=1.0,
     unpacks=True,
+    elementwise_kernels=_ELEMENTWISE_KERNELS,
+    scalar_bytes_per_clock=_SCALAR_BYTES_PER_CLOCK,
     stacked_layer_seconds=100e-6,
     measured_decoding=_FAMILIES,
     measured_prompts=_FAMILIES,

@@ -8,18 +8,35 @@ from planner.performance.inference.work import PassWork, work_of
 from planner.performance.setting import TimeSetting
 from planner.performance.software.engine import Engine, TrainingPace
 
+_LAYER_SECONDS: Final = 610e-6
+TRITON_LAUNCH_SECONDS: Final = 49e-6
+"""Time in which Python launches a kernel of Triton: triton-lang/triton#3638 (April 2024)."""
+PRODUCTS: Final = 7
+"""Products of a gated layer: queries, keys, values and their result, and three of the feed-forward block."""
+EAGER_KERNELS: Final = 46
+"""Kernels of a gated layer: 16 of two norms, 10 of rotary embedding, 6 of attention with its copies, 2 of the cache, 7
+products, activation, gate and two sums, and one copy (transformers 4.51 models/qwen2/modeling_qwen2.py)."""
 _EAGER_QUANTISED: Final = MappingProxyType(
-    {"fp8": 1_550e-6, "awq": 660e-6, "gptq8": 1_060e-6, "nf4": 1_160e-6, "int8": 1_160e-6, "mxfp4": 1_550e-6}
+    {
+        "fp8": 1_550e-6,
+        "awq": _LAYER_SECONDS + PRODUCTS * TRITON_LAUNCH_SECONDS,
+        "gptq8": 1_300e-6,
+        "nf4": 1_160e-6,
+        "int8": 1_160e-6,
+        "mxfp4": 1_550e-6,
+    }
 )
 """Seconds per layer to launch kernels that unpack weights, in hosts of newer cards: Triton's for fp8 (1.45 to 1.8 ms),
-AWQ's and GPTQ's with 8 bits, bitsandbytes'. GPTQ with 4 bits is launched as plain layers are: ExLlama's kernels unpack
-within the product, and exist for 4 bits only.
+GPTQModel's with 8 bits, bitsandbytes'. AutoAWQ multiplies in Triton unless its CUDA kernels are installed, which like
+those of GPTQ with 4 bits are launched as plain layers are: they unpack within the product.
 
 **Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20, where fp8 adds as much to long contexts, in which the card
-is busy, as to short ones; Lightning-AI/litgpt@2685705 (1.6 ms with bitsandbytes on A100). AWQ's and GPTQ's are the
-geometric means of two versions: AutoAWQ takes 0.55 ms on H20 with Transformers 4.51 and 1.1 ms on A100 with 4.46
-(QwenLM/Qwen3@a912d23), 0.80 at the pace of the newer hosts; GPTQ with 8 bits 1.3 and 1.18 ms.
+is busy, as to short ones; Lightning-AI/litgpt@2685705 (1.6 ms with bitsandbytes on A100); casper-hansen/AutoAWQ README,
+install.
 """
+_WAITS_WITH: Final = ("fp8",)
+"""Formats whose layers wait for the card after each product: transformers 4.51 integrations/finegrained_fp8.py
+(`FP8Linear.forward` calls `synchronize`)."""
 _OLDER_HOST_SLOWDOWN: Final = 0.84 / 0.61
 """Launch time in hosts of A100 relative to those of H20, with 16-bit weights."""
 
@@ -59,13 +76,14 @@ class _Transformers(Engine):
 
 ENGINE: Final = _Transformers(
     name="hf",
-    layer_seconds=610e-6,
+    layer_seconds=_LAYER_SECONDS,
     source="Transformers on QwenLM/Qwen3@7a2f61f's H20 hosts, and 0.84 ms on the A100 hosts of the Qwen2.5 benchmark",
     eager=True,
+    eager_kernels=EAGER_KERNELS,
     quantised_layer_seconds=_EAGER_QUANTISED,
     older_host_slowdown=_OLDER_HOST_SLOWDOWN,
     unpacks=True,
-    waits_with=("fp8",),
+    waits_with=_WAITS_WITH,
     reads_float4=False,
     sources=2,
     measured_decoding=("Hopper SXM", "A100"),

@@ -69,7 +69,7 @@ def test_a_batch_of_64_on_an_a100_unpacks_nf4_for_each_step():
 
 
 def test_a_context_that_ends_with_the_prompt_has_no_answer():
-    found = timed(weights="Q4_K_M")
+    found = timed("h100-sxm5-80gb", profile="vllm", weights="bf16")
     assert found.seconds == found.first_token_seconds
     assert [term.name for term in found.terms] == ["prefill"]
     assert found.output_token_seconds > 0

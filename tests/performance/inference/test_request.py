@@ -83,7 +83,10 @@ def test_a_prompt_is_products_attention_and_passes_over_memory():
 
 def test_attention_that_is_not_fused_moves_its_scores():
     spent = prompt_time(served(unfused=True), 1, 512)
-    assert spent.attention == pytest.approx(32 * 32 * 512**2 / 2 * 30 / 1008e9)
+    assert spent.attention == pytest.approx(32 * 32 * 512**2 * 28 / 1008e9)
+    # Of four chunks, the tokens of each with those of all before and of its own.
+    longer = prompt_time(served(unfused=True), 1, 2048)
+    assert longer.attention == pytest.approx((1 + 2 + 3 + 4) * spent.attention)
 
 
 def test_layers_in_the_hosts_memory_are_multiplied_there_or_brought():
