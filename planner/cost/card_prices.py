@@ -43,6 +43,11 @@ class PricePoint:
         """Return the date as sortable text; undated prices come first."""
         return self.price_date or ""
 
+    @property
+    def outdated(self) -> bool:
+        """Return whether the price is history: older than twelve months."""
+        return self.age_days is not None and self.age_days > HISTORY_DAYS
+
 
 # Cached, since tables of all cards sort by these figures repeatedly: together they take tens of milliseconds.
 @dataclass(frozen=True)
@@ -59,7 +64,12 @@ class PriceSpread:
         the undated prices.
         """
         dated = tuple(point for point in self.points if point.age_days is not None)
-        return tuple(point for point in dated if not _is_outdated(point)) or dated or self.points
+        return tuple(point for point in dated if not point.outdated) or dated or self.points
+
+    @property
+    def outdated(self) -> bool:
+        """Return whether there is history only: no price of the last twelve months and none without a date."""
+        return self.current[0].outdated
 
     @cached_property
     def older(self) -> tuple[PricePoint, ...]:
@@ -184,10 +194,6 @@ def age_days(day: str | None, today: date) -> int | None:
         return None
     year, month, first = (*(int(part) for part in day.split("-")), 1, 1)[:3]
     return (today - date(year, month, first)).days
-
-
-def _is_outdated(point: PricePoint) -> bool:
-    return point.age_days is not None and point.age_days > HISTORY_DAYS
 
 
 def _spreads_by_kind(cards: list[Purchase], launch: PricePoint | None, today: date) -> dict[BoughtKind, PriceSpread]:

@@ -1,4 +1,4 @@
-"""What the words for kinds of hardware mean that introductions use: one sentence on each, and what sets it apart."""
+"""Sentences on the kinds of hardware that introductions name: each means one thing, and is set apart from others."""
 
 from typing import Final
 

@@ -172,3 +172,9 @@ def test_topologies_are_what_the_record_or_its_note_says() -> None:
 
 def test_a_system_with_its_accelerator_has_the_source_of_its_record() -> None:
     assert BY_ID["dgx-h100"].provenance is HARDWARE.system("dgx-h100").provenance
+
+
+def test_systems_are_found_by_their_links() -> None:
+    found = {machine.id for machine in select(MACHINES, SystemQuery(text="nvswitch"))}
+    assert {"dgx-h100", "hgx-a100-8-80gb"} <= found
+    assert "dgx-station-v100" not in found

@@ -34,7 +34,7 @@ DTYPE_TITLES: Final = {dtype: dtype.upper() for dtype in ("fp64", "fp32", "tf32"
 DatedPrice = tuple[float, tuple["PricePoint", ...]]
 """A price in US dollars, and the price points that it is derived from."""
 _NOT_RUN: Final = "–"
-_PRICE_WIDTH: Final = 15
+_PRICE_WIDTH: Final = 22
 _DENSE: Final = "Dense rate, without sparsity; the details name the accumulation format"
 
 
@@ -93,7 +93,10 @@ def _dated_price_column(
 
     def price_text(row: Row) -> str:
         found = read(row)
-        return fmt.UNKNOWN if found is None else f"{fmt.money(found[0])} ({months_text(found[1])})"
+        if found is None:
+            return fmt.UNKNOWN
+        outdated = ", outdated" * all(point.outdated for point in found[1])
+        return f"{fmt.money(found[0])} ({months_text(found[1])}{outdated})"
 
     return number_column(
         key,

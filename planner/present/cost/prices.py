@@ -76,7 +76,7 @@ def price_range_text(spread: "PriceSpread", unit: str = "") -> str:
 
 def price_count_text(spread: "PriceSpread") -> str:
     """Return how many prices a range includes and leaves out: `1 price; 15 older than twelve months left out`."""
-    undated = "" if spread.current[0].day else " without a date"
+    undated = " older than twelve months" * spread.outdated or " without a date" * (not spread.current[0].day)
     left_out = [f"{len(spread.older):,} older than twelve months"] * bool(spread.older)
     left_out += [f"{len(spread.undated):,} without a date"] * bool(spread.undated)
     beside = f"; {fmt.listing(tuple(left_out))} left out" if left_out else ""

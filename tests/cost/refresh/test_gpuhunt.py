@@ -127,6 +127,24 @@ def test_names_that_are_written_together_are_taken_apart():
 
 
 @pytest.mark.parametrize(
+    ("name", "memory", "gpu"),
+    [
+        ("A16", 16, "a16"),
+        ("MI308X", 192, "instinct-mi308x"),
+        ("Gaudi", 32, "gaudi1"),
+        ("Gaudi2", 96, "gaudi2"),
+        ("n150", 12, "wormhole-n150"),
+        ("n300", 24, "wormhole-n300"),
+        ("p150", 32, "blackhole-p150a"),
+        ("Trainium", 32, "trainium1"),
+    ],
+)
+def test_accelerators_of_other_makers_are_matched(name, memory, gpu):
+    (row,) = read_table(table(f"x,eu,1,1,1,1,{name},{memory},False,,,,x86,{{}}"), "OCI", "2026-11-01")
+    assert CardMatcher(load_hardware(catalog_dir()), {}).match(row).gpu == gpu
+
+
+@pytest.mark.parametrize(
     ("name", "gpu", "count"),
     [
         ("v5litepod-8", "tpu-v5e", 8),

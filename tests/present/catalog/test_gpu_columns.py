@@ -1,5 +1,6 @@
 """Columns of accelerators: what a cell, its tooltip and its sorting show."""
 
+import re
 from dataclasses import replace
 from datetime import date
 
@@ -9,9 +10,9 @@ from catalog_samples import PRICES, card, point
 from planner.cost.card_prices import CardPrices, PriceSpread
 from planner.cost.figure import Figure
 from planner.hardware.software_support import SoftwareFact
-from planner.plan.prices import buying_prices
+from planner.plan.prices import buying_prices, prices_by_card
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, lower_is_better
-from planner.present.catalog.gpu_details import gpu_details
+from planner.present.catalog.gpu_details import gpu_details, price_group
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
 from planner.present.format import THIN
 
@@ -158,3 +159,18 @@ def test_the_price_of_a_card_names_the_year_it_is_from(catalog):
     unpriced = next(row for row in rows.values() if row.buying is None)
     assert (price.text(unpriced), price.value(unpriced)) == ("unknown", None)
     assert price.tooltip(unpriced).startswith("The catalog has no price of this card alone.")
+
+
+def test_what_was_rented_only_over_a_year_ago_is_marked_in_cells_tooltips_and_details(catalog):
+    today = date(2026, 11, 23)
+    prices = prices_by_card(catalog, today)
+    rows = [row for row in gpu_rows(catalog.hardware, prices=prices) if row.prices and "on-demand" in row.prices.rented]
+    history = {row.id for row in rows if COLUMNS["rent"].text(row).endswith(", outdated)")}
+    ages = {row.id: [point.age_days for point in row.prices.rented["on-demand"].points] for row in rows}
+    assert history == {name for name, each in ages.items() if all(age is not None and age > 365 for age in each)}
+    assert "tpu-v5e" in history
+    for row in rows:
+        told = {each.title: each for each in price_group(row.gpu, row.prices).details}
+        counted = re.search("prices? older than twelve months", COLUMNS["rent"].tooltip(row))
+        assert (counted is not None) == (row.id in history)
+        assert told["Rented, on demand"].as_of.endswith(", outdated") == (row.id in history)

@@ -21,6 +21,7 @@ from planner.present.cost.offers import (
     outcome_lines,
     state_lines,
 )
+from planner.records import read_records
 
 HARDWARE = load_hardware(catalog_dir())
 TODAY = date(2026, 11, 22)
@@ -162,3 +163,14 @@ def test_every_offer_says_its_price_and_where_that_is_from(catalog):
     assert columns["remarks"].text(unsure)
     quiet = next(row for row in rows if not row.remarks)
     assert columns["remarks"].text(quiet) == ""
+
+
+def test_every_bundled_offer_over_a_year_old_is_marked_as_outdated() -> None:
+    today = date(2026, 11, 23)
+    offers = read_records(catalog_dir() / "offers", Offer)
+    age = next(column for column in OFFER_COLUMNS if column.key == "age")
+    rows = listed_offers(offers, HARDWARE, today)
+    marked = {row.id for row in rows if age.text(row).endswith(", outdated")}
+    assert len(marked) > 200
+    assert marked == {offer.id for offer in offers if offer.price_date and offer.price_date < "2025-11-23"}
+    assert marked == {offer.id for offer in offers if offer.is_history(today)}
