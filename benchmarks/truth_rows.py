@@ -184,7 +184,7 @@ def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
         return Excluded("the figure includes an unstated GPU context")
     if row.family == "vllm" and scheme == "mxfp4":
         kernels = ExpertKernels.MARLIN if "Marlin" in row.technique else ExpertKernels.TRITON
-        weights = padded_weights_term(architecture, scheme, kernels, "0.19")
+        weights = padded_weights_term(architecture, scheme, kernels)
         return Predicted(weights.bytes, f"weights in {scheme}, {kernels.name.lower()}")
     return Predicted(weight_bytes(architecture, scheme), f"weights in {scheme}")
 
