@@ -74,6 +74,8 @@ _GENERATORS: Final[dict[str, Callable[[Row], Inference | Excluded]]] = {
     "litgpt-quant": litgpt_workload,
     "litgpt-mgpu": litgpt_workload,
 }
+_WITHOUT_PEAK: Final = "quanto"
+"""Its figures are the same for one image and for four, to 1 MiB: what is loaded, and not the peak of a run."""
 _BEYOND: Final = {
     "fluxq": "a network without a formula",
     "dtao": "a video pipeline, whose decoder in three dimensions has no formula",
@@ -138,7 +140,7 @@ def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
         return Excluded(next(why for prefix, why in _BEYOND.items() if row.id.startswith(prefix)))
     if run.result is None:
         return Excluded(f"a diffusion pipeline: {run.words}")
-    if row.kind == "weights_only":
+    if row.kind == "weights_only" or row.family == _WITHOUT_PEAK:
         if row.precision not in ELEMENT_BYTES:
             return Excluded("what PyTorch keeps reserved of weights that were quantised while loading")
         return Predicted(next(term.bytes for term in run.result.terms if term.name == "weights"), run.words)
