@@ -74,6 +74,8 @@ _GENERATORS: Final[dict[str, Callable[[Row], Inference | Excluded]]] = {
     "litgpt-quant": litgpt_workload,
     "litgpt-mgpu": litgpt_workload,
 }
+_SHORT_PROMPT: Final = 16
+"""Tokens of a prompt that is called short: a line of text, so that matrices in NF4 are dequantized for it."""
 _WITHOUT_PEAK: Final = "quanto"
 """Its figures are the same for one image and for four, to 1 MiB: what is loaded, and not the peak of a run."""
 _BEYOND: Final = {
@@ -351,7 +353,7 @@ def _lengths(row: Row) -> tuple[int, int] | None:
         return int(split[1]), int(split[1]) + int(split[2])
     generated = re.search(r"^gen=(\d+); prompt short|^short prompt, gen (\d+)", row.other)
     if generated:
-        return 1, int(generated[1] or generated[2])
+        return _SHORT_PROMPT, max(_SHORT_PROMPT, int(generated[1] or generated[2]))
     return (int(row.length), int(row.length)) if row.length.isdigit() else None
 
 

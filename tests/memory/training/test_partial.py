@@ -3,7 +3,8 @@
 from small_models import small_llama
 
 from planner.memory.training.adapters.settings import AdapterSettings
-from planner.memory.training.partial import dequantized_projection_terms, dora_workspace_terms
+from planner.memory.training.partial import dora_workspace_terms
+from planner.memory.weights import dequantized_projection_terms
 
 
 def test_without_adapted_layers_nothing_is_multiplied_out():
