@@ -26,9 +26,9 @@ _MECHANISMS: Final = (
     ),
     (
         r"fluxq-0(01|05|09|11)",
-        "reserved memory: traced with the allocator's rules (traced_kernels.py image_decoder), a decoder reserves more "
-        "than is alive, since no level's feature maps fit into the blocks of the one before; loading leaves up to 3.3 "
-        "GiB more of what was quantised, by the source's own figures",
+        "reserved memory: traced with the allocator's rules (traced_kernels.py image_decoder), the decoder reserves "
+        "2.5 to 3.4 GiB where 1.5 to 2.0 are alive, as no level's feature maps fit into the blocks of the one before; "
+        "what the denoiser reserved stays, and up to 3.3 GiB of what was quantised while loading, by its figures",
     ),
     (
         r"optllm-003",

@@ -1,10 +1,14 @@
 """Published measurements of single operators, as traces of the same operators.
 
-All are traced in one run of `nets/kernels.py`, where each frees what it had before the next one starts.
+    python benchmarks/traced_kernels.py norm_head,torch,512,5120,125696 image_decoder,torch,128,1
+
+All are traced in one run of `nets/kernels.py`, where each frees what it had before the next one starts. Called with
+kernels, prints what is alive at the peak of each, and what PyTorch's allocator reserves for it alone.
 """
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -13,9 +17,13 @@ from memory_rows import Excluded, Predicted, Row, card_named
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.memory.overhead import cublas_workspace_bytes
+from planner.trace.allocator.replay import replay
+from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.live_memory import live_memory
+from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
 from planner.trace.run import trace
+from planner.units import GIB
 
 _SCRIPT: Final = Path(__file__).resolve().parent / "nets" / "kernels.py"
 _SIZES: Final = {
@@ -38,9 +46,9 @@ _NOT_TRACED: Final = {
 
 def predict_kernels(rows: Iterable[Row], hardware: HardwareCatalog) -> Iterator[tuple[Row, Predicted | Excluded]]:
     """Yield the traced peak of the operator of each of `rows`, or the reason why it is not traced."""
-    runs = [(row, _run_of(row)) for row in rows]
+    runs = [(row, run_of(row)) for row in rows]
     traced = tuple({run: None for _, run in runs if isinstance(run, str)})
-    peaks = dict(zip(traced, _peaks(traced), strict=True)) if traced else {}
+    peaks = dict(zip(traced, _peaks(trace(_request(traced))), strict=True)) if traced else {}
     for row, run in runs:
         if isinstance(run, Excluded):
             yield row, run
@@ -50,7 +58,7 @@ def predict_kernels(rows: Iterable[Row], hardware: HardwareCatalog) -> Iterator[
         yield row, Predicted(peaks[run] + workspaces, run)
 
 
-def _run_of(row: Row) -> str | Excluded:
+def run_of(row: Row) -> str | Excluded:
     """Return the kernel, whose it is and its sizes, as the script reads them."""
     if row.model.startswith("lm_head"):
         return ",".join(("head", "torch", *re.findall(r"=(\d+)", row.model)))
@@ -64,13 +72,29 @@ def _run_of(row: Row) -> str | Excluded:
     return ",".join((name, provider, *(str(sizes[one]) for one in _SIZES[name])))
 
 
-def _peaks(runs: tuple[str, ...]) -> list[int]:
-    """Return the peak of each of `runs`: the most bytes between two moments when nothing is alive."""
+def _request(runs: tuple[str, ...]) -> TraceRequest:
     target = Target(kind="script", place=str(_SCRIPT), command_arguments=runs)
+    return TraceRequest(target=target, task="training")
+
+
+def _peaks(recording: TraceRecording) -> list[int]:
+    """Return the peak of each kernel of `recording`: the most bytes between two moments when nothing is alive."""
     peaks = [0]
-    for total in live_memory(trace(TraceRequest(target=target, task="training")).allocations).totals:
+    for total in live_memory(recording.allocations).totals:
         if total:
             peaks[-1] = max(peaks[-1], total)
         elif peaks[-1]:
             peaks.append(0)
     return [peak for peak in peaks if peak]
+
+
+def main() -> None:
+    """Print the peaks of the kernels that the command line names."""
+    for run in sys.argv[1:]:
+        found = trace(_request((run,)))
+        reserved = replay(found.allocations, AllocatorSettings()).reserved_bytes
+        print(f"{run:44} alive {_peaks(found)[0] / GIB:6.2f} GiB, reserved {reserved / GIB:6.2f} GiB")
+
+
+if __name__ == "__main__":
+    main()

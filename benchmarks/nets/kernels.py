@@ -5,7 +5,8 @@ had before the next one starts. Kernels that write in place do here what they do
 
 **Source**: linkedin/Liger-Kernel benchmark/scripts/benchmark_{geglu,rope,kl_div,fused_moe}.py and utils.py
 `run_memory_benchmark` (`retain_graph=True`), src/liger_kernel/ops/{geglu,rope}.py; InternLM/xtuner@b934f46
-docs/en/pretrain_sft/advanced_tutorial/loss.md.
+docs/en/pretrain_sft/advanced_tutorial/loss.md; for misses that they explain, Baichuan2's modeling_baichuan.py
+`NormHead` and diffusers' `AutoencoderKL.decode`.
 """
 
 import sys
@@ -19,6 +20,7 @@ from torch.nn import functional
 PASSES: Final = 2
 """Gradients of the first pass stay, and the second adds to them."""
 IN_PLACE: Final = "liger"
+_LAST_LEVEL: Final = 4
 Pass = Callable[[], object]
 
 
@@ -135,7 +137,57 @@ def head(_: str, tokens: int, hidden: int, vocabulary: int) -> Pass:
     return run
 
 
-KERNELS: Final[dict[str, Callable[..., Pass]]] = {one.__name__: one for one in (geglu, rope, kl_div, fused_moe, head)}
+def norm_head(_: str, tokens: int, hidden: int, vocabulary: int) -> Pass:
+    """Return a pass of Baichuan's head, which normalises its frozen weight under autocast each time."""
+    x = _half(tokens, hidden)
+    weight = torch.empty(vocabulary, hidden, device="cuda", dtype=torch.bfloat16)
+
+    def run() -> None:
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            logits = functional.linear(x, functional.normalize(weight))
+        logits.backward(torch.randn_like(logits))
+
+    return run
+
+
+def image_decoder(_: str, side: int, copies: int) -> Pass:
+    """Return a pass of the decoder of FLUX's images from `side` latent pixels.
+
+    cuDNN's workspace for its channels-first tensors holds the input of each convolution (`copies` 1), or also the
+    output (2).
+    """
+
+    def convolved(x: torch.Tensor, channels: int, kernel: int = 3) -> torch.Tensor:
+        weight = torch.empty(channels, x.shape[1], kernel, kernel, device="cuda", dtype=torch.bfloat16)
+        workspace = [torch.empty_like(x)] if copies else []
+        y = functional.conv2d(x, weight, padding=kernel // 2)
+        workspace += [torch.empty_like(y)] if copies > 1 else []
+        return y
+
+    def residual(x: torch.Tensor, channels: int) -> torch.Tensor:
+        y = x
+        for _ in range(2):
+            y = functional.group_norm(y, 32)
+            y = functional.silu(y)
+            y = convolved(y, channels)
+        return (x if x.shape[1] == channels else convolved(x, channels, 1)) + y
+
+    @torch.no_grad()
+    def run() -> None:
+        x = convolved(torch.randn(1, 16, side, side, device="cuda", dtype=torch.bfloat16), 512)
+        for level, channels in enumerate((512, 512, 512, 256, 128)):
+            for _ in range(3 if level else 2):
+                x = residual(x, channels)
+            if 0 < level < _LAST_LEVEL:
+                x = functional.interpolate(x, scale_factor=2.0, mode="nearest")
+                x = convolved(x, channels)
+        convolved(functional.silu(functional.group_norm(x, 32)), 3)
+
+    return run
+
+
+_ALL: Final = (geglu, rope, kl_div, fused_moe, head, norm_head, image_decoder)
+KERNELS: Final[dict[str, Callable[..., Pass]]] = {one.__name__: one for one in _ALL}
 
 
 def main(words: list[str]) -> None:
