@@ -28,6 +28,7 @@ from explained_misses import reason_for
 from leave_one_out import print_leave_one_out
 from memory_rows import Excluded, Predicted, Row
 from tables import add_table_option, write_table
+from traced_kernels import predict_kernels
 from truth_rows import KINDS as OTHER_KINDS
 from truth_rows import predict
 from truth_tuned import TUNED, predict_tuned
@@ -40,7 +41,8 @@ GIB = 2**30
 _CURVES = ("inference, allocated", "train_full, allocated")
 _PAGES = ("sdpa",)
 """Sources that are a page for each network, measured by different people."""
-KINDS = (*OTHER_KINDS, *TUNED)
+OPERATOR = "kernel"
+KINDS = (*OTHER_KINDS, *TUNED, OPERATOR)
 TITLES = {
     "weights_only": "weights alone",
     "kv_only": "KV caches alone",
@@ -50,6 +52,7 @@ TITLES = {
     "pretrain": "pretraining, mostly Megatron-LM on several GPUs",
     "lora": "LoRA",
     "qlora": "QLoRA, LitGPT",
+    OPERATOR: "single operators, traced",
 }
 
 
@@ -226,15 +229,14 @@ def strict_rows(compared: list[Compared]) -> Iterator[Missed]:
 
 def compare(kinds: Iterable[str]) -> tuple[list[Compared], list[tuple[Row, str]]]:
     """Return the rows of `kinds` with their predictions, and the rows that are not covered with the reason."""
-    catalog = load_catalog()
+    catalog, kinds = load_catalog(), set(kinds)
     compared, excluded = [], []
-    kinds = tuple(kinds)
-    for row in map(Row.from_csv, truth()):
-        if row.kind not in kinds:
-            if row.kind not in KINDS and kinds == KINDS:
-                excluded.append((row, "a kernel by itself: the estimate is of a network"))
-            continue
-        answer = (predict_tuned if row.kind in TUNED else predict)(row, catalog)
+    rows = [row for row in map(Row.from_csv, truth()) if row.kind in kinds]
+    operators = [row for row in rows if row.kind == OPERATOR]
+    networks = (
+        (row, (predict_tuned if row.kind in TUNED else predict)(row, catalog)) for row in rows if row.kind != OPERATOR
+    )
+    for row, answer in (*networks, *predict_kernels(operators, catalog.hardware)):
         if isinstance(answer, Excluded):
             excluded.append((row, answer.reason))
         else:

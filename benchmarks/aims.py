@@ -22,6 +22,7 @@ AIMS: Final = {
     "pretrain": _TRAINING,
     "lora": _TRAINING,
     "qlora": _TRAINING,
+    "kernel": Aim(each=None, middle=0.01),
 }
 
 

@@ -25,7 +25,29 @@ _MECHANISMS: Final = (
         "it overlaps the reduction of gradients and the gathering of parameters: mcore-073, the same without, is met",
     ),
     (
-        r"vllm-006",
+        r"fluxq-0(01|05|09|11)",
+        "reserved memory: traced with the allocator's rules (traced_kernels.py image_decoder), the decoder reserves "
+        "2.5 to 3.4 GiB where 1.5 to 2.0 are alive, as no level's feature maps fit into the blocks of the one before; "
+        "what the denoiser reserved stays, and up to 3.3 GiB of what was quantised while loading, by its figures",
+    ),
+    (
+        r"optllm-003",
+        "bitsandbytes computes in fp32 unless told otherwise (bnb_4bit_compute_dtype): the dequantised matrix of "
+        "24,576 × 6,144 becomes fp32, 0.56 GiB more, which makes 9.48 of 9.54",
+    ),
+    (
+        r"swift-05[3-7]",
+        "Baichuan's NormHead normalises its weight in each forward pass: traced under autocast (traced_kernels.py "
+        "norm_head), 2.40 GiB in fp32 and 1.20 in bf16, of the 3.9 and 3.4 GiB missing at 512 and 1,024 tokens; "
+        "at 4,096 tokens 12 times 40 heads · s² · 2 bytes of attention are missing, as with ChatGLM's remote code",
+    ),
+    (r"swift-028", "the row of 1,024 tokens is 0.95 GiB below it, and is met"),
+    (
+        r"litgpt-hub-016",
+        "8.10 GiB are less than weights, gradients and the states of AdamW in bf16, 8 bytes for each of 1.24 billion",
+    ),
+    (
+        r"vllm-0(06|10)",
         "the tokens are those of the card with the fewest blocks (v1/core/kv_cache_utils.py), the GiB another's",
     ),
     (

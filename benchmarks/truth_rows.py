@@ -74,6 +74,10 @@ _GENERATORS: Final[dict[str, Callable[[Row], Inference | Excluded]]] = {
     "litgpt-quant": litgpt_workload,
     "litgpt-mgpu": litgpt_workload,
 }
+_SHORT_PROMPT: Final = 16
+"""Tokens of a prompt that is called short: a line of text, so that matrices in NF4 are dequantized for it."""
+_WITHOUT_PEAK: Final = "quanto"
+"""Its figures are the same for one image and for four, to 1 MiB: what is loaded, and not the peak of a run."""
 _BEYOND: Final = {
     "fluxq": "a network without a formula",
     "dtao": "a video pipeline, whose decoder in three dimensions has no formula",
@@ -138,7 +142,7 @@ def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
         return Excluded(next(why for prefix, why in _BEYOND.items() if row.id.startswith(prefix)))
     if run.result is None:
         return Excluded(f"a diffusion pipeline: {run.words}")
-    if row.kind == "weights_only":
+    if row.kind == "weights_only" or row.family == _WITHOUT_PEAK:
         if row.precision not in ELEMENT_BYTES:
             return Excluded("what PyTorch keeps reserved of weights that were quantised while loading")
         return Predicted(next(term.bytes for term in run.result.terms if term.name == "weights"), run.words)
@@ -184,7 +188,7 @@ def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
         return Excluded("the figure includes an unstated GPU context")
     if row.family == "vllm" and scheme == "mxfp4":
         kernels = ExpertKernels.MARLIN if "Marlin" in row.technique else ExpertKernels.TRITON
-        weights = padded_weights_term(architecture, scheme, kernels, "0.19")
+        weights = padded_weights_term(architecture, scheme, kernels)
         return Predicted(weights.bytes, f"weights in {scheme}, {kernels.name.lower()}")
     return Predicted(weight_bytes(architecture, scheme), f"weights in {scheme}")
 
@@ -349,7 +353,7 @@ def _lengths(row: Row) -> tuple[int, int] | None:
         return int(split[1]), int(split[1]) + int(split[2])
     generated = re.search(r"^gen=(\d+); prompt short|^short prompt, gen (\d+)", row.other)
     if generated:
-        return 1, int(generated[1] or generated[2])
+        return _SHORT_PROMPT, max(_SHORT_PROMPT, int(generated[1] or generated[2]))
     return (int(row.length), int(row.length)) if row.length.isdigit() else None
 
 

@@ -13,7 +13,7 @@ from planner.memory.parallel.ranks import timelines_by_stage
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.weights import weight_bytes
-from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, Tensor
+from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, Tensor
 from planner.models.readers.config_json import read_config
 from planner.plan.catalog import Catalog
 from planner.units import MIB
@@ -32,6 +32,16 @@ _OTHER_NETWORKS: Final = {
     "nemotron": "Megatron's FSDP, with Mamba layers",
     "mixtral": "the number of cards is not stated",
 }
+_LATENT_HEADS: Final = {"qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16}
+"""Head sizes of latent attention (`qk-head-dim`, `qk-pos-emb-head-dim`, `v-head-dim`), which its row does not repeat.
+
+**Source**: NVIDIA/Megatron-LM tests/functional_tests/test_cases/gpt/gpt3_mcore_te_tp2_pp2_mla/model_config.yaml.
+"""
+_UNEVEN_STAGES: Final = (2, 4, 4, 2)
+"""Layers of each stage where they are uneven: 2 of 12 in the first and in the last.
+
+**Source**: gpt3_mcore_te_tp1_pp4_vp1_uneven_pipeline/model_config.yaml beside it (`decoder-first-pipeline-num-layers`).
+"""
 _COMPILED: Final = ("titan", "ao-float8")
 
 
@@ -88,10 +98,6 @@ def _megatron(row: Row, catalog: Catalog) -> tuple[int, str] | str:
         return _OTHER_NETWORKS[group]
     if group == "moe" and "ETP" in row.technique:
         return "Megatron's experts are sliced by a group of their own, or offloaded"
-    if "MLA" in row.other:
-        return "Megatron's latent attention, whose head sizes are not stated"
-    if "uneven_pipeline" in name:
-        return "the layers of each of Megatron's uneven stages are not stated"
     if row.cards == 1:
         return "the number of cards is not stated"
     architecture = _gpt(row, name)
@@ -122,6 +128,8 @@ def _gpt(row: Row, name: str) -> Architecture:
     }
     network = read_config(sizes | dropped, row.id)
     layers = (_layer(group.layer, row, "qk_layernorm" in name) for group in network.main.groups)
+    if "MLA" in row.other:
+        layers = (_latent(layer, row, hidden) for layer in layers)
     groups = tuple(
         group.evolve(layer=_with_experts(layer, row, hidden) if "experts=" in row.other else layer)
         for group, layer in zip(network.main.groups, layers, strict=True)
@@ -149,6 +157,30 @@ def _layer(layer: Layer, row: Row, norms_keys: bool) -> Layer:
         tensors.append(tensor if width is None else tensor.evolve(shape=(*tensor.shape[:-1], width)))
     fused = block.evolve(gated=gated, activation="silu" if gated else "gelu")
     return layer.evolve(mixer=grouped, feed_forward=fused, tensors=tuple(tensors))
+
+
+def _latent(layer: Layer, row: Row, hidden: int) -> Layer:
+    """Return `layer` with latent attention of the row's ranks in the place of its attention, without biases."""
+    mixer = layer.mixer
+    if not isinstance(mixer, Attention):
+        return layer
+    query, latent = _number(row, "q_lora"), _number(row, "kv_lora")
+    own = LatentAttention(heads=mixer.heads, q_lora_rank=query, kv_lora_rank=latent, **_LATENT_HEADS)
+    expanded = own.qk_nope_head_dim + own.v_head_dim
+    shapes = {
+        "q_a_proj": (query, hidden),
+        "q_b_proj": (own.heads * (own.qk_nope_head_dim + own.qk_rope_head_dim), query),
+        "kv_a_proj_with_mqa": (own.latent_dim, hidden),
+        "kv_b_proj": (own.heads * expanded, latent),
+        "o_proj": (hidden, own.heads * own.v_head_dim),
+    }
+    tensors = (
+        *(tensor for tensor in layer.tensors if "attn" not in tensor.name),
+        *(Tensor(name=f"attn.{name}.weight", shape=shape, role="linear") for name, shape in shapes.items()),
+        Tensor(name="attn.q_a_layernorm.weight", shape=(query,), role="norm"),
+        Tensor(name="attn.kv_a_layernorm.weight", shape=(latent,), role="norm"),
+    )
+    return layer.evolve(mixer=own, tensors=tensors)
 
 
 def _with_experts(layer: Layer, row: Row, hidden: int) -> Layer:
@@ -185,6 +217,7 @@ def _megatron_step(row: Row, architecture: Architecture) -> Training:
         parallel=Parallel(
             tensor=tensor,
             pipeline=pipeline,
+            pipeline_layers=_UNEVEN_STAGES if "uneven_pipeline" in row.model else (),
             context=context,
             expert=_degree(row, "EP"),
             sequence="sequence_parallel=yes" in row.technique,

@@ -1,12 +1,15 @@
 """Memory of the output head's logits, and of the copies that the loss function makes."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Final
 
+from planner.memory.phases import DeferredTerm
 from planner.memory.precision import Precision
 from planner.memory.result import Term
 from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture
 
+_FLOAT: Final = 4
 _SOURCE = "cross_entropy = log_softmax + nll_loss, of an fp32 copy in transformers' ForCausalLMLoss"
 
 
@@ -71,4 +74,30 @@ def logits_term(architecture: Architecture, outputs: int, per_logit: int, precis
         ),
         _SOURCE,
         certainty="measured",
+    )
+
+
+def bytes_with_fp32_copy(element_bytes: int) -> int:
+    """Return the bytes per logit of which a loop of generation makes a copy in fp32, if it is not in fp32 itself."""
+    return element_bytes + (_FLOAT if element_bytes < _FLOAT else 0)
+
+
+def output_logits_term(width: int, outputs: int, per_logit: int, source: str) -> DeferredTerm:
+    """Return the memory of `width` logits for each of `outputs` tokens, of `per_logit` bytes with their copies."""
+    needed = outputs * width * per_logit
+    write = partial(_write_output_logits, needed, outputs, width, per_logit, source)
+    return DeferredTerm("logits", needed, needed, needed, write)
+
+
+def _write_output_logits(needed: int, outputs: int, width: int, per_logit: int, source: str) -> Term:
+    return term(
+        "logits",
+        needed,
+        "T × V × k",
+        (
+            workload_symbol("T", outputs, "tokens for which logits are computed"),
+            model_symbol("V", width, "logits per token: the vocabulary, or the number of labels"),
+            library_symbol("k", per_logit, "bytes per logit, the fp32 copy included"),
+        ),
+        source,
     )

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.gguf import file_bytes
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import format_symbol, model_symbol, term
+from planner.memory.terms import format_symbol, measured_term, model_symbol, term
 from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor
 
 _CAST_ROLES: Final[tuple[Role, ...]] = ("linear", "router", "conv")
@@ -230,3 +230,34 @@ def _gguf_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
         ),
         scheme.source,
     )
+
+
+FOUR_BIT_SOURCE: Final = "bitsandbytes autograd MatMul4Bit: dequantize_4bit of one matrix, forward and backward"
+
+
+@lru_cache(maxsize=256)
+def dequantized_projection_terms(architecture: Architecture, element_bytes: int, source: str) -> tuple[Term, ...]:
+    """Return the memory of the largest quantized projection, dequantized to `element_bytes` bytes per element.
+
+    **Formula**: out · in · w.
+    """
+    matrices = [
+        tensor.size
+        for stack in architecture.stacks
+        for group in stack.groups
+        for tensor in group.layer.tensors
+        if tensor.role == "linear" and len(tensor.shape) == 2
+    ]
+    if not matrices:
+        return ()
+    largest = measured_term(
+        "temporaries",
+        max(matrices) * element_bytes,
+        "n × w",
+        (
+            model_symbol("n", max(matrices), "elements of the largest projection"),
+            format_symbol("w", element_bytes, "bytes per element once dequantized"),
+        ),
+        source,
+    )
+    return (largest,)

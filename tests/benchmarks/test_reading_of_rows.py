@@ -100,7 +100,7 @@ def test_experts_in_a_group_of_their_own_are_not_covered(row_of, answer_to):
     assert "a group of their own" in answer_to(row_of("mcore-075")).reason
 
 
-@pytest.mark.parametrize("name", ["mcore-035", "mcore-045"])
+@pytest.mark.parametrize("name", ["mcore-011", "mcore-061"])
 def test_what_a_row_of_megatron_does_not_state_is_not_guessed(name, row_of, answer_to):
     assert "not stated" in answer_to(row_of(name)).reason
 
@@ -273,3 +273,35 @@ def test_an_interval_is_scored_by_its_width_and_what_lies_beyond_it():
     assert came_true([inside, beyond])[3] == 0.5
     # Without its own source, the interval holds the other's error: 0.3 ÷ 0.2 and 0.1 ÷ 0.2 of the width.
     assert [row.half_width for row in calibrated_without_source([inside, beyond])] == pytest.approx([0.3, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        ("liger-049", "geglu,huggingface,8,2048,4096,11008"),
+        ("liger-051", "rope,liger,2048,512,32,8"),
+        ("liger-053", "rope,liger,4096,8192,32,8"),
+        ("liger-080", "fused_moe,huggingface,8192,8,2048,768,8"),
+        ("xtuner-loss-001", "head,torch,32768,4096,151936"),
+    ],
+)
+def test_the_sizes_of_an_operator_are_read(name, run, row_of):
+    from traced_kernels import run_of
+
+    assert run_of(row_of(name)) == run
+
+
+def test_operators_are_traced_one_after_another(row_of, catalog):
+    from memory_rows import Excluded
+    from traced_kernels import predict_kernels
+
+    rows = [row_of(name) for name in ("liger-051", "liger-052", "liger-021")]
+    (first, rotated), (second, plain), (_, norm) = predict_kernels(rows, catalog.hardware)
+    assert rotated.bytes / 2**30 == pytest.approx(first.measured_gib, rel=0.002)
+    assert plain.bytes / 2**30 == pytest.approx(second.measured_gib, rel=0.002)
+    assert isinstance(norm, Excluded)
+
+
+def test_megatrons_uneven_stages_and_latent_heads_are_read_from_its_own_files(error_of):
+    assert abs(error_of("mcore-035")) < 0.005
+    assert abs(error_of("mcore-045")) < 0.035

@@ -6,7 +6,7 @@ from small_models import bundled, llama, small_llama
 
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.memory.estimate import estimate_memory
-from planner.memory.weights import is_gguf, parameter_counts, weight_bytes, weights_term
+from planner.memory.weights import dequantized_projection_terms, is_gguf, parameter_counts, weight_bytes, weights_term
 from planner.models.architecture import Architecture
 from planner.models.readers.model_file import read_model_file
 from planner.workload.defaults import with_defaults
@@ -122,3 +122,12 @@ def test_a_format_as_stored_is_a_gguf_file_if_the_checkpoint_is_one():
     assert not is_gguf(small_llama(), AS_STORED)
     assert is_gguf(small_llama(), "Q4_K_M")
     assert weights_term(small_llama(), "bf16").bytes == 2 * small_llama().parameters
+
+
+def test_without_projections_nothing_is_dequantized():
+    bare = small_llama()
+    stack = bare.main
+    group = stack.groups[0]
+    tensors = tuple(tensor for tensor in group.layer.tensors if tensor.role != "linear")
+    emptied = stack.evolve(groups=(group.evolve(layer=group.layer.evolve(tensors=tensors)),))
+    assert dequantized_projection_terms(bare.evolve(stacks=(emptied,)), 2, "a source") == ()

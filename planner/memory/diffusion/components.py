@@ -12,11 +12,17 @@ from planner.workload.diffusion import Offload
 from planner.workload.workload import Inference
 
 _MATRICES: Final = ("linear",)
-_SOURCE: Final = "every tensor of each component, counted from its configuration"
+_KEPT_IN_FP32: Final = ".wo."
+"""Part of the name of T5's matrices that transformers loads in fp32 where fp16 is asked for, in which they overflow."""
+_SOURCE: Final = (
+    "every tensor of each component, counted from its configuration; beside fp16, the last projections of T5's "
+    "feed-forward blocks are in fp32 (transformers modeling_t5.py _keep_in_fp32_modules)"
+)
 _STORED: Final = "the headers of the component's safetensors files"
 _OFFLOADED: Final = (
-    "accelerate cpu_offload_with_hook: each component offloads the previous one at its start; cpu_offload loads the "
-    "parameters of one module at a time"
+    "accelerate cpu_offload_with_hook: each component offloads the previous one at its start, the first none, so that "
+    "the last text encoder is still there while the others read the negative prompt; cpu_offload loads the parameters "
+    "of one module at a time"
 )
 
 
@@ -61,10 +67,18 @@ def _stored_component(component: Component, format_name: str, compute: str) -> S
 
 
 def component_bytes(component: Component, format_name: str, compute: str) -> int:
-    """Return the bytes of a component's parameters and buffers in a format; quantization applies to matrices only."""
+    """Return the bytes of a component's parameters and buffers in a format; quantization applies to matrices only.
+
+    **Formula**: P · w, and in fp16 2 more for the last projections of T5's feed-forward blocks.
+
+    **Source**: transformers 5.23 modeling_t5.py (`_keep_in_fp32_modules = ["wo"]`). By huggingface/blog
+    quanto-diffusers.md T5-XXL takes 6.184 GiB more in fp16 than in fp8; with all of its matrices in fp16 it were 4.31.
+    """
     scheme, plain = SCHEMES[format_name], ELEMENT_BYTES[compute]
     if scheme.family == "plain":
-        return (component.parameters + component.buffers) * ELEMENT_BYTES[format_name]
+        wider = ELEMENT_BYTES["fp32"] - ELEMENT_BYTES["fp16"] if format_name == "fp16" else 0
+        upcast = sum(tensor.parameters for tensor in component.tensors if wider and _KEPT_IN_FP32 in tensor.name)
+        return (component.parameters + component.buffers) * ELEMENT_BYTES[format_name] + upcast * wider
     inside = [tensor for tensor in component.tensors if tensor.role in _MATRICES]
     kept = component.parameters + component.buffers - sum(tensor.parameters for tensor in inside)
     return kept * plain + sum(scheme.tensor_bytes(tensor.shape) * tensor.copies for tensor in inside)
@@ -84,26 +98,35 @@ def upcast_bytes(stored: StoredComponent, workload: Inference) -> int:
 
 
 def _resident_components(
-    components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload
+    components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload, guided: bool
 ) -> list[tuple[StoredComponent, int]]:
     """Return the components on the card, with their bytes there, while `running` runs (None: no component).
 
-    Components that no phase runs, such as a safety checker, are not offloaded.
+    Components that no phase runs, such as a safety checker, are not offloaded. With guidance the text encoders run a
+    second time, for the negative prompt: the last one then waits until its turn comes.
     """
     if offload == "none":
         return [(stored, stored.bytes) for stored in components]
     stays = [(stored, stored.bytes) for stored in components if stored.component.part == "other"]
     if running is None:
         return stays
-    return [*stays, (running, running.bytes if offload == "model" else running.largest)]
+    if offload == "sequential":
+        return [*stays, (running, running.largest)]
+    texts = [stored for stored in components if stored.component.part == "text"]
+    waiting = [(texts[-1], texts[-1].bytes)] if guided and running in texts[:-1] else []
+    return [*stays, *waiting, (running, running.bytes)]
 
 
 @lru_cache(maxsize=256)
 def pipeline_weights_term(
-    components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload, extra_bytes: int = 0
+    components: tuple[StoredComponent, ...],
+    running: StoredComponent | None,
+    offload: Offload,
+    extra_bytes: int = 0,
+    guided: bool = False,
 ) -> Term:
     """Return the memory of parameters on the card while `running` runs; `extra_bytes` are of an fp32 image decoder."""
-    on_card = _resident_components(components, running, offload)
+    on_card = _resident_components(components, running, offload, guided)
     parts = [
         TermPart(
             name=f"{stored.component.name} in {_format_title(stored.format)}"

@@ -93,7 +93,8 @@ def _component_snapshot(
 ) -> Snapshot:
     """Return the memory snapshot while one component of the pipeline runs."""
     more = upcast_bytes(stored, workload)
-    weights = pipeline_weights_term(components, stored, workload.diffusion.offload, more)
+    guided = run.passes > run.images
+    weights = pipeline_weights_term(components, stored, workload.diffusion.offload, more, guided)
     network = stored.component.network
     if network is None:
         terms = [weights, _text_encoding_term(stored.component, run, workload)]

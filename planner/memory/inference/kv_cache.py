@@ -1,5 +1,6 @@
 """Memory of the KV cache, and of the fixed-size state of recurrent layers, which have none."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -160,3 +161,20 @@ def _cached_elements_and_windows(layer: Layer) -> list[tuple[int, int | None]]:
         elif isinstance(mixer, Attention) and not mixer.kv_shared:
             cached.append((2 * mixer.cached_dim, mixer.window))
     return cached
+
+
+@lru_cache(maxsize=256)
+def without_windows(architecture: Architecture) -> Architecture:
+    """Return `architecture` without windows, for caches that are as long as the context in every layer."""
+    return with_changed_attention(architecture, lambda mixer: mixer.evolve(window=None))
+
+
+def with_changed_attention(architecture: Architecture, change: Callable[[Attention], Attention]) -> Architecture:
+    """Return `architecture` with `change` made to the attention of each layer of its main stack."""
+    groups = []
+    for group in architecture.main.groups:
+        mixer = group.layer.mixer
+        changed = change(mixer) if isinstance(mixer, Attention) else mixer
+        groups.append(group.evolve(layer=group.layer.evolve(mixer=changed)))
+    main = architecture.main.evolve(groups=tuple(groups))
+    return architecture.evolve(stacks=(*architecture.stacks[:-1], main))

@@ -1,6 +1,6 @@
 """Temporary activations of inference: tensors that one layer allocates and frees before the next layer runs."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from planner.memory.kernels import (
@@ -13,7 +13,10 @@ from planner.memory.kernels import (
     repeats_heads,
     softmax_bytes,
 )
+from planner.memory.phases import DeferredTerm
 from planner.memory.precision import Precision
+from planner.memory.result import Term
+from planner.memory.terms import deferred_measured_term, measured_term, model_symbol, workload_symbol
 from planner.models.architecture import (
     Activation,
     Architecture,
@@ -26,6 +29,7 @@ from planner.models.architecture import (
     Stack,
 )
 
+SCRATCH_SOURCE: Final = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
 _WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {"gelu-new": 4, "gelu-bloom": 5, "quick-gelu": 3}
 """Live tensors of intermediate width for activation functions computed step by step in Python; two for others."""
 
@@ -40,6 +44,28 @@ class DecodeCopy(NamedTuple):
     def total(self) -> int:
         """Return the number of copied elements: tokens times elements per token."""
         return self.tokens * self.elements
+
+
+def scratch_term(
+    architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
+) -> DeferredTerm:
+    """Return the memory of one layer's temporary activations, and of the mask that layers share."""
+    needed = scratch_bytes(architecture, batch, prompt, precision, attention)
+    return deferred_measured_term("activations", needed, partial(_write_scratch, needed, batch, prompt))
+
+
+def _write_scratch(needed: int, batch: int, prompt: int) -> Term:
+    return measured_term(
+        "activations",
+        needed,
+        "B × s × a",
+        (
+            workload_symbol("B", batch, "sequences"),
+            workload_symbol("s", prompt, "tokens of the prompt"),
+            model_symbol("a", round(needed / max(batch * prompt, 1)), "bytes per token inside the widest layer"),
+        ),
+        SCRATCH_SOURCE,
+    )
 
 
 def scratch_bytes(

@@ -4,9 +4,15 @@ from functools import partial
 from typing import NamedTuple
 
 from planner.memory.inference.kv_cache import deferred_kv_cache_term, state_term
-from planner.memory.inference.scratch import DecodeCopy, largest_decode_copy, scratch_bytes, tower_scratch_bytes
+from planner.memory.inference.scratch import (
+    SCRATCH_SOURCE,
+    DecodeCopy,
+    largest_decode_copy,
+    scratch_term,
+    tower_scratch_bytes,
+)
 from planner.memory.kernels import AttentionKind
-from planner.memory.logits import output_width, predicts_every_token
+from planner.memory.logits import bytes_with_fp32_copy, output_logits_term, output_width, predicts_every_token
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
@@ -20,12 +26,11 @@ from planner.memory.terms import (
     term,
     workload_symbol,
 )
-from planner.memory.weights import weights_term
+from planner.memory.weights import FOUR_BIT_SOURCE, dequantized_projection_terms, weights_term
 from planner.models.architecture import Architecture
 from planner.models.images import embeds_images, image_elements, image_patches, image_tokens
 from planner.workload.workload import Inference
 
-_TOWER_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
 _HELD_SOURCE = (
     "transformers 5.23: LlavaModel.forward and similar methods keep references to image_features and inputs_embeds "
     "while they run"
@@ -91,7 +96,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
                     "bytes per patch inside the vision tower's widest layer",
                 ),
             ),
-            _TOWER_SOURCE,
+            SCRATCH_SOURCE,
         ),
         embedded=measured_term(
             "buffers",
@@ -120,7 +125,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
     )
 
 
-_SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
+_FOUR_BIT = ("nf4", "nf4-dq")
 _MANY_TOKENS = 256
 _GROWING = (
     "With each new token, every layer's KV cache is copied into a slightly larger one. PyTorch's allocator keeps the "
@@ -133,7 +138,10 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     """Return the memory in each phase of text generation in `workload` (defaults filled in).
 
     **Formula**: prefill = weights + cache of the prompt + one layer's scratch, or the logits; decode = weights + cache
-    of the whole context + logits. Buffers of different layers do not add up: each is freed before the next.
+    of the whole context + logits. Buffers of different layers do not add up: each is freed before the next. A matrix in
+    NF4 that reads more than one token is dequantized first.
+
+    **Source**: bitsandbytes autograd/_functions.py `matmul_4bit` (`gemv_4bit` for one token, else `MatMul4Bit`).
     """
     precision = inference_precision(workload)
     batch, context, prompt = workload.batch, workload.context_length or 0, workload.prompt_length or 0
@@ -143,10 +151,11 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     own_prompt = 1 if architecture.kind == "encoder-decoder" else prompt
     prefilled = deferred_kv_cache_term(architecture, batch, own_prompt, prompt, workload.kv_cache, prefilling=True)
     cached = deferred_kv_cache_term(architecture, batch, context, prompt, workload.kv_cache)
-    scratch = _scratch_term(architecture, batch, prompt, precision, workload.attention)
-    width = output_width(architecture)
+    scratch = scratch_term(architecture, batch, prompt, precision, workload.attention)
+    width, per_logit = output_width(architecture), bytes_with_fp32_copy(precision.compute_bytes)
     whole = batch * own_prompt if predicts_every_token(architecture) else batch
     every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
+    unpacked = partial(_unpacked_terms, architecture, workload.weights, precision)
     pixels = pixels_term(architecture, workload, precision)
     seen = vision_terms(architecture, workload, precision)
     encoded = seen.encoded if seen else None
@@ -159,7 +168,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
         ),
         Snapshot(
             "prefill",
-            _alive_terms(fixed, prefilled, pixels, encoded, scratch),
+            _alive_terms(fixed, prefilled, pixels, encoded, scratch, *unpacked(batch * own_prompt)),
             "layers read the whole prompt at once",
         ),
         Snapshot(
@@ -169,7 +178,7 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
                 prefilled,
                 pixels,
                 encoded,
-                _logits_term(width, whole if every else batch, precision),
+                output_logits_term(width, whole if every else batch, per_logit, _LOGITS_SOURCE),
             ),
             "the output head computes the logits of the whole prompt"
             if every
@@ -177,9 +186,11 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
         ),
     ]
     if cached is not None:
-        step = _logits_term(width, batch, precision)
+        step = output_logits_term(width, batch, per_logit, _LOGITS_SOURCE)
         copies = _decode_copies_term(architecture, batch, context, precision, workload.attention)
-        grown = _alive_terms(fixed, cached, copies, step)
+        single: list[Term | DeferredTerm] = [copies, *unpacked(batch)]
+        largest = max(single, key=lambda one: one.bytes)
+        grown = _alive_terms(fixed, cached, largest, step)
         snapshots += [
             Snapshot(
                 "decode",
@@ -201,6 +212,15 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
 def _alive_terms(always_alive: list[Term], *optional_terms: Term | DeferredTerm | None) -> list[Term | DeferredTerm]:
     """Return the terms `always_alive`, and those of `optional_terms` that are not None."""
     return [*always_alive, *[item for item in optional_terms if item is not None and item.bytes]]
+
+
+def _unpacked_terms(
+    architecture: Architecture, scheme_name: str | None, precision: Precision, tokens: int
+) -> tuple[Term, ...]:
+    """Return the memory of the matrix in NF4 that a layer dequantizes to multiply `tokens` tokens with it."""
+    if scheme_name not in _FOUR_BIT or tokens == 1:
+        return ()
+    return dequantized_projection_terms(architecture, precision.compute_bytes, FOUR_BIT_SOURCE)
 
 
 def _decode_copies_term(
@@ -225,46 +245,4 @@ def _write_decode_copies(needed: int, batch: int, copied: DecodeCopy, element_by
             format_symbol("w", element_bytes, "bytes per element"),
         ),
         "transformers 5.23 cache_utils.DynamicLayer.update: torch.cat makes a new tensor for each token",
-    )
-
-
-def _scratch_term(
-    architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
-) -> DeferredTerm:
-    needed = scratch_bytes(architecture, batch, prompt, precision, attention)
-    return deferred_measured_term("activations", needed, partial(_write_scratch, needed, batch, prompt))
-
-
-def _write_scratch(needed: int, batch: int, prompt: int) -> Term:
-    return measured_term(
-        "activations",
-        needed,
-        "B × s × a",
-        (
-            workload_symbol("B", batch, "sequences"),
-            workload_symbol("s", prompt, "tokens of the prompt"),
-            model_symbol("a", round(needed / max(batch * prompt, 1)), "bytes per token inside the widest layer"),
-        ),
-        _SCRATCH_SOURCE,
-    )
-
-
-def _logits_term(width: int, outputs: int, precision: Precision) -> DeferredTerm:
-    """Return the memory of `width` logits for each of `outputs` tokens, with their fp32 copy."""
-    per_logit = precision.compute_bytes + (4 if precision.compute_bytes < 4 else 0)
-    needed = outputs * width * per_logit
-    return DeferredTerm("logits", needed, needed, needed, partial(_write_logits, needed, outputs, width, per_logit))
-
-
-def _write_logits(needed: int, outputs: int, width: int, per_logit: int) -> Term:
-    return term(
-        "logits",
-        needed,
-        "T × V × k",
-        (
-            workload_symbol("T", outputs, "tokens for which logits are computed"),
-            model_symbol("V", width, "logits per token: the vocabulary, or the number of labels"),
-            library_symbol("k", per_logit, "bytes per logit, the fp32 copy included"),
-        ),
-        _LOGITS_SOURCE,
     )

@@ -4,19 +4,18 @@
 """
 
 from collections.abc import Hashable
-from functools import lru_cache
 from typing import Final
 
 from planner.dtypes import SCHEMES, Scheme
 from planner.errors import SpecError
-from planner.memory.inference.kv_cache import kv_cache_term
-from planner.memory.logits import output_width
+from planner.memory.inference.kv_cache import kv_cache_term, without_windows
+from planner.memory.logits import bytes_with_fp32_copy, output_logits_term, output_width
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import Term
 from planner.memory.segments import unsplit_weight_bytes
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.transformers import ANY_VERSION, layers_by_device_map
-from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
+from planner.memory.terms import library_symbol, measured_term, model_symbol, term, workload_symbol
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe
 from planner.workload.workload import Inference
@@ -74,14 +73,15 @@ def _timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots
     if not all(isinstance(layer.mixer, Attention) and layer.feed_forward for layer in layers):
         raise SpecError("profile", "AutoAWQ fuses only layers of attention and a feed-forward block", "Choose hf.")
     weights = weights_term(architecture, scheme)
-    cache = kv_cache_term(_without_windows(architecture), batch, context, 0, workload.kv_cache)
+    cache = kv_cache_term(without_windows(architecture), batch, context, 0, workload.kv_cache)
     kept = [weights, *([cache] if cache else ()), _table_term(architecture, context)]
     attention = max(
         (_attention_term(architecture, layer, batch, prompt) for layer in layers), key=lambda one: one.bytes
     )
     product = max((_product_term(layer, batch * prompt) for layer in layers), key=lambda one: one.bytes)
     fusing = _fusing_term(architecture, SCHEMES[scheme])
-    last = [Snapshot("prefill", [*kept, _logits_term(architecture, batch * prompt)], "the head reads the whole prompt")]
+    logits = output_logits_term(output_width(architecture), batch * prompt, bytes_with_fp32_copy(_HALF), _LOGITS_SOURCE)
+    last = [Snapshot("prefill", [*kept, logits], "the head reads the whole prompt")]
     return PhaseSnapshots(
         (
             Snapshot(
@@ -95,17 +95,6 @@ def _timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots
         dynamic=max(attention.bytes, product.bytes),
         unsplit_bytes=unsplit_weight_bytes(architecture, scheme),
     )
-
-
-@lru_cache(maxsize=256)
-def _without_windows(architecture: Architecture) -> Architecture:
-    """Return `architecture` without windows: the cache rolls over at its own length only."""
-    groups = []
-    for group in architecture.main.groups:
-        mixer = group.layer.mixer
-        whole = mixer.evolve(window=None) if isinstance(mixer, Attention) else mixer
-        groups.append(group.evolve(layer=group.layer.evolve(mixer=whole)))
-    return architecture.evolve(stacks=(architecture.main.evolve(groups=tuple(groups)),))
 
 
 def _fusing_term(architecture: Architecture, scheme: Scheme) -> Term:
@@ -196,19 +185,4 @@ def _product_term(layer: Layer, tokens: int) -> Term:
             library_symbol("k", _SPLITS, "parts of the summed dimension"),
         ),
         _PRODUCT_SOURCE,
-    )
-
-
-def _logits_term(architecture: Architecture, tokens: int) -> Term:
-    width = output_width(architecture)
-    return term(
-        "logits",
-        tokens * width * (_HALF + _FLOAT),
-        "T × V × (w + 4)",
-        (
-            workload_symbol("T", tokens, "tokens of all prompts"),
-            model_symbol("V", width, "logits per token"),
-            format_symbol("w", _HALF, "bytes per logit as computed"),
-        ),
-        _LOGITS_SOURCE,
     )

@@ -4,13 +4,12 @@
 """
 
 from collections.abc import Hashable, Iterator
-from functools import lru_cache
 from typing import Final
 
 from planner.errors import SpecError
-from planner.memory.inference.kv_cache import kv_cache_term
-from planner.memory.inference.scratch import scratch_bytes
-from planner.memory.logits import output_width
+from planner.memory.inference.kv_cache import kv_cache_term, without_windows
+from planner.memory.inference.scratch import scratch_term
+from planner.memory.logits import output_logits_term, output_width
 from planner.memory.parallel.pipeline import stage_layers
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.precision import inference_precision
@@ -34,7 +33,6 @@ _ATTENTION_SOURCE: Final = (
     "model.py Attention.forward (repeat_interleave), AffineQuantizedKVCache.update; generate.py decode_n_tokens "
     "(SDPBackend.MATH): half types become fp32, and the keys times the root of the scale are one more copy"
 )
-_SCRATCH_SOURCE: Final = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
 _LOGITS_SOURCE: Final = "generate.py prefill: the head reads the whole prompt"
 
 
@@ -91,8 +89,9 @@ def _timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots
         ),
         key=lambda one: one.bytes,
     )
-    scratch = _scratch_term(architecture, prompt, scratch_bytes(architecture, 1, prompt, precision, "sdpa"))
-    logits = [_logits_term(architecture, prompt, element)] if architecture.head or architecture.tied_head else []
+    scratch = scratch_term(architecture, 1, prompt, precision, "sdpa")
+    width = output_width(architecture)
+    logits = [output_logits_term(width, prompt, element, _LOGITS_SOURCE)] if width else []
     return PhaseSnapshots(
         (
             Snapshot("load", [*before, mask], "the causal mask is made before the caches"),
@@ -105,18 +104,8 @@ def _timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots
     )
 
 
-@lru_cache(maxsize=256)
-def _without_windows(architecture: Architecture) -> Architecture:
-    groups = []
-    for group in architecture.main.groups:
-        mixer = group.layer.mixer
-        whole = mixer.evolve(window=None) if isinstance(mixer, Attention) else mixer
-        groups.append(group.evolve(layer=group.layer.evolve(mixer=whole)))
-    return architecture.evolve(stacks=(architecture.main.evolve(groups=tuple(groups)),))
-
-
 def _plain_cache(architecture: Architecture, tokens: int, workload: Inference) -> Term:
-    cache = kv_cache_term(_without_windows(architecture), 1, tokens, 0, workload.kv_cache)
+    cache = kv_cache_term(without_windows(architecture), 1, tokens, 0, workload.kv_cache)
     assert cache is not None, "each layer has attention"
     return cache
 
@@ -185,32 +174,4 @@ def _attention_term(mixer: Attention, tokens: int, element_bytes: int, quantized
             ),
         ),
         _ATTENTION_SOURCE,
-    )
-
-
-def _scratch_term(architecture: Architecture, prompt: int, needed: int) -> Term:
-    return measured_term(
-        "activations",
-        needed,
-        "s × a",
-        (
-            workload_symbol("s", prompt, "tokens of the prompt"),
-            model_symbol("a", round(needed / prompt), "bytes per token inside the widest layer"),
-        ),
-        _SCRATCH_SOURCE,
-    )
-
-
-def _logits_term(architecture: Architecture, prompt: int, element_bytes: int) -> Term:
-    width = output_width(architecture)
-    return term(
-        "logits",
-        prompt * width * element_bytes,
-        "s × V × w",
-        (
-            workload_symbol("s", prompt, "tokens of the prompt"),
-            model_symbol("V", width, "logits per token"),
-            format_symbol("w", element_bytes, "bytes per logit"),
-        ),
-        _LOGITS_SOURCE,
     )

@@ -13,7 +13,12 @@ from planner.memory.training.full import head_matrix_elements, tied_gradient_ter
 from planner.memory.training.optimizer_states import Trained, parameter_count
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
-from planner.memory.weights import parameter_counts, weights_term
+from planner.memory.weights import (
+    FOUR_BIT_SOURCE,
+    dequantized_projection_terms,
+    parameter_counts,
+    weights_term,
+)
 from planner.models.architecture import Architecture, Moe, Tensor
 from planner.workload.training import Lora, Training
 
@@ -71,36 +76,7 @@ def dora_workspace_terms(adapted: tuple[Tensor, ...], read_bytes: int, input_byt
     return (scratch,)
 
 
-@lru_cache(maxsize=256)
-def dequantized_projection_terms(architecture: Architecture, element_bytes: int, source: str) -> tuple[Term, ...]:
-    """Return the memory of the largest quantized projection, dequantized to `element_bytes` bytes per element.
-
-    **Formula**: out · in · w.
-    """
-    matrices = [
-        tensor.size
-        for stack in architecture.stacks
-        for group in stack.groups
-        for tensor in group.layer.tensors
-        if tensor.role == "linear" and len(tensor.shape) == 2
-    ]
-    if not matrices:
-        return ()
-    largest = measured_term(
-        "temporaries",
-        max(matrices) * element_bytes,
-        "n × w",
-        (
-            model_symbol("n", max(matrices), "elements of the largest projection"),
-            format_symbol("w", element_bytes, "bytes per element once dequantized"),
-        ),
-        source,
-    )
-    return (largest,)
-
-
 _CAST_ROLES: Final = ("linear", "router", "conv")
-_FOUR_BIT_SOURCE: Final = "bitsandbytes autograd MatMul4Bit: dequantize_4bit of one matrix, forward and backward"
 _EIGHT_BIT_SOURCE: Final = "bitsandbytes autograd MatMul8bitLt.backward: CB.to(dtype of the input)"
 
 
@@ -250,7 +226,7 @@ def _dequantized_terms(architecture: Architecture, formats: Formats) -> tuple[Te
     if formats.base == "plain":
         return ()
     if formats.base == "nf4":
-        return dequantized_projection_terms(architecture, formats.computed, _FOUR_BIT_SOURCE)
+        return dequantized_projection_terms(architecture, formats.computed, FOUR_BIT_SOURCE)
     return dequantized_projection_terms(architecture, formats.stream, _EIGHT_BIT_SOURCE)
 
 

@@ -1,9 +1,11 @@
 """Which components of a pipeline are on the card, and in which format."""
 
+from functools import partial
+
 import pytest
 from pipeline_phases import phases
 
-from planner.memory.diffusion.components import stored_components
+from planner.memory.diffusion.components import component_bytes, stored_components
 from planner.memory.estimate import estimate_memory
 from planner.models.catalog import load_models
 from planner.paths import catalog_dir
@@ -41,6 +43,24 @@ def test_offloaded_components_take_turns():
     assert found.host_bytes == 2 * SD15.parameters
     assert any("enable_model_cpu_offload" in note for note in found.notes)
     assert estimate_memory(SD15, Inference()).host_bytes is None
+
+
+def test_the_last_text_encoder_waits_while_the_others_read_the_negative_prompt():
+    parts = {one.name: one.parameters for one in SDXL.components}
+    both = parts["text_encoder"] + parts["text_encoder_2"]
+    offloaded = partial(phases, SDXL, compute="fp16")
+    guided = offloaded(diffusion=Diffusion(offload="model", guidance=True))
+    alone = offloaded(diffusion=Diffusion(offload="model", guidance=False))
+    assert guided["encode-text"] == pytest.approx(2 * both, rel=0.01)
+    assert alone["encode-text"] == pytest.approx(2 * parts["text_encoder_2"], rel=0.01)
+
+
+def test_t5_keeps_its_last_projections_in_fp32_beside_fp16():
+    flux = {one.name: one for one in FLUX.components}
+    t5, clip = flux["text_encoder_2"], flux["text_encoder"]
+    assert component_bytes(t5, "fp16", "fp16") == 2 * t5.parameters + 2 * 24 * 10_240 * 4096
+    assert component_bytes(t5, "bf16", "bf16") == 2 * t5.parameters
+    assert component_bytes(clip, "fp16", "fp16") == 2 * clip.parameters
 
 
 def test_sequential_offloading_holds_one_module():

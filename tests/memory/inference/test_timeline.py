@@ -1,5 +1,6 @@
 """The phases of text generation, and the notes on them."""
 
+import pytest
 from inference_terms import alive
 from small_models import LLAMA, bundled, other, small_llama
 
@@ -32,6 +33,17 @@ def test_a_cache_that_grows_leaves_blocks_behind_that_nvidia_smi_shows():
     assert told(prompt_length=100, context_length=1000)
     assert not told(prompt_length=1000, context_length=1000)
     assert not told(prompt_length=1000, context_length=1000, profile="vllm")
+
+
+@pytest.mark.parametrize(("tokens", "batch"), [(32, 1), (1, 2)])
+def test_a_matrix_in_nf4_is_dequantized_for_more_than_one_token(tokens, batch):
+    model = small_llama()
+    largest = max(tensor.size for group in model.main.groups for tensor in group.layer.tensors)
+    asked = {"prompt_length": tokens, "batch": batch, "context_length": tokens}
+    for scheme in ("nf4", "nf4-dq"):
+        assert alive(model, "prefill", weights=scheme, **asked)["temporaries"] == 2 * largest
+    assert "temporaries" not in alive(model, "prefill", weights="int8", **asked)
+    assert "temporaries" not in alive(model, "prefill", weights="nf4", prompt_length=1, context_length=1)
 
 
 def test_notes_say_what_another_engine_would_add():

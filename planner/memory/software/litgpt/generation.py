@@ -9,11 +9,11 @@ from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.errors import SpecError
-from planner.memory.inference.kv_cache import kv_cache_term
-from planner.memory.inference.scratch import scratch_bytes
-from planner.memory.logits import output_width
-from planner.memory.phases import PhaseSnapshots, Snapshot
-from planner.memory.precision import Precision, inference_precision
+from planner.memory.inference.kv_cache import kv_cache_term, with_changed_attention
+from planner.memory.inference.scratch import scratch_term
+from planner.memory.logits import bytes_with_fp32_copy, output_logits_term, output_width
+from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
+from planner.memory.precision import inference_precision
 from planner.memory.result import Term
 from planner.memory.segments import unsplit_weight_bytes
 from planner.memory.software.litgpt.parts import has_plain_blocks
@@ -23,15 +23,13 @@ from planner.memory.software.litgpt.weights import (
     largest_matrix_elements,
     litgpt_weights,
 )
-from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
-from planner.models.architecture import Architecture, Attention
+from planner.memory.terms import term, workload_symbol
+from planner.models.architecture import Architecture
 from planner.workload.workload import Inference
 
-_FP32: Final = 4
 _MASK_SOURCE: Final = (
     "litgpt/model.py build_mask_cache: one boolean for each pair of tokens, a row for each of the prompt"
 )
-_SCRATCH_SOURCE: Final = "transformers 5.23 modules: the tensors alive at once inside one layer, in its widest block"
 _LOGITS_SOURCE: Final = (
     "litgpt/generate/base.py next_token: the head reads the whole prompt; lightning/fabric "
     "HalfPrecision.convert_output makes fp32 of it"
@@ -59,9 +57,10 @@ def generation_timeline(architecture: Architecture, workload: Inference) -> Phas
     weights = litgpt_weights(architecture, scheme, precision.parameter_bytes)
     cache = kv_cache_term(_with_keys_of_each_head(architecture), 1, context, 0, workload.kv_cache)
     kept = [weights, *([cache] if cache else ()), _mask_term(context, 1)]
-    scratch = _scratch_term(architecture, prompt, precision)
-    reading = [scratch, _mask_term(context, prompt)]
-    writing = [_logits_term(architecture, prompt, precision)] if architecture.head or architecture.tied_head else []
+    scratch = scratch_term(architecture, 1, prompt, precision, "sdpa")
+    reading: list[Term | DeferredTerm] = [scratch, _mask_term(context, prompt)]
+    width, per_logit = output_width(architecture), bytes_with_fp32_copy(precision.compute_bytes)
+    writing: list[Term | DeferredTerm] = [output_logits_term(width, prompt, per_logit, _LOGITS_SOURCE)] if width else []
     if SCHEMES[scheme].family != "plain" and prompt > 1:
         reading.append(dequantized_term(largest_matrix_elements(architecture), precision.compute_bytes))
         if writing:
@@ -81,13 +80,9 @@ def generation_timeline(architecture: Architecture, workload: Inference) -> Phas
 @lru_cache(maxsize=256)
 def _with_keys_of_each_head(architecture: Architecture) -> Architecture:
     """Return `architecture` with keys and values of each query head, unless all share one, and without windows."""
-    groups = []
-    for group in architecture.main.groups:
-        mixer = group.layer.mixer
-        assert isinstance(mixer, Attention), "has_plain_blocks"
-        heads = 1 if mixer.kv_heads == 1 else mixer.heads
-        groups.append(group.evolve(layer=group.layer.evolve(mixer=mixer.evolve(kv_heads=heads, window=None))))
-    return architecture.evolve(stacks=(architecture.main.evolve(groups=tuple(groups)),))
+    return with_changed_attention(
+        architecture, lambda mixer: mixer.evolve(kv_heads=1 if mixer.kv_heads == 1 else mixer.heads, window=None)
+    )
 
 
 def _mask_term(context: int, rows: int) -> Term:
@@ -97,34 +92,3 @@ def _mask_term(context: int, rows: int) -> Term:
         return term("buffers", context * context, "n × n", (tokens,), _MASK_SOURCE)
     prompt = workload_symbol("s", rows, "tokens of the prompt")
     return term("buffers", context * rows, "n × s", (tokens, prompt), _MASK_SOURCE)
-
-
-def _scratch_term(architecture: Architecture, prompt: int, precision: Precision) -> Term:
-    needed = scratch_bytes(architecture, 1, prompt, precision, "sdpa")
-    return measured_term(
-        "activations",
-        needed,
-        "s × a",
-        (
-            workload_symbol("s", prompt, "tokens of the prompt"),
-            model_symbol("a", round(needed / prompt), "bytes per token inside the widest layer"),
-        ),
-        _SCRATCH_SOURCE,
-    )
-
-
-def _logits_term(architecture: Architecture, prompt: int, precision: Precision) -> Term:
-    width, size = output_width(architecture), precision.compute_bytes
-    copied = _FP32 if size < _FP32 else 0
-    return term(
-        "logits",
-        prompt * width * (size + copied),
-        "s × V × (w + c)",
-        (
-            workload_symbol("s", prompt, "tokens of the prompt"),
-            model_symbol("V", width, "logits per token"),
-            format_symbol("w", size, "bytes per logit as computed"),
-            library_symbol("c", copied, "bytes per logit in the fp32 copy"),
-        ),
-        _LOGITS_SOURCE,
-    )

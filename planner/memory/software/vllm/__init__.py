@@ -51,7 +51,7 @@ class Vllm(ServingMemory):
         what the workload needs, and the pool is what the card has room for.
         """
         setup = setup_of(workload, card_class)
-        weights = padded_weights_term(architecture, workload.weights or "bf16", setup.experts, setup.version)
+        weights = padded_weights_term(architecture, workload.weights or "bf16", setup.experts)
         pages = pages_of(architecture, workload.kv_cache, setup, workload.prompt_length or 1)
         sequences = min(workload.batch, setup.sequences)
         cache = _pages_term("kv_cache", pages, pages.cache_pages, sequences) if pages else None

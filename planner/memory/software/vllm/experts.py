@@ -16,7 +16,6 @@ from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Tensor
 from planner.models.layers import LayerGroup, Moe
 from planner.units import ceil_div, round_up
-from planner.workload.software.vllm import VllmVersion
 
 _FORMAT: Final = "mxfp4"
 _BLOCK: Final = 32
@@ -25,8 +24,6 @@ _SCALE_ROWS: Final = 2 * 8 * 2 * 8
 """Multiple of rows in Triton's layout of scales: two tiles of 16 rows for each of 8 warps."""
 _FLOAT_MORE: Final = 2
 """Bytes by which a value in fp32 is larger than one in 16 bits."""
-_UNSWIZZLED: Final[VllmVersion] = "0.11"
-"""Last version with PyTorch 2.8.0, where scales keep the layout of the file."""
 _SOURCE: Final = (
     "vLLM mxfp4.py create_weights: Marlin pads the width to a multiple of 256 and the experts' to 128, FlashInfer both "
     "to 256, Triton the experts' to 64; process_weights_after_loading: Triton's biases become fp32, and of the weights "
@@ -50,20 +47,20 @@ def kernels_of_card(gpu: Gpu) -> ExpertKernels:
     return ExpertKernels.TRITON if major == "9" else ExpertKernels.MARLIN
 
 
-def padded_weights_term(
-    architecture: Architecture, scheme_name: str, kernels: ExpertKernels | None, version: VllmVersion
-) -> Term:
+def padded_weights_term(architecture: Architecture, scheme_name: str, kernels: ExpertKernels | None) -> Term:
     """Return the memory of weights stored as `scheme_name`, with what `kernels` add to experts in MXFP4.
 
     **Formula**: bytes of the experts' matrices · (I′ · h′ / (I · h) − 1); on Hopper also a second copy of their scales,
     with rows rounded up to 256, and 2 bytes for each bias.
 
-    **Source**: the formula gives 64.30 GiB for gpt-oss-120b, and vLLM 0.14 logs 64.38 (vllm-project/vllm#33155).
+    **Source**: the formula gives 64.30 GiB for gpt-oss-120b and 13.41 for gpt-oss-20b. vLLM 0.14 logs 64.38 for the
+    first (vllm-project/vllm#33155), vLLM 0.11 64.38 and 13.47 (llm-d/llm-d-benchmark@2593348
+    config_explorer/empirical-vllm-memory-results.md).
     """
     weights = weights_term(architecture, scheme_name)
     if (architecture.stored_as if scheme_name == AS_STORED else scheme_name) != _FORMAT:
         return weights
-    padding = sum(_padding_bytes(group, architecture.hidden, kernels, version) for group in architecture.main.groups)
+    padding = sum(_padding_bytes(group, architecture.hidden, kernels) for group in architecture.main.groups)
     if not padding:
         return weights
     part = TermPart(name="padding and copies of the experts", bytes=padding, formula="X", source=_SOURCE)
@@ -77,7 +74,7 @@ def padded_weights_term(
     )
 
 
-def _padding_bytes(group: LayerGroup, hidden: int, kernels: ExpertKernels | None, version: VllmVersion) -> int:
+def _padding_bytes(group: LayerGroup, hidden: int, kernels: ExpertKernels | None) -> int:
     block = group.layer.feed_forward
     if kernels is None or not isinstance(block, Moe):
         return 0
@@ -91,14 +88,14 @@ def _padding_bytes(group: LayerGroup, hidden: int, kernels: ExpertKernels | None
             stored = scheme.tensor_bytes(tensor.shape)
             one = stored * padded // whole - stored
         if kernels is ExpertKernels.TRITON:
-            one += _laid_out_bytes(tensor, version)
+            one += _laid_out_bytes(tensor)
         added += one * tensor.copies * group.count
     return added
 
 
-def _laid_out_bytes(tensor: Tensor, version: VllmVersion) -> int:
+def _laid_out_bytes(tensor: Tensor) -> int:
     """Return what an expert's tensor holds more in Triton's layout: a matrix's scales again, a bias in fp32."""
     if len(tensor.shape) == 1:
         return _FLOAT_MORE * tensor.size
     rows, columns = tensor.shape
-    return 0 if version == _UNSWIZZLED else round_up(rows, _SCALE_ROWS) * round_up(ceil_div(columns, _BLOCK), 2)
+    return round_up(rows, _SCALE_ROWS) * round_up(ceil_div(columns, _BLOCK), 2)

@@ -21,27 +21,24 @@ def gpt_oss():
 
 
 @pytest.mark.parametrize(
-    ("kernels", "version", "padding"),
+    ("kernels", "padding"),
     [
-        (ExpertKernels.MARLIN, "0.33", STORED * 2944 * 3072 // 2880**2 - STORED),
-        (ExpertKernels.FLASHINFER, "0.33", STORED * 3072 * 3072 // 2880**2 - STORED),
-        (ExpertKernels.TRITON, "0.33", SCALES * (5888 + 3072) // (5760 + 2880) + BIASES * 2),
-        (ExpertKernels.TRITON, "0.11", BIASES * 2),
-        (None, "0.33", 0),
+        (ExpertKernels.MARLIN, STORED * 2944 * 3072 // 2880**2 - STORED),
+        (ExpertKernels.FLASHINFER, STORED * 3072 * 3072 // 2880**2 - STORED),
+        (ExpertKernels.TRITON, SCALES * (5888 + 3072) // (5760 + 2880) + BIASES * 2),
+        (None, 0),
     ],
 )
-def test_the_padding_of_each_kernel(gpt_oss, kernels, version, padding):
+def test_the_padding_of_each_kernel(gpt_oss, kernels, padding):
     plain = weights_term(gpt_oss, "mxfp4")
-    padded = padded_weights_term(gpt_oss, "mxfp4", kernels, version)
+    padded = padded_weights_term(gpt_oss, "mxfp4", kernels)
     assert padded.bytes - plain.bytes == pytest.approx(padding, rel=1e-6)
     assert sum(part.bytes for part in padded.parts) == padded.bytes
 
 
 def test_logs_of_vllm_say_the_same(gpt_oss):
     for kernels, logged_gib in ((ExpertKernels.MARLIN, 65.9651), (ExpertKernels.TRITON, 64.38)):
-        assert padded_weights_term(gpt_oss, "mxfp4", kernels, "0.19").bytes / GIB == pytest.approx(
-            logged_gib, rel=0.0015
-        )
+        assert padded_weights_term(gpt_oss, "mxfp4", kernels).bytes / GIB == pytest.approx(logged_gib, rel=0.0015)
 
 
 @pytest.mark.parametrize(
