@@ -17,6 +17,7 @@ from planner.gui.catalog.filters import conditions
 from planner.gui.catalog.system_page import SYSTEMS, SystemFilter
 from planner.hardware.query import select
 from planner.hardware.system_fields import SystemQuery
+from planner.present import format as fmt
 
 
 @pytest.fixture
@@ -252,3 +253,16 @@ def test_everything_that_takes_the_keyboard_has_a_name_and_nothing_is_cut_off(ta
             assert widget.accessibleName() or (isinstance(widget, QAbstractButton) and widget.text()), widget
     assert page.facets.widget().minimumSizeHint().width() <= page.facets.viewport().width()
     assert tab.minimumSizeHint().width() <= 1160
+
+
+def test_a_price_in_a_sentence_says_what_it_is(tab, qtbot):
+    qtbot.waitUntil(lambda: any(row.buying for row in tab.gpus.model.all_records), timeout=60_000)
+    prices = [row for row in tab.gpus.model.all_records if row.buying]
+    listed = next(row for row in prices if row.buying.certainty == "assumed")
+    asked = next(row for row in prices if row.buying.certainty != "assumed")
+    assert tab.gpus.price_phrase(listed).endswith(" at launch")
+    assert tab.gpus.price_phrase(asked).startswith("$")
+    assert "launch" not in tab.gpus.price_phrase(asked)
+    assert tab.gpus.price_phrase(next(row for row in tab.gpus.model.all_records if not row.buying)) == ""
+    machine = next(row for row in tab.systems.model.all_records if tab.systems.name_and_price(row)[1])
+    assert tab.systems.price_phrase(machine) == fmt.money(tab.systems.name_and_price(machine)[1])

@@ -118,7 +118,7 @@ def test_a_click_on_the_curve_over_cards_takes_as_many(tab: MemoryTab, curve, qt
     curve.value_chosen.emit(4)
     plan = tab.workspace.plan
     assert (plan.count, plan.workload.parallel.pipeline) == (4, 4)
-    assert tab.workspace.undo_stack.undoText() == "number of cards"
+    assert tab.workspace.undo_stack.undoText() == "number of GPUs"
 
 
 def test_the_table_has_a_column_of_host_memory_where_something_is_offloaded(tab: MemoryTab, curve, qtbot):

@@ -79,10 +79,10 @@ def test_a_sharing_that_is_left_open_names_what_the_software_chose(sharing: Memo
     assert sharing.workspace.plan.workload.parallel == Parallel()
     assert asked(sharing) == {"sharing", "offload", "reshard_after_forward"}
     assert words(field(sharing, "parallel.sharing")) == ["By the software", "Set below"]
-    assert headings(sharing)["Parallelism"] == "chosen: FSDP over 8 cards"
-    assert "Assumed: FSDP over 8 cards" in " ".join(label.text() for label in sharing.answer.findChildren(QLabel))
+    assert headings(sharing)["Parallelism"] == "chosen: FSDP over 8 GPUs"
+    assert "Assumed: FSDP over 8 GPUs" in " ".join(label.text() for label in sharing.answer.findChildren(QLabel))
     answer(sharing, "parallel.sharing", "manual")
-    assert (asked(sharing) >= ALWAYS, headings(sharing)["Parallelism"]) == (True, "FSDP on 8 cards")
+    assert (asked(sharing) >= ALWAYS, headings(sharing)["Parallelism"]) == (True, "FSDP on 8 GPUs")
     assert sharing.workspace.plan.workload.parallel == Parallel(zero=3)
 
 
@@ -95,11 +95,11 @@ def test_only_networks_with_experts_are_asked_about_them(sharing: MemoryTab):
 
 
 def test_the_collapsed_section_summarizes_the_parallelism(sharing: MemoryTab):
-    assert headings(sharing) == {"Parallelism": "DDP on 8 cards", "Offload": "None"}
+    assert headings(sharing) == {"Parallelism": "DDP on 8 GPUs", "Offload": "None"}
     answer(sharing, "parallel.zero", 3)
-    assert headings(sharing)["Parallelism"] == "FSDP on 8 cards"
+    assert headings(sharing)["Parallelism"] == "FSDP on 8 GPUs"
     answer(sharing, "parallel.tensor", 4)
-    assert headings(sharing)["Parallelism"] == "FSDP, tensor parallel 4 on 8 cards"
+    assert headings(sharing)["Parallelism"] == "FSDP, tensor parallel 4 on 8 GPUs"
 
 
 def test_an_invalid_degree_lists_the_valid_degrees(sharing: MemoryTab):
@@ -162,7 +162,7 @@ def test_inference_shares_matrices_and_layers(tab: MemoryTab):
     tab.controls.questions["inference"].field("profile").edited.emit("vllm")
     assert asked(tab) == {"sharing", "tensor", "pipeline", "data"}
     answer(tab, "parallel.tensor", 2)
-    assert headings(tab)["Parallelism"] == "tensor parallel 2 on 2 cards"
+    assert headings(tab)["Parallelism"] == "tensor parallel 2 on 2 GPUs"
 
 
 def test_another_kind_of_card_is_added_searched_and_left_out(tab: MemoryTab, qtbot):
