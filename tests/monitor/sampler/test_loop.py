@@ -47,7 +47,7 @@ class Heard:
 def sampler(near_nvml, tmp_path):
     def make(settings):
         sleep = SleepPolicy(tmp_path / "pci")
-        cards = CardWatch(PLAIN, sleep, 0.0, BackOff(0.0, 0.0), BackOff(10.0, 300.0))
+        cards = CardWatch(PLAIN, sleep, 0.0, BackOff(0.0, 0.0), BackOff(10.0, 300.0), hang_seconds=10.0)
         return Sampler(cards, settings)
 
     return make
