@@ -138,7 +138,9 @@ def _raise_fault(fault: Fault | None) -> None:
 
 def _show_updates(history_updates: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
     """Show every sample of readings until the last sample, or until Ctrl+C, which ends the command without an error."""
-    # Commands run without garbage collection, which a run of several days needs.
+    # Commands run without garbage collection, which a run of several days needs. It is cheap, and so happens often, if
+    # it need not scan the objects so far, which are permanent.
+    gc.freeze()
     gc.enable()
     try:
         with _exit_on_signals(), closing(history_updates):
