@@ -133,7 +133,7 @@ def cpu_shares(
         "io_wait_fraction": checked_reading(HOST_BY_NAME["io_wait_fraction"], waiting)
         if waits
         else missing(Cause.NOT_SUPPORTED),
-    }, (*(busy / total if total > 0 else 0.0 for total, busy, _ in spent),)
+    }, tuple(busy / total if total > 0 else 0.0 for total, busy, _ in spent)
 
 
 def _total_busy_and_wait_seconds(before: CpuSeconds, after: CpuSeconds) -> tuple[float, float, float]:
@@ -146,8 +146,7 @@ def _total_busy_and_wait_seconds(before: CpuSeconds, after: CpuSeconds) -> tuple
 
 
 def _seconds_by_cpu() -> tuple[CpuSeconds, ...]:
-    # A tuple of an iterator would use up memory at each reading, see `TimeSeries.of`.
-    return (*(times._asdict() for times in psutil.cpu_times(percpu=True)),)
+    return tuple(times._asdict() for times in psutil.cpu_times(percpu=True))
 
 
 def _disk_counters() -> dict[str, int]:

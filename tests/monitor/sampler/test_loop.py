@@ -119,5 +119,5 @@ def test_the_pending_driver_call_can_be_queried_at_any_time(near_nvml, sampler):
     assert read_line(made.pending_call_message()) is None
     made.run(Heard((1, {"stop": True})))
     assert read_line(made.pending_call_message()) is None
-    made._cards.nvml._pending = ("nvmlInit", "", 1.0)
+    made._cards.nvml._pending = [("nvmlInit", "", 1.0)]
     assert read_line(made.pending_call_message()) == PendingCall("nvmlInit", "", 1.0)

@@ -83,6 +83,19 @@ def test_each_time_a_card_hangs_it_is_left_alone_for_longer_up_to_a_limit(opened
     assert pauses == [1.0, 2.0, 4.0, 5.0]
 
 
+def test_a_call_that_returns_just_before_it_is_given_up_has_not_hung(opened):
+    nvml, _reader = opened
+
+    class Returned(list):
+        def remove(self, call):
+            raise ValueError(call)
+
+    before, nvml._pending = nvml._pending, Returned([("nvmlDeviceGetPowerUsage", A, 0.0)])
+    assert nvml.give_up_call(0.0) is None
+    assert nvml.hanging == {}
+    nvml._pending = before
+
+
 def test_it_can_be_closed_twice_and_used_again(opened):
     nvml, reader = opened
     reader.read(lambda: None)
