@@ -185,6 +185,8 @@ class _PacedDiagnosis:
         if now >= self._due or history.inventory is not self._inventory:
             self._verdicts, self._inventory = self._tracker.note(history), history.inventory
             self._due = now + _DIAGNOSIS_SECONDS
+            # CPython keeps thousands of freed tuples of each short length, which only a full collection gives back.
+            gc.collect()
         return self._verdicts
 
 
