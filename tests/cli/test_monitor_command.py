@@ -145,9 +145,10 @@ def test_an_xid_stands_in_the_lines_and_on_the_page_soon_after_the_driver_told_i
 def test_a_driver_that_hangs_stands_in_a_line_of_its_own_between_samples(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "2x0 1"})
     _, printed, _ = run_monitor(fake_nvml, "--json", "--interval", "1", stop_after=3)
-    *_, before, last = map(json.loads, printed.splitlines())
-    assert before["state"]["faults"] == []
-    (fault,) = last["state"]["faults"]
+    states = [json.loads(line)["state"] for line in printed.splitlines()]
+    place = next(place for place, state in enumerate(states) if state["faults"])
+    assert states[place]["monotonic_seconds"] == states[place - 1]["monotonic_seconds"]
+    (fault,) = states[place]["faults"]
     assert (fault["kind"], fault["detail"]) == ("not-answering", f"nvmlDeviceGetPowerUsage of {A}")
 
 
