@@ -4,6 +4,8 @@ The cards are those of the tests' own library, which costs less than a real driv
 run: our sampler and the whole program, hidden and with 48 curves in sight (six plots of eight cards); an empty window
 with as many curves of pyqtgraph's own; gpustat and nvitop, if `--rivals` names a virtual environment with them, which
 is made and filled by pip where it is missing. Shares of a core are CPU time as counted by the kernel.
+
+Then: after how long a line of `gpu-planner monitor --json` tells an Xid, a card that hangs, and a card that is lost.
 """
 
 import argparse
@@ -40,6 +42,13 @@ ROWS, COLUMNS = 60, 180
 CURSOR_ASKED, CURSOR_TOLD = b"\x1b[6n", b"\x1b[1;1R"
 OF_GPUSTAT = 0.5
 OF_PLAIN = 1.5
+# What the library does with the first card, and what a line then says.
+HAPPENINGS: dict[str, tuple[dict[str, object], tuple[str, ...], str]] = {
+    "an Xid": ({}, ("0 8 79",), '"number":79'),
+    "a card that hangs": ({"0.hang.nvmlDeviceGetPowerUsage": 1}, (), "card-not-answering"),
+    "a card that is lost": ({"0.error.*": 15}, (), '"state":"lost"'),
+}
+MOST_SECONDS_UNTIL_TOLD = 2.0
 
 
 class Cost(NamedTuple):
@@ -70,6 +79,10 @@ def main() -> None:
         hidden, shown, points = measure_ours(fake, Path(folder), arguments)
         plain = measure_plain(points, arguments.seconds)
         rivals = measure_rivals(fake, arguments) if arguments.rivals else {}
+        for name in HAPPENINGS:
+            seconds = seconds_until_told(fake, name, pids, arguments.interval)
+            is_met = "met" if seconds <= MOST_SECONDS_UNTIL_TOLD else "missed"
+            print(f"{name} is told after {seconds:.2f} s (aim ≤ {MOST_SECONDS_UNTIL_TOLD:g} s: {is_met})", flush=True)
     print_aim("sampler and hidden window, of gpustat's", hidden, rivals.get("gpustat"), OF_GPUSTAT)
     for name, cost in plain.items():
         print_aim(f"the window with 48 curves, of {name}", shown, cost, OF_PLAIN)
@@ -249,6 +262,25 @@ def spent(process: psutil.Process) -> float:
     """Return the CPU time of a process in seconds."""
     times = process.cpu_times()
     return float(times.user + times.system)
+
+
+def seconds_until_told(fake: FakeNvml, name: str, pids: list[int], interval: float) -> float:
+    """Return the seconds from when something happens to a card until a line of the command tells it."""
+    changes, events, told = HAPPENINGS[name]
+    first, *others = (busy_card(number, pid) for number, pid in enumerate(pids))
+    fake.say(first, *others)
+    command = [sys.executable, "-m", "planner", "monitor", "--json", "--interval", str(interval)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=quiet(fake), text=True) as process:
+        assert process.stdout is not None
+        for _ in range(3):
+            process.stdout.readline()
+        began = time.monotonic()
+        fake.say({**first, **changes}, *others, events=events)
+        next(line for line in process.stdout if told in line)
+        seconds = time.monotonic() - began
+        process.terminate()
+        process.stdout.read()
+    return seconds
 
 
 def print_cost(name: str, cost: Cost) -> None:

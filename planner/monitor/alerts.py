@@ -127,6 +127,9 @@ class AlertWatch:
     def _ended_process_alerts(self, latest: Latest, now: float) -> Iterator[Alert]:
         before, devices = self._processes or {}, {device.uuid: device for device in latest.inventory.devices}
         self._processes = {(process.uuid, process.pid): process for process in latest.processes}
+        # The processes on a silent card are not listed, but nobody knows that they ended.
+        silent = latest.inventory.silent_uuids
+        self._processes |= {key: process for key, process in before.items() if key[0] in silent}
         for key in before.keys() - self._processes.keys():
             device = devices.get(key[0])
             if self.rules.process_ended and device is not None and device.state == "running":

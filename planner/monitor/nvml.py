@@ -86,6 +86,10 @@ class NvmlFailure(Exception):  # noqa: N818  # it is NVML's failure, not an erro
         self.call, self.code, self.raw = call, code, raw
 
 
+class CallGivenUpError(BaseException):
+    """Ends the work of a thread whose call returned after it was given up, see `Nvml.give_up_call`."""
+
+
 class NoBindingError(Exception):
     """nvidia-ml-py cannot be used; `kind` is the reason."""
 
@@ -108,7 +112,9 @@ class _ProcessV1(ctypes.Structure):
 
 
 class Nvml:
-    """The loaded NVML library, to be called from one thread only.
+    """The loaded NVML library, to be called from one thread at a time.
+
+    `hanging` holds the calls that were given up and have not returned, by card.
 
     Raises:
         NoBindingError: If nvidia-ml-py is missing, or another package uses its module name.
@@ -116,7 +122,9 @@ class Nvml:
 
     def __init__(self) -> None:
         self._binding = _load_binding()
-        self._pending: tuple[str, str, float] | None = None
+        # At most one. A list changes at once: of two threads that remove a call from it, one fails.
+        self._pending: list[tuple[str, str, float]] = []
+        self.hanging: dict[str, PendingCall] = {}
         self.calls = 0
         self.driver_seconds = 0.0
         self.field_microseconds = 0
@@ -124,8 +132,25 @@ class Nvml:
     @property
     def pending_call(self) -> PendingCall | None:
         """Return the NVML call in progress, None if there is none; may be called from any thread."""
-        pending = self._pending
-        return None if pending is None else PendingCall(*pending)
+        pending = tuple(self._pending)
+        return PendingCall(*pending[0]) if pending else None
+
+    def give_up_call(self, seconds: float) -> PendingCall | None:
+        """Give up the call in progress if it has lasted for `seconds`, and return it; else return None.
+
+        Afterwards another thread may call the library. If the call ever returns, it raises `CallGivenUpError`.
+        """
+        call = self.pending_call
+        if call is None or monotonic() - call.since_seconds < seconds:
+            return None
+        self.hanging[call.subject] = call
+        try:
+            self._pending.remove(call)
+        except ValueError:
+            # It has just returned.
+            del self.hanging[call.subject]
+            return None
+        return call
 
     def call(self, name: str, card: str, *arguments: Any) -> Any:
         """Call the named NVML function of the binding; `card` is its UUID or index for reports, or empty.
@@ -234,7 +259,8 @@ class Nvml:
     def _timed_call(self, name: str, card: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         """Call an NVML function as the pending call; count the call and its time, and convert its errors."""
         began = monotonic()
-        self._pending = (name, card, began)
+        pending = (name, card, began)
+        self._pending.append(pending)
         self.calls += 1
         try:
             return function(*arguments)
@@ -243,7 +269,11 @@ class Nvml:
         except UnicodeDecodeError as error:
             raise NvmlFailure(name, BAD_TEXT, bytes(error.object)) from None
         finally:
-            self._pending = None
+            try:
+                self._pending.remove(pending)
+            except ValueError:
+                del self.hanging[card]
+                raise CallGivenUpError from None
             self.driver_seconds += monotonic() - began
 
     def _processes_v1(self, name: str, card_uuid: str, handle: Handle) -> list[ListedProcess]:

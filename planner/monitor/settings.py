@@ -11,6 +11,7 @@ class SamplerSettings(NamedTuple):
 
     The driver is not opened before `driver_after_seconds`. A failed attempt to open the driver is repeated after
     `retry_seconds`, and lost cards are searched for after `look_again_seconds`; these pauses grow with each attempt.
+    A driver call that takes longer than `hang_seconds` is no longer waited for.
     """
 
     fast_seconds: float = 1.0
@@ -19,6 +20,7 @@ class SamplerSettings(NamedTuple):
     driver_after_seconds: float = 0.0
     retry_seconds: float = 1.0
     look_again_seconds: float = 10.0
+    hang_seconds: float = 0.7
 
 
 def clamp_interval(seconds: float) -> float:
@@ -31,8 +33,10 @@ class Timeouts(NamedTuple):
 
     A sampler that is silent for `quiet` longer than its interval (`quiet_start` before its first sample) is asked for
     the driver call in progress, and killed after `kill`; before its first sample only after `start`, since opening the
-    driver of many cards without persistence is slow. The driver is retried after `first_retry`, then at doubling pauses
-    up to `last_retry`; after `healthy` without faults the pause is reset. A sampler has `end` to exit.
+    driver of many cards without persistence is slow. A sampler that finds that no card responds is killed after
+    `kill`, too; since it waits for a call for `SamplerSettings.hang_seconds`, `quiet` must be longer. The driver is
+    retried after `first_retry`, then at doubling pauses up to `last_retry`; after `healthy` without faults the pause is
+    reset. A sampler has `end` to exit.
     """
 
     start: float = 60.0

@@ -146,9 +146,10 @@ def test_an_xid_stands_in_the_lines_and_on_the_page_soon_after_the_driver_told_i
 def test_a_driver_that_hangs_stands_in_a_line_of_its_own_between_samples(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "2x0 1"})
     _, printed, _ = run_monitor(fake_nvml, "--json", "--interval", "1", stop_after=3)
-    *_, before, last = map(json.loads, printed.splitlines())
-    assert before["state"]["faults"] == []
-    (fault,) = last["state"]["faults"]
+    states = [json.loads(line)["state"] for line in printed.splitlines()]
+    place = next(place for place, state in enumerate(states) if state["faults"])
+    assert states[place]["monotonic_seconds"] == states[place - 1]["monotonic_seconds"]
+    (fault,) = states[place]["faults"]
     assert (fault["kind"], fault["detail"]) == ("not-answering", f"nvmlDeviceGetPowerUsage of {A}")
 
 
@@ -199,9 +200,28 @@ def test_an_event_stands_on_the_page_soon(fake_nvml, event):
         assert any(told in line for line in lines)
 
 
-def test_a_sampler_that_is_silent_at_the_ordinary_interval_is_asked_within_two_seconds():
+def test_a_call_that_hangs_at_the_ordinary_interval_is_told_within_two_seconds():
     # A hang has no sample whose time could be compared: its line comes when this time is over.
-    assert SamplerSettings().fast_seconds + Timeouts().quiet < 2.0
+    settings, timeouts = SamplerSettings(), Timeouts()
+    assert settings.fast_seconds + settings.hang_seconds < settings.fast_seconds + timeouts.quiet < 2.0
+
+
+def test_lines_go_on_with_the_other_card_and_the_machine_while_a_card_hangs(fake_nvml):
+    with running_monitor(fake_nvml, "--json", "--interval", "0.5") as lines:
+        fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": 1}, card(1, B))
+        told = json.loads(next(line for line in lines if "card-not-answering" in line))
+        later = [json.loads(next(lines)) for _ in range(4)]
+    (fault,) = told["state"]["faults"]
+    assert (fault["kind"], fault["uuid"], fault["detail"]) == ("card-not-answering", A, "nvmlDeviceGetPowerUsage")
+    times = [told["state"]["monotonic_seconds"], *(line["state"]["monotonic_seconds"] for line in later)]
+    assert times == sorted(set(times))
+    for line in later:
+        silent, other = line["devices"]
+        assert set(silent["metrics"].values()) == {None}
+        assert set(silent["missing"].values()) == {"no-answer"}
+        assert silent["diagnosis"]["title"] == "no answer"
+        assert other["metrics"]["utilization_fraction"] == 0.5
+        assert line["host"]["metrics"]["memory_used_bytes"] > 0
 
 
 def test_a_card_that_is_lost_stands_in_the_lines(fake_nvml):

@@ -7,6 +7,7 @@
  *   count 2                              cards
  *   error.FUNCTION 9                     what a function of the library returns
  *   0.error.FUNCTION 0 0 15              what it returns for card 0; FUNCTION may be *
+ *   0.stall.FUNCTION 1                   it hangs until the script is written anew, and then fails
  *   0.hang.FUNCTION 1, 0.crash.FUNCTION 1, 0.slow.FUNCTION 20 (milliseconds)
  *   0.uuid GPU-…, 0.name A name\xf8      texts, with bytes in hexadecimal
  *   0.process.compute pid:bytes:instance …
@@ -32,7 +33,7 @@
 
 enum {
     SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7,
-    TIMEOUT = 10, ARGUMENT_VERSION_MISMATCH = 25
+    TIMEOUT = 10, ARGUMENT_VERSION_MISMATCH = 25, UNKNOWN = 999
 };
 enum { LINES = 4096, TEXT = 512, PROCESSES = 64 };
 
@@ -181,6 +182,14 @@ static double scripted(const char *name, const char *kind, const char *function)
     return *name && turn(find("%s%s%s.*", name, dot, kind), &value) ? value : 0;
 }
 
+/* Wait until the script is written anew; nothing of it is touched, for other threads read it meanwhile. */
+static void wait_for_another_script(void) {
+    struct stat about;
+    ino_t before = read_inode;
+    while (stat(getenv("FAKE_NVML_SCRIPT"), &about) || about.st_ino == before)
+        usleep(1000);
+}
+
 /* What every function does first: returns what the script says of it, or hangs, or crashes. */
 static Return enter(const char *function, const char *name) {
     atomic_fetch_add(&inside, 1);
@@ -189,6 +198,11 @@ static Return enter(const char *function, const char *name) {
     while (scripted(name, "hang", function))
         for (;;)
             usleep(1000);
+    if (scripted(name, "stall", function)) {
+        wait_for_another_script();
+        atomic_fetch_sub(&inside, 1);
+        return UNKNOWN;
+    }
     double milliseconds = scripted(name, "slow", function);
     if (milliseconds)
         usleep((useconds_t)(milliseconds * 1000));

@@ -28,7 +28,12 @@ A = "GPU-aaaaaaaa-0000-0000-0000-000000000000"
 B = "GPU-bbbbbbbb-0000-0000-0000-000000000000"
 C = "GPU-cccccccc-0000-0000-0000-000000000000"
 FAST = SamplerSettings(
-    fast_seconds=0.1, slow_seconds=0.1, process_seconds=0.1, retry_seconds=0.1, look_again_seconds=0.1
+    fast_seconds=0.1,
+    slow_seconds=0.1,
+    process_seconds=0.1,
+    retry_seconds=0.1,
+    look_again_seconds=0.1,
+    hang_seconds=10.0,
 )
 # A busy machine may make a sampler wait: only tests of one that hangs are in a hurry.
 CALM = Timeouts(start=20.0, quiet=10.0, kill=20.0, end=5.0, first_retry=0.1, last_retry=0.2, healthy=0.3)

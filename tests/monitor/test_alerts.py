@@ -4,6 +4,7 @@ import pytest
 
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind, AlertWatch
+from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Cause, Reading, missing
@@ -80,6 +81,16 @@ def test_an_ended_process_raises_an_alert_if_enabled(wanted, told):
     assert scene.see(processes=(running,)) == []
     assert scene.see() == []
     assert scene.see(processes=()) == told
+
+
+def test_a_process_on_a_card_that_does_not_answer_has_not_ended():
+    scene = Scene(process_ended=True)
+    assert scene.see(processes=(CardProcess(7, CARD.uuid, "compute", Reading(1.0)),)) == []
+    silent = Fault(FaultKind.CARD_NOT_ANSWERING, 0.0, CARD.uuid)
+    assert scene.hear(Inventory("1", devices=(CARD,), faults=(silent,))) == []
+    assert scene.see(processes=()) == []
+    assert scene.hear(Inventory("1", devices=(CARD,))) == []
+    assert scene.see(processes=()) == [AlertKind.PROCESS_ENDED]
 
 
 def test_no_alert_is_raised_while_alerts_are_off():

@@ -138,7 +138,9 @@ def _raise_fault(fault: Fault | None) -> None:
 
 def _show_updates(history_updates: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
     """Show every sample of readings until the last sample, or until Ctrl+C, which ends the command without an error."""
-    # Commands run without garbage collection, which a run of several days needs.
+    # Commands run without garbage collection, which a run of several days needs. It is cheap, and so happens often, if
+    # it need not scan the objects so far, which are permanent.
+    gc.freeze()
     gc.enable()
     try:
         with _exit_on_signals(), closing(history_updates):
@@ -183,6 +185,8 @@ class _PacedDiagnosis:
         if now >= self._due or history.inventory is not self._inventory:
             self._verdicts, self._inventory = self._tracker.note(history), history.inventory
             self._due = now + _DIAGNOSIS_SECONDS
+            # CPython keeps thousands of freed tuples of each short length, which only a full collection gives back.
+            gc.collect()
         return self._verdicts
 
 

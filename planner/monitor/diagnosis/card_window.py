@@ -117,7 +117,7 @@ class CardWindow:
             Peer(cut(peer.use), *(None if series is None else cut(series) for series in peer[1:]))
             for peer in self.peers
         )
-        return CardWindow(self.device, read, self.processes, self.cores, tuple(peers))
+        return CardWindow(self.device, read, self.processes, self.cores, (*peers,))
 
 
 def _utilization_series(window: CardWindow) -> TimeSeries | None:
@@ -246,6 +246,13 @@ def _in_use_indicator(window: CardWindow) -> TimeSeries | None:
     return TimeSeries.single_value(float(works or (memory is not None and memory.values[0] > 0)))
 
 
+def _graphics_only_indicator(window: CardWindow) -> TimeSeries | None:
+    """Return 1 if all processes on the card only draw, 0 if one computes; None without known processes."""
+    if not window.processes:
+        return None
+    return TimeSeries.single_value(float(all(process.kind == "graphics" for process in window.processes)))
+
+
 _HISTOGRAM_BINS: Final = 10
 
 
@@ -365,6 +372,7 @@ DERIVED_QUANTITIES: Final[Mapping[str, Callable[[CardWindow], TimeSeries | None]
     "held_memory_bytes": _compute_process_memory_bytes,
     "busiest_process_cores": _busiest_process_cores,
     "is_in_use": _in_use_indicator,
+    "is_graphics_only": _graphics_only_indicator,
     "peer_distance": _compared_with_busiest_peer(_histogram_distance),
     "peer_lag": _compared_with_busiest_peer(lambda own, peer: peer.mean - own.mean),
     "power_beyond_peers_fraction": _power_beyond_peers,
@@ -428,7 +436,7 @@ def _time_series(source: DiagnosisSource, owner: str, metric: str, start: float,
     if first >= stop:
         return None
     chosen = slice(first, stop, 1 + (stop - first) // _MAX_WINDOW_VALUES)
-    return TimeSeries(tuple(map(float, readings.times[chosen])), tuple(map(float, readings.values[chosen])))
+    return TimeSeries.of(map(float, readings.times[chosen]), map(float, readings.values[chosen]))
 
 
 def _visible_processes(source: DiagnosisSource) -> tuple[CardProcess, ...] | None:

@@ -46,7 +46,10 @@ def diagnose(source: DiagnosisSource, uuid: str, at: float | None = None, second
     device = _find_device(source.inventory, uuid)
     end = source.end if at is None else at
     if device.state != "running":
-        return _absent_card_verdict(device, end or 0.0)
+        kind = FaultKind.LOST if device.state == "lost" else FaultKind.ASLEEP
+        return _unread_card_verdict(VerdictKind(kind.value), kind, device.state, end or 0.0)
+    if uuid in source.inventory.silent_uuids:
+        return _unread_card_verdict(VerdictKind.UNKNOWN, FaultKind.CARD_NOT_ANSWERING, "no answer", end or 0.0)
     window = read_window(source, device, end or 0.0, seconds)
     return diagnose_window(window, end or 0.0, _unknown_utilization_reason(source, device))
 
@@ -160,13 +163,10 @@ def _start_seconds(window: CardWindow, at: float) -> float:
     return at if activity is None else activity.times[0]
 
 
-def _absent_card_verdict(device: Device, at: float) -> Verdict:
-    kind = FaultKind.LOST if device.state == "lost" else FaultKind.ASLEEP
-    description = FAULTS[kind]
+def _unread_card_verdict(kind: VerdictKind, fault: FaultKind, title: str, at: float) -> Verdict:
+    description = FAULTS[fault]
     sentence = f"{description.title[:1].upper()}{description.title[1:]}."
-    return Verdict(
-        VerdictKind(kind.value), description.severity, device.state, sentence, at, at, advice=(description.advice,)
-    )
+    return Verdict(kind, description.severity, title, sentence, at, at, advice=(description.advice,))
 
 
 def _unknown_utilization_reason(source: DiagnosisSource, device: Device) -> str:

@@ -86,8 +86,16 @@ IDLE_RULES: Final = (
         (IDLE,),
         shown=(("memory_used_bytes", "last"),),
     ),
+    DiagnosisRule(
+        VerdictKind.HEALTHY,
+        "good",
+        "used for graphics",
+        "Only programs that draw use the card; nothing computes on it.",
+        (Criterion("is_graphics_only", "last", ">", 0, sources.DRAWING),),
+        shown=(("use_fraction", "mean"), ("memory_used_bytes", "last")),
+    ),
 )
-"""Rules for idle, misreported and video-only cards; they are checked before the rules for working cards."""
+"""Rules for idle, misreported, video-only and graphics-only cards; they come before the rules for working cards."""
 
 BUSY_RULES: Final = (
     DiagnosisRule(
@@ -212,6 +220,25 @@ _BALANCE_ADVICE: Final = (
     "Balance the load: batches, sequence lengths and pipeline stages of equal cost.",
     "Move work of the first rank (logging, evaluation, checkpoints) out of the step.",
 )
+_HANG_ADVICE: Final = (
+    "Look for a rank that ended, failed, or makes another number of steps: the others wait for it.",
+    "Find the call: py-spy dump --pid PID for each rank, or NCCL's flight recorder in PyTorch.",
+)
+
+
+def _straggler_rule(title: str, sentence: str, metric: str) -> DiagnosisRule:
+    """Return the rule for a busy card whose power differs from that of its peers by `metric`."""
+    return DiagnosisRule(
+        VerdictKind.IMBALANCE,
+        "warning",
+        title,
+        sentence,
+        (MOSTLY_USED, Criterion(metric, "last", ">=", 0.25, sources.PEER_POWER)),
+        _BALANCE_ADVICE,
+        (("power_of_limit_fraction", "median"),),
+    )
+
+
 BOTTLENECK_RULES: Final = (
     DiagnosisRule(
         VerdictKind.HANGING,
@@ -223,29 +250,31 @@ BOTTLENECK_RULES: Final = (
             Criterion("job_most_memory_controller_fraction", "last", "<=", 0.02, sources.SPINNING),
             Criterion("job_most_power_fraction", "last", "<=", 0.45, sources.SPINNING),
         ),
-        (
-            "Look for a rank that ended, failed, or makes another number of steps: the others wait for it.",
-            "Find the call: py-spy dump --pid PID for each rank, or NCCL's flight recorder in PyTorch.",
-            "If all ranks are in the same collective, check the network and NCCL (NCCL_DEBUG=INFO).",
-        ),
+        (*_HANG_ADVICE, "If all ranks are in the same collective, check the network and NCCL (NCCL_DEBUG=INFO)."),
     ),
     DiagnosisRule(
-        VerdictKind.IMBALANCE,
+        VerdictKind.HANGING,
         "warning",
+        "waiting for an idle card of its job",
+        "The card is busy without memory traffic and at a low power draw: it waits in a collective for a rank whose "
+        "card is idle.",
+        (
+            Criterion("job_least_use_fraction", "last", "<", 0.1, sources.IDLE_AUDIT),
+            Criterion("use_fraction", "lately", ">=", 0.95, sources.SPINNING),
+            Criterion("memory_controller_fraction", "lately", "<=", 0.02, sources.SPINNING),
+            Criterion("power_of_limit_fraction", "lately", "<=", 0.45, sources.SPINNING),
+        ),
+        (*_HANG_ADVICE, "If that rank evaluates or writes a checkpoint, let all ranks share the work."),
+    ),
+    _straggler_rule(
         "slower than its peers",
         "All cards of the job are busy, but this one draws far more power: the others wait for it.",
-        (MOSTLY_USED, Criterion("power_beyond_peers_fraction", "last", ">=", 0.25, sources.PEER_POWER)),
-        _BALANCE_ADVICE,
-        (("power_of_limit_fraction", "median"),),
+        "power_beyond_peers_fraction",
     ),
-    DiagnosisRule(
-        VerdictKind.IMBALANCE,
-        "warning",
+    _straggler_rule(
         "waiting for a slower card",
         "The card is busy, but draws far less power than another card of the same job: it waits in a collective.",
-        (MOSTLY_USED, Criterion("power_behind_peers_fraction", "last", ">=", 0.25, sources.PEER_POWER)),
-        _BALANCE_ADVICE,
-        (("power_of_limit_fraction", "median"),),
+        "power_behind_peers_fraction",
     ),
     DiagnosisRule(
         VerdictKind.IMBALANCE,

@@ -61,6 +61,7 @@ CPU_AND_GPU_LOW: Final = heuristic(
 VIDEO_ENGINES: Final = heuristic(
     "video work hardly uses the SMs (in captures, video engines at 60 to 100 % with GPU utilization of 7 to 9 %)"
 )
+DRAWING: Final = heuristic("the driver lists programs that draw apart from those that compute")
 PEER_LAG: Final = heuristic("histograms at 98 % and at 100 % utilization differ too, so the means must also differ")
 CPU_SHARE: Final = heuristic("AWS's CPU threshold, with GPU utilization below AWS's 70 %")
 SLOW_GROWTH: Final = heuristic(

@@ -1,7 +1,7 @@
 """Short time series of one quantity, their summary statistics, and the detection of work phases."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -33,6 +33,13 @@ class TimeSeries:
 
     times: tuple[float, ...]
     values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, times: Iterable[float], values: Iterable[float]) -> "TimeSeries":
+        """Return a series of these times and values."""
+        # CPython keeps up to 2,000 freed tuples of each short length, but `tuple` of an iterator takes none of them:
+        # with it, a monitor that runs for hours would grow.
+        return cls((*times,), (*values,))
 
     @classmethod
     def single_value(cls, value: float) -> "TimeSeries":
@@ -134,7 +141,7 @@ class TimeSeries:
             result = None if None in values else compute(*values)
             if result is not None:
                 results.append((time, result))
-        return TimeSeries(tuple(time for time, _ in results), tuple(value for _, value in results)) if results else None
+        return TimeSeries.of((time for time, _ in results), (value for _, value in results)) if results else None
 
     def episodes(self, level: float) -> Iterator[Episode]:
         """Yield the alternating periods at or above `level` and below `level`, in order."""
@@ -152,7 +159,7 @@ class TimeSeries:
         for time, value in zip(self.times, self.values, strict=True):
             number = min(_PART_COUNT - 1, int((time - self.times[0]) / length)) if length else 0
             parts.setdefault(number, []).append((time, value))
-        return [TimeSeries(*map(tuple, zip(*part, strict=True))) for part in parts.values()]
+        return [TimeSeries.of(*zip(*part, strict=True)) for part in parts.values()]
 
 
 STATISTICS: Final[Mapping[str, Callable[[TimeSeries], float]]] = {

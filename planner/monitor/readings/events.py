@@ -79,6 +79,7 @@ class EventDetector:
         self._error_counts: dict[tuple[str, str], float] = {}
         self._processes: dict[tuple[str, int], CardProcess] | None = None
         self._states: dict[str, DeviceState] = {}
+        self._silent: frozenset[str] = frozenset()
         self._driver = ""
         self._now = Timestamp(0.0, 0.0)
         self._has_time = False
@@ -105,6 +106,7 @@ class EventDetector:
         if not self._has_time:
             self._undated_inventory = inventory
             return ()
+        self._silent = inventory.silent_uuids
         events = [*self._driver_events(inventory), *self._state_events(inventory)]
         faults = {(fault.kind.value, fault.uuid or "") for fault in inventory.faults}
         events += self._span_changes(EventKind.FAULT, faults)
@@ -164,6 +166,8 @@ class EventDetector:
         self._processes = {(process.uuid, process.pid): process for process in processes}
         if before is None:
             return
+        # The processes on a silent card are not listed, but nobody knows that they ended.
+        self._processes |= {key: process for key, process in before.items() if key[0] in self._silent}
         for key in self._processes.keys() - before.keys():
             yield self._process_event(EventKind.PROCESS_STARTED, self._processes[key])
         for key in before.keys() - self._processes.keys():

@@ -21,6 +21,7 @@ class FaultKind(StrEnum):
     NO_CARDS = "no-cards"
     DRIVER_ERROR = "driver-error"
     NOT_ANSWERING = "not-answering"
+    CARD_NOT_ANSWERING = "card-not-answering"
     STUCK = "stuck"
     SAMPLER_CRASHED = "sampler-crashed"
     SAMPLER_FAILED = "sampler-failed"
@@ -82,6 +83,12 @@ FAULTS: Final = {
     FaultKind.NOT_ANSWERING: FaultDescription(
         "the driver does not respond",
         "The monitor retries soon. If this persists, check dmesg for Xid or NVRM lines; a reboot may be needed.",
+        "warning",
+    ),
+    FaultKind.CARD_NOT_ANSWERING: FaultDescription(
+        "the driver does not respond for this card",
+        "Other cards are still read, and this one too as soon as the driver responds. If this persists, check dmesg "
+        "for Xid or NVRM lines; a reboot may be needed.",
         "warning",
     ),
     FaultKind.STUCK: FaultDescription(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planner.monitor.readings.faults import Fault
+from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.reading import Reading
 
 DeviceState = Literal["running", "lost", "asleep"]
@@ -43,6 +43,11 @@ class Inventory:
     cuda_version: str = ""
     devices: tuple[Device, ...] = ()
     faults: tuple[Fault, ...] = ()
+
+    @property
+    def silent_uuids(self) -> frozenset[str]:
+        """Return the UUIDs of the cards for which alone the driver does not respond."""
+        return frozenset(fault.uuid or "" for fault in self.faults if fault.kind is FaultKind.CARD_NOT_ANSWERING)
 
 
 def sort_devices(devices: Iterable[Device]) -> tuple[Device, ...]:

@@ -39,7 +39,8 @@ class SeenXid(NamedTuple):
 class Latest:
     """Current state: the latest reading of each quantity, the latest processes and the latest inventory.
 
-    Readings from before the driver was released, or stopped responding, are dropped.
+    Readings from before the driver was released, or stopped responding, are dropped, also those of one card for which
+    the driver stopped responding.
     """
 
     def __init__(self) -> None:
@@ -55,9 +56,9 @@ class Latest:
         self._blocked_by: Cause | None = None
 
     def note_inventory(self, inventory: Inventory) -> None:
-        """Update the list of cards; the readings of a card that is not running are dropped."""
+        """Update the list of cards; the readings of a card that is not running, or is silent, are dropped."""
         self.inventory = inventory
-        running = {device.uuid for device in inventory.devices if device.state == "running"}
+        running = {device.uuid for device in inventory.devices if device.state == "running"} - inventory.silent_uuids
         self._devices = {uuid: readings for uuid, readings in self._devices.items() if uuid in running}
         self.processes = tuple(process for process in self.processes if process.uuid in running)
 
@@ -86,7 +87,8 @@ class Latest:
         if known is not None:
             return known
         state = next((device.state for device in self.inventory.devices if device.uuid == uuid), "running")
-        return missing({"lost": Cause.LOST, "asleep": Cause.ASLEEP}.get(state, self._blocked_by or Cause.NOT_YET))
+        silent = Cause.NO_ANSWER if uuid in self.inventory.silent_uuids else Cause.NOT_YET
+        return missing({"lost": Cause.LOST, "asleep": Cause.ASLEEP}.get(state, self._blocked_by or silent))
 
     def _blocking_cause(self) -> Cause | None:
         """Return the cause of missing readings if a fault prevents reading all cards, else None."""

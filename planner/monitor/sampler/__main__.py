@@ -32,6 +32,7 @@ def main(arguments: list[str]) -> NoReturn:
         first_try=monotonic() + settings.driver_after_seconds,
         retry=BackOff(settings.retry_seconds, _LONGEST_RETRY_SECONDS),
         look_again=BackOff(settings.look_again_seconds, _LONGEST_SEARCH_SECONDS),
+        hang_seconds=settings.hang_seconds,
     )
     sampler = Sampler(cards, settings)
     channel = ParentChannel(sampler.pending_call_message)

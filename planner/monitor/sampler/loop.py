@@ -1,6 +1,7 @@
 """Sampling loop and the pipe to the parent process."""
 
 import faulthandler
+import gc
 import json
 import os
 import sys
@@ -182,5 +183,7 @@ class CpuMeter:
         self._at, self._spent = at, spent
         if at - self._memory_read_at >= _MEMORY_SECONDS:
             self._memory_read_at = at
+            # Gives back freed tuples, of which CPython keeps thousands of each short length.
+            gc.collect()
             self.memory_bytes = self._process.memory_info().rss
         return used / elapsed if elapsed > 0 else 0.0

@@ -1,6 +1,6 @@
 """One NVML session, from initialization to shutdown: its cards and their processes."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
@@ -144,6 +144,11 @@ class NvmlSession:
         self.faults: list[Fault] = []
 
     @property
+    def responding(self) -> tuple[str, ...]:
+        """Return the UUIDs of the cards that are not lost."""
+        return tuple(self._cards)
+
+    @property
     def devices(self) -> tuple[Device, ...]:
         """Return the responding cards, then the lost cards."""
         return (*(card.device for card in self._cards.values()), *self.lost.values())
@@ -180,8 +185,10 @@ class NvmlSession:
         with suppress(NvmlFailure):
             self._nvml.call("nvmlShutdown", "")
 
-    def read(self, now: float, wall: float, *, slow: bool, budget_seconds: float) -> dict[str, dict[str, Reading]]:
-        """Return the readings of every responding card, by UUID and quantity.
+    def read(
+        self, now: float, wall: float, *, slow: bool, budget_seconds: float, silent: Container[str] = ()
+    ) -> dict[str, dict[str, Reading]]:
+        """Return the readings of every responding card, by UUID and quantity, except those of `silent` cards.
 
         `slow` also reads slow quantities: from at least one card, from further cards within `budget_seconds`, and
         from the remaining cards at the next call.
@@ -192,11 +199,15 @@ class NvmlSession:
         deadline = monotonic() + budget_seconds
         readings = {}
         for uuid, card in list(self._cards.items()):
+            if uuid in silent:
+                # Nothing that was read before is shown any more.
+                self._pending_slow_cards[uuid] = None
+                continue
             try:
                 readings[uuid] = card.read_fast(now)
             except CardLostError as error:
                 self._mark_lost(card, error, wall)
-        for uuid in list(self._pending_slow_cards):
+        for uuid in [uuid for uuid in self._pending_slow_cards if uuid not in silent]:
             del self._pending_slow_cards[uuid]
             if uuid not in self._cards:
                 continue
@@ -208,10 +219,10 @@ class NvmlSession:
                 break
         return {uuid: read for uuid, read in readings.items() if uuid in self._cards}
 
-    def read_processes(self, wall: float) -> tuple[CardProcess, ...]:
-        """Return the processes on every responding card."""
+    def read_processes(self, wall: float, silent: Container[str] = ()) -> tuple[CardProcess, ...]:
+        """Return the processes on every responding card, except those on `silent` cards."""
         processes: list[CardProcess] = []
-        for card in list(self._cards.values()):
+        for card in [card for uuid, card in self._cards.items() if uuid not in silent]:
             try:
                 processes += self._processes.read(card)
             except CardLostError as error:

@@ -1,6 +1,8 @@
 """Robust sampling of all cards: reopens sessions, lets idle cards sleep, and reports faults."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,7 +14,9 @@ from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, Xid
+from planner.monitor.readings.wire import PendingCall
 from planner.monitor.sampler.card_queries import SessionOverError
+from planner.monitor.sampler.patience import ALL_CARDS, HangingCallError, PatientReader
 from planner.monitor.sampler.session import CardProcesses, DriverVersions, NvmlSession
 from planner.monitor.settings import BackOff
 
@@ -102,7 +106,8 @@ class SweepResult(NamedTuple):
 class CardWatch:
     """Sampling of all cards through losses, resets, sleep and driver updates.
 
-    `first_try` is the earliest time at which to open the driver, by the monotonic clock.
+    `first_try` is the earliest time at which to open the driver, by the monotonic clock. A call that lasts longer than
+    `hang_seconds` makes its card silent, while the others are read.
     """
 
     def __init__(
@@ -112,12 +117,14 @@ class CardWatch:
         first_try: float,
         retry: BackOff,
         look_again: BackOff,
+        hang_seconds: float,
     ) -> None:
         self.faults = ActiveFaults()
         self.nvml: Nvml | None = None
         self.must_restart = False
         self._environment, self._sleep = environment, sleep
-        self._retry, self._look_again = retry, look_again
+        self._retry, self._look_again, self._hang_seconds = retry, look_again, hang_seconds
+        self._reader: PatientReader | None = None
         self._next_try = first_try
         self._next_search: float | None = None
         self._session: NvmlSession | None = None
@@ -149,9 +156,15 @@ class CardWatch:
 
     def close(self) -> None:
         """Release the driver; the next sweep opens the driver again."""
-        if self._session is not None:
+        if self._session is None or self._reader is None or self.nvml is None:
+            return
+        if self.nvml.hanging:
+            # A driver that hangs would hang in its shutdown, too: the end of this process releases it.
+            self.must_restart = True
+        else:
             self._session.close()
-            self._session = None
+        self._reader.close()
+        self._session = None
 
     def sweep(self, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float) -> SweepResult:
         """Read every card; first open the driver, if an attempt is due and wakes no card.
@@ -162,47 +175,86 @@ class CardWatch:
             return SweepResult({})
         if self._session is None:
             self._open_session(now, wall)
-        session = self._session
-        if session is None:
+        session, reader = self._session, self._reader
+        if session is None or reader is None:
             return SweepResult({})
-        if slow and self._should_reopen(session, now):
-            self.close()
-            self._open_session(now, wall)
-            session = self._session
-            if session is None:
-                return SweepResult({})
+        reader.end_pauses(now)
+        result = SweepResult({})
         try:
-            return self._read_cards(session, now, wall, slow=slow, processes=processes, budget_seconds=budget_seconds)
+            if slow and not reader.silent and reader.read(partial(self._should_reopen, session, now)):
+                self.close()
+                self._open_session(now, wall)
+                if self._session is None:
+                    return result
+                session = self._session
+            if ALL_CARDS not in reader.silent:
+                result = self._read_cards(
+                    session, reader, now, wall, slow=slow, processes=processes, budget_seconds=budget_seconds
+                )
         except SessionOverError as error:
             self._reset_at, self._reset_by = now, str(error)
             self.close()
-            return SweepResult({})
+            return result
+        except HangingCallError:
+            pass
+        self._note_silence(session, reader.silent, now, wall)
+        return result
 
     def _read_cards(
-        self, session: NvmlSession, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float
+        self,
+        session: NvmlSession,
+        reader: PatientReader,
+        now: float,
+        wall: float,
+        *,
+        slow: bool,
+        processes: bool,
+        budget_seconds: float,
     ) -> SweepResult:
         """Read all cards and, if `processes`, their processes in an open session."""
-        devices = session.read(now, wall, slow=slow, budget_seconds=budget_seconds)
-        card_processes = session.read_processes(wall) if processes else None
+        silent = frozenset(reader.silent)
+
+        def read() -> SweepResult:
+            devices = session.read(now, wall, slow=slow, budget_seconds=budget_seconds, silent=silent)
+            card_processes = session.read_processes(wall, silent) if processes else None
+            return SweepResult(devices, card_processes, session.read_xids())
+
+        result = reader.read(read)
         if processes:
             self._host_processes.end_round()
-        result = SweepResult(devices, card_processes, session.read_xids())
         self._update_from_session(session, now)
         self._note_implausible_values(result, wall)
         if self._reset_at is not None and now - self._reset_at > _STABLE_SECONDS:
             self._reset_at = None
             self.faults.clear(FaultKind.DRIVER_RESET)
-        if processes and self._sleep.should_release(now, is_idle=_is_idle(result)):
+        if processes and self._sleep.should_release(now, is_idle=not silent and _is_idle(result)):
             self.close()
             self._note_asleep_fault()
             self.faults.note(Fault(FaultKind.ASLEEP, wall, detail="released so that it can sleep"))
         return result
+
+    def _note_silence(self, session: NvmlSession, silent: Mapping[str, PendingCall], now: float, wall: float) -> None:
+        """Note for which cards the driver does not respond, or that it does not respond at all."""
+        is_whole_driver = bool(silent) and (ALL_CARDS in silent or silent.keys() >= set(session.responding))
+        if is_whole_driver:
+            call = min(silent.values(), key=lambda call: call.since_seconds)
+            detail = f"{call.call} of {call.subject}" if call.subject else call.call
+            self.faults.note(Fault(FaultKind.NOT_ANSWERING, wall - (now - call.since_seconds), detail=detail))
+        else:
+            self.faults.clear(FaultKind.NOT_ANSWERING)
+        for uuid in session.responding:
+            if uuid in silent and not is_whole_driver:
+                since = wall - (now - silent[uuid].since_seconds)
+                self.faults.note(Fault(FaultKind.CARD_NOT_ANSWERING, since, uuid, silent[uuid].call))
+            else:
+                self.faults.clear(FaultKind.CARD_NOT_ANSWERING, uuid=uuid)
 
     def _open_session(self, now: float, wall: float) -> None:
         if now < self._next_try or not self._may_open_session(now, wall):
             return
         try:
             self.nvml = self.nvml or Nvml()
+            self._reader = self._reader or PatientReader(self.nvml, self._hang_seconds)
             process_reader = CardProcesses(
                 self.nvml, self._host_processes, sees_same_pids=self._environment.sees_same_pids
             )

@@ -69,7 +69,12 @@ class _ReadingCounter:
             self._has_inventory = True
 
     def is_complete(self, latest: Latest) -> bool:
-        running = [device.uuid for device in latest.inventory.devices if device.state == "running"]
+        silent = latest.inventory.silent_uuids
+        running = [
+            device.uuid
+            for device in latest.inventory.devices
+            if device.state == "running" and device.uuid not in silent
+        ]
         kinds = {fault.kind for fault in latest.inventory.faults}
         # Opening a driver may take long: only one that stopped responding later, or failed, counts as silent.
         is_silent = bool(kinds & _FATAL_FAULTS) or (FaultKind.NOT_ANSWERING in kinds and self._samples > 0)

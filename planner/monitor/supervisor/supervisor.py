@@ -56,6 +56,7 @@ class Supervisor:
         self._heard_at = self._cards_since = 0.0
         self._has_sample = self._is_released = self._waits_for_driver = False
         self._asked_at: float | None = None
+        self._hung_at: float | None = None
         self._restart_at: float | None = None
 
     def __enter__(self) -> "Supervisor":
@@ -129,6 +130,8 @@ class Supervisor:
         dues = [now + _MAX_CHECK_SECONDS]
         if self._child is not None:
             dues.append(self._deadline_seconds())
+        if self._hung_at is not None:
+            dues.append(self._hung_at + self._timeouts.kill)
         if self._restart_at is not None:
             dues.append(self._restart_at)
         return max(0.0, min(dues) - now)
@@ -159,6 +162,8 @@ class Supervisor:
     def _note_inventory(self, inventory: Inventory) -> None:
         if not is_startup_inventory(inventory):
             self._sampler_inventory = merge_inventories(self._sampler_inventory, inventory, time())
+            is_hung = any(fault.kind is FaultKind.NOT_ANSWERING for fault in inventory.faults)
+            self._hung_at = (self._hung_at or monotonic()) if is_hung else None
             self._note_driver()
             self._report_inventory()
 
@@ -201,9 +206,11 @@ class Supervisor:
             self._restart_at = None
             self._start_child(self._retry.next_seconds())
             self._report_inventory()
-        if self._child is None or now < self._deadline_seconds():
+        if self._hung_at is not None and now >= self._hung_at + self._timeouts.kill:
+            self._kill_and_restart()
+        elif self._child is None or now < self._deadline_seconds():
             return
-        if self._asked_at is None:
+        elif self._asked_at is None:
             self._asked_at = now
             self._child.command(where=True)
         else:
@@ -212,6 +219,7 @@ class Supervisor:
     def _kill_and_restart(self) -> None:
         """Kill a sampler that does not respond, and start another that opens the driver after a pause."""
         child = self._remove_child()
+        self._take_over_hang()
         if not any(fault.kind is FaultKind.NOT_ANSWERING for fault in self._faults.current):
             self._note_pending_call(None)
         if not child.kill(self._timeouts.end):
@@ -219,6 +227,15 @@ class Supervisor:
             self._faults.note(Fault(FaultKind.STUCK, time()))
         self._report_inventory()
         self._start_child(float("inf") if self._stuck is not None else self._retry.next_seconds())
+
+    def _take_over_hang(self) -> None:
+        """Keep the fault that no card responds, which the sampler reported, until another one has opened the driver."""
+        faults = self._sampler_inventory.faults
+        hang = [fault for fault in faults if fault.kind is FaultKind.NOT_ANSWERING]
+        for fault in hang:
+            self._faults.note(fault)
+        remaining = tuple(fault for fault in faults if fault not in hang)
+        self._sampler_inventory = replace(self._sampler_inventory, faults=remaining)
 
     def _note_end(self) -> None:
         child = self._remove_child()
@@ -257,7 +274,7 @@ class Supervisor:
             child.command(release=True)
 
     def _remove_child(self) -> SamplerProcess:
-        child, self._child = self._child, None
+        child, self._child, self._hung_at = self._child, None, None
         assert child is not None  # only called while there is one
         return child
 

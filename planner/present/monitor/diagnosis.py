@@ -17,7 +17,7 @@ Tone = Literal["", "muted", "ok", "warn", "bad"]
 
 _TONES: Final[dict[VerdictSeverity, Tone]] = {"error": "bad", "warning": "warn", "note": "muted", "good": "ok"}
 # Evidence that is too obvious to show.
-_UNSAID: Final = ("is_in_use",)
+_UNSAID: Final = ("is_in_use", "is_graphics_only")
 _SILENT: Final = (VerdictKind.TOO_EARLY, VerdictKind.LOST, VerdictKind.ASLEEP)
 _DERIVED: Final = {
     "use_fraction": "Utilization",
@@ -40,6 +40,7 @@ _DERIVED: Final = {
     "held_memory_bytes": "Memory used by processes",
     "busiest_process_cores": "CPU cores used by the busiest process",
     "is_in_use": "Programs that use the card",
+    "is_graphics_only": "Only programs that draw",
     "peer_distance": "Distance between the card's utilization histogram and the busiest card's",
     "peer_lag": "Utilization behind the busiest card's by",
     "power_beyond_peers_fraction": "Power, relative to its limit, beyond that of the job's other cards by",

@@ -15,7 +15,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.monitor.alert_rules import AlertRules
-from planner.monitor.settings import Timeouts
+from planner.monitor.settings import SamplerSettings, Timeouts
 
 MakeTab = Callable[..., MonitorTab]
 
@@ -34,11 +34,16 @@ def make_tab(
     """Make a tab that watches the stand-in, shown as a window of its own, and put it away."""
     made: list[MonitorTab] = []
 
-    def make(timeouts: Timeouts = CALM, rules: AlertRules | None = None, without_driver: bool = False) -> MonitorTab:
+    def make(
+        timeouts: Timeouts = CALM,
+        rules: AlertRules | None = None,
+        without_driver: bool = False,
+        pace: SamplerSettings = FAST,
+    ) -> MonitorTab:
         environment = driver.environment
         if without_driver:
             del environment["LD_LIBRARY_PATH"]
-        feed = Feed(0.1, rules or AlertRules(), timeouts, environment, FAST)
+        feed = Feed(pace.fast_seconds, rules or AlertRules(), timeouts, environment, pace)
         tab = MonitorTab(workspace, theme, tasks, feed)
         tab.resize(1150, 700)
         made.append(tab)

@@ -223,6 +223,7 @@ def xids(history) -> list[tuple[str, int | None]]:
 
 def test_every_kind_of_fault_is_among_these():
     others = {
+        FaultKind.CARD_NOT_ANSWERING,  # in test_monitor_tab.py
         FaultKind.RELEASED,
         FaultKind.ASLEEP,
         FaultKind.SAMPLER_CRASHED,

@@ -2,8 +2,9 @@
 
 import os
 from importlib import import_module
+from time import monotonic
 
-from fake_nvml_kit import HURRIED, A, B, card
+from fake_nvml_kit import FAST, HURRIED, A, B, card
 from PySide6.QtGui import QGuiApplication
 from tab_kit import Probe, faults_of, wait, wait_for_plots
 
@@ -67,6 +68,51 @@ def test_a_driver_that_hangs_is_named_while_the_window_and_the_machine_go_on(qtb
         end = tab.feed.now or 0.0
         wait(qtbot, lambda: (tab.feed.now or 0.0) > end + 0.3)
     assert not probe.stood_still
+
+
+def test_a_card_that_hangs_is_named_while_the_other_goes_on_without_the_window_stopping(qtbot, make_tab, driver):
+    driver.say(card(0, A), card(1, B))
+    tab = make_tab(pace=FAST._replace(hang_seconds=1.0))
+    wait(qtbot, lambda: len(tab.cards.texts) == 2 and all("busy" in text for text in tab.cards.texts))
+    wait_for_plots(qtbot, tab)
+    with Probe() as probe:
+        driver.say(card(0, A) | {"0.stall.nvmlDeviceGetPowerUsage": 1}, card(1, B))
+        wait(qtbot, lambda: "no answer" in tab.cards.texts[0])
+        (told,) = tab.faults.texts
+        assert told.startswith("Card 0: the driver does not respond for this card (nvmlDeviceGetPowerUsage), since ")
+        assert "Other cards are still read" in told
+        readings = len(tab.feed.history.series(B, "power_watts"))
+        wait(qtbot, lambda: len(tab.feed.history.series(B, "power_watts")) > readings + 3)
+        assert "busy" in tab.cards.texts[1]
+        driver.say(card(0, A), card(1, B))
+        wait(qtbot, lambda: "busy" in tab.cards.texts[0] and not tab.faults.texts)
+    assert not probe.stood_still
+
+
+# What the driver does, and what the window shows of it: in a card's line, in a fault, or in the band of events.
+HAPPENED = {
+    "xid": ({}, ("0 8 79",), "Xid 79"),
+    "hang": ({"0.stall.nvmlDeviceGetPowerUsage": 1}, (), "no answer"),
+    "loss": ({"0.error.*": 15}, (), "lost"),
+}
+
+
+def test_an_xid_a_hang_and_a_loss_are_shown_with_the_first_sweep_that_meets_them(qtbot, make_tab, driver):
+    """Sweeps are counted, not seconds: between two of them there is at most a second."""
+    driver.say(card(0, A), card(1, B))
+    tab = make_tab(pace=FAST._replace(fast_seconds=1.0, hang_seconds=0.5))
+    wait(qtbot, lambda: len(tab.cards.texts) == 2 and all("busy" in text for text in tab.cards.texts))
+    wait_for_plots(qtbot, tab)
+    tab.plots.refresh()
+    for name, (changes, events, shown) in HAPPENED.items():
+        driver.say(card(0, A) | changes, card(1, B), events=events)
+        happened = monotonic()
+        wait(qtbot, lambda at=happened: (tab.feed.now or 0.0) > at)
+        # What a second pass adds, which follows within hundredths of a second.
+        tab._update_processes_and_plots()
+        assert shown in "\n".join((*tab.cards.texts, *tab.faults.texts, tab.plots.band.text())), name
+        driver.say(card(0, A), card(1, B))
+        wait(qtbot, lambda: "busy" in tab.cards.texts[0])
 
 
 def test_a_crash_of_the_library_is_named_and_survived_without_the_window_stopping(qtbot, make_tab, driver):

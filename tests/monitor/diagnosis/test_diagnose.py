@@ -42,6 +42,16 @@ def test_a_driver_that_does_not_respond_is_the_reason_for_unknown_utilization():
     assert "not known: the driver does not respond." in verdict.sentence
 
 
+def test_a_card_that_alone_does_not_answer_is_not_judged_by_what_it_did_before():
+    history = a_history()
+    assert diagnose(history, UUID).kind is VerdictKind.HEALTHY
+    silent = Fault(FaultKind.CARD_NOT_ANSWERING, 1e9, UUID, "nvmlX")
+    history.note(replace(history.inventory, faults=(silent,)))
+    verdict = diagnose(history, UUID)
+    assert (verdict.kind, verdict.severity, verdict.title) == (VerdictKind.UNKNOWN, "warning", "no answer")
+    assert verdict.sentence == "The driver does not respond for this card."
+
+
 def test_an_earlier_time_is_diagnosed_without_processes():
     history = a_history(utilization_fraction=0.0, processes=[a_process()])
     assert diagnose(history, UUID).kind is VerdictKind.IDLE_HELD

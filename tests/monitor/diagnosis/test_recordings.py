@@ -185,6 +185,74 @@ FOUND = {
     ),
     "decoding token by token": (Kind.MEMORY_BOUND, {**WORK, BUS: share(0.75, 0.9)}),
     "memory traffic, as GPM tells it": (Kind.MEMORY_BOUND, {**WORK, **GPM, SM: 0.4, DRAM: 0.7}),
+    # By a second author, who described what such runs do before seeing what the rules say of them.
+    "two workers that load for a large card": (
+        Kind.FLUCTUATING,
+        {USE: bursts((0.9, 1.0), (0.0, 0.1), 5, 0.6), "host": {CPU: 0.2}, "processes": [job(cpu=0.4, tree=2.4)]},
+    ),
+    "samples over a network file system": (
+        Kind.INPUT_BOUND,
+        {USE: bursts((0.3, 0.6), (0.0, 0.1), 7, 0.6), "host": {CPU: 0.15, WAIT: 0.25}, "processes": [job(tree=1.2)]},
+    ),
+    "a notebook in which somebody thinks": (
+        Kind.IDLE_HELD,
+        {
+            **IDLE,
+            USE: lambda time, _: 0.03 * (time % 60 < 1),
+            MEMORY: 22 * GIB,
+            "processes": [job(memory=21, cpu=0.02)],
+        },
+    ),
+    "a server that nobody asks": (
+        Kind.IDLE_HELD,
+        {**IDLE, MEMORY: 72 * GIB, POWER: 115.0, "processes": [job(memory=71, cpu=1.0, command="vllm serve")]},
+    ),
+    "a server that is asked now and then": (
+        Kind.FLUCTUATING,
+        {
+            USE: bursts((0.85, 1.0), (0.0, 0.0), 20, 0.25),
+            MEMORY: 72 * GIB,
+            POWER: bursts((380, 450), (115, 120), 20, 0.25),
+        },
+    ),
+    "a warm room at night": (
+        Kind.THERMAL,
+        {
+            **BUSY,
+            REASONS: lambda time, chance: 0x20 * (chance.random() < 0.6),
+            CLOCK: share(1200, 1700),
+            POWER: share(450, 520),
+            "temperature_celsius": share(86, 90),
+            "fan_fraction": 1.0,
+        },
+    ),
+    "three ranks after the fourth has died": (
+        Kind.HANGING,
+        {"cards": [SPIN, SPIN, SPIN, {name: until(20, value, IDLE.get(name, 0.0)) for name, value in WORK.items()}]},
+    ),
+    "a limit that somebody lowered during the run": (
+        Kind.POWER_CAPPED,
+        {
+            **BUSY,
+            "power_limit_watts": until(60, 700.0, 350.0),
+            POWER: until(60, noisy(640, 8), noisy(347, 2)),
+            REASONS: until(60, 0, 0x4),
+            CLOCK: until(60, 1950.0, 1150.0),
+        },
+    ),
+    "an environment of reinforcement learning on one core": (
+        Kind.HOST_BOUND,
+        {USE: share(0.05, 0.25), POWER: 125.0, MEMORY: 3 * GIB, BUS: 0.03, "processes": [job(memory=2.4, cpu=1.0)]},
+    ),
+    "a small batch beside a desktop": (
+        Kind.UNDER_FILLED,
+        {
+            **HALF,
+            MEMORY: 12 * GIB,
+            "processes": [job(memory=9), job(memory=1, kind="graphics", pid=11, command="shell")],
+        },
+    ),
+    "a full card in MIG mode": (Kind.NEAR_FULL, {USE: None, BUS: None, MEMORY: 79.5 * GIB}),
 }
 
 NOTHING = {
@@ -239,6 +307,48 @@ NOTHING = {
     "a pause of twenty seconds": {USE: lambda time, _: 0.0 if 60 < time < 80 else 0.98},
     "a training that begins": {**WORK, "seconds": 15},
     "a card in MIG mode": {USE: None, BUS: None},
+    # By the second author.
+    "a checkpoint that is being written": {
+        **WORK,
+        USE: until(155, 0.98, 0.0),
+        POWER: until(155, 440.0, 120.0),
+        "host": {WAIT: until(155, 0.01, 0.3)},
+        "processes": [job(cpu=1.0)],
+    },
+    "a checkpoint of ten seconds every minute and a half": {**WORK, USE: bursts((0.0, 0.0), (0.97, 1.0), 90, 0.11)},
+    "gradients that are summed up over eight passes": {**WORK, POWER: bursts((350, 400), (600, 650), 8, 0.25)},
+    "ranks that wait for a short checkpoint of the first": {
+        "cards": [
+            {name: until(165, WORK[name], SPIN[name]) for name in WORK},
+            {name: until(165, WORK[name], IDLE[name]) for name in WORK},
+        ],
+    },
+    "sharded ranks that exchange in turns": {"cards": [{**WORK, POWER: bursts((320, 380), (600, 650), 6, 0.4)}] * 4},
+    "stages of a pipeline with a bubble": {"cards": [{**WORK, USE: share(0.78, 0.92)}] * 2},
+    "a server with many requests": {**WORK, BUS: share(0.5, 0.62), POWER: noisy(480, 15), MEMORY: 72 * GIB},
+    "a compiler that ran before the first step": {
+        **WORK,
+        USE: until(110, 0.0, 0.98),
+        POWER: until(110, 120.0, 440.0),
+        MEMORY: until(110, 12 * GIB, 40 * GIB),
+        "processes": [job(cpu=1.0)],
+    },
+    "a browser and a compositor": {
+        USE: share(0.05, 0.3),
+        POWER: share(60, 110),
+        MEMORY: 2.4 * GIB,
+        BUS: share(0.02, 0.1),
+        "processes": [job(memory=1.2, cpu=0.4, kind="graphics", command="browser")],
+    },
+    "a daemon that holds fifty megabytes": {**IDLE, "processes": [job(memory=0.05, cpu=0.0, command="agent")]},
+    "one job after another": {
+        **WORK,
+        USE: lambda time, _: 0.0 if 60 <= time < 75 else 0.98,
+        MEMORY: lambda time, _: (55 if time < 60 else 0.6 if time < 75 else 30) * GIB,
+    },
+    "an evaluation that needed two gibibytes more": {**SLOWS, MEMORY: until(900, 40 * GIB, 42 * GIB)},
+    "rows that were corrected": {**WORK, "remapped_corrected": 3.0, "ecc_corrected": 12.0},
+    "a training on videos that the card decodes": {**WORK, "decoder_fraction": share(0.3, 0.6)},
 }
 
 

@@ -34,6 +34,7 @@ CASES = [
     (VerdictKind.NEAR_FULL, {"memory_used_bytes": 23 * GIB}),
     (VerdictKind.NEAR_FULL, {"memory_free_bytes": 1 * GIB}),
     (VerdictKind.UNEXPLAINED, {"memory_used_bytes": 0.0}),
+    (VerdictKind.HEALTHY, {**LOW, "processes": [a_process(kind="graphics")]}),
     (VerdictKind.MEDIA, {"utilization_fraction": 0.08, "encoder_fraction": 0.6}),
     (VerdictKind.MEDIA, {"utilization_fraction": 0.02, "decoder_fraction": 0.3}),
     (VerdictKind.INPUT_BOUND, {"utilization_fraction": saw(0.5, 0.02, share=0.3), "host": {"cpu_fraction": 0.97}}),
@@ -121,6 +122,7 @@ def test_every_rule_is_reached_by_some_history():
         diagnose(imbalanced(), OTHER),
         *diagnose_all(of_one_job({"power_watts": 320.0}, {"power_watts": 120.0})).values(),
         diagnose(of_one_job(SPINNING, SPINNING), UUID),
+        diagnose(of_one_job(SPINNING, {"utilization_fraction": 0.0}), UUID),
     ]
     told = {tuple(one.condition for one in verdict.evidence if one.condition) for verdict in verdicts}
     assert [rule.title for rule in RULES if rule.conditions not in told] == []

@@ -89,6 +89,18 @@ def test_processes_of_the_first_sample_are_no_started_processes():
     assert (ended.kind, ended.number, ended.what) == (EventKind.PROCESS_ENDED, 1, "a")
 
 
+def test_processes_on_a_card_that_does_not_answer_have_not_ended():
+    detector = EventDetector(1.0)
+    assert detector.note_sample(sample(0, processes=(_process(1, "a"),))) == ()
+    (silent,) = detector.note_inventory(Inventory("580", faults=(Fault(FaultKind.CARD_NOT_ANSWERING, 0.0, A),)))
+    assert (silent.what, silent.uuid) == ("card-not-answering", A)
+    assert detector.note_sample(sample(1, processes=())) == ()
+    assert [event.kind for event in detector.note_inventory(Inventory("580"))] == [EventKind.FAULT]
+    assert detector.note_sample(sample(2, processes=(_process(1, "a"),))) == ()
+    (ended,) = detector.note_sample(sample(3, processes=()))
+    assert ended.kind is EventKind.PROCESS_ENDED
+
+
 def test_added_lost_and_returned_cards_are_events():
     def inventory(**states):
         return Inventory("1", devices=tuple(Device(uuid, uuid, 0, state=state) for uuid, state in states.items()))

@@ -29,6 +29,18 @@ def test_a_card_that_is_not_running_has_no_readings():
     assert latest.processes == ()
 
 
+def test_a_card_that_alone_does_not_answer_has_no_readings_while_the_others_keep_theirs():
+    latest = latest_of(DEVICE, fan_fraction=0.3)
+    latest.note_sample(Sample(2.0, 3.0, {B: {"fan_fraction": Reading(0.4)}}))
+    cards = (DEVICE, Device(B, "b", 1))
+    latest.note_inventory(Inventory("580", devices=cards, faults=(Fault(FaultKind.CARD_NOT_ANSWERING, 3.0, A),)))
+    assert latest.reading(A, "fan_fraction").cause is Cause.NO_ANSWER
+    assert latest.reading(B, "fan_fraction").value == 0.4
+    assert {process.uuid for process in latest.processes} <= {B}
+    latest.note_inventory(Inventory("580", devices=cards))
+    assert latest.reading(A, "fan_fraction").cause is Cause.NOT_YET
+
+
 @pytest.mark.parametrize(
     ("kind", "cause"),
     [

@@ -47,7 +47,7 @@ class Heard:
 def sampler(near_nvml, tmp_path):
     def make(settings):
         sleep = SleepPolicy(tmp_path / "pci")
-        cards = CardWatch(PLAIN, sleep, 0.0, BackOff(0.0, 0.0), BackOff(10.0, 300.0))
+        cards = CardWatch(PLAIN, sleep, 0.0, BackOff(0.0, 0.0), BackOff(10.0, 300.0), hang_seconds=10.0)
         return Sampler(cards, settings)
 
     return make
@@ -119,5 +119,5 @@ def test_the_pending_driver_call_can_be_queried_at_any_time(near_nvml, sampler):
     assert read_line(made.pending_call_message()) is None
     made.run(Heard((1, {"stop": True})))
     assert read_line(made.pending_call_message()) is None
-    made._cards.nvml._pending = ("nvmlInit", "", 1.0)
+    made._cards.nvml._pending = [("nvmlInit", "", 1.0)]
     assert read_line(made.pending_call_message()) == PendingCall("nvmlInit", "", 1.0)

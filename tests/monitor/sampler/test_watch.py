@@ -2,12 +2,14 @@
 
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
-from fake_nvml_kit import A, B, card
+from fake_nvml_kit import LONGEST_SECONDS, A, B, card
 
 from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.sample import Xid
 from planner.monitor.sampler.watch import CardWatch, SleepPolicy
 from planner.monitor.settings import BackOff
 
@@ -27,14 +29,22 @@ def watch(near_nvml, tmp_path):
     """Return a way to watch cards, which are let go in the end."""
     made = []
 
-    def make(surroundings=PLAIN, first_try=0.0):
+    def make(surroundings=PLAIN, first_try=0.0, hang_seconds=10.0):
         sleep = SleepPolicy(tmp_path / "pci")
-        made.append(CardWatch(surroundings, sleep, first_try, BackOff(1.0, 60.0), BackOff(10.0, 300.0)))
+        made.append(CardWatch(surroundings, sleep, first_try, BackOff(1.0, 60.0), BackOff(10.0, 300.0), hang_seconds))
         return made[-1]
 
     yield make
     for one in made:
         one.close()
+
+
+def wait_until(holds):
+    """Wait for a thread that the driver lets go, for as long as it may take on a busy machine."""
+    until = monotonic() + LONGEST_SECONDS
+    while not holds():
+        assert monotonic() < until
+        sleep(0.001)
 
 
 def sweep(watch, now, *, slow=True, processes=True):
@@ -51,6 +61,79 @@ def test_the_driver_is_not_opened_before_its_time(watch, near_nvml):
     assert sweep(cards, 4.9).devices == {}
     assert near_nvml.calls() == []
     assert set(sweep(cards, 5.0).devices) == {A}
+
+
+def test_a_card_that_hangs_is_left_alone_until_it_answers_while_the_others_are_read(watch, near_nvml):
+    healthy = card(0, A), card(1, B)
+    near_nvml.say(*healthy)
+    cards = watch(hang_seconds=1.0)
+    sweep(cards, 0.0)
+    near_nvml.say(card(0, A) | {"0.stall.nvmlDeviceGetPowerUsage": 1}, card(1, B), events=("0 8 79",))
+    assert sweep(cards, 1.0).devices == {}
+    (fault,) = cards.faults.current
+    assert (fault.kind, fault.uuid, fault.detail) == (FaultKind.CARD_NOT_ANSWERING, A, "nvmlDeviceGetPowerUsage")
+    asked = len([call for call in near_nvml.calls() if call.endswith(" 0")])
+    others = sweep(cards, 2.0)
+    assert set(others.devices) == {B}
+    assert others.devices[B]["power_limit_watts"].value == 450
+    assert others.xids == (Xid(A, 79),)
+    assert len([call for call in near_nvml.calls() if call.endswith(" 0")]) == asked
+    near_nvml.say(*healthy)
+    wait_until(lambda: not cards.nvml.hanging)
+    # It is not trusted at once.
+    assert set(sweep(cards, 3.0).devices) == {B}
+    assert cards.faults.current == (fault,)
+    returned = sweep(cards, 4.0, slow=False).devices
+    assert set(returned) == {A, B}
+    assert returned[A]["power_limit_watts"].value == 450
+    assert kinds(cards) == set()
+
+
+def test_a_driver_that_answers_for_no_card_is_a_fault_of_the_driver(watch, near_nvml):
+    near_nvml.say(card(0, A), card(1, B))
+    cards = watch(hang_seconds=1.0)
+    sweep(cards, 0.0)
+    stall = "stall.nvmlDeviceGetPowerUsage"
+    near_nvml.say(card(0, A) | {f"0.{stall}": 1}, card(1, B) | {f"1.{stall}": 1})
+    sweep(cards, 1.0)
+    assert kinds(cards) == {FaultKind.CARD_NOT_ANSWERING}
+    sweep(cards, 2.0)
+    (fault,) = cards.faults.current
+    assert (fault.kind, fault.uuid) == (FaultKind.NOT_ANSWERING, None)
+    assert fault.detail == f"nvmlDeviceGetPowerUsage of {A}"
+    near_nvml.say(card(0, A), card(1, B))
+    wait_until(lambda: not cards.nvml.hanging)
+    sweep(cards, 3.0)
+    assert set(sweep(cards, 4.0).devices) == {A, B}
+    assert kinds(cards) == set()
+
+
+def test_a_call_for_all_cards_that_hangs_stops_all_readings(watch, near_nvml):
+    near_nvml.say(card(0, A))
+    cards = watch(hang_seconds=1.0)
+    sweep(cards, 0.0)
+    near_nvml.say(card(0, A), stall__nvmlDeviceGetCount_v2=1)
+    assert sweep(cards, 1.0).devices == {}
+    assert [fault.detail for fault in cards.faults.current] == ["nvmlDeviceGetCount"]
+    asked = len(near_nvml.calls())
+    assert sweep(cards, 2.0).devices == {}
+    assert len(near_nvml.calls()) == asked
+    near_nvml.say(card(0, A))
+    wait_until(lambda: not cards.nvml.hanging)
+
+
+def test_a_driver_that_hangs_is_let_go_by_the_end_of_the_process(watch, near_nvml):
+    near_nvml.say(card(0, A))
+    cards = watch(hang_seconds=1.0)
+    sweep(cards, 0.0)
+    near_nvml.say(card(0, A) | {"0.stall.nvmlDeviceGetPowerUsage": 1})
+    sweep(cards, 1.0)
+    cards.release(1001.0)
+    assert cards.must_restart
+    assert "nvmlShutdown " not in near_nvml.calls()
+    near_nvml.say(card(0, A))
+    wait_until(lambda: not cards.nvml.hanging)
+    cards.nvml.call("nvmlShutdown", "")
 
 
 def test_opening_is_retried_after_growing_pauses(watch, near_nvml):

@@ -28,6 +28,15 @@ def test_a_driver_that_hangs_while_it_is_opened_is_given_up(near_nvml):
     assert latest.host["memory_used_bytes"].value > 0
 
 
+def test_a_card_that_hangs_does_not_keep_the_others_waiting(near_nvml):
+    near_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": 1}, card(1, B))
+    latest = take_snapshot()
+    assert readings_blocking_fault(latest) is None
+    assert latest.reading(B, "power_limit_watts").value == 450
+    assert latest.reading(A, "power_limit_watts").cause is Cause.NO_ANSWER
+    assert latest.inventory.silent_uuids == {A}
+
+
 def test_a_driver_that_is_opened_slowly_is_waited_for(near_nvml):
     near_nvml.say(card(0, A), slow__nvmlInitWithFlags=400)
     latest = take_snapshot(HURRIED._replace(quiet=0.0, kill=0.3, start=20.0))

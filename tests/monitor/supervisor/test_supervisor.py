@@ -15,6 +15,7 @@ from fake_nvml_kit import CALM, FAST, HURRIED, A, B, FakeNvml, card, states_of
 
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.reading import Cause
 from planner.monitor.readings.sample import Sample
 from planner.monitor.supervisor.sampler_process import SamplerProcess
 
@@ -32,6 +33,47 @@ def test_a_call_that_hangs_is_named_then_ended_and_the_machine_is_read_meanwhile
         fake_nvml.wait_for_sample(lambda sample: set(sample.devices) == {A, B})
         fake_nvml.wait_until_over(FaultKind.NOT_ANSWERING)
     assert states_of(fake_nvml.latest) == {A: "running", B: "running"}
+
+
+HASTY = FAST._replace(hang_seconds=1.0)
+
+
+def test_a_card_that_hangs_stops_neither_the_other_cards_nor_the_machine(fake_nvml):
+    fake_nvml.say(card(0, A), card(1, B))
+    with fake_nvml.supervisor(HASTY) as supervisor:
+        fake_nvml.wait_for_sample(lambda sample: set(sample.devices) == {A, B})
+        pid = supervisor.pid
+        fake_nvml.say(card(0, A) | {"0.stall.nvmlDeviceGetPowerUsage": 1}, card(1, B))
+        fake_nvml.wait_for_fault(FaultKind.CARD_NOT_ANSWERING, A, "nvmlDeviceGetPowerUsage")
+        assert fake_nvml.latest.reading(A, "power_watts").cause is Cause.NO_ANSWER
+        # The sample of the sweep that the call held up; every one from then on has the other card.
+        fake_nvml.wait_for_sample()
+        for _ in range(5):
+            sample = fake_nvml.wait_for_sample()
+            assert set(sample.devices) == {B}
+            assert sample.host["memory_used_bytes"].value
+        fake_nvml.say(card(0, A), card(1, B))
+        fake_nvml.wait_until_over(FaultKind.CARD_NOT_ANSWERING, A)
+        fake_nvml.wait_for_sample(lambda sample: set(sample.devices) == {A, B})
+        assert supervisor.pid == pid
+    assert {fault.kind for fault in fake_nvml.latest.inventory.faults} == set()
+
+
+def test_a_driver_that_answers_for_no_card_is_opened_anew_while_the_machine_is_read(fake_nvml):
+    fake_nvml.say(card(0, A))
+    with fake_nvml.supervisor(HASTY, CALM._replace(kill=1.5)) as supervisor:
+        fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
+        first = supervisor.pid
+        fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": 1})
+        fault = fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail=f"nvmlDeviceGetPowerUsage of {A}")
+        fake_nvml.wait_for_sample(lambda sample: not sample.devices and bool(sample.host["memory_used_bytes"].value))
+        assert supervisor.pid == first
+        fake_nvml.wait_for_sample(lambda sample: supervisor.pid not in (None, first))
+        assert fault in fake_nvml.latest.inventory.faults
+        assert not psutil.pid_exists(first)
+        fake_nvml.say(card(0, A))
+        fake_nvml.wait_until_over(FaultKind.NOT_ANSWERING)
+        fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
 
 
 def test_a_library_that_hangs_while_it_is_opened_is_ended_too(fake_nvml):
