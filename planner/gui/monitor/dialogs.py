@@ -25,7 +25,6 @@ from planner.monitor.host.pci import find_cards
 from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary
-from planner.present import format as fmt
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, EvidenceRow, checklist_text
 from planner.present.monitor.readings import setup_check_text
 from planner.present.monitor.recording import SUMMARY_COLUMNS, recording_line, summary_lines
@@ -160,7 +159,7 @@ class SummaryDialog(QDialog):
     def _show_summary(self) -> None:
         first, *others = summary_lines(self.recording, self._summary)
         self._answer.setText(first)
-        self._about.setText(fmt.unbroken("\n".join([recording_line(self.recording), *others])))
+        self._about.setText("\n".join([recording_line(self.recording), *others]))
         self._model.set_records(self._summary.cards)
 
     @Slot()

@@ -13,9 +13,9 @@ from planner.plan.comparison import versus
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice
 from planner.plan.recipes.preset import load_presets
-from planner.workload.workload import Inference, Training
+from planner.workload.workload import Training
 
-OTHER = SAMPLE_PLAN.evolve(workload=Inference(batch=8))
+OTHER = SAMPLE_PLAN.evolve(workload=SAMPLE_PLAN.workload.evolve(batch=8))
 
 
 @pytest.fixture
