@@ -17,7 +17,7 @@ from planner.trace.analysis.summary import facts_of
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Lora, Training
 
-pytestmark = (pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.sweep)
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.sweep]
 
 PEAK = 0.01
 SAVED = 0.01

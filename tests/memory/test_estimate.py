@@ -191,7 +191,6 @@ def test_the_smallest_network_has_a_sum_too():
     sums_of(estimate_memory(tiny, Training(sequence_length=1)))
 
 
-@pytest.mark.sweep
 def test_every_model_of_the_catalog_can_be_estimated_with_the_defaults():
     models = bundled().models
     for record in models.records[::5]:

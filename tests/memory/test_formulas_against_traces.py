@@ -13,7 +13,7 @@ from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
 
 # Notes of transformers on configurations that are made here, not published.
-pytestmark = (pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.sweep)
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.sweep]
 
 PEAK = 0.01
 SAVED = 0.01

@@ -58,7 +58,6 @@ def explicit(plan, catalog, **degrees):
         return None
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("gpu", [PAIRS, NODE])
 @pytest.mark.parametrize(
     "workload", [*SERVING.values(), *TRAINING.values()], ids=[*SERVING, *(f"training {name}" for name in TRAINING)]
@@ -93,7 +92,6 @@ def test_one_card_that_is_enough_has_replicas_and_others_share_as_their_software
     assert len(outcomes) > 1
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("workload", [*SERVING.values(), TRAINING["hf"], TRAINING["megatron"]])
 @pytest.mark.parametrize("count", [2, 8])
 def test_every_way_to_ask_gives_the_same_answer(catalog, workload, count):

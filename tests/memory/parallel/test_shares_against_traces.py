@@ -12,7 +12,7 @@ from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 
 # Notes of transformers on configurations that are made here, not published.
-pytestmark = (pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.sweep)
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.sweep]
 
 PEAK = 0.01
 SHARDED = ("llama", "qwen3", "gpt2", "mixtral", "gemma3", "deepseek_v3", "bert", "t5", "gpt_neox", "phi3", "qwen3_moe")

@@ -110,3 +110,5 @@ def test_wide_columns_have_the_extremes_of_all_their_readings(pixels: int) -> No
         assert (low, high) == (min(values[begin:end]), max(values[begin:end]))
     again = series.between(5.0, 9_985.0, pixels)
     assert [each.tolist() for each in again] == [each.tolist() for each in columns]
+    narrower = series.between(5.0, 9_985.0, 2 * pixels)
+    assert (narrower.low.min(), narrower.high.max()) == (columns.low.min(), columns.high.max())

@@ -40,7 +40,6 @@ def own_targets(architecture, names):
     return tuple(name for name in names if any(end.endswith(f".{name}") for end in ends))
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize(
     "how",
     [
