@@ -95,6 +95,9 @@ class TimeResult(Spec):
     high_output_token_seconds: float | None = None
     """One case in ten is slower."""
     bound: Bound | None = Field(default=None, description="resource that takes most of the time")
+    first_token_bound: Bound | None = Field(
+        default=None, description="resource that takes most of the time until the first output token"
+    )
     token_bound: Bound | None = Field(
         default=None, description="resource that takes most of the time of an output token"
     )

@@ -49,7 +49,7 @@ PHASE_MOMENTS: Final[dict[PhaseName, str]] = {
 
 CERTAINTY_TITLES: Final[dict[str, str]] = {
     "exact": "counted exactly",
-    "measured": "verified in runs",
+    "measured": "formula verified in runs",
     "assumed": "assumed",
     "confirmed": "two sources agree",
     "single-source": "one source",

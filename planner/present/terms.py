@@ -132,9 +132,9 @@ def _ridge(gpu: Gpu) -> str:
 def _bound(time: TimeResult) -> str:
     if time.bound is None:
         return ""
-    later = time.token_bound or time.bound
-    then = "" if later == time.bound else f", and each later token by {BOUND_TITLES[later]}"
-    return f"limited by {BOUND_TITLES[time.bound]}{then}"
+    first, later = time.first_token_bound or time.bound, time.token_bound or time.bound
+    then = "" if later == first else f", and each later token by {BOUND_TITLES[later]}"
+    return f"limited by {BOUND_TITLES[first]}{then}"
 
 
 def _throughput(time: TimeResult) -> str:

@@ -270,7 +270,10 @@ class Training(Spec):
         Presentation(
             "--attention",
             "software",
-            explanation="Eager attention saves a tokens × tokens matrix for every head; SDPA and flash do not.",
+            explanation=(
+                "Eager attention saves a tokens × tokens matrix for every head; FlashAttention does not, nor does SDPA "
+                "unless it falls back to its math kernel."
+            ),
             choices=ATTENTION_TITLES,
         ),
     ] = "sdpa"

@@ -168,7 +168,10 @@ class Inference(Spec):
         Presentation(
             "--attention",
             "attention",
-            explanation="Eager attention stores a tokens × tokens matrix for every head; SDPA and flash do not.",
+            explanation=(
+                "Eager attention stores a tokens × tokens matrix for every head; FlashAttention does not, nor does "
+                "SDPA unless it falls back to its math kernel."
+            ),
             choices=_attention_titles,
             shown_when=is_not_diffusion,
         ),

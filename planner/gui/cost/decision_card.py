@@ -89,7 +89,7 @@ class DecisionCard(QFrame):
         self._flip_flow = FlowLayout(theme.spacing.tiny)
         self.flip_buttons: list[QToolButton] = []
         self._trial = make_label(role="warn", selectable=True)
-        self.back = link_button("Back", "Take the tried value back.")
+        self.back = link_button("Back", "Restore the value from before the trial.")
         self.commitment = link_button("", "Rent for a whole term.")
         self._commitment_terms = make_label(role="muted", selectable=True, wrap=True)
         self._break_even = make_label(selectable=True, wrap=True)

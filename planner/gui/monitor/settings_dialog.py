@@ -131,7 +131,7 @@ class SettingsDialog(QDialog):
         self.may_end_others = self._add_check_box(
             "Allow ending processes of &other users",
             settings.may_end_others,
-            "Offer to end them in the list of processes, if the system allows it",
+            "Offer to end other users' processes in the list, if the system allows it",
         )
         self._add_heading("Energy")
         self.tariff = TariffField(settings.usd_per_kwh)

@@ -91,8 +91,8 @@ class StartPage(Tab):
         self.ownership.setToolTip("Cards that you have cost only their electricity; others are rented or bought.")
         self.job = RadioField(theme, _JOBS)
         self.job.setToolTip(
-            "Fine-tuning adapts a pretrained model, here with a small LoRA adapter; training updates every weight; "
-            "pricing needs no model."
+            "Fine-tuning adapts a pretrained model, here with LoRA; training starts from scratch and updates every "
+            "weight; pricing needs no model."
         )
         self.priced_cards = CardsField(workspace, theme, "Choose a GPU")
         self.hours_per_day = DecimalField(0.1, 24)

@@ -192,6 +192,7 @@ def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: 
         low_output_token_seconds=step / steps,
         high_output_token_seconds=step * steps,
         bound=inference_bound(whole if timed.answer else timed.prompt),
+        first_token_bound=inference_bound(timed.prompt),
         token_bound=inference_bound(timed.step),
         basis="same card" if is_decoding_measured(engine, family) else _basis_of_family(gpu),
         terms=(prompts, *step_terms(timed.run, timed.step.repeated(timed.answer), timed.answer, batch)),

@@ -51,7 +51,7 @@ def _training_sequences(workload: Training) -> Iterator[ChangeSequence]:
             name=f"micro-batch size {size:,} with {times:,} gradient accumulation steps",
             lever="batch",
             sentence="Split each step into smaller forward passes and accumulate their gradients.",
-            source="averaging the gradients of equal micro-batches gives the gradient of the whole batch",
+            source="averaging the gradients of micro-batches of equally many loss tokens gives that of the whole batch",
             settings={"micro_batch": size, "gradient_accumulation": times},
             cost="time",
             slower_by_about=None,

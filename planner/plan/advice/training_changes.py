@@ -28,7 +28,7 @@ _AUTOCAST: Final = "Micikevicius et al. 2018, arXiv 1710.03740: mixed precision 
 _CHUNKED: Final = "torchtune CEWithChunkedOutputLoss: the same loss, for a part of the tokens at a time"
 _LORA: Final = "Biderman et al. 2024, arXiv 2405.09673: LoRA learns less than full training, and forgets less"
 _QLORA: Final = "Dettmers et al. 2023, arXiv 2305.14314: adapters on NF4 weights match adapters on 16-bit weights"
-_QLORA_TIME: Final = "Lightning AI, Insights from hundreds of experiments: QLoRA takes 39 % longer than LoRA"
+_QLORA_TIME: Final = "Lightning AI, Insights from hundreds of experiments: QLoRA took 39 % longer than LoRA"
 
 _ADAMW_32: Final = ("adamw", "adamw-32bit-bnb", "paged-adamw-32bit")
 _FULL_PRECISION: Final = ("fp32", "tf32")

@@ -268,7 +268,10 @@ def _no_job_reason(row: GpuRow) -> str:
     """Return why the plan's job has neither a time nor a cost on this card."""
     if row.verdict == "does-not-fit":
         return no_fit_sentence()
-    return row.reason or "Unknown: a rate that it depends on is not published, or it is still being computed."
+    return (
+        row.reason
+        or "Not available: it is still being computed, or a figure of the card that it needs is not published."
+    )
 
 
 def _device_usable_bytes(row: GpuRow) -> int | None:
@@ -421,7 +424,9 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         about="Memory bandwidth, which limits the speed of token generation",
         lower_is_better=False,
     ),
-    _rate_column("fp32", about="Rate on shader cores, which limit the speed of work without matrix units"),
+    _rate_column(
+        "fp32", about="Peak rate of the shader (CUDA) cores, which limits work that does not use matrix units"
+    ),
     _rate_column("bf16"),
     _rate_column("fp16", shown=False),
     _rate_column("fp8"),

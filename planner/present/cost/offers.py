@@ -233,8 +233,8 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     ),
     number_column("hours", "Hours", lambda row: row.hours, width=6, about="Hours that are billed"),
     _usd("usd", "Cost", lambda row: row.usd, "Cost of the job with this offer"),
-    _usd("low", "At least", lambda row: row.low_usd, "In one of ten cases, the job costs less than this", shown=False),
-    _usd("high", "At most", lambda row: row.high_usd, "In one of ten cases, the job costs more than this", shown=False),
+    _usd("low", "Low", lambda row: row.low_usd, "In one of ten cases, the job costs less than this", shown=False),
+    _usd("high", "High", lambda row: row.high_usd, "In one of ten cases, the job costs more than this", shown=False),
     _usd("gpu_hour", "Per GPU-hour", lambda row: row.usd_per_gpu_hour, "Cost of the job for each hour of one card"),
     Column(
         "age",

@@ -15,8 +15,9 @@ from planner.present.cost.summary import years_phrase
 from planner.present.memory.verdict import exclusion_text, verdict_text
 
 _BEST_VALUE: Final = {
-    "run": "Best value: the lowest price × time, up to twice the lowest price.",
-    "month": "Best value: the lowest price × time per token, up to twice the lowest price.",
+    "run": "Best value: the lowest price × time of the options that cost at most twice as much as the cheapest.",
+    "month": "Best value: the lowest price × time per token of the options that cost at most twice as much as the "
+    "cheapest.",
 }
 AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
 NO_HARDWARE: Final = (
@@ -214,7 +215,7 @@ def assumed_use_sentence(terms: CostTerms) -> str:
         case _:
             amount = f"run of {fmt.significant(job.amount)} {job.unit}"
             if job.repeats_per_year is None:
-                return f"For one {amount}; what is bought for it is sold after {years}."
+                return f"For one {amount}. What is bought for it is assumed to be sold after {years}."
             return f"For a {amount}, {fmt.plain(job.repeats_per_year)} times per year, over {years}."
 
 

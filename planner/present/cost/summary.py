@@ -112,8 +112,8 @@ def own_sentence(own: OwnCost, demand: Demand) -> str:
     return (
         f"Bought: {fmt.money(own.upfront_usd)} upfront plus {fmt.money(own.monthly_cash_usd)} per "
         f"{running_period(demand)}, minus {fmt.money(own.resale_usd)} "
-        f"({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale. In total {fmt.money(own.usd_per_period)} per "
-        f"{period}{hour}."
+        f"({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale. In total, at today's value, "
+        f"{fmt.money(own.usd_per_period)} per {period}{hour}."
     )
 
 
@@ -188,7 +188,8 @@ def saving_range_sentence(simulation: Simulation, answer: Decision) -> str:
     elif high <= 0:
         told = f"{fmt.rounded_money(-high)} to {fmt.rounded_money(-low)} more"
     else:
-        told = f"between {fmt.rounded_money(-low)} more and {fmt.rounded_money(high)} less"
+        more, less = fmt.rounded_money(-low), fmt.rounded_money(high)
+        return f"In 8 of 10 simulated cases, the outcome lies between {way} costing {more} more and {less} less."
     return f"In 8 of 10 simulated cases, {way} costs {told} than {other}."
 
 

@@ -146,7 +146,8 @@ def pace_explanation(time: TimeResult | None, workload: Workload) -> str:
     grows = f", averaged from {fmt.integer(read)} to" if context > read else " at"
     rate = f"{pace} tokens/s per request{grows} {fmt.integer(context)} tokens of context"
     if time.first_token_seconds is not None:
-        first = f"{fmt.duration(time.first_token_seconds)} (prefill of {fmt.plural(read, 'token')})"
+        prompts = f"{fmt.integer(workload.batch)} prompts of " if workload.batch > 1 else ""
+        first = f"{fmt.duration(time.first_token_seconds)} (prefill of {prompts}{fmt.plural(read, 'token')})"
         rate = f"Time to first token {first}, then {rate}"
     said = [f"{rate}."]
     if (together := _requests_together(workload)) and time.tokens_per_second is not None:
@@ -177,15 +178,18 @@ def _pace(time: TimeResult, before: str) -> str:
 
 
 def _reasons(time: TimeResult) -> Iterator[str]:
-    mfu = "" if time.mfu_fraction is None else f"model FLOPs utilization, MFU: {fmt.percent(time.mfu_fraction)}"
+    whole = " of the whole request" if time.token_bound is not None else ""
+    share = time.mfu_fraction
+    mfu = "" if share is None else f"model FLOPs utilization, MFU{whole}: {fmt.percent(share)}"
     if time.bound is None and mfu:
         yield fmt.sentence(mfu)
     if time.bound is not None:
-        token = time.token_bound or time.bound
-        subject = "Prefill" if time.output_token_seconds is not None else f"The {_unit(time)}"
-        said = f"{subject} is limited by {BOUND_TITLES[time.bound]}{f' ({mfu})' if mfu else ''}"
-        decoding = "" if time.output_token_seconds is None else f"; decoding by {BOUND_TITLES[token]}"
-        yield f"{said}{decoding}."
+        if time.first_token_bound is None or time.token_bound is None:
+            said = f"The {_unit(time)} is limited by {BOUND_TITLES[time.bound]}"
+        else:
+            said = f"Prefill is limited by {BOUND_TITLES[time.first_token_bound]}"
+            said += f", decoding by {BOUND_TITLES[time.token_bound]}"
+        yield f"{said}{f' ({mfu})' if mfu else ''}."
     yield _basis_sentence(time)
 
 

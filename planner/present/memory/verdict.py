@@ -32,10 +32,10 @@ def certainty_sentence(memory: MemoryResult) -> str:
     said = fmt.listing(tuple(f"{fmt.size(size)} {how}" for size, how in parts if size))
     sentences = [f"Of the peak: {said}."] if said else []
     if memory.verdict is not None and memory.fit_probability is not None:
-        fits, probability = "Fits", memory.fit_probability
+        fits, probability = "fits", memory.fit_probability
         if memory.verdict == "does-not-fit":
-            fits, probability = VERDICT_TITLES["does-not-fit"], 1 - probability
-        sentences.insert(0, f"{fits} with a probability of {_percent_text(probability)}.")
+            fits, probability = "does not fit", 1 - probability
+        sentences.insert(0, f"The probability that it {fits} is {_percent_text(probability)}.")
     return " ".join(sentences)
 
 

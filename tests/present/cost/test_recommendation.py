@@ -107,7 +107,7 @@ def test_the_bars_are_shares_of_the_largest_amount(catalog):
     assert (first.title, second.title) == ("Cheapest and best value", "Fastest")
     assert first.why == (
         "No option costs less. The fastest is 4.0 times as fast for 4.0 times the price. "
-        "Best value: the lowest price × time, up to twice the lowest price."
+        "Best value: the lowest price × time of the options that cost at most twice as much as the cheapest."
     )
     assert second.why == "4.0 times as fast for 4.0 times the price of the cheapest."
 
@@ -134,7 +134,7 @@ def test_cheaper_options_of_unknown_speed_are_not_denied(catalog):
         (Service(requests_per_day=10_000), "For 10,000 requests per day, over 3 years."),
         (
             Run(amount=50e6, unit="tokens"),
-            "For one run of 50,000,000 tokens; what is bought for it is sold after 3 years.",
+            "For one run of 50,000,000 tokens. What is bought for it is assumed to be sold after 3 years.",
         ),
         (Run(amount=20, repeats_per_year=12), "For a run of 20.0 hours, 12 times per year, over 3 years."),
     ],

@@ -94,9 +94,10 @@ def test_a_request_is_answered_in_a_sentence():
 
 
 def test_a_prompt_and_its_answer_may_be_bound_by_different_things():
-    reading = service(bound="compute", token_bound="host")
+    reading = service(bound="host", first_token_bound="compute", token_bound="host", mfu_fraction=0.01)
     assert time_view(reading).reason.startswith(
-        "Prefill is limited by compute; decoding by kernel launches by the host. "
+        "Prefill is limited by compute, decoding by kernel launches by the host "
+        "(model FLOPs utilization, MFU of the whole request: 1 %). "
     )
     encoding = service(bound="host", output_token_seconds=None)
     assert time_view(encoding).reason.startswith("The request is limited by kernel launches by the host. ")
@@ -149,7 +150,7 @@ def test_the_pace_is_explained_by_the_answer_its_context_its_prompt_and_the_sour
     evaluation = evaluate(plan, catalog)
     said = seen(pace_explanation(evaluation.time, evaluation.workload))
     assert said.startswith("Time to first token ")
-    assert " (prefill of 4,096 tokens), then " in said
+    assert " (prefill of 2 prompts of 4,096 tokens), then " in said
     assert " tokens/s per request, averaged from 4,096 to 8,192 tokens of context. 2 concurrent requests: " in said
     assert said.endswith("tokens/s in total. Estimated from measurements on cards of the same family.")
     short = evaluate(plan.evolve(workload=Inference()), catalog)

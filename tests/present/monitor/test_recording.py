@@ -114,6 +114,6 @@ def test_each_diagnosis_says_how_long_it_lasted_and_on_which_cards():
     first = DiagnosedTime("thermal", 30.0, (devices[0].uuid,), WALL)
     told = diagnosed_text(RecordingSummary(cards, None, (everywhere, first))).replace(THIN, " ")
     assert told.startswith("Diagnosed: ")
-    assert " 1 min 0 s (from " in told
+    assert " 1 min (from " in told
     assert " 30 s (card 0, from " in told
     assert diagnosed_text(RecordingSummary(cards, None)) == ""
