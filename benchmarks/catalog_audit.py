@@ -1,12 +1,13 @@
 """A random audit of the catalog against sources that it was not made from.
 
-    python benchmarks/catalog_audit.py draw     # the 60 figures that the fixed seed draws, with where each stands
+    python benchmarks/catalog_audit.py draw     # the figures that the fixed seed draws, with where each stands
     python benchmarks/catalog_audit.py check    # what the independent sources say of them, from catalog_audit.csv
 
 The draw is from the records as they are, so that a catalog that has grown draws other figures: `check` therefore reads
 the records and fields from `catalog_audit.csv`, compares each with the catalog of today, and ends with 1 if a figure
 differs without an explanation or is not the one that was audited. Empty `theirs`: no independent source was found;
-`was`: the figure that the audit found wrong. `public code` is a file of a public repository, found by its words.
+`was`: the figure that the audit found wrong. `public code` is a file of a public repository, found by its words; a
+repository's name is followed by the commit that was read.
 """
 
 import argparse
@@ -23,9 +24,10 @@ from planner.paths import catalog_dir
 
 SEED: Final = 20261123
 TABLE: Final = Path(__file__).with_suffix(".csv")
-_DRAWN: Final[Mapping[str, tuple[int, tuple[str, ...]]]] = {
+_DRAWN: Final[Mapping[str, tuple[int, int, tuple[str, ...]]]] = {
     "gpus": (
         34,
+        12,
         (
             "memory_bytes",
             "bandwidth_bytes_per_s",
@@ -37,12 +39,14 @@ _DRAWN: Final[Mapping[str, tuple[int, tuple[str, ...]]]] = {
             "rates",
         ),
     ),
-    "systems": (6, ("gpu_count", "memory_bytes", "host_memory_bytes", "max_power_watts", "price_usd")),
-    "models": (12, ("parameters", "num_hidden_layers", "num_attention_heads", "hidden_size", "torch_dtype")),
-    "energy": (4, ("household_usd_per_kwh", "carbon_grams_per_kwh")),
-    "offers": (4, ("on_demand_price_usd_per_hour",)),
+    "systems": (6, 2, ("gpu_count", "memory_bytes", "host_memory_bytes", "max_power_watts", "price_usd")),
+    "models": (12, 4, ("parameters", "num_hidden_layers", "num_attention_heads", "hidden_size", "torch_dtype")),
+    "energy": (4, 3, ("household_usd_per_kwh", "carbon_grams_per_kwh")),
+    "offers": (4, 3, ("on_demand_price_usd_per_hour",)),
 }
-"""How many figures are drawn from each folder of the catalog, and of which fields."""
+"""How many figures are drawn from each folder of the catalog, first and then further, and of which fields.
+
+The further ones follow because not every one of the first 60 has an independent source."""
 _ROUNDING: Final = 0.005
 """Largest relative difference that is still the same figure: sources print two to four digits."""
 
@@ -62,13 +66,16 @@ def figures(folder: str, fields: tuple[str, ...]) -> Iterator[tuple[str, str, An
 
 
 def draw() -> list[tuple[str, str, str, Any]]:
-    """Return the audited figures: folder, record, field and value."""
+    """Return the audited figures: folder, record, field and value; first 60, then further ones of the same sequence."""
     chance = random.Random(SEED)
-    return [
-        (folder, *each)
-        for folder, (count, fields) in _DRAWN.items()
-        for each in chance.sample(list(figures(folder, fields)), count)
-    ]
+    return list(
+        dict.fromkeys(
+            (folder, *each)
+            for turn in (0, 1)
+            for folder, (*counts, fields) in _DRAWN.items()
+            for each in chance.sample(list(figures(folder, fields)), counts[turn])
+        )
+    )
 
 
 def verdict(row: Mapping[str, str], ours: object) -> str:
@@ -99,7 +106,7 @@ def main(words: list[str] | None = None) -> int:
         return 0
     today = {
         (folder, record, field): value
-        for folder, (_, fields) in _DRAWN.items()
+        for folder, (*_, fields) in _DRAWN.items()
         for record, field, value in figures(folder, fields)
     }
     counts: Counter[str] = Counter()
