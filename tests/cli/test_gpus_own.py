@@ -118,6 +118,7 @@ def test_what_cannot_be_said_of_a_card_names_its_option(said, tmp_path):
 @pytest.mark.parametrize("command", [("gpus", "rtx", "4090"), ("fit", "llama-3.1-8b", "--gpu", "rtx-4090")])
 def test_a_file_that_cannot_be_read_is_warned_of_and_left_as_it_is(capsys, command):
     file = own_hardware_file()
+    file.parent.mkdir()
     file.write_text('{"cards": [{"id": "mine", "vendor": "Nvidia"}]}', encoding="utf-8")
     before = file.read_bytes()
     assert main(command) == 0

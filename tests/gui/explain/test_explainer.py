@@ -148,7 +148,7 @@ def test_a_right_click_opens_nothing(form):
 
 def test_the_card_says_what_the_term_is_in_the_plan_and_draws_it(window, form):
     explain(find_term("KV cache"), form)
-    assert "In the sample plan: 512" in texts(card())
+    assert "In the sample plan: 384" in texts(card())
     assert any(not label.pixmap().isNull() for label in card().findChildren(QLabel))
     card().close()
 
