@@ -127,6 +127,13 @@ def test_any_text_gives_a_card_or_an_error_with_a_hint(text: str) -> None:
     assert outcome
 
 
+@pytest.mark.parametrize("text", ["24gb", " 24 GiB "])
+def test_a_size_alone_is_no_card_but_a_filter(text: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        resolve_gpu(HARDWARE, text)
+    assert "gpus --where 'memory_gib == 24'" in caught.value.hint
+
+
 @settings(max_examples=50)
 @given(st.sampled_from(HARDWARE.gpus), st.randoms(use_true_random=False))
 def test_case_and_punctuation_do_not_matter(gpu: Gpu, random: Random) -> None:
