@@ -1,12 +1,12 @@
 """Cost of owning, broken down into terms with their derivation."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from planner.cost.carbon import footprint
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
-from planner.cost.figure import Figure
+from planner.cost.figure import Certainty, Figure
 from planner.cost.finance import annuity, equivalent_annual, irr
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.accounting import OwnedServers, owned_month
@@ -64,6 +64,8 @@ _UPFRONT: Final = (
     ("shipping", "v", ("shipping_usd",)),
     ("install", "i", ("install_usd",)),
 )
+_PRICE_TERMS: Final = ("cards", "servers")
+"""Terms that are prices times a number."""
 _GROWS_BY: Final[dict[str, Callable[[float], float]]] = {
     "host": lambda factor: factor - 1,
     "network": lambda share: share / (1 - share),
@@ -262,7 +264,10 @@ def _accounting_years(case: RentOrBuyCase) -> float:
 def _ownership_term(
     case: RentOrBuyCase, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
 ) -> MoneyTerm:
-    """Return a cost term with the range, source and date of its first figure; it lists the `counts` in its formula."""
+    """Return a cost term with the range, source and date of its first figure; it lists the `counts` in its formula.
+
+    Only a price by itself is quoted: a share of one, or what is calculated from several figures, is derived.
+    """
     main, grows_by = case.figures[figures[0]], _GROWS_BY.get(name, float)
     now = grows_by(main.value)
     named = tuple(figure_symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
@@ -272,11 +277,18 @@ def _ownership_term(
         formula=formula,
         symbols=(*(count for count in counts if count.name in formula.split()), *named),
         source=main.source,
-        certainty=main.certainty,
+        certainty=_term_certainty(name, [case.figures[figure].certainty for figure in figures]),
         date=main.date,
         low_usd=usd * grows_by(main.lowest) / now if now else usd,
         high_usd=usd * grows_by(main.highest) / now if now else usd,
     )
+
+
+def _term_certainty(name: str, certainties: Sequence[Certainty]) -> Certainty:
+    """Return the certainty of a term from those of its figures, of which the first is the main one."""
+    if certainties[0] == "yours" or name in _PRICE_TERMS:
+        return certainties[0]
+    return "assumed" if "assumed" in certainties else "derived"
 
 
 def _rate_of_return(case: RentOrBuyCase, streams: CashFlows) -> float | None:

@@ -85,6 +85,14 @@ def test_own_figures_are_certain_and_theirs(catalog: Catalog, today: date) -> No
     assert not any("not counted" in note for note in own.notes)
 
 
+def test_only_prices_are_quoted_and_what_is_calculated_is_derived(catalog: Catalog, today: date) -> None:
+    own = owned(estimate(catalog, today, CostTerms(), gpu="rtx-4090", count=1))
+    certainties = {term.name: term.certainty for term in (*own.upfront, *own.monthly)}
+    assert certainties["cards"] == "quoted"
+    assert {name for name, certainty in certainties.items() if certainty == "quoted"} == {"cards"}
+    assert certainties["energy"] == "derived"
+
+
 def test_electricity_within_colocation_costs_nothing_more(catalog: Catalog, today: date) -> None:
     included = BuyTerms(place="colocation", colocation_usd_per_kw_month=200, colocation_power="included")
     own = owned(estimate(catalog, today, CostTerms(buy=included)))
