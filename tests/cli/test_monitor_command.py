@@ -35,8 +35,10 @@ def run_monitor(fake_nvml, *words, stop_after=0, told="", **options):
         lines.append(line)
     if stop_after:
         process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=60)
-    return process.returncode, "".join(lines) + rest, errors
+    # Not by `communicate`, which would lose what `readline` has read ahead.
+    with process:
+        printed, errors = "".join(lines) + process.stdout.read(), process.stderr.read()
+    return process.returncode, printed, errors
 
 
 @pytest.fixture
