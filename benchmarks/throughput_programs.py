@@ -6,19 +6,21 @@ from functools import cache
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.performance.inference.machine import scalar_bytes_per_s
 from planner.performance.kernels.card import kernel_card
 from planner.performance.reach import MeasuredShare, MemoryClass, Width, kernel_width
 from planner.performance.software import litgpt, llama_cpp, tensorrt_llm, transformers, vllm
 from planner.performance.software.engine import Engine
 
 
-class _ScalarReads(type(llama_cpp.ENGINE)):  # type: ignore[misc]  # mypy knows no class of a value
+class _ScalarReads(llama_cpp.LlamaCpp):
+    """Llama.cpp whose products of one row load weights of 16 bits number by number."""
+
     def read_share(self, gpu: Gpu, weights: str) -> MeasuredShare:
-        found: MeasuredShare = super().read_share(gpu, weights)
-        figures, each = kernel_card(gpu), self.scalar_bytes_per_clock
-        if figures is None or gpu.boost_clock_hz is None or kernel_width(weights) != "16":
+        found, figures = super().read_share(gpu, weights), kernel_card(gpu)
+        if figures is None or kernel_width(weights) != "16":
             return found
-        most = each * figures.multiprocessors * gpu.boost_clock_hz / figures.bytes_per_s
+        most = scalar_bytes_per_s(gpu, self, figures) / figures.bytes_per_s
         return MeasuredShare(min(found.fraction, most), found.source)
 
 

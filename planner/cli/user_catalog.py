@@ -79,12 +79,16 @@ def named_machines(text: str, hardware: HardwareCatalog, option: str) -> tuple[i
 
 
 def _rented_cards(name: str, catalog: Catalog) -> CardCount | None:
-    """Return the cards of the rented machine that its provider calls `name`, such as `p5.48xlarge`; None if unknown."""
+    """Return the cards of the rented machine that its provider calls `name`, such as `p5.48xlarge`.
+
+    None if no offer has that name, or offers of that name have different cards. Of offers that state different numbers,
+    the largest is the whole machine's: others are prices of one card of it.
+    """
     asked = name.strip().lower()
-    for offer in catalog.offers:
-        if offer.instance.lower() == asked and offer.gpu is not None and offer.gpu_count.is_integer():
-            return CardCount(id=offer.gpu, count=int(offer.gpu_count))
-    return None
+    named = [(offer.gpu, offer.gpu_count) for offer in catalog.offers if offer.instance.lower() == asked]
+    gpus, most = {gpu for gpu, _ in named}, max((count for _, count in named), default=0.0)
+    gpu = gpus.pop() if len(gpus) == 1 else None
+    return CardCount(id=gpu, count=int(most)) if gpu is not None and most.is_integer() else None
 
 
 def _named_card_count(text: str, catalog: Catalog, option: str) -> CardCount:

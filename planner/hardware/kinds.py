@@ -9,7 +9,7 @@ KINDS: Final[dict[str, str]] = {
     ),
     "FPGA": (
         "FPGAs are chips whose circuits are configured after manufacture: for fixed networks that must answer within "
-        "microseconds or on few watts, and not for training or for models that change."
+        "microseconds or at a few watts, and not for training or for models that change."
     ),
     "ASIC": (
         "ASICs are chips made for one kind of work, of which this catalog lists those for neural networks: TPU, "
@@ -38,7 +38,7 @@ KINDS: Final[dict[str, str]] = {
     ),
     "HBM": (
         "HBM is memory in stacks beside the chip, as in most data center GPUs: several times as fast as GDDR, which "
-        "sits around the chip, and dearer."
+        "sits around the chip, and more expensive."
     ),
     "VRAM": "VRAM is a card's own memory, the column Memory; search for an amount, such as 24 GB, or at least 24 GB.",
     "NVLINK": (
@@ -65,8 +65,7 @@ KINDS: Final[dict[str, str]] = {
         "gaming cards with the same chip, and mostly ECC, at a multiple of the price."
     ),
     "TITAN": (
-        "Titan cards, sold until the Titan RTX of 2018, stood between GeForce and Quadro: much memory, for a price "
-        "between both."
+        "Titan cards, sold until the Titan RTX of 2018, stood between GeForce and Quadro in memory and in price."
     ),
     "TESLA": (
         "Data center GPUs (A100, H100, Instinct; until 2020 Tesla) run in servers, which cool them, mostly with HBM "

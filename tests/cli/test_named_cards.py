@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.cli.user_catalog import named_cards, named_machines, named_system
+from planner.cli.user_catalog import _rented_cards, named_cards, named_machines, named_system
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.names import parse_count
 from planner.plan.catalog import Catalog
@@ -41,6 +41,14 @@ def test_an_unknown_machine_and_a_size_are_no_cards(catalog: Catalog) -> None:
     assert "memory_gib == 24" in caught.value.hint
     with pytest.raises(AmbiguousNameError, match="matches 3 records"):
         named_cards(["8xH100"], catalog)
+
+
+def test_a_machine_that_is_offered_with_different_cards_is_not_guessed(catalog: Catalog) -> None:
+    by_name: dict[str, set[str | None]] = {}
+    for offer in catalog.offers:
+        by_name.setdefault(offer.instance, set()).add(offer.gpu)
+    for name in (name for name, gpus in by_name.items() if len(gpus) > 1):
+        assert _rented_cards(name, catalog) is None
 
 
 def test_names_of_systems_differ(catalog: Catalog) -> None:

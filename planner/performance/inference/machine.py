@@ -83,7 +83,7 @@ def card_speed(
         cache=engine.cache_share(gpu, unfused=unfused),
         pointwise=_POINTWISE_SHARES[memory_class(gpu)] / engine.pointwise_share,
         cache_bytes=figures.cache_bytes if figures else 0.0,
-        scalar_bytes_per_s=_scalar_bytes_per_s(gpu, engine, figures),
+        scalar_bytes_per_s=scalar_bytes_per_s(gpu, engine, figures),
         ops_per_s=rate,
         products=engine.product_share(gpu, dtype),
         attention_ops_per_s=plain * _ATTENTION.get(family_of(gpu), _DEFAULT_ATTENTION_SHARE),
@@ -97,8 +97,8 @@ def card_speed(
     )
 
 
-def _scalar_bytes_per_s(gpu: Gpu, engine: Engine, figures: KernelCard | None) -> float:
-    """Return the most bytes per second that the engine's element-wise kernels move; without limit if it is unknown."""
+def scalar_bytes_per_s(gpu: Gpu, engine: Engine, figures: KernelCard | None) -> float:
+    """Return the most bytes per second that kernels with loads of single numbers move, infinite if it is unknown."""
     if figures is None or gpu.boost_clock_hz is None or engine.scalar_bytes_per_clock is None:
         return inf
     return engine.scalar_bytes_per_clock * figures.multiprocessors * gpu.boost_clock_hz

@@ -188,8 +188,7 @@ def saving_range_sentence(simulation: Simulation, answer: Decision) -> str:
     elif high <= 0:
         told = f"{fmt.rounded_money(-high)} to {fmt.rounded_money(-low)} more"
     else:
-        more, less = fmt.rounded_money(-low), fmt.rounded_money(high)
-        return f"In 8 of 10 simulated cases, the outcome lies between {way} costing {more} more and {less} less."
+        told = f"from {fmt.rounded_money(-low)} more to {fmt.rounded_money(high)} less"
     return f"In 8 of 10 simulated cases, {way} costs {told} than {other}."
 
 

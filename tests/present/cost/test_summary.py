@@ -129,7 +129,7 @@ def test_the_range_of_the_saving_is_told_of_the_side_that_the_headline_names(cat
     )
     either = simulate(renting.case).evolve(saving_usd=Quantiles(p10=-273_957, p50=-1_000, p90=28_907))
     assert saving_range_sentence(either, renting.result.answer) == (
-        "In 8 of 10 simulated cases, the outcome lies between renting costing $28,900 more and $274,000 less."
+        "In 8 of 10 simulated cases, renting costs from $28,900 more to $274,000 less than buying."
     )
     dearer = either.evolve(saving_usd=Quantiles(p10=100, p50=200, p90=300))
     assert saving_range_sentence(dearer, renting.result.answer).endswith(
