@@ -13,7 +13,7 @@ from planner.performance.software import litgpt, llama_cpp, tensorrt_llm, transf
 from planner.performance.software.engine import Engine
 
 
-class _ScalarReads(llama_cpp.LlamaCpp):
+class _ScalarReads(llama_cpp.LlamaCppEngine):
     """Llama.cpp whose products of one row load weights of 16 bits number by number."""
 
     def read_share(self, gpu: Gpu, weights: str) -> MeasuredShare:

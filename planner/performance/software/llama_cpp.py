@@ -98,8 +98,8 @@ def _elementwise_bytes(layer: Layer, hidden: int) -> float:
     return moved
 
 
-class LlamaCpp(Engine):
-    """How llama.cpp computes: activations of 32 bits in separate kernels, products by cuBLAS or of its own."""
+class LlamaCppEngine(Engine):
+    """Engine of llama.cpp: activations of 32 bits in separate kernels, and products by cuBLAS or kernels of its own."""
 
     def work(self, architecture: Architecture, weights: str) -> PassWork:
         """Return the work of a pass whose activations have 32 bits, cast for each product, in separate kernels."""
@@ -135,7 +135,7 @@ class LlamaCpp(Engine):
         return MeasuredShare(_CEILING.get(family_of(gpu), _USUAL_CEILING), _CEILING_SOURCE)
 
 
-ENGINE: Final = LlamaCpp(
+ENGINE: Final = LlamaCppEngine(
     name="llama.cpp",
     layer_seconds=70e-6,
     source=f"{_XD}, time left beside the reading of weights on 6 GDDR cards",
