@@ -203,48 +203,26 @@ def test_an_empty_folder_is_said(tmp_path: Path) -> None:
 
 UNKNOWN_FORMATS = [
     "moonshotai/Kimi-K2.5",
-    "microsoft/deberta-v3-base",
-    "microsoft/deberta-v3-large",
     "microsoft/bitnet-b1.58-2B-4T",
     "google/gemma-3-270m-it",
     "internlm/internlm3-8b-instruct",
-    "moonshotai/Moonlight-16B-A3B",
-    "meta-llama/Llama-3.3-70B-Instruct",
     "mistralai/Mistral-Large-Instruct-2407",
-    "allenai/Olmo-3-7B-Instruct",
-    "Qwen/Qwen-1_8B",
-    "Qwen/Qwen-7B",
-    "Qwen/Qwen-14B",
-    "Qwen/Qwen-72B",
     "bigscience/T0_3B",
     "bigscience/T0pp",
     "bigscience/mt0-xxl",
-    "openai/clip-vit-large-patch14",
-    "google/vivit-b-16x2-kinetics400",
-    "facebook/blenderbot-3B",
-    "facebook/m2m100_418M",
-    "google/electra-small-discriminator",
     "microsoft/mpnet-base",
-    "google/codegemma-7b-it",
-    "EleutherAI/gpt-neo-1.3B",
-    "ai21labs/Jamba-v0.1",
     "keeeeenw/MicroLlama",
     "togethercomputer/LLaMA-2-7B-32K",
     "mistralai/mathstral-7B-v0.1",
-    "nvidia/Llama-3.1-Nemotron-70B-Instruct-HF",
-    "allenai/OLMo-7B-hf",
-    "google/paligemma-3b-pt-224",
-    "adept/persimmon-8b-base",
-    "Qwen/Qwen2.5-7B-Instruct-1M",
-    "Qwen/Qwen2.5-14B-Instruct-1M",
-    "Qwen/QwQ-32B",
-    "Qwen/QwQ-32B-Preview",
-    "BSC-LT/salamandra-2b",
-    "BSC-LT/salamandra-7b",
     "stabilityai/stable-code-3b",
-    "openai/clip-vit-base-patch32",
+    "stabilityai/stable-diffusion-3-medium-diffusers",
+    "PixArt-alpha/PixArt-Sigma-XL-2-1024-MS",
 ]
-"""Models whose stored format no copy of their configuration or files confirms, and BitNet, whose packing is unread."""
+"""Models whose stored format no copy of their configuration or files confirms.
+
+Of Kimi K2.5 and BitNet it is known, but no format of the program describes it: experts alone in 4 bits, and packed weights
+of three values.
+"""
 
 
 def test_every_model_states_its_stored_format_with_a_source_or_is_known_not_to():
@@ -255,7 +233,7 @@ def test_every_model_states_its_stored_format_with_a_source_or_is_known_not_to()
         stated = {*record.config, *(text if isinstance(text, dict) else ())}
         assert sourced or not {"torch_dtype", "quantization_config"} & set(record.config), record.id
         assert not sourced or {"torch_dtype", "dtype", "quantization_config"} & stated, record.id
-        if record.kind != "diffusion" and not CATALOG.model(record.id).states_format:  # pipelines: as they compute
+        if not CATALOG.model(record.id).states_format:
             unknown.add(record.id)
     assert unknown == set(UNKNOWN_FORMATS)
 
