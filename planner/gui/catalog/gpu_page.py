@@ -20,7 +20,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.kinds import describe_kinds
 from planner.hardware.names import systems_named
 from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
-from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
+from planner.plan.evaluate import Evaluation, fits_by_gpu
 from planner.present import format as fmt
 from planner.present.catalog.column_sets import COLUMN_GROUPS, COLUMN_SETS
 from planner.present.catalog.detected_cards import NO_CARDS, detect_cards
@@ -87,12 +87,8 @@ class GpuPage(Page):
         return f" ({fmt.integer(count)} of each)" if count > 1 else ""
 
     def planned(self) -> str | None:
-        """Return the id of the plan's card; without a card, of the smallest card on which the plan fits."""
-        plan, catalog = self.workspace.plan, self.workspace.catalog
-        if plan.gpu is not None or self.table.current_id is not None:
-            return plan.gpu
-        fits = find_fits(plan, catalog)
-        return fits[0].gpu_id if fits else None
+        """Return the id of the plan's card."""
+        return self.workspace.plan.gpu
 
     def export_rows(self) -> list[dict[str, object]]:
         """Return the shown cards as flat rows with sources."""

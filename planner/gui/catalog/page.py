@@ -100,6 +100,7 @@ class Page(QWidget):
             self.results.addWidget(result)
         self.view: View = "table"
         self._planned: str | None = None
+        self._first: str | None = None
         self._is_opened = False
         self._default_widths: tuple[int, ...] = ()
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
@@ -151,7 +152,7 @@ class Page(QWidget):
         return fmt.money(self.name_and_price(record)[1])
 
     def planned(self) -> str | None:
-        """Return the id of the record in the plan, else of the record to select at first, or None without either."""
+        """Return the id of the record in the plan, or None without one: then the first row is described."""
         raise NotImplementedError
 
     def sentence(self) -> str:
@@ -302,7 +303,19 @@ class Page(QWidget):
                 # On opening, the table stays at its top, where the best choices are.
                 self.table.choose(planned, scrolls=self.table.current_id is not None)  # which also describes it
                 return
-        self.describe_current()
+        if not self._follow_first_row():
+            self.describe_current()
+
+    def _follow_first_row(self) -> bool:
+        """Make the first row current, which describes it, as long as neither the plan nor the user chose a record."""
+        current = self.table.current_id
+        if self._planned is not None or current not in (None, self._first) or not self.model.rowCount():
+            return False
+        self._first = self.model.identify(self.model.record(0))
+        if self._first == current:
+            return False
+        self.table.choose(self._first, scrolls=False)
+        return True
 
     @Slot()
     def use_current(self) -> None:
@@ -357,6 +370,8 @@ class Page(QWidget):
 
     @Slot()
     def _on_rows_changed(self) -> None:
+        if self._first is not None:
+            self._follow_first_row()
         self.counted.emit()
         if self.view == "scatter":
             self.scatter.show_rows()

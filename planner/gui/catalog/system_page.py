@@ -88,12 +88,11 @@ class SystemPage(Page):
         return record.system.name, record.system.price_usd
 
     def planned(self) -> str | None:
-        """Return the id of a system with the plan's kind and, if possible, number of cards; else of the first row."""
+        """Return the id of a system with the plan's kind and, if possible, number of cards."""
         plan = self.workspace.plan
         alike = [row for row in self.model.records if row.gpu is not None and row.gpu.id == plan.gpu]
         exact = [row for row in alike if row.system.gpu_count == plan.count]
-        first = self.model.records[:1] if self.table.current_id is None else ()
-        return next((row.id for row in (*exact, *alike, *first)), None)
+        return next((row.id for row in (*exact, *alike)), None)
 
     def export_rows(self) -> list[dict[str, object]]:
         """Return the shown systems as flat rows with sources."""

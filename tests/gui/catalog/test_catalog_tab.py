@@ -409,13 +409,24 @@ def test_the_users_selection_survives_searches_and_other_plan_changes(tab, works
     assert tab.gpus.table.current_record.id == "l40s"
 
 
-def test_without_a_card_in_the_plan_the_smallest_that_fits_is_described(make_tab, workspace):
+def test_without_a_card_in_the_plan_the_first_row_is_described_until_one_is_chosen(make_tab, workspace):
     workspace.apply("no card", gpu=None)
     made = make_tab()
-    fitting = [row.gpu.memory_bytes for row in made.gpus.model.records if row.verdict == "fits"]
-    assert made.gpus.table.current_record.gpu.memory_bytes == min(fitting)
+
+    def described_first() -> bool:
+        row = made.gpus.model.record(0)
+        return made.gpus.table.current_record == row and made.gpus.detail.as_text().startswith(f"{row.gpu.name}\n")
+
+    assert described_first()
+    made.gpus.table.sort_by("memory", descending=True)
+    assert described_first()
+    type_search(made, "h100")
+    assert described_first()
+    made.gpus.table.choose("h100-sxm5-80gb")
     workspace.answer("batch", {"workload.batch": 64})
-    assert made.gpus.table.current_record is not None
+    QTest.keyClick(made.bar.search, Qt.Key.Key_Escape)
+    assert made.gpus.table.current_record.id == "h100-sxm5-80gb"
+    assert not described_first()
 
 
 def test_systems_begin_with_one_that_has_the_plans_cards(tab, workspace):
