@@ -1,7 +1,8 @@
 """Complete systems as they are sold or rented: servers, racks, workstations, cloud instances and TPU slices."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -12,6 +13,10 @@ SystemKind = Literal["server", "baseboard", "rack", "workstation", "cloud instan
 """Kinds of systems: a baseboard is part of a server, a rack holds several servers, a slice is part of a pod."""
 Topology = Literal["switch", "full mesh", "hybrid cube mesh", "hypercube", "2D torus", "3D torus"]
 PriceKind = Literal["list", "street", "used", "estimate"]
+_MODULES_ON_A_BOARD: Final[Mapping[str, int]] = {"SXM": 8, "OAM": 8, "APU socket": 4, "Superchip module": 1}
+"""Modules on one board, where the catalog has no system with them: NVIDIA HGX, OCP's universal baseboard for OAM, and
+servers with MI300A and GH200."""
+_SOLD_KINDS: Final[tuple[SystemKind, ...]] = ("server", "baseboard", "rack", "workstation")
 
 
 class System(Spec):
@@ -47,6 +52,21 @@ class System(Spec):
     def provenance_of(self, field: str) -> Provenance:
         """Return the provenance of the figure in `field`."""
         return find_provenance(self.figure_notes, field, self.provenance)
+
+
+def modules_on_a_board(gpu: Gpu) -> int | None:
+    """Return how many modules of this form share a board, which is sold only in a system; None for cards in slots."""
+    form = gpu.form_factor or ""
+    return next((count for name, count in _MODULES_ON_A_BOARD.items() if form.startswith(name)), None)
+
+
+def cards_sold_together(gpu: Gpu, systems: Iterable[System]) -> int | None:
+    """Return the smallest number of these modules that a system or board is sold with; None for cards in slots."""
+    default = modules_on_a_board(gpu)
+    if default is None:
+        return None
+    sold = (one.gpu_count for one in systems if one.gpu_id == gpu.id and one.kind in _SOLD_KINDS)
+    return min(filter(None, sold), default=default)
 
 
 def total_of_equal(count: int | None, each: float | None) -> float | None:

@@ -5,7 +5,7 @@ from each_record import for_each
 
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.system import System
+from planner.hardware.system import System, cards_sold_together
 from planner.paths import catalog_dir
 from planner.units import GIB
 
@@ -15,6 +15,17 @@ SYSTEMS = load_hardware(catalog_dir()).systems
 def test_the_catalog_holds_every_system() -> None:
     assert len(SYSTEMS) == 54
     assert len({system.name for system in SYSTEMS}) == 54
+
+
+@pytest.mark.parametrize(
+    ("gpu_id", "together"),
+    [("rtx-4090", None), ("h100-pcie-80gb", None), ("instinct-mi300x", 8), ("instinct-mi300a", 4), ("gh200-96gb", 1)],
+)
+def test_modules_are_sold_with_their_board_and_cards_alone(
+    hardware: HardwareCatalog, gpu_id: str, together: int | None
+) -> None:
+    assert cards_sold_together(hardware.gpu(gpu_id), SYSTEMS) == together
+    assert cards_sold_together(hardware.gpu(gpu_id), ()) == together
 
 
 @for_each("system", SYSTEMS)

@@ -17,7 +17,7 @@ from planner.cost.renting.quote import RentFacts
 from planner.cost.renting.table import CardDemand, OfferRow, quote_offers
 from planner.cost.terms import CostTerms, PlaceKind
 from planner.hardware.gpu import Gpu
-from planner.hardware.system import System, SystemKind
+from planner.hardware.system import System, cards_sold_together
 from planner.performance.links import links_of
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
@@ -238,10 +238,6 @@ _NO_LICENCE: Final = "its driver is not licensed for data centers"
 SEVERAL_MACHINES: Final = "a desk has room for one machine"
 OVER_CIRCUIT: Final = "over the power of one circuit"
 
-_MODULE_COUNTS: Final = {"SXM": 8, "OAM": 8, "APU socket": 4, "Superchip module": 1}
-"""Modules on one board, where the catalog has no system with them: NVIDIA HGX, OCP's universal baseboard for OAM, and
-servers with MI300A and GH200."""
-_SOLD_KINDS: Final[tuple[SystemKind, ...]] = ("server", "baseboard", "rack", "workstation")
 _CIRCUITS: Final = {"US": "120-v-15-a", "CA": "120-v-15-a", "MX": "120-v-15-a", "JP": "100-v-15-a", "GB": "230-v-13-a"}
 _USUAL_CIRCUIT: Final = "230-v-16-a"
 
@@ -262,20 +258,10 @@ def _obstacles(gpu: Gpu, cards: int, place: PlaceKind | None, systems: Iterable[
         yield _ONE_COMPUTER
     if place == "desk" and gpu.segment == "datacenter":  # modules, and boards that are cooled by a server's fans
         yield _NOT_AT_A_DESK
-    together = _cards_sold_together(gpu, systems)
-    if cards % together:
+    if cards % (cards_sold_together(gpu, systems) or 1):
         yield _WHOLE_SERVERS
     if place in ("colocation", "data-centre") and gpu.vendor == "NVIDIA" and gpu.segment == "consumer":
         yield _NO_LICENCE
-
-
-def _cards_sold_together(gpu: Gpu, systems: Iterable[System]) -> int:
-    """Return the number of cards on one board or in one system: 1 for cards in slots."""
-    default = next((count for form, count in _MODULE_COUNTS.items() if (gpu.form_factor or "").startswith(form)), None)
-    if default is None:
-        return 1
-    sold = (one.gpu_count for one in systems if one.gpu_id == gpu.id and one.kind in _SOLD_KINDS)
-    return min(filter(None, sold), default=default)
 
 
 def circuit_watts(region: str, catalog: CostCatalog) -> Figure:

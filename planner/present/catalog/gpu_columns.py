@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
 from planner.hardware.gpu_fields import PRICE_FIELDS
+from planner.hardware.system import modules_on_a_board
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import GpuRow, JobSummary, product_kind
@@ -123,8 +124,9 @@ def buying_text(price: "Figure | None", gpu: "Gpu", count: int = 1) -> str:
 
 
 def buying_phrase(price: "Figure", gpu: "Gpu") -> str:
-    """Return what one card costs, for a sentence: `$329 (2024)`, `$899 (2022) at launch`."""
-    return f"{buying_text(price, gpu)}{' at launch' if price.certainty == 'assumed' else ''}"
+    """Return what one card costs, for a sentence: `$329 (2024)`, `$899 (2022) at launch`, `$30,600 in a server`."""
+    where = "" if modules_on_a_board(gpu) is None else " in a server"
+    return f"{buying_text(price, gpu)}{where}{' at launch' if price.certainty == 'assumed' else ''}"
 
 
 def buying_origin(row: GpuRow) -> str:
@@ -133,7 +135,8 @@ def buying_origin(row: GpuRow) -> str:
     if price is None:
         return "The catalog has no price of this card alone. It may be sold only as part of a server."
     dated = "" if price.date is None else fmt.date(price.date)
-    return "\n".join(part for part in (fmt.capitalized(price.source), dated) if part)
+    sold = "" if modules_on_a_board(row.gpu) is None else "Sold only in systems: this is the price of one card in them."
+    return "\n".join(part for part in (fmt.capitalized(price.source), dated, sold) if part)
 
 
 BUYING_COLUMN: Final[Column[GpuRow]] = number_column(

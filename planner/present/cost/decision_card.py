@@ -8,6 +8,7 @@ from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.result import Blocked, CostResult, Decision
+from planner.hardware.system import cards_sold_together
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, plan_throughput
@@ -105,15 +106,15 @@ def decision_view(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, toda
     estimate = cost.estimate
     if estimate is None:
         return DecisionView("Cost unknown", cost.reason, needs_hardware=evaluation.plan.gpu is None, details=time)
-    gpu = evaluation.plan.gpu
-    card = "" if gpu is None else catalog.hardware.gpu(gpu).name
+    hardware, gpu = catalog.hardware, evaluation.plan.gpu
+    card = "" if gpu is None else hardware.gpu(gpu).name
     details = tuple(filter(None, (*time, *_estimate_lines(estimate, evaluation, card))))
+    together = None if gpu is None else cards_sold_together(hardware.gpu(gpu), hardware.systems)
     answer = estimate.result.answer
     if answer is None:
-        return _undecided_view(
-            estimate, fmt.count_of(evaluation.plan.count, card), details, is_owned=evaluation.plan.cost.buy.owned
-        )
-    return _decided_view(estimate, answer, card, today, details)
+        cards, is_owned = fmt.count_of(evaluation.plan.count, card), evaluation.plan.cost.buy.owned
+        return _undecided_view(estimate, cards, details, is_owned=is_owned, together=together)
+    return _decided_view(estimate, answer, card, today, details, together)
 
 
 def _blocked_view(blocked: Blocked, details: tuple[str, ...]) -> DecisionView:
@@ -122,7 +123,7 @@ def _blocked_view(blocked: Blocked, details: tuple[str, ...]) -> DecisionView:
 
 
 def _decided_view(
-    estimate: CostEstimate, answer: Decision, card: str, today: date, details: tuple[str, ...]
+    estimate: CostEstimate, answer: Decision, card: str, today: date, details: tuple[str, ...], together: int | None
 ) -> DecisionView:
     result, rent = estimate.result, estimate.result.rent
     assert rent is not None  # a decision compares with a rental
@@ -137,7 +138,7 @@ def _decided_view(
         commitment = None  # it changes the decision, which a chip says
     return DecisionView(
         headline=_single_run_title(estimate, answer) if is_single_run else decision_title(answer),
-        subject=f"{_subject(estimate, answer, card)}{difference}",
+        subject=f"{_subject(estimate, answer, card, together)}{difference}",
         renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
         confidence=fmt.capitalized(cheaper_share_phrase(answer, rent.mode)),
         awaits_range=not is_single_run,
@@ -193,25 +194,31 @@ def _chosen_text(answer: Decision) -> str:
     return "" if answer.chosen is None else ", as you chose"
 
 
-def _subject(estimate: CostEstimate, answer: Decision, card: str) -> str:
+def _subject(estimate: CostEstimate, answer: Decision, card: str, together: int | None) -> str:
     """Return what is rented or bought: `Rent 8 × H100 SXM from Lambda, on demand`, `Buy 13 × L40S in 2 servers`."""
     rent, cards = estimate.result.rent, fmt.count_of(answer.count, card)
     assert rent is not None  # a decision compares with a rental
     renting = f"Rent {cards} from {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
     verb = "use" if answer.owned else "buy"
+    where = _in_servers(estimate.case, None if answer.owned else together)
     if answer.verdict == "too-close" and answer.chosen is None:
-        return f"{renting}, or {verb} {'them' if answer.count > 1 else 'it'}"
-    return renting if answer.side_in_use == "rent" else f"{fmt.capitalized(verb)} {cards}{_in_servers(estimate.case)}"
+        return f"{renting}, or {verb} {'them' if answer.count > 1 else 'it'}{where}"
+    return renting if answer.side_in_use == "rent" else f"{fmt.capitalized(verb)} {cards}{where}"
 
 
-def _in_servers(case: RentOrBuyCase | None) -> str:
-    """Return in how many servers the cards are, and how many are paid for if servers are bought whole."""
+def _in_servers(case: RentOrBuyCase | None, together: int | None) -> str:
+    """Return in how many servers the cards are, and how many are paid for if servers are bought whole.
+
+    Modules that are sold only `together` are said to be in a server, or a share of one.
+    """
     assert case is not None  # the cost of owning follows from a case
     shape = case.shape
     paid = shape.servers * shape.gpus_per_server
     if paid > shape.cards and buys_servers(case.central, shape):
         return f" in {fmt.plural(shape.servers, 'server')} of {shape.gpus_per_server}, paying for {paid:,} cards"
-    return f" in {shape.servers:,} servers" if shape.servers > 1 else ""
+    if shape.servers > 1 or together is None:
+        return f" in {shape.servers:,} servers" if shape.servers > 1 else ""
+    return f" as a share of a server of {together}" if shape.cards % together else " in a server"
 
 
 def difference_text(answer: Decision) -> str:
@@ -249,7 +256,9 @@ def _break_even_text(result: CostResult) -> str:
     return f"Break-even after {years_phrase(crossing.years)}, if the hardware is sold then"
 
 
-def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...], *, is_owned: bool) -> DecisionView:
+def _undecided_view(
+    estimate: CostEstimate, cards: str, details: tuple[str, ...], *, is_owned: bool, together: int | None
+) -> DecisionView:
     """Return the card of hardware that can only be rented or only be bought, as far as prices are known."""
     result = estimate.result
     rent, own, period = result.rent, result.own, "run" if estimate.demand.period == "run" else "month"
@@ -260,7 +269,8 @@ def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...]
     if own is not None:
         return DecisionView(
             f"{fmt.money(own.usd_per_period)} per {period}",
-            f"{'Use your own' if is_owned else 'Buy'} {cards}{_in_servers(estimate.case)}. {why}",
+            f"{'Use your own' if is_owned else 'Buy'} {cards}"
+            f"{_in_servers(estimate.case, None if is_owned else together)}. {why}",
             buying_title="Your own" if is_owned else "Buying",
             rows=_machine_hour_rows(estimate, is_owned=is_owned),
             details=details,

@@ -201,6 +201,22 @@ def test_a_commitment_that_changes_the_decision_is_a_chip_only(seen):
     assert view.commitment is None
 
 
+@pytest.mark.parametrize(
+    ("gpu", "count", "owned", "where"),
+    [
+        ("h100-sxm5-80gb", 1, False, "Buy 1 × H100 SXM5 80 GB as a share of a server of 8"),
+        ("h100-sxm5-80gb", 8, False, "Buy 8 × H100 SXM5 80 GB in a server"),
+        ("h100-sxm5-80gb", 16, False, "Buy 16 × H100 SXM5 80 GB in 2 servers"),
+        ("h100-sxm5-80gb", 1, True, "Use 1 × H100 SXM5 80 GB"),
+        ("h100-pcie-80gb", 1, False, "Buy 1 × H100 PCIe 80 GB"),
+    ],
+)
+def test_modules_are_bought_in_servers_and_cards_for_slots_alone(seen, gpu, count, owned, where):
+    job = DailyHours(hours_per_day=24, days_per_week=7)
+    view, _ = seen(gpu=gpu, count=count, cost=CostTerms(job=job, buy=BuyTerms(card_price_usd=500, owned=owned)))
+    assert view.subject.startswith((f"{where}, which saves ", f"{where}. "))
+
+
 def test_servers_that_are_bought_whole_may_have_more_cards_than_are_needed(seen):
     job = DailyHours(hours_per_day=24, days_per_week=7)
     view, _ = seen(count=35, cost=CostTerms(job=job, buy=BuyTerms(server_price_usd=1_000)))
