@@ -220,8 +220,8 @@ UNKNOWN_FORMATS = [
 ]
 """Models whose stored format no copy of their configuration or files confirms.
 
-Of Kimi K2.5 and BitNet it is known, but no format of the program describes it: experts alone in 4 bits, and packed weights
-of three values.
+Of Kimi K2.5 and BitNet it is known, but no format of the program describes it: experts alone in 4 bits, and packed
+weights of three values.
 """
 
 
