@@ -1,13 +1,13 @@
-"""A random audit of the catalog against sources that it was not made from.
+"""Two random audits of the catalog against sources that it was not made from.
 
-    python benchmarks/catalog_audit.py draw     # the figures that the fixed seed draws, with where each stands
+    python benchmarks/catalog_audit.py draw --seed 20261124    # the figures that a seed draws
     python benchmarks/catalog_audit.py check    # what the independent sources say of them, from catalog_audit.csv
 
 The draw is from the records as they are, so that a catalog that has grown draws other figures: `check` therefore reads
 the records and fields from `catalog_audit.csv`, compares each with the catalog of today, and ends with 1 if a figure
-differs without an explanation or is not the one that was audited. Empty `theirs`: no independent source was found;
-`was`: the figure that the audit found wrong. `public code` is a file of a public repository, found by its words; a
-repository's name is followed by the commit that was read.
+differs without an explanation or is not the one that was audited. The second audit has no figure of the first one.
+Empty `theirs`: no independent source was found; `was`: the figure that the audit found wrong. `public code` is a file
+of a public repository, found by its words; a repository's name is followed by the commit that was read.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from planner.paths import catalog_dir
 
-SEED: Final = 20261123
+SEEDS: Final = (20261123, 20261124)
 TABLE: Final = Path(__file__).with_suffix(".csv")
 _DRAWN: Final[Mapping[str, tuple[int, int, tuple[str, ...]]]] = {
     "gpus": (
@@ -65,9 +65,9 @@ def figures(folder: str, fields: tuple[str, ...]) -> Iterator[tuple[str, str, An
                     yield record["id"], field, stated[field]
 
 
-def draw() -> list[tuple[str, str, str, Any]]:
-    """Return the audited figures: folder, record, field and value; first 60, then further ones of the same sequence."""
-    chance = random.Random(SEED)
+def draw(seed: int) -> list[tuple[str, str, str, Any]]:
+    """Return the figures that `seed` draws: folder, record, field and value; first 60, then further ones."""
+    chance = random.Random(seed)
     return list(
         dict.fromkeys(
             (folder, *each)
@@ -100,8 +100,10 @@ def main(words: list[str] | None = None) -> int:
     """Print the draw, or the audit with its counts; return 1 if a figure differs unexplained or has changed."""
     parser = argparse.ArgumentParser(description="Audit random figures of the catalog.")
     parser.add_argument("what", choices=("draw", "check"))
-    if parser.parse_args(words).what == "draw":
-        for each in draw():
+    parser.add_argument("--seed", type=int, default=SEEDS[-1])
+    asked = parser.parse_args(words)
+    if asked.what == "draw":
+        for each in draw(asked.seed):
             print(*each, sep="\t")
         return 0
     today = {

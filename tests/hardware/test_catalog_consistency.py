@@ -42,7 +42,7 @@ _TWICE: Final = {
 _NO_PRICE_IN_USD: Final = {
     *("rtx-3060-8-gb", "rtx-4090-d", "rtx-5090-d", "rtx-5090-d-v2", "gtx-1630", "titan-v-ceo"),
     *("radeon-rx-570-8gb", "radeon-rx-580-8gb", "radeon-rx-590", "radeon-rx-vega-56", "radeon-rx-vega-64"),
-    *("radeon-rx-5500-xt-8gb", "radeon-rx-5600-xt", "radeon-rx-5700", "radeon-rx-5700-xt", "radeon-rx-6600"),
+    *("radeon-rx-5600-xt", "radeon-rx-5700", "radeon-rx-5700-xt", "radeon-rx-6600"),
     *("radeon-rx-6600-xt", "radeon-rx-6650-xt", "radeon-rx-6700", "radeon-rx-6750-xt", "radeon-rx-7600"),
     *("radeon-rx-9060-xt-8gb", "radeon-rx-9070-gre"),
 }
