@@ -36,6 +36,13 @@ _FP64_SHARE: Final = {
     **dict.fromkeys(("8.6", "8.9", "12.0", "10.3"), 64),
 }
 """What part of FP32 FP64 is. **Source** CUDA C++ Programming Guide, throughput of native arithmetic instructions."""
+_FP64_SHARE_AMD: Final = {
+    **dict.fromkeys(("CDNA", "CDNA3", "CDNA4", "GCN 5.1 (Vega 20)"), 2),
+    **{"CDNA2": 1, "RDNA2": 16, "RDNA3": 32, "RDNA4": 32},
+}
+"""The same by AMD's architecture, of vectors. **Source** AMD's data sheets of MI60, MI100, MI250X and RX 7900 XTX."""
+_CUT_FP64: Final = {"radeon-vii": 4}
+"""Products with less FP64 than their chip."""
 _CAPABILITIES: Final = {
     "Kepler": "3",
     "Maxwell": "5",
@@ -101,6 +108,22 @@ def test_fp64_is_the_share_of_fp32_that_the_chip_has(gpu: Gpu) -> None:
         pytest.skip("one of the rates is not published")
     share = _FP64_SHARE[gpu.compute_capability or ""]
     assert fp32.ops_per_s / fp64.ops_per_s == pytest.approx(share, rel=0.04)
+
+
+@pytest.mark.parametrize("gpu", AMD, ids=lambda gpu: gpu.id)
+def test_fp64_of_amd_is_the_share_of_fp32_that_the_product_has(gpu: Gpu) -> None:
+    """A Radeon with the FP64 of the Instinct on the same chip fails here."""
+    rates = {rate.dtype: rate.ops_per_s for rate in gpu.rates if rate.unit == "vector"}
+    if not {"fp32", "fp64"} <= rates.keys():
+        pytest.skip("one of the rates is not published")
+    share = _CUT_FP64.get(gpu.id, _FP64_SHARE_AMD[gpu.architecture])
+    assert rates["fp32"] / rates["fp64"] == pytest.approx(share, rel=0.03)
+
+
+@for_each("gpu", [gpu for gpu in NVIDIA if gpu.architecture in ("Blackwell Ultra", "Rubin")])
+def test_int8_is_cut_to_less_than_a_twentieth_of_fp8_since_blackwell_ultra(gpu: Gpu) -> None:
+    int8, fp8 = gpu.rate("int8"), gpu.rate("fp8")
+    assert int8 is None or (fp8 is not None and int8.ops_per_s < fp8.ops_per_s / 20)
 
 
 @pytest.mark.parametrize("gpu", AMD, ids=lambda gpu: gpu.id)
