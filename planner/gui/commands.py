@@ -192,10 +192,10 @@ _FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     ),
     UnboundAction(
         "file.report",
-        lambda w: "&Report on both plans…" if _has_pinned_plan(w) else "&Report…",
+        lambda w: "&Write report on both plans…" if _has_pinned_plan(w) else "&Write report…",
         "File/2",
         lambda w: w.documents.choose_report(),
-        "Ctrl+Alt+P",
+        "Ctrl+Alt+E",
         "table",
         words="print PDF HTML Markdown export",
     ),

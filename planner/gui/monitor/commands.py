@@ -44,7 +44,7 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
     ),
     UnboundAction("monitor.export", "&Export the recording…", "Monitor/2", lambda tab: tab.controller.choose_export()),
     UnboundAction(
-        "monitor.report", "&Report on the recording…", "Monitor/2", lambda tab: tab.controller.choose_report()
+        "monitor.report", "&Write report on the recording…", "Monitor/2", lambda tab: tab.controller.choose_report()
     ),
     UnboundAction(
         "monitor.plan",

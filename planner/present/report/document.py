@@ -128,11 +128,6 @@ class Report(NamedTuple):
     plan: Plan | None = None
 
 
-def facts_table(rows: tuple[tuple[str, str], ...], first: str, second: str) -> ReportTable:
-    """Return a table of names and values, with a heading for each of both columns."""
-    return ReportTable((ReportColumn(first), ReportColumn(second)), rows)
-
-
 def section(title: str, *blocks: Block | None) -> ReportSection:
     """Return a section of the blocks that have any content."""
     return ReportSection(title, tuple(block for block in blocks if block is not None and _has_content(block)))

@@ -13,7 +13,6 @@ from planner.present.report.document import (
     Block,
     Bullets,
     CodeListing,
-    Drawing,
     Prose,
     Report,
     ReportAnswer,
@@ -129,7 +128,7 @@ def _block_html(block: Block) -> Iterator[str]:
             if name:
                 yield f'<p class="name">{_text(name)}</p>'
             yield f"<pre>{escape(text.rstrip())}</pre>"
-        case Drawing():
+        case _:
             svg = figure_svg(block, lambda role: f"var(--{role})")
             yield f"<figure>{svg}<figcaption>{_text(block.caption)}</figcaption></figure>"
 

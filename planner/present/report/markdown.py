@@ -10,7 +10,6 @@ from planner.present.report.document import (
     Block,
     Bullets,
     CodeListing,
-    Drawing,
     Prose,
     Report,
     ReportColumn,
@@ -50,7 +49,7 @@ def _block_lines(block: Block) -> Iterator[str]:
                 yield ""
             fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
             yield f"{fence}\n{text.rstrip()}\n{fence}"
-        case Drawing():
+        case _:
             yield f"*{_escaped(block.caption)}*"
 
 

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 from planner import __version__
 from planner.cost.estimate import CostEstimate
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
-from planner.cost.result import CostResult
 from planner.errors import PlannerError
 from planner.hardware.system import System
 from planner.performance.result import TimeResult
@@ -287,31 +286,27 @@ def _cost_section(parts: PlanReportParts) -> ReportSection:
         *map(Prose, lines),
         ReportTable(sides, rows),
         cost_figure(estimate, parts.simulation, buying),
-        *_rent_blocks(parts, result),
-        *_own_blocks(estimate),
+        *_rent_blocks(estimate),
+        _running_costs_table(estimate),
         *_sensitivity_blocks(parts, estimate, buying),
         *map(Prose, _carbon_sentences(parts, estimate)),
         Bullets(tuple(line for line in decision.details if line not in said)),
     )
 
 
-def _rent_blocks(parts: PlanReportParts, result: CostResult) -> Iterator[Block]:
+def _rent_blocks(estimate: CostEstimate) -> Iterator[Block]:
     """Yield the cost terms of the rental, and the cheapest offers of other providers and rental types."""
-    estimate = parts.estimate
-    if result.rent is None or estimate is None:
-        return
-    yield _money_table("Rented", money_rows(result.rent.terms))
-    columns = [column for column in JOB_OFFER_COLUMNS if column.key in _OFFER_KEYS]
-    yield table_of(columns, estimate.rows[:_OFFERS])
+    if estimate.result.rent is not None:
+        yield _money_table("Rented", money_rows(estimate.result.rent.terms))
+        columns = [column for column in JOB_OFFER_COLUMNS if column.key in _OFFER_KEYS]
+        yield table_of(columns, estimate.rows[:_OFFERS])
 
 
-def _own_blocks(estimate: CostEstimate) -> Iterator[Block]:
+def _running_costs_table(estimate: CostEstimate) -> ReportTable | None:
+    """Return what owning costs while the cards are used; None if it is not known."""
     own = estimate.result.own
-    if own is None:
-        return
-    yield _money_table(
-        "Running costs of the run" if running_period(estimate.demand) == "run" else "Monthly", money_rows(own.monthly)
-    )
+    title = "Running costs of the run" if running_period(estimate.demand) == "run" else "Monthly, if bought"
+    return None if own is None else _money_table(title, money_rows(own.monthly))
 
 
 def _money_table(title: str, rows: Iterable[MoneyRow]) -> ReportTable:
@@ -327,14 +322,10 @@ def _money_table(title: str, rows: Iterable[MoneyRow]) -> ReportTable:
     return ReportTable(columns, cells)
 
 
-def _sensitivity_blocks(parts: PlanReportParts, estimate: CostEstimate, buying: str) -> Iterator[Block]:
+def _sensitivity_blocks(parts: PlanReportParts, estimate: CostEstimate, buying: str) -> Iterator[Block | None]:
     """Yield the tornado chart and the share of simulated cases in which each side is cheaper."""
-    if estimate.case is None or estimate.result.rent is None:
-        return
-    figure = swing_figure(swing_rows(tornado(estimate.case)), buying)
-    if figure is not None:
-        yield figure
-    if parts.simulation is not None:
+    if estimate.case is not None and parts.simulation is not None:
+        yield swing_figure(swing_rows(tornado(estimate.case)), buying)
         yield Prose(chance_sentence(parts.simulation))
 
 

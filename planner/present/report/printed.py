@@ -83,7 +83,7 @@ def _block_lines(block: Block, figures: list[Drawing]) -> Iterator[str]:
         case CodeListing(text, name):
             yield f'<p class="muted">{_text(name)}</p>' if name else ""
             yield f"<pre>{escape(text.rstrip())}</pre>"
-        case Drawing():
+        case _:
             place = _FIGURE.format(next(index for index, one in enumerate(figures) if one is block))
             yield f'<p><img src="{place}"></p><p class="muted">{_text(block.caption)}</p>'
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from planner.present.report.document import Area, Drawing, DrawingLabel, Polyline, Rectangle, Shape
+from planner.present.report.document import Area, Drawing, Polyline, Rectangle, Shape
 
 _FONT: Final = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 _TEXT_PIXELS: Final = 13
@@ -35,7 +35,8 @@ def _shape_element(shape: Shape, color: Callable[[str], str]) -> str:
             return f'{path} stroke-width="{_number(width)}" stroke-linejoin="round"{dashes}/>'
         case Area(points, role, opacity):
             return f'<polygon points="{_points(points)}" fill="{color(role)}"{_opacity(opacity)}/>'
-        case DrawingLabel(x, y, text, anchor, role, is_small):
+        case _:
+            x, y, text, anchor, role, is_small = shape
             size = _SMALL_PIXELS if is_small else _TEXT_PIXELS
             place = f'x="{_number(x)}" y="{_number(y)}" text-anchor="{anchor}"'
             return f'<text {place} font-size="{size}" fill="{color(role)}">{escape(text)}</text>'

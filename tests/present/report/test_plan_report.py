@@ -7,7 +7,7 @@ from cost_samples import QLORA_ON_4090, TODAY
 from recordings import training, two_steps
 
 from planner.cost.job import Run, Service
-from planner.cost.terms import BuyTerms, CostTerms
+from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.errors import PlannerError
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.report import plan_report
@@ -133,9 +133,28 @@ def test_whole_machines_with_these_cards_are_listed(catalog):
     assert any("(DGX H100)" in title or "(HGX H100" in title for title in tables)
 
 
-def test_a_card_without_any_price_has_no_costs_but_says_so(catalog):
-    report = report_on_plan(SERVICE.evolve(gpu="gb10"), catalog, TODAY)
-    assert _texts(_section(report, "Cost")) or _cells(_section(report, "Cost"))
+@pytest.mark.parametrize(
+    ("gpu", "tables"),
+    [
+        ("l4", ["Rented", "Provider"]),
+        ("instinct-mi250", ["Monthly, if bought"]),
+        ("instinct-mi100", []),
+    ],
+)
+def test_a_side_without_a_price_is_left_out(catalog, gpu, tables):
+    small = Plan(model=ModelChoice(id="Qwen/Qwen3-0.6B"), workload=Inference(), gpu=gpu)
+    cost = _section(report_on_plan(small, catalog, TODAY), "Cost")
+    heads = [block.columns[0].title for block in cost.blocks if isinstance(block, ReportTable)]
+    assert [head for head in heads if head] == tables
+    assert _texts(cost)
+
+
+def test_the_carbon_of_both_sides_is_told_where_the_region_is_known(catalog):
+    terms = CostTerms(job=Run(amount=10), rent=RentTerms(regions=("us-east-1",)))
+    cost = _section(report_on_plan(SERVICE.evolve(cost=terms), catalog, TODAY), "Cost")
+    places = [text.partition(":")[0] for text in _texts(cost) if "CO₂" in text]
+    assert len(places) == 2
+    assert [place.partition(" in ")[0] for place in places] == ["Rented", "Owned"]
 
 
 def test_a_search_that_fails_is_told_where_its_results_would_be(catalog, monkeypatch):
