@@ -147,6 +147,8 @@ A report has the answers with their reasons and sources, as a web page, a PDF or
 ...     planner.load_plan(page) == serving
 'html'
 True
+>>> planner.report_on_two_plans(serving, serving.evolve(gpu="l40s"), catalog, day).sections[1].title
+'Memory of both'
 
 A custom module is traced in a separate process, which needs torch and takes a while:
 
