@@ -39,6 +39,7 @@ DOCS = ROOT / "docs"
 COLUMNS = "100"
 LONGEST_DEFAULT = 60
 PACKAGES = {
+    "present": "Reports",
     "plan": "Plans",
     "workload": "Workloads",
     "hardware": "Hardware",

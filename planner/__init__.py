@@ -139,6 +139,17 @@ True
 ...     "rtx-4090" in error.hint
 True
 
+A report has the answers with their reasons and sources, as a web page, a PDF or Markdown, and opens again as its plan:
+
+>>> with tempfile.TemporaryDirectory() as folder:
+...     page = pathlib.Path(folder, "report.html")
+...     planner.write_report(planner.report_on_plan(serving, catalog, day), page)
+...     planner.load_plan(page) == serving
+'html'
+True
+>>> planner.report_on_two_plans(serving, serving.evolve(gpu="l40s"), catalog, day).sections[1].title
+'Memory of both'
+
 A custom module is traced in a separate process, which needs torch and takes a while:
 
 >>> net = planner.Target(kind="file", place="net.py", name="net_and_input")  # a function that returns both
@@ -188,6 +199,9 @@ if TYPE_CHECKING:
     from planner.plan.recommend.recommend import recommend
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
     from planner.plan.warnings import warnings_about
+    from planner.present.report.comparison_report import report_on_two_plans
+    from planner.present.report.plan_report import report_on_plan
+    from planner.present.report.write import write_report
     from planner.trace.analysis.summary import facts_of
     from planner.trace.analysis.trace_result import conclude
     from planner.trace.files import load_recording, save_recording
@@ -245,6 +259,8 @@ __all__ = [
     "prices_of",
     "read_log",
     "recommend",
+    "report_on_plan",
+    "report_on_two_plans",
     "resolve_gpu",
     "save_plan",
     "save_recording",
@@ -257,6 +273,7 @@ __all__ = [
     "versus",
     "warnings_about",
     "with_preset",
+    "write_report",
 ]
 
 _HOMES = {
@@ -306,6 +323,8 @@ _HOMES = {
     "prices_of": "planner.plan.prices",
     "read_log": "planner.memory.logs.read",
     "recommend": "planner.plan.recommend.recommend",
+    "report_on_plan": "planner.present.report.plan_report",
+    "report_on_two_plans": "planner.present.report.comparison_report",
     "resolve_gpu": "planner.hardware.names",
     "save_plan": "planner.plan.files",
     "save_recording": "planner.trace.files",
@@ -318,6 +337,7 @@ _HOMES = {
     "versus": "planner.plan.comparison",
     "warnings_about": "planner.plan.warnings",
     "with_preset": "planner.plan.recipes.preset",
+    "write_report": "planner.present.report.write",
 }
 
 

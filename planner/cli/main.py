@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "monitor": CliCommand("planner.cli.monitor.command", "monitor the NVIDIA cards of this machine"),
     "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
     "recommend": CliCommand("planner.cli.recommend", "recommend hardware for a job within a budget and a deadline"),
+    "report": CliCommand("planner.cli.report_file", "write a report on a plan, a comparison, a recording or a trace"),
     "trace": CliCommand(
         "planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"
     ),

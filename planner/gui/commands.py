@@ -191,6 +191,15 @@ _FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         _is_plan_traced,
     ),
     UnboundAction(
+        "file.report",
+        lambda w: "&Write report on both plans…" if _has_pinned_plan(w) else "&Write report…",
+        "File/2",
+        lambda w: w.documents.choose_report(),
+        "Ctrl+Alt+E",
+        "table",
+        words="print PDF HTML Markdown export",
+    ),
+    UnboundAction(
         "file.start", "Start &page", "File/3", lambda w: _show_tab(START.key, w), "Ctrl+0", START.icon, _is_plan_shown
     ),
     UnboundAction("file.quit", "&Quit", "File/4", lambda w: w.close(), "Ctrl+Q"),

@@ -1,5 +1,6 @@
 """Opening and saving of files, and the question about unsaved changes."""
 
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -9,10 +10,12 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QProgressDialog, QWidget
 
 from planner.errors import NetworkError, PlannerError
+from planner.gui.report_dialog import choose_report_file
 from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_model_file
 from planner.paths import traces_dir
+from planner.plan.catalog import Catalog
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import integer
@@ -22,7 +25,10 @@ if TYPE_CHECKING:
     from planner.workload.recipes.recipe import Recipe
 
 _PLANS = "Plans (*.json);;All files (*)"
-_OPENED = "Plans, models and recordings (*.json *.gpurec *.yaml *.yml *.gguf *.safetensors *.py *.log);;All files (*)"
+_OPENED = (
+    "Plans, reports, models and recordings "
+    "(*.json *.html *.md *.gpurec *.yaml *.yml *.gguf *.safetensors *.py *.log);;All files (*)"
+)
 _LOGS = (".log", ".txt", ".out")
 _RECORDINGS = (".gpurec", ".csv")
 _MODELS = "Models, modules and training files (*.json *.safetensors *.gguf *.yml *.yaml *.py);;All files (*)"
@@ -145,6 +151,19 @@ class Documents(QObject):
         name, _ = QFileDialog.getSaveFileName(self._window, "Save the plan", str(suggestion), _PLANS)
         return bool(name) and self._save_to(Path(name))
 
+    @Slot()
+    def choose_report(self) -> None:
+        """Ask for a file, and write the report on the plan to it, beside the pinned plan if there is one."""
+        suggestion = Path(self._recent_folder_text()) / f"{self._suggested_file_stem()}.html"
+        path = choose_report_file(self._window, suggestion)
+        if path is not None:
+            workspace = self._workspace
+            write = partial(_write_report, path, workspace.plan, workspace.pin.plan, workspace.catalog)
+            self._tasks.run("report", write, self._on_report_written, self._report_error)
+
+    def _on_report_written(self, path: Path) -> None:
+        self._workspace.noticed.emit(f"Wrote the report to {path}.", "It opens in a browser and in GPU Planner.")
+
     def may_leave(self) -> bool:
         """Ask what to do with unsaved changes, which another plan will replace; return whether to continue."""
         return self._settle_changes() is not None
@@ -258,6 +277,20 @@ class Documents(QObject):
 
     def _suggested_file_stem(self) -> str:
         return self._workspace.plan.model.id.rpartition("/")[2] or "plan"
+
+
+def _write_report(path: Path, plan: Plan, pinned: Plan | None, catalog: Catalog) -> Path:
+    # Reports load what a start of the window does not need.
+    from planner.present.report.comparison_report import report_on_two_plans
+    from planner.present.report.plan_report import report_on_plan
+    from planner.present.report.write import write_report
+
+    today = datetime.now(UTC).date()
+    write_report(
+        report_on_plan(plan, catalog, today) if pinned is None else report_on_two_plans(plan, pinned, catalog, today),
+        path,
+    )
+    return path
 
 
 def _read_content(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":

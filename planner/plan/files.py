@@ -16,6 +16,9 @@ from planner.units import MIB
 
 _LARGEST_BYTES: Final = 16 * MIB
 _OPEN_OWN_FILE: Final = "Open a file that GPU Planner has saved."
+_PLAN_TYPE: Final = "application/vnd.gpu-planner.plan+json"
+_IN_HTML: Final = (f'<script type="{_PLAN_TYPE}">', "</script>")
+_IN_MARKDOWN: Final = ("<!-- The plan, which `gpu-planner` opens from this file:\n", "\n-->")
 
 
 def load_plan(path: Path | str) -> Plan:
@@ -28,8 +31,35 @@ def load_plan(path: Path | str) -> Plan:
     return parse_plan(read_text(file), file)
 
 
+def embedded_plan_html(plan: Plan) -> str:
+    """Return an element that stores `plan` in an HTML document, from which `load_plan` reads it."""
+    # No text of the plan may end the element.
+    return plan.model_dump_json().replace("<", "\\u003c").join(_IN_HTML)
+
+
+def embedded_plan_markdown(plan: Plan) -> str:
+    """Return a comment that stores `plan` in a Markdown document, from which `load_plan` reads it."""
+    return (
+        plan.model_dump_json()
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("--", "-\\u002d")
+        .join(_IN_MARKDOWN)
+    )
+
+
+def _embedded_plan_text(text: str) -> str | None:
+    """Return the text of the last plan that is stored in a report, or None if the text is no report with a plan."""
+    for start, end in (_IN_HTML, _IN_MARKDOWN):
+        before, found, rest = text.rpartition(start)
+        plan, ended, _ = rest.partition(end)
+        if before and found and ended:
+            return plan
+    return None
+
+
 def is_plan_file(path: Path) -> bool:
-    """Return whether the file at `path` identifies itself as a plan.
+    """Return whether the file at `path` identifies itself as a plan, or as a report that has one.
 
     An unreadable file does not count as a plan; the next reader reports the error.
     """
@@ -45,13 +75,13 @@ def is_plan_file(path: Path) -> bool:
 
 
 def parse_plan(text: str, path: Path) -> Plan:
-    """Return the plan in a plan file's `text`; errors name `path`.
+    """Return the plan in the text of a plan file, or of a report that was made from one; errors name `path`.
 
     Raises:
         PlanFileError: If it is not a plan, or comes from a newer version.
     """
     try:
-        data = json.loads(text)
+        data = json.loads(_embedded_plan_text(text) or text)
     except (ValueError, RecursionError) as error:
         raise PlanFileError(path, f"not valid JSON ({error})", hint=_OPEN_OWN_FILE) from error
     version = data.get("schema_version") if isinstance(data, dict) else None

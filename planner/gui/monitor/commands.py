@@ -44,6 +44,9 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
     ),
     UnboundAction("monitor.export", "&Export the recording…", "Monitor/2", lambda tab: tab.controller.choose_export()),
     UnboundAction(
+        "monitor.report", "&Write report on the recording…", "Monitor/2", lambda tab: tab.controller.choose_report()
+    ),
+    UnboundAction(
         "monitor.plan",
         "Plan &for the cards of this machine…",
         "Monitor/3",

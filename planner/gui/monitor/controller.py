@@ -16,6 +16,7 @@ from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.replay import LoadedRecording, RecordingLoader
 from planner.gui.monitor.settings import MonitorSettings, UnfinishedRecording
 from planner.gui.monitor.settings_dialog import SettingsDialog
+from planner.gui.report_dialog import choose_report_file
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import open_once
@@ -35,6 +36,7 @@ _TABLES: Final = "Table (*.csv);;Parquet (*.parquet)"
 _ENDINGS: Final = (".csv", ".parquet")
 _EXPORTING: Final = "monitor export"
 _SUMMING: Final = "monitor summary"
+_REPORTING: Final = "monitor report"
 _RecordingWithSummary = tuple[MonitorRecording, RecordingSummary]
 
 
@@ -153,6 +155,20 @@ class Controller(QObject):
         )
 
     @Slot()
+    def choose_report(self) -> None:
+        """Ask for a file name, and write the report on the replayed recording to it."""
+        recording = self._replayed_recording()
+        if recording is None:
+            return
+        path = choose_report_file(self._tab, Path(recording.path.with_suffix(".html").name))
+        if path is not None:
+            write = partial(_write_report, path, recording, self.settings.usd_per_kwh)
+            self._tasks.run(_REPORTING, write, self._on_report_written, self._show_error)
+
+    def _on_report_written(self, path: Path) -> None:
+        self._workspace.noticed.emit(f"Wrote the report to {path}.", "")
+
+    @Slot()
     def show_summary(self) -> None:
         """Show the summary of the replayed recording: energy, cost, averages and peaks."""
         recording = self._replayed_recording()
@@ -224,6 +240,7 @@ class Controller(QObject):
         self._tasks.cancel(_LOADING)
         self._tasks.cancel(_EXPORTING)
         self._tasks.cancel(_SUMMING)
+        self._tasks.cancel(_REPORTING)
 
     def _load_and_play(self, loader: RecordingLoader) -> None:
         self._tasks.run(_LOADING, loader.load, self._play, self._show_error, loader.stop)
@@ -263,6 +280,15 @@ def _with_summary(recording: MonitorRecording) -> _RecordingWithSummary:
 
 def _load_with_summary(path: Path) -> _RecordingWithSummary:
     return _with_summary(open_recording(path))
+
+
+def _write_report(path: Path, recording: MonitorRecording, usd_per_kwh: float | None) -> Path:
+    # Reports load what a start of the window does not need.
+    from planner.present.report.recording_report import report_on_recording
+    from planner.present.report.write import write_report
+
+    write_report(report_on_recording(recording, datetime.now().astimezone().date(), usd_per_kwh), path)
+    return path
 
 
 def _with_table_suffix(path: Path, kind: str) -> Path:

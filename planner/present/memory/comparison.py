@@ -70,13 +70,17 @@ class VersusView(NamedTuple):
 
 
 def versus_view(
-    evaluation: Evaluation, comparison: PlanComparison, catalog: Catalog, other_name: str = "the other plan"
+    evaluation: Evaluation,
+    comparison: PlanComparison,
+    catalog: Catalog,
+    other_name: str = "the other plan",
+    name: str = "This plan",
 ) -> VersusView:
-    """Return the `comparison` of an evaluated plan with another, which is called `other_name`, ready for display."""
+    """Return the `comparison` of an evaluated plan called `name` with another called `other_name`, for display."""
     view, other = evaluation_view(evaluation, catalog), evaluation_view(comparison.other, catalog)
     comparable = view.supported and other.supported
     return VersusView(
-        sentence=_difference_sentences(evaluation, comparison, (view, other), other_name) if comparable else "",
+        sentence=_difference_sentences(evaluation, comparison, (view, other), (name, other_name)) if comparable else "",
         view=view,
         other=other,
         subject=plan_phrase(evaluation, catalog),
@@ -87,25 +91,25 @@ def versus_view(
 
 
 def _difference_sentences(
-    evaluation: Evaluation, comparison: PlanComparison, views: tuple[MemoryView, MemoryView], other_name: str
+    evaluation: Evaluation, comparison: PlanComparison, views: tuple[MemoryView, MemoryView], names: tuple[str, str]
 ) -> str:
     """Return how much more or less a plan needs than the other, and whether its peak moved."""
     view, other = views
     phases = (evaluation.memory.peak_phase, comparison.other.memory.peak_phase)
     moved = f"The peak is {PHASE_MOMENTS[phases[0]]} instead of {PHASE_MOMENTS[phases[1]]}."
     peaks = moved if phases[0] != phases[1] else ""
-    difference = _difference_sentence(comparison.total_difference_bytes, view, other, other_name)
+    difference = _difference_sentence(comparison.total_difference_bytes, view, other, names)
     return " ".join(filter(None, (difference, peaks)))
 
 
-def _difference_sentence(difference: int, view: MemoryView, other: MemoryView, other_name: str) -> str:
+def _difference_sentence(difference: int, view: MemoryView, other: MemoryView, names: tuple[str, str]) -> str:
     if difference == 0:
         return f"Both need {fmt.size(view.total_bytes)} per card."
     side = "more" if difference > 0 else "less"
     here, there = fmt.sizes_apart(view.total_bytes, other.total_bytes)
     return (
-        f"This plan needs {fmt.size(abs(difference))} ({fmt.percent(abs(difference) / other.total_bytes)}) {side} per "
-        f"card than {other_name}: {here} instead of {there}."
+        f"{names[0]} needs {fmt.size(abs(difference))} ({fmt.percent(abs(difference) / other.total_bytes)}) {side} per "
+        f"card than {names[1]}: {here} instead of {there}."
     )
 
 

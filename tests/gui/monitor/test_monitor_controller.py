@@ -346,3 +346,17 @@ def test_a_recording_is_exported(qtbot, make_tab, driver, workspace, tmp_path):
             tab.controller.export_to(tmp_path / name, tab.feed.replay.loaded.recording)
         assert told.args[0].startswith("Exported ")
         assert (tmp_path / name).stat().st_size > 10_000
+
+
+def test_a_recording_has_a_report(qtbot, make_tab, driver, workspace, tmp_path, monkeypatch):
+    tab = make_tab(without_driver=True)
+    with qtbot.waitSignal(workspace.noticed) as told:
+        tab.controller.choose_report()
+    assert told.args[0] == "Open a recording first."
+    tab.controller.show_demo()
+    wait(qtbot, lambda: not tab.feed.is_live)
+    monkeypatch.setattr("planner.gui.monitor.controller.choose_report_file", lambda *_: tmp_path / "run.md")
+    with qtbot.waitSignal(workspace.noticed, timeout=60_000) as told:
+        tab.controller.choose_report()
+    assert told.args[0] == f"Wrote the report to {tmp_path / 'run.md'}."
+    assert "## Diagnosis" in (tmp_path / "run.md").read_text(encoding="utf-8")

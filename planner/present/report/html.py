@@ -1,0 +1,150 @@
+"""A report as one HTML file that needs no other, in light and dark and for printing."""
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from html import escape
+from typing import Final, Literal
+
+from planner.paths import resources_dir
+from planner.plan.files import embedded_plan_html
+from planner.present.format import unbroken
+from planner.present.report.document import (
+    Block,
+    Bullets,
+    CodeListing,
+    Prose,
+    Report,
+    ReportAnswer,
+    ReportSection,
+    ReportTable,
+)
+from planner.present.report.svg import figure_svg
+
+_STYLE: Final = """
+* { box-sizing: border-box; }
+html { background: var(--sunken); }
+body { margin: 2rem auto; padding: 2.5rem 3rem; max-width: 58rem; background: var(--surface); color: var(--text);
+  font: 15px/1.5 system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; font-variant-numeric: tabular-nums; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; }
+h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; padding-bottom: .3rem; border-bottom: 1px solid var(--border); }
+p, li { max-width: 46rem; }
+.question { font-size: 1.05rem; color: var(--muted); margin: 0 0 1.2rem; }
+.answers { display: grid; gap: .7rem; margin: 0; }
+.answer { border-left: 4px solid var(--outline); background: var(--sunken); padding: .6rem .9rem; }
+.answer b { display: block; font-size: 1.15rem; }
+.answer.ok { border-color: var(--ok); } .answer.ok b { color: var(--ok); }
+.answer.warn { border-color: var(--warn); } .answer.warn b { color: var(--warn); }
+.answer.bad { border-color: var(--bad); } .answer.bad b { color: var(--bad); }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; margin: .8rem 0; font-size: .92rem; }
+th { color: var(--muted); font-weight: 600; text-align: left; }
+th, td { padding: .3rem .7rem .3rem 0; border-bottom: 1px solid var(--border); vertical-align: top; }
+th.right, td.right { text-align: right; white-space: nowrap; }
+tr.total td { font-weight: 600; border-bottom: none; }
+figure { margin: 1rem 0; }
+figure svg { max-width: 100%; height: auto; display: block; }
+figcaption { color: var(--muted); font-size: .9rem; margin-top: .3rem; }
+pre { background: var(--sunken); padding: .8rem; overflow-x: auto; font: .85rem/1.45 ui-monospace, 'DejaVu Sans Mono',
+  monospace; }
+.name { color: var(--muted); font-size: .9rem; margin-bottom: -.6rem; }
+footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--border); color: var(--muted);
+  font-size: .9rem; }
+@media (max-width: 50rem) { body { margin: 0; padding: 1.2rem; } }
+@page { margin: 18mm 16mm; }
+@media print {
+  html { background: none; }
+  body { margin: 0; padding: 0; max-width: none; font-size: 10pt; print-color-adjust: exact;
+    -webkit-print-color-adjust: exact; }
+  h2 { break-after: avoid; } tr, figure, .answer { break-inside: avoid; }
+}
+"""
+
+
+@cache
+def scheme_colors(scheme: Literal["light", "dark"]) -> dict[str, str]:
+    """Return the colors of a scheme by the names of their roles, from the window's own design tokens."""
+    tokens = tomllib.loads((resources_dir() / "tokens" / f"{scheme}.toml").read_text(encoding="utf-8"))
+    return {role: tokens["base"][base] for role, base in tokens["roles"].items()}
+
+
+def report_html(report: Report) -> str:
+    """Return `report` as an HTML document that contains its figures, its style and its plan."""
+    sections = "\n".join(_section_html(section) for section in report.sections)
+    answers = "\n".join(_answer_html(answer) for answer in report.answers)
+    plan = "" if report.plan is None else f"\n{embedded_plan_html(report.plan)}"
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="GPU Planner">
+<title>{escape(report.title)}</title>
+<style>
+:root {{ color-scheme: light dark; {_variables("light")} }}
+@media (prefers-color-scheme: dark) {{ @media screen {{ :root {{ {_variables("dark")} }} }} }}
+{_STYLE.strip()}
+</style>
+</head>
+<body>
+<header>
+<h1>{_text(report.title)}</h1>
+<p class="question">{_text(report.question)}</p>
+<div class="answers">
+{answers}
+</div>
+</header>
+<main>
+{sections}
+</main>
+<footer>{_text(report.made)}</footer>{plan}
+</body>
+</html>
+"""
+
+
+def _variables(scheme: Literal["light", "dark"]) -> str:
+    return " ".join(f"--{role}: {color};" for role, color in scheme_colors(scheme).items())
+
+
+def _answer_html(answer: ReportAnswer) -> str:
+    return f'<div class="answer {answer.tone}"><b>{_text(answer.title)}</b>{_text(answer.text)}</div>'
+
+
+def _section_html(section: ReportSection) -> str:
+    blocks = "\n".join(line for block in section.blocks for line in _block_html(block))
+    return f"<section>\n<h2>{_text(section.title)}</h2>\n{blocks}\n</section>"
+
+
+def _block_html(block: Block) -> Iterator[str]:
+    match block:
+        case Prose(text):
+            yield f"<p>{_text(text)}</p>"
+        case Bullets(items):
+            yield "\n".join(("<ul>", *(f"<li>{_text(item)}</li>" for item in items), "</ul>"))
+        case ReportTable():
+            yield f'<div class="wide">{table_html(block)}</div>'
+        case CodeListing(text, name):
+            if name:
+                yield f'<p class="name">{_text(name)}</p>'
+            yield f"<pre>{escape(text.rstrip())}</pre>"
+        case _:
+            svg = figure_svg(block, lambda role: f"var(--{role})")
+            yield f"<figure>{svg}<figcaption>{_text(block.caption)}</figcaption></figure>"
+
+
+def table_html(table: ReportTable) -> str:
+    """Return a table as an HTML element, with the classes `right` and `total` on cells and rows."""
+    sides = [' class="right"' if column.align == "right" else "" for column in table.columns]
+    heads = "".join(f"<th{side}>{_text(column.title)}</th>" for column, side in zip(table.columns, sides, strict=True))
+    rows = []
+    for index, row in enumerate(table.rows):
+        cells = "".join(f"<td{side}>{_text(cell)}</td>" for cell, side in zip(row, sides, strict=True))
+        is_total = table.last_is_total and index == len(table.rows) - 1
+        kind = ' class="total"' if is_total else ""
+        rows.append(f"<tr{kind}>{cells}</tr>")
+    return "\n".join(("<table>", f"<thead><tr>{heads}</tr></thead>", "<tbody>", *rows, "</tbody>", "</table>"))
+
+
+def _text(text: str) -> str:
+    return escape(unbroken(text).replace(" × ", "\N{NO-BREAK SPACE}× ")).replace("\n", "<br>")

@@ -1,0 +1,141 @@
+"""Figures of reports."""
+
+from types import SimpleNamespace
+
+import pytest
+from cost_samples import estimated
+from memory_samples import on_card, result, seen
+from recordings import training, two_steps
+
+from planner.cost.job import DailyHours
+from planner.cost.rent_or_buy.uncertainty import simulate, tornado
+from planner.present.cost.amounts import swing_rows
+from planner.present.memory.view import memory_view
+from planner.present.report.document import Area, DrawingLabel, Polyline, Rectangle
+from planner.present.report.figures import (
+    ReadingsCurve,
+    cost_figure,
+    memory_figure,
+    readings_figure,
+    swing_figure,
+    timeline_figure,
+)
+from planner.trace.analysis.trace_result import conclude
+from planner.units import GIB, MIB
+
+
+def _texts(figure):
+    return [seen(shape.text) for shape in figure.shapes if isinstance(shape, DrawingLabel)]
+
+
+def test_the_memory_bar_is_as_long_as_the_card_and_names_every_part():
+    figure = memory_figure(memory_view(on_card(24 * GIB, "fits"), "T4"))
+    bars = [shape for shape in figure.shapes if isinstance(shape, Rectangle) and shape.height > 20]
+    assert sum(bar.width for bar in bars) == pytest.approx(figure.width)
+    assert bars[0].width == pytest.approx(figure.width / 2)  # 12 of 24 GiB are weights
+    assert {"Weights 12.0 GiB", "KV cache 3.00 GiB", "Free 8.00 GiB"} <= set(_texts(figure))
+    assert "Weights 12.0 GiB" in seen(figure.caption)
+
+
+def test_a_bar_that_is_too_long_marks_where_the_card_ends():
+    figure = memory_figure(memory_view(on_card(12 * GIB, "does-not-fit"), "T4"))
+    mark = next(shape for shape in figure.shapes if isinstance(shape, Polyline))
+    assert mark.points[0][0] == pytest.approx(figure.width * 12 / 16)
+    assert "usable 12.0 GiB" in _texts(figure)
+    assert not any(isinstance(shape, Polyline) for shape in memory_figure(memory_view(result())).shapes)
+
+
+def test_the_costs_have_bands_and_the_break_even(catalog):
+    estimate = estimated(catalog)
+    figure = cost_figure(estimate, simulate(estimate.case), "Buying")
+    assert sum(isinstance(shape, Area) for shape in figure.shapes) == 2
+    assert {"Renting", "Buying", "years"} <= set(_texts(figure))
+    assert "80 %" in seen(figure.caption)
+    crossing = estimate.result.break_even.years
+    marked = any(text.startswith("break-even") for text in _texts(figure))
+    assert marked == (crossing is not None and 0 < crossing <= estimate.result.curve[-1].years)
+    bare = cost_figure(estimate, None, "Buying")
+    assert not any(isinstance(shape, Area) for shape in bare.shapes)
+
+
+def test_costs_that_cross_are_marked_where_they_do(catalog):
+    estimate = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy={"card_price_usd": 2_000})
+    figure = cost_figure(estimate, None, "Buying")
+    assert 0 < estimate.result.break_even.years < 5
+    assert any(shape.is_dashed for shape in figure.shapes if isinstance(shape, Polyline))
+
+
+def test_without_a_curve_there_is_no_figure(catalog):
+    assert cost_figure(SimpleNamespace(result=SimpleNamespace(curve=())), None, "Buying") is None
+
+
+def test_the_tornado_has_a_bar_for_each_input_from_the_widest(catalog):
+    rows = swing_rows(tornado(estimated(catalog).case))
+    figure = swing_figure(rows, "Buying")
+    bars = [shape.width for shape in figure.shapes if isinstance(shape, Rectangle)]
+    assert bars == sorted(bars, reverse=True)
+    assert len(bars) == min(len(rows), 10)
+    assert rows[0].title in _texts(figure)
+    flipping = swing_figure([rows[0]._replace(flips=True)], "Buying")
+    assert "second color" in flipping.caption
+    assert "second color" not in swing_figure([rows[0]._replace(flips=False)], "Buying").caption
+    assert swing_figure((), "Buying") is None
+
+
+def test_an_input_that_changes_nothing_has_a_line_of_its_own(catalog):
+    row = swing_rows(tornado(estimated(catalog).case))[0]._replace(low_saving_usd=0.0, high_saving_usd=0.0)
+    assert [shape.width for shape in swing_figure([row], "Buying").shapes if isinstance(shape, Rectangle)] == [1]
+
+
+def test_readings_are_drawn_over_a_suitable_time_with_their_gaps():
+    curve = ReadingsCurve("0 T4", (0.0, 300.0, 600.0, 900.0), (50.0, None, 60.0, 120.0))
+    figure = readings_figure("Use", "%", (curve,), 100.0)
+    assert "minutes" in _texts(figure)
+    lines = [shape.points for shape in figure.shapes if isinstance(shape, Polyline) and shape.color == "series-1"]
+    assert [len(points) for points in lines] == [1, 2]
+    assert lines[1][1][1] == pytest.approx(12)  # what is above the axis stays in the plot
+    assert "0 T4" not in _texts(figure)
+    both = readings_figure("Use", "%", (curve, curve._replace(title="1 T4")))
+    assert {"0 T4", "1 T4"} <= set(_texts(both))
+    assert both.height > figure.height
+
+
+def test_a_gap_at_the_end_ends_the_line():
+    curve = ReadingsCurve("0", (0.0, 1.0, 2.0), (1.0, 2.0, None))
+    lines = [shape for shape in readings_figure("Use", "%", (curve,)).shapes if isinstance(shape, Polyline)]
+    assert sum(line.color == "series-1" for line in lines) == 1
+
+
+@pytest.mark.parametrize("curve", [ReadingsCurve("0", (), ()), ReadingsCurve("0", (0.0, 1.0), (None, None))])
+def test_without_readings_there_is_no_figure(curve):
+    assert readings_figure("Use", "%", (curve,)) is None
+
+
+def test_the_timeline_is_stacked_and_keeps_the_peak():
+    timeline = conclude(two_steps(MIB, training(batch=8))).timeline
+    figure = timeline_figure(timeline)
+    areas = [shape for shape in figure.shapes if isinstance(shape, Area)]
+    peak = max(sum(series.bytes[index] for series in timeline.series) for index in range(len(timeline.times)))
+    top = min(y for _, y in areas[-1].points)
+    assert top == pytest.approx(240 - 228 / 1.05)
+    assert peak > 0
+    assert timeline_figure(timeline.evolve(times=(0,), series=(), operators=("",), modules=("",), lines=("",))) is None
+
+
+def test_a_long_timeline_is_thinned_without_losing_its_peak():
+    timeline = conclude(two_steps(MIB, training(batch=8))).timeline
+    series = timeline.series[0]
+    sizes = (*[GIB] * 900, 4 * GIB, *[GIB] * 900)
+    length = len(sizes)
+    blank = ("",) * length
+    long = timeline.evolve(
+        times=tuple(range(length)),
+        series=(series.evolve(bytes=sizes),),
+        operators=blank,
+        modules=blank,
+        lines=blank,
+    )
+    area = next(shape for shape in timeline_figure(long).shapes if isinstance(shape, Area))
+    assert len(area.points) < 2 * 500
+    assert min(y for _, y in area.points) == pytest.approx(240 - 228 / 1.05)
+    assert any(text.endswith(" GiB") for text in _texts(timeline_figure(long)))

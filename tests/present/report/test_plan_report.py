@@ -1,0 +1,184 @@
+"""The report on a plan."""
+
+from datetime import date
+
+import pytest
+from cost_samples import QLORA_ON_4090, TODAY
+from recordings import training, two_steps
+
+from planner.cost.job import Run, Service
+from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.errors import PlannerError
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.report import plan_report
+from planner.present.report.document import Bullets, Drawing, Prose, ReportTable
+from planner.present.report.html import report_html
+from planner.present.report.plan_report import report_on_plan
+from planner.trace.analysis.summary import facts_of
+from planner.units import MIB
+from planner.workload.workload import Inference, Training
+
+SERVICE = Plan(
+    model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
+    workload=Inference(profile="vllm", batch=16),
+    gpu="l40s",
+    cost=CostTerms(job=Service(requests_per_day=200_000)),
+)
+TOO_LARGE = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Training(method="qlora"), gpu="rtx-4090")
+
+
+@pytest.fixture(scope="module")
+def service(catalog):
+    return report_on_plan(SERVICE, catalog, TODAY)
+
+
+def _section(report, title):
+    return next(part for part in report.sections if part.title == title)
+
+
+def _texts(part):
+    prose = [block.text for block in part.blocks if isinstance(block, Prose)]
+    return prose + [item for block in part.blocks if isinstance(block, Bullets) for item in block.items]
+
+
+def _cells(part):
+    return [cell for block in part.blocks if isinstance(block, ReportTable) for row in block.rows for cell in row]
+
+
+def test_the_report_has_its_sections_in_the_order_of_a_decision(service):
+    assert [part.title for part in service.sections] == [
+        "Workload and assumptions",
+        "Other hardware for the same job",
+        "Memory",
+        "Speed",
+        "Cost",
+        "Bill of materials",
+        "Risks, and what would change the answer",
+        "Formulas and sources",
+    ]
+    assert service.title == "meta-llama/Llama-3.1-8B on 1 × L40S"
+    assert service.question.startswith("Does meta-llama/Llama-3.1-8B (inference in vLLM")
+    assert service.plan == SERVICE
+    assert "22 November 2026" in service.made
+
+
+def test_it_answers_memory_time_and_cost_first(service):
+    memory, time, cost = service.answers
+    assert (memory.tone, memory.title.partition(":")[0]) == ("ok", "Fits")
+    assert "tokens/s" in time.title
+    assert cost.title in ("Rent", "Buy", "Too close to call")
+    assert "simulated cases" in cost.text
+
+
+def test_settings_say_whether_the_plan_states_them(service):
+    workload = _section(service, "Workload and assumptions")
+    table = next(block for block in workload.blocks if isinstance(block, ReportTable))
+    stated = {row[0]: row[2] for row in table.rows}
+    assert stated["Batch size"] == "stated"
+    assert stated["Context length"] == "default"
+    assert "For 200,000 requests per day, over 5 years." in _texts(workload)
+
+
+def test_every_cost_and_every_figure_has_its_source(service):
+    for part in (_section(service, "Formulas and sources"), _section(service, "Bill of materials")):
+        for block in part.blocks:
+            if (
+                isinstance(block, ReportTable)
+                and block.columns[-1].title == "Source"
+                and "Power" not in block.columns[0].title
+            ):
+                assert all(row[-1] for row in block.rows), block.columns[0].title
+    assert "Cards" in _cells(_section(service, "Bill of materials"))
+    assert "From the wall" in _cells(_section(service, "Bill of materials"))
+
+
+def test_costs_are_drawn_with_their_sensitivity(service):
+    figures = [block for block in _section(service, "Cost").blocks if isinstance(block, Drawing)]
+    assert len(figures) == 2
+    assert any("Monte Carlo" in text for text in _texts(_section(service, "Cost")))
+
+
+def test_a_plan_that_does_not_fit_says_what_would_help_and_nothing_of_money(catalog):
+    report = report_on_plan(TOO_LARGE, catalog, TODAY)
+    memory, help_first = report.answers
+    assert memory.tone == "bad"
+    assert help_first.text.startswith("The change that would help most: ")
+    assert any("hypothetical" in text for text in _texts(_section(report, "Speed")))
+    assert _texts(_section(report, "Cost")) == [
+        text for text in _texts(_section(report, "Cost")) if text.startswith("Does not fit")
+    ]
+    assert "Bill of materials" not in [part.title for part in report.sections]
+
+
+def test_a_plan_without_a_card_asks_how_much_memory_it_needs(catalog):
+    report = report_on_plan(TOO_LARGE.evolve(gpu=None), catalog, TODAY)
+    assert report.question.startswith("How much memory does meta-llama/Llama-3.1-70B need")
+    assert len(report.answers) == 1
+    assert {"Speed", "Cost", "Other hardware for the same job"}.isdisjoint(part.title for part in report.sections)
+
+
+def test_your_own_cards_need_no_bill(catalog):
+    terms = CostTerms(job=Run(amount=10), buy=BuyTerms(owned=True))
+    report = report_on_plan(QLORA_ON_4090.evolve(cost=terms), catalog, TODAY)
+    assert "Bill of materials" not in [part.title for part in report.sections]
+    heads = [block.columns[-1].title for block in _section(report, "Cost").blocks if isinstance(block, ReportTable)]
+    assert "Your own" in heads
+
+
+def test_whole_machines_with_these_cards_are_listed(catalog):
+    eight = SERVICE.evolve(gpu="h100-sxm5-80gb", count=8)
+    bill = _section(report_on_plan(eight, catalog, TODAY), "Bill of materials")
+    tables = {block.columns[0].title: block for block in bill.blocks if isinstance(block, ReportTable)}
+    assert "DGX H100" in [row[0] for row in tables["Sold as"].rows]
+    assert any("(DGX H100)" in title or "(HGX H100" in title for title in tables)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "tables"),
+    [
+        ("l4", ["Rented", "Provider"]),
+        ("instinct-mi250", ["Monthly, if bought"]),
+        ("instinct-mi100", []),
+    ],
+)
+def test_a_side_without_a_price_is_left_out(catalog, gpu, tables):
+    small = Plan(model=ModelChoice(id="Qwen/Qwen3-0.6B"), workload=Inference(), gpu=gpu)
+    cost = _section(report_on_plan(small, catalog, TODAY), "Cost")
+    heads = [block.columns[0].title for block in cost.blocks if isinstance(block, ReportTable)]
+    assert [head for head in heads if head] == tables
+    assert _texts(cost)
+
+
+def test_the_carbon_of_both_sides_is_told_where_the_region_is_known(catalog):
+    terms = CostTerms(job=Run(amount=10), rent=RentTerms(regions=("us-east-1",)))
+    cost = _section(report_on_plan(SERVICE.evolve(cost=terms), catalog, TODAY), "Cost")
+    places = [text.partition(":")[0] for text in _texts(cost) if "CO₂" in text]
+    assert len(places) == 2
+    assert [place.partition(" in ")[0] for place in places] == ["Rented", "Owned"]
+
+
+def test_a_search_that_fails_is_told_where_its_results_would_be(catalog, monkeypatch):
+    def fail(*_given):
+        raise PlannerError("no such job")
+
+    monkeypatch.setattr(plan_report, "recommend", fail)
+    report = report_on_plan(SERVICE, catalog, TODAY)
+    assert _texts(_section(report, "Other hardware for the same job")) == ["No such job."]
+
+
+def test_a_traced_module_has_a_report_as_well(catalog):
+    facts = facts_of(two_steps(MIB, training(batch=8)))
+    report = report_on_plan(Plan(model=ModelChoice.of_trace(facts), gpu="rtx-4090"), catalog, TODAY)
+    assert [part.title for part in report.sections][:2] == ["Workload and assumptions", "Memory"]
+    assert report.answers[0].tone == "ok"
+
+
+def test_a_mixture_of_experts_states_its_active_parameters(catalog):
+    report = report_on_plan(Plan(model=ModelChoice(id="mistralai/Mixtral-8x7B-v0.1")), catalog, TODAY)
+    assert "Active parameters" in _cells(_section(report, "Workload and assumptions"))
+
+
+def test_a_report_repeats_to_the_byte(service, catalog):
+    again = report_on_plan(SERVICE, catalog, TODAY)
+    assert report_html(again) == report_html(service)
+    assert report_html(report_on_plan(SERVICE, catalog, date(2026, 12, 24))) != report_html(service)

@@ -1,0 +1,41 @@
+"""The report on a recording."""
+
+from cost_samples import TODAY
+from recording_kit import CARDS, recording, sample
+
+from planner.monitor.recording.logs.importing import open_recording
+from planner.paths import resources_dir
+from planner.present.report.document import Bullets, Drawing, Prose, ReportTable
+from planner.present.report.recording_report import report_on_recording
+
+
+def _section(report, title):
+    return next((part for part in report.sections if part.title == title), None)
+
+
+def test_a_run_is_told_with_its_readings_diagnoses_energy_and_events():
+    report = report_on_recording(open_recording(resources_dir() / "demo" / "training.gpurec"), TODAY, 0.30)
+    longest, energy = report.answers
+    assert longest.title.startswith("Longest, for ")
+    assert "at $0.30 per kWh" in energy.title
+    assert len([block for block in _section(report, "Readings").blocks if isinstance(block, Drawing)]) == 4
+    diagnosis = _section(report, "Diagnosis")
+    told = [block.text for block in diagnosis.blocks if isinstance(block, Prose)]
+    assert any("nput-bound" in text for text in told)
+    assert any(isinstance(block, ReportTable) for block in diagnosis.blocks)
+    assert any(isinstance(block, Bullets) for block in diagnosis.blocks)
+    assert _section(report, "Events") is not None
+    assert report.plan is None
+
+
+def test_a_recording_without_samples_says_that_nothing_was_read():
+    report = report_on_recording(recording(), TODAY)
+    assert [answer.title for answer in report.answers] == ["No card reported its energy or power."]
+    assert _section(report, "Readings") is None
+    assert _section(report, "Diagnosis") is None
+    assert _section(report, "Events") is None
+
+
+def test_a_single_sample_has_no_curves():
+    report = report_on_recording(recording(CARDS, sample(0.0)), TODAY)
+    assert _section(report, "Readings") is None
