@@ -113,7 +113,8 @@ def estimate_resolved(
     program = memory_of(architecture, workload)
     devices = _device_estimates(resolved, program, place_workload(architecture, workload, program, cards), corrections)
     fits = [device.fit for _, device in devices]
-    fullest = min(range(len(fits)), key=lambda number: _free_memory_sort_key(fits[number])) if len(fits) > 1 else 0
+    free = [_free_memory_sort_key(fit) for fit in fits]
+    fullest = free.index(min(free))
     loaded, fullest_device = devices[fullest]
     own, least_likely, taken = fullest_device.kind.own, min(fits, key=_fit_sort_key), workload.other_processes_bytes
     timeline = loaded.timeline_with_all_micro_batches()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from planner.memory.chance import ByteInterval
 from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, TermShare
@@ -10,8 +10,6 @@ from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, T
 _LARGE_TERMS: Final = ("logits", "activations")
 _PASSES: Final = ("forward", "loss", "backward")
 """Phases in which activations of other pipeline micro-batches may be alive as well."""
-
-_SUMS: Final = frozenset(("total", "low", "high", "largest", "activations"))
 
 
 class DeferredTerm(NamedTuple):
@@ -24,8 +22,34 @@ class DeferredTerm(NamedTuple):
     write: Callable[[], Term]
 
 
+AnyTerm = Term | DeferredTerm
+
+
+class LastingTerms(NamedTuple):
+    """Terms alive at many moments, added up once for all: those listed before and those listed after a moment's own."""
+
+    before: Sequence[AnyTerm] = ()
+    after: Sequence[AnyTerm] = ()
+    total: int = 0
+    low: int = 0
+    high: int = 0
+
+
+NO_TERMS: Final = LastingTerms()
+
+
+def lasting_terms(before: Sequence[AnyTerm], after: Sequence[AnyTerm] = ()) -> LastingTerms:
+    """Return terms with their sums, listed `before` and `after` those of a moment."""
+    total = low = high = 0
+    for term in (*before, *after):
+        total += term.bytes
+        low += term.low_bytes
+        high += term.high_bytes
+    return LastingTerms(before, after, total, low, high)
+
+
 class Snapshot:
-    """A moment in a phase of the run, with the memory terms alive at that moment.
+    """A moment in a phase of the run, with the memory terms alive at that moment: its own and `lasting` ones.
 
     Together they are `total` bytes, between `low` and `high`. `largest` is the largest short-lived tensor,
     `activations` the bytes of activations during a forward or backward pass, None elsewhere.
@@ -33,30 +57,13 @@ class Snapshot:
 
     __slots__ = ("activations", "explanation", "high", "largest", "low", "name", "terms", "total")
 
-    total: int
-    low: int
-    high: int
-    largest: int
-    activations: int | None
-
-    def __init__(self, name: PhaseName, terms: Sequence[Term | DeferredTerm], explanation: str) -> None:
-        self.name: PhaseName = name
-        self.terms = terms
-        self.explanation = explanation
-
-    if not TYPE_CHECKING:  # pragma: no branch
-
-        def __getattr__(self, name: str) -> int | None:
-            """Return a sum over the terms; all are added up on first use, since many moments only lead to others."""
-            if name not in _SUMS:
-                raise AttributeError(name)
-            self._add_up()
-            return getattr(self, name)
-
-    def _add_up(self) -> None:
-        total = low = high = largest = 0
-        activations = None
-        for term in self.terms:
+    def __init__(
+        self, name: PhaseName, terms: Sequence[AnyTerm], explanation: str, lasting: LastingTerms = NO_TERMS
+    ) -> None:
+        before, after, total, low, high = lasting
+        largest = 0
+        activations: int | None = None
+        for term in terms:
             size = term.bytes
             total += size
             low += term.low_bytes
@@ -64,11 +71,14 @@ class Snapshot:
             if term.name in _LARGE_TERMS:
                 if size > largest:
                     largest = size
-                if activations is None and term.name == "activations" and self.name in _PASSES:
+                if activations is None and term.name == "activations" and name in _PASSES:
                     activations = size
+        self.name: PhaseName = name
+        self.terms = [*before, *terms, *after]
+        self.explanation = explanation
         self.total, self.low, self.high, self.largest, self.activations = total, low, high, largest, activations
 
-    def with_terms(self, terms: Sequence[Term | DeferredTerm]) -> "Snapshot":
+    def with_terms(self, terms: Sequence[AnyTerm]) -> "Snapshot":
         """Return this moment with other `terms`."""
         return Snapshot(self.name, terms, self.explanation)
 
@@ -122,9 +132,8 @@ class PhaseSnapshots(NamedTuple):
 
     `dynamic` are the bytes allocated and freed in each step, `threads` the threads that launch matrix products,
     `host_bytes` the offloaded bytes, `pool` the cache with which an engine fills the card, `notes` the assumptions.
-    `layer_bytes` are the activations freed with each layer in the backward pass, `behind_bytes` those freed before the
-    last layer, `outside_bytes` memory of libraries outside the framework's allocator, `unsplit_bytes` what the
-    allocator's blocks of long-lived tensors hold beyond the tensors.
+    `outside_bytes` is memory of libraries outside the framework's allocator, `unsplit_bytes` what the blocks of
+    long-lived tensors hold beyond the tensors.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -133,8 +142,6 @@ class PhaseSnapshots(NamedTuple):
     host_bytes: int | None = None
     pool: PagePool | None = None
     notes: tuple[str, ...] = ()
-    layer_bytes: int = 0
-    behind_bytes: int = 0
     outside_bytes: int = 0
     unsplit_bytes: int = 0
 

@@ -62,6 +62,7 @@ def measured_term(
     parts: tuple[TermPart, ...] = (),
 ) -> Term:
     """Return a memory term with a formula checked against traces of whole networks, and with the bounds seen there."""
+    low, high = checked_bounds_bytes(size_bytes)
     return term(
         name,
         size_bytes,
@@ -69,22 +70,17 @@ def measured_term(
         symbols,
         source,
         certainty="measured",
-        low_bytes=lower_bound_bytes(size_bytes),
-        high_bytes=upper_bound_bytes(size_bytes),
+        low_bytes=low,
+        high_bytes=high,
         parts=parts,
     )
 
 
 def deferred_measured_term(name: TermName, size_bytes: int, write: Callable[[], Term]) -> DeferredTerm:
     """Return the memory term that `write` makes with `measured_term`, written on demand."""
-    return DeferredTerm(name, size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write)
+    return DeferredTerm(name, size_bytes, *checked_bounds_bytes(size_bytes), write)
 
 
-def lower_bound_bytes(size_bytes: int) -> int:
-    """Return the lower bound, 1 % below, of a term of `size_bytes` with a formula checked against traces."""
-    return int(size_bytes * (1 - _CHECKED_BELOW))
-
-
-def upper_bound_bytes(size_bytes: int) -> int:
-    """Return the upper bound, 5 % above, of a term of `size_bytes` with a formula checked against traces."""
-    return int(size_bytes * (1 + _CHECKED_ABOVE))
+def checked_bounds_bytes(size_bytes: int) -> tuple[int, int]:
+    """Return the bounds, 1 % below and 5 % above, of `size_bytes` by a formula checked against traces."""
+    return int(size_bytes * (1 - _CHECKED_BELOW)), int(size_bytes * (1 + _CHECKED_ABOVE))

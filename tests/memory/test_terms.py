@@ -30,4 +30,4 @@ def test_a_measured_term_is_uncertain_by_one_percent_below_and_five_above():
     measured = terms.measured_term("activations", 1000, "T", (), "a trace")
     assert (measured.low_bytes, measured.bytes, measured.high_bytes) == (990, 1000, 1050)
     assert measured.certainty == "measured"
-    assert (terms.lower_bound_bytes(1000), terms.upper_bound_bytes(1000)) == (990, 1050)
+    assert terms.checked_bounds_bytes(1000) == (990, 1050)

@@ -4,19 +4,19 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.parallel.sharding import ShardedStep, ShardingStrategy
+from planner.memory.parallel.sharding import ShardingStrategy, SharedStep, UnshardedTerms, counts_per_card
 from planner.memory.parallel.shares import (
     OFFLOADED,
-    AnyTerm,
     Buffer,
-    PersistentBuffers,
     ShardedCounts,
     communication_term,
     partial_term,
     sharded_term,
 )
-from planner.memory.phases import PhaseSnapshots, Snapshot
-from planner.memory.result import TermName
+from planner.memory.phases import AnyTerm, LastingTerms, PhaseSnapshots, Snapshot, lasting_terms
+from planner.memory.result import PhaseName
+from planner.memory.training.setup import gradients_term
+from planner.memory.training.timeline import LOADED
 from planner.memory.weights import placed_tensors
 from planner.models.architecture import Architecture
 from planner.workload.formats import product_format
@@ -37,11 +37,6 @@ SUB_GROUP: Final = 1_000_000_000
 """Maximum number of parameters that the optimizer updates at once (`sub_group_size`)."""
 
 
-_REPLACED: Final[frozenset[TermName]] = frozenset(
-    ("weights", "master_weights", "optimizer_states", "gradients", "adapters", "communication")
-)
-
-
 class ZeroMemory(NamedTuple):
     """Memory terms and parameter counts of a network before sharding by ZeRO, and the ZeRO `stage`.
 
@@ -49,6 +44,7 @@ class ZeroMemory(NamedTuple):
     the fp32 parameters, None where the network itself is in fp32; `size` is the bytes of a parameter as computed,
     `small` the parameters in tensors that are too small to be sharded. `in_bf16` means that parameters in bf16 have
     fp32 copies, for which stage 0 has an optimizer that shares its states between the cards as stage 1 does.
+    `accumulates` means that gradients outlive the first backward pass of the step.
     """
 
     stage: int
@@ -58,12 +54,12 @@ class ZeroMemory(NamedTuple):
     small: int
     in_bf16: bool
     weights: AnyTerm
-    gradients: AnyTerm | None
+    gradients: AnyTerm
     states: AnyTerm | None
     master: AnyTerm | None
     adapters: AnyTerm | None
     offload: str
-    persistent_buffers: PersistentBuffers
+    accumulates: bool
 
     @property
     def shares_states(self) -> bool:
@@ -88,12 +84,34 @@ class ZeroMemory(NamedTuple):
             return None
         copied = self.weights if self.stage < 3 or self.offload != "optimizer" else None
         whole = [item for item in (self.master, self.states, self.adapters, copied) if item is not None]
-        gradients = 4 * self.counts.share if self.stage > 1 and self.gradients is not None else 0
+        gradients = 4 * self.counts.share if self.stage > 1 else 0
         return gradients + sum([self.card_share(item)[0].bytes for item in whole])
 
 
-def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: ZeroMemory, accumulates: bool) -> tuple[Snapshot, ...]:
-    """Return the snapshots of a training step under `zero`, derived from the snapshots of an unsharded step.
+class ZeroShares(NamedTuple):
+    """Memory of one card under ZeRO, whatever the batch: parameters from loading on, and `alive` terms throughout.
+
+    `made` means that gradients are not among the latter, since the backward pass makes them; `buffers` are those of
+    communication in each phase.
+    """
+
+    zero: ZeroMemory
+    loaded: list[AnyTerm]
+    alive: LastingTerms
+    made: bool
+    buffers: dict[PhaseName, tuple[Buffer, ...]]
+    host_bytes: int | None
+
+    def gradient_terms(self, parameters: int, gradient_bytes: int) -> list[AnyTerm]:
+        """Return what the card holds of gradients that the backward pass made of `parameters`."""
+        if not self.made or not parameters:
+            return []
+        gradients = gradients_term(parameters, gradient_bytes)
+        return [gradients] if self.zero.stage < 2 else self.zero.card_share(gradients)
+
+
+def zero_shares(zero: ZeroMemory) -> ZeroShares:
+    """Return what one card holds of `zero` whatever the batch.
 
     **Formula** with AdamW in 16 bits: stage 0 keeps 2P + 4P of gradients + 12P/N in bf16, and
     2P + 2P + 12P in fp16; stage 1 2P + 2P + 12P/N, stage 2 2P + 14P/N, stage 3 16P/N;
@@ -113,56 +131,38 @@ def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: ZeroMemory, accumulate
     kept = [*weights, *zero.card_share(zero.adapters)]
     if zero.offload == "none":
         kept += [*zero.card_share(zero.master), *zero.card_share(zero.states)]
-    load, *later = snapshots
-    sent = {phase: _communication_term(zero, phase) for phase in {snapshot.name for snapshot in later}}
-    after = [
-        _zero_snapshot(
-            snapshot,
-            zero,
-            kept,
-            sent[snapshot.name],
-            accumulates or snapshot is snapshots[-2] or snapshot.name == "step",
-        )
-        for snapshot in later
-    ]
-    return (Snapshot("load", weights, load.explanation if weights else OFFLOADED), *after)
+    gradients = _lasting_gradient_terms(zero)
+    phases: tuple[PhaseName, ...] = ("forward", "loss", "backward", "step")
+    return ZeroShares(
+        zero=zero,
+        loaded=weights,
+        alive=lasting_terms([*kept, *(gradients or ())]),
+        made=gradients is None,
+        buffers={phase: _bucket_buffers(zero, phase) for phase in phases},
+        host_bytes=zero.host_bytes(),
+    )
 
 
-def _zero_snapshot(
-    snapshot: Snapshot, zero: ZeroMemory, kept: list[AnyTerm], communication: AnyTerm, complete: bool
-) -> Snapshot:
-    """Return `snapshot` with ZeRO's terms; `complete` means that all gradients of the step exist."""
-    flowing = [item for item in snapshot.terms if item.name not in _REPLACED]
-    gradients = _gradient_terms(snapshot, zero, complete)
-    return snapshot.with_terms([*kept, *gradients, *flowing, communication])
-
-
-def _gradient_terms(snapshot: Snapshot, zero: ZeroMemory, complete: bool) -> list[AnyTerm]:
-    """Return the gradients alive in `snapshot`: unsharded up to stage 1, one card's share from stage 2 on.
+def _lasting_gradient_terms(zero: ZeroMemory) -> list[AnyTerm] | None:
+    """Return the gradients alive throughout, None if they are made in the backward pass.
 
     Stage 0 in bf16 accumulates them in fp32, in a buffer that exists from the start, and casts each when it is made.
     Stage 3 allocates the buffer of its share at the start. From stage 2 on gradients are offloaded with the optimizer.
     """
-    if zero.gradients is None or (zero.offload != "none" and zero.stage > 1):
+    if zero.offload != "none" and zero.stage > 1:
         return []
     if zero.stage == 0 and zero.in_bf16:
         return [partial_term(zero.gradients, 4, zero.size, _IN_FP32)]
-    if zero.stage == 3 or complete:
+    if zero.stage == 3 or zero.accumulates:
         return [zero.gradients] if zero.stage < 2 else zero.card_share(zero.gradients)
-    made = [item for item in snapshot.terms if item.name == "gradients"]
-    return made if zero.stage < 2 else [share for item in made for share in zero.card_share(item)]
+    return None
 
 
-def _communication_term(zero: ZeroMemory, phase: str) -> AnyTerm:
-    """Return the memory of ZeRO's communication buffers in `phase`."""
-    return communication_term(_bucket_buffers(zero, phase), SOURCE, zero.persistent_buffers, assumed=zero.stage == 3)
-
-
-def _bucket_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
+def _bucket_buffers(zero: ZeroMemory, phase: PhaseName) -> tuple[Buffer, ...]:
     """Return name and bytes of ZeRO's buffers in `phase`: gradient bucket, fp32 gradients, gathered parameters."""
     parts: list[Buffer] = []
     if zero.stage == 0 and zero.in_bf16:
-        return parts  # the flat gradients are reduced in place
+        return ()  # the flat gradients are reduced in place
     if phase == "backward" or zero.stage == 3:
         elements = REDUCE_BUCKET if zero.stage else min(REDUCE_BUCKET, zero.counts.total)
         parts.append(("bucket of gradients to reduce", elements * zero.size))
@@ -172,10 +172,10 @@ def _bucket_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
         parts.append(("fp32 gradients for the optimizer", 4 * own))
     if zero.stage == 3:
         parts += _unsharded_parameter_buffers(zero, phase)
-    return parts
+    return tuple(parts)
 
 
-def _unsharded_parameter_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
+def _unsharded_parameter_buffers(zero: ZeroMemory, phase: PhaseName) -> list[Buffer]:
     """Return name and bytes of stage 3's buffers with unsharded parameters and gradients in `phase`."""
     size = zero.size
     parts = [("parameters in tensors too small to shard", zero.small * size)]
@@ -207,34 +207,74 @@ class DeepSpeedZero(ShardingStrategy):
             return "parameters and gradients; in bf16 the gradients are in fp32, and the states shared as in stage 1"
         return "16-bit parameters and gradients, fp32 parameters and states, and buckets of 5 · 10⁸ elements"
 
-    def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return the memory snapshots of one card in the training step `step`."""
-        workload, unsharded_timeline = step.workload, step.unsharded_timeline
-        last = {item.name: item for item in unsharded_timeline.snapshots[-1].terms}
-        master = step.master(last["weights"])
-        zero = ZeroMemory(
-            stage=workload.parallel.zero,
-            cards=step.cards,
-            counts=step.counts,
-            size=ELEMENT_BYTES[product_format(workload.compute)],
-            small=_small_tensor_parameters(step.architecture),
-            in_bf16=master is not None and product_format(workload.compute) == "bf16",
-            weights=last["weights"],
-            gradients=last.get("gradients"),
-            states=step.persistent_term("optimizer_states"),
-            master=master,
-            adapters=step.persistent_term("adapters"),
-            offload=workload.parallel.offload,
-            persistent_buffers=step.persistent_buffers,
+    def timeline(self, shared: SharedStep) -> PhaseSnapshots:
+        """Return the memory snapshots of one card in the training step `shared`."""
+        workload, step, setup = shared.workload, shared.step, shared.step.setup
+        shares = _zero_shares_of(
+            shared.architecture,
+            setup.weights,
+            setup.all_gradients,
+            shared.unsharded_terms(keeps_masters=self.keeps_masters),
+            workload.parallel,
+            product_format(workload.compute),
+            workload.gradient_accumulation > 1,
         )
-        snapshots = zero_snapshots(unsharded_timeline.snapshots, zero, workload.gradient_accumulation > 1)
-        return unsharded_timeline._replace(snapshots=snapshots, host_bytes=zero.host_bytes())
+        sent = {
+            buffers: communication_term(buffers, SOURCE, shared.persistent_buffers, assumed=workload.parallel.zero == 3)
+            for buffers in {*shares.buffers.values()}
+        }
+        snapshots = [
+            Snapshot(
+                phase,
+                [
+                    *shares.gradient_terms(made, setup.gradient_bytes),
+                    *before,
+                    *after,
+                    sent[shares.buffers[phase]],
+                ],
+                explanation,
+                shares.alive,
+            )
+            for phase, made, after, explanation, before in step.moments
+        ]
+        load = Snapshot("load", shares.loaded, LOADED if shares.loaded else OFFLOADED)
+        return step.timeline(load, *snapshots, host_bytes=shares.host_bytes)
 
 
 DEEPSPEED_ZERO: Final = DeepSpeedZero()
 
 
 @lru_cache(maxsize=256)
+def _zero_shares_of(
+    architecture: Architecture,
+    weights: AnyTerm,
+    gradients: AnyTerm,
+    unsharded: UnshardedTerms,
+    parallel: Parallel,
+    compute: str,
+    accumulates: bool,
+) -> ZeroShares:
+    """Return what one card holds of a step that computes in the format `compute`, cached for all batch sizes."""
+    master = unsharded.master(weights)
+    return zero_shares(
+        ZeroMemory(
+            stage=parallel.zero,
+            cards=parallel.state_shards,
+            counts=counts_per_card(architecture, parallel),
+            size=ELEMENT_BYTES[compute],
+            small=_small_tensor_parameters(architecture),
+            in_bf16=master is not None and compute == "bf16",
+            weights=weights,
+            gradients=gradients,
+            states=unsharded.states,
+            master=master,
+            adapters=unsharded.adapters,
+            offload=parallel.offload,
+            accumulates=accumulates,
+        )
+    )
+
+
 def _small_tensor_parameters(architecture: Architecture) -> int:
     """Return the number of parameters in tensors that are too small for ZeRO-3 to shard."""
     return sum([tensor.size * count for tensor, count in placed_tensors(architecture) if tensor.size < PERSISTENT])

@@ -7,9 +7,9 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import AnyTerm, with_more_bytes
+from planner.memory.parallel.shares import with_more_bytes
 from planner.memory.parallel.tensor import parameters_by_place
-from planner.memory.phases import PhaseSnapshots, Snapshot
+from planner.memory.phases import AnyTerm, PhaseSnapshots, Snapshot
 from planner.models.architecture import Architecture, LayerGroup, StoredTensors, Tensor
 from planner.units import ceil_div
 from planner.workload.parallel import Parallel

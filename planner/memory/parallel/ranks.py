@@ -4,9 +4,9 @@ The share of the network on a card is itself an `Architecture`, and its share of
 formulas for one card give its timeline. Communication buffers and sharded training states are added to that.
 """
 
-from collections.abc import Hashable
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Hashable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.parallel.pipeline import (
@@ -17,7 +17,7 @@ from planner.memory.parallel.pipeline import (
     stages_of,
     with_extra_micro_batches,
 )
-from planner.memory.parallel.sharding import REPLICAS, per_card_workload, sharded_timeline
+from planner.memory.parallel.sharding import REPLICAS, ShardingStrategy, SharedStep, per_card_workload
 from planner.memory.parallel.shares import PersistentBuffers, communication_term
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots
@@ -27,10 +27,13 @@ from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture, Attention
 from planner.units import ceil_div
 from planner.workload.formats import product_format
+from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
-_DDP_SOURCE: Final = "torch DistributedDataParallel: gradient_as_bucket_view is off by default"
+if TYPE_CHECKING:
+    from planner.memory.software.pytorch import TrainingMemory
+
 _SEQUENCE_SOURCE: Final = "Korthikanti et al. 2022, arXiv 2205.05198 §4.2.2: tokens are gathered before each block"
 _RING_SOURCE: Final = (
     "Liu et al. 2023, arXiv 2310.01889: keys and values of the next card arrive while those here are read"
@@ -66,17 +69,24 @@ def rank_timelines(
 
     `program` runs it on cards of `card_class`; `counts` are the numbers of layers of the stages, if given.
     """
+    outside = program.communicators(workload)
+    buffers = PersistentBuffers(
+        outside=outside,
+        library_high_bytes=program.most_communicator_bytes(outside),
+        library_bytes=sum([part.bytes for part in outside]),
+    )
+    timeline_of: Callable[[Rank], PhaseSnapshots]
+    if isinstance(workload, Training):
+        trainer = training_memory(workload.profile)
+        timeline_of = partial(_training_timeline, workload, trainer, trainer.sharding_strategy(workload), buffers)
+    else:
+        timeline_of = partial(_serving_timeline, program, card_class, buffers)
     alike: dict[int, PhaseSnapshots] = {}
     by_stage = []
-    outside = program.communicators(workload)
-    most = program.most_communicator_bytes(outside)
-    outside_buffers = PersistentBuffers(
-        outside=outside, library_high_bytes=most, library_bytes=sum([part.bytes for part in outside])
-    )
     for rank in ranks(architecture, workload, counts):
         same = id(rank.stage.architecture)
         if same not in alike:
-            alike[same] = _rank_timeline(rank, workload, program, card_class, outside_buffers)
+            alike[same] = timeline_of(rank)
         extra = extra_micro_batches(alike[same], rank.in_flight, workload.parallel.interleave)
         by_stage.append(RankTimeline(rank, alike[same], extra))
     if len(by_stage) > 1 and isinstance(workload, Inference):
@@ -128,85 +138,52 @@ def layers_of_stages(
     return program.split_layers(architecture, workload, free_bytes)
 
 
-def _rank_timeline(
-    rank: Rank,
-    workload: Training | Inference,
-    program: SoftwareMemory[Any],
-    card_class: Hashable,
-    outside_buffers: PersistentBuffers,
+def _serving_timeline(
+    program: SoftwareMemory[Any], card_class: Hashable, buffers: PersistentBuffers, rank: Rank
 ) -> PhaseSnapshots:
-    """Return the memory timeline of a card of `rank`, which computes its share of `workload`."""
-    if isinstance(workload, Training) and isinstance(rank.workload, Training):
-        timeline = _training_timeline(rank, workload, rank.workload, outside_buffers)
-    else:
-        timeline = _with_communication(
-            program.timeline(rank.stage.architecture, rank.workload, card_class), outside_buffers
-        )
-    outside = outside_buffers.library_bytes
-    return timeline._replace(outside_bytes=outside) if outside else timeline
-
-
-def _training_timeline(
-    rank: Rank, workload: Training, own: Training, outside_buffers: PersistentBuffers
-) -> PhaseSnapshots:
-    """Return the memory timeline of a card of `rank` in training, with communication buffers and sharding."""
-    architecture, program = rank.stage.architecture, training_memory(workload.profile)
-    sharding_strategy = program.sharding_strategy(workload)
-    is_last = rank.stage.place == workload.parallel.pipeline - 1
-    persistent_buffers = outside_buffers.with_buffers(
-        (*program.library_buffers(), *_transfer_buffer_parts(architecture, workload, own))
-    )
-    if sharding_strategy.shares_states:
-        timeline = sharded_timeline(architecture, workload, own, program, sharding_strategy, persistent_buffers)
-        return timeline if is_last else _without_loss(timeline)
-    plain = program.timeline(architecture, own)
-    timeline = _with_communication(
-        plain, persistent_buffers.with_buffers(_gradient_bucket_parts(plain, workload)), with_loss=is_last
-    )
-    in_view = workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1
-    return _with_persistent_gradients(timeline) if in_view else timeline
-
-
-def _with_communication(
-    timeline: PhaseSnapshots, persistent_buffers: PersistentBuffers, *, with_loss: bool = True
-) -> PhaseSnapshots:
-    """Return `timeline` with communication buffers from the first pass on; without the loss unless `with_loss`."""
-    if not persistent_buffers.held and not persistent_buffers.outside:
-        return timeline if with_loss else _without_loss(timeline)
-    held = communication_term((), "", persistent_buffers)
+    """Return the memory timeline of a card of `rank` in serving, with communicators from the first pass on."""
+    timeline = program.timeline(rank.stage.architecture, rank.workload, card_class)
+    if not buffers.outside:
+        return timeline
+    held = communication_term((), "", buffers)
     snapshots = [
         snapshot if snapshot.name == "load" else snapshot.with_terms([*snapshot.terms, held])
         for snapshot in timeline.snapshots
-        if with_loss or snapshot.name != "loss"
     ]
-    return timeline._replace(snapshots=tuple(snapshots))
+    return timeline._replace(snapshots=tuple(snapshots), outside_bytes=buffers.library_bytes)
 
 
-def _gradient_bucket_parts(plain: PhaseSnapshots, workload: Training) -> tuple[TermPart, ...]:
-    """Return DistributedDataParallel's gradient buckets; empty if gradients are views into these buckets."""
-    if workload.parallel.state_shards < 2 or workload.parallel.gradient_as_bucket_view:
-        return ()
-    size = sum([item.bytes for item in plain.snapshots[-1].terms if item.name == "gradients"])
-    return (_buffer_part("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP_SOURCE),)
-
-
-def _with_persistent_gradients(timeline: PhaseSnapshots) -> PhaseSnapshots:
-    """Return `timeline` with all gradients from the first pass on, as views into persistent buckets."""
-    gradients = [item for item in timeline.snapshots[-1].terms if item.name == "gradients"]
-    snapshots = tuple(
-        snapshot
-        if snapshot.name == "load"
-        else snapshot.with_terms([*(item for item in snapshot.terms if item.name != "gradients"), *gradients])
-        for snapshot in timeline.snapshots
+def _training_timeline(
+    workload: Training, program: "TrainingMemory", strategy: ShardingStrategy, outside: PersistentBuffers, rank: Rank
+) -> PhaseSnapshots:
+    """Return the memory timeline of a card of `rank`, which computes its share of `workload` in training."""
+    architecture, own = rank.stage.architecture, cast("Training", rank.workload)
+    parallel = workload.parallel
+    transfers = _transfer_buffer_parts(
+        parallel,
+        own.micro_batch * (own.sequence_length or 0),
+        architecture.hidden,
+        _key_value_width(architecture) if parallel.context > 1 else 0,
+        ELEMENT_BYTES[product_format(own.compute)],
     )
-    return timeline._replace(snapshots=snapshots)
+    buffers = outside.with_buffers((*program.library_buffers(), *transfers))
+    step = program.step(architecture, own)
+    timeline = strategy.timeline(SharedStep(architecture, workload, own, program, step, buffers))
+    snapshots = timeline.snapshots
+    if rank.stage.place < parallel.pipeline - 1:  # only the last stage has an output head
+        snapshots = tuple([snapshot for snapshot in snapshots if snapshot.name != "loss"])
+    return timeline._replace(snapshots=snapshots, outside_bytes=outside.library_bytes)
 
 
-def _transfer_buffer_parts(architecture: Architecture, workload: Training, own: Training) -> tuple[TermPart, ...]:
-    """Return the buffers of tensors sent between cards: gathered tokens, keys and values, stage inputs."""
-    parallel, tokens, hidden = workload.parallel, own.micro_batch * (own.sequence_length or 0), architecture.hidden
-    size = ELEMENT_BYTES[product_format(own.compute)]
-    stream = tokens * hidden * size
+@lru_cache(maxsize=64)
+def _transfer_buffer_parts(
+    parallel: Parallel, tokens: int, hidden: int, key_value_width: int, element_bytes: int
+) -> tuple[TermPart, ...]:
+    """Return the buffers of tensors sent between cards: gathered tokens, keys and values, stage inputs.
+
+    Cached, since they are the same for most stages of a pipeline.
+    """
+    stream = tokens * hidden * element_bytes
     parts = []
     if parallel.sequence and parallel.tensor > 1:
         parts.append(
@@ -215,12 +192,11 @@ def _transfer_buffer_parts(architecture: Architecture, workload: Training, own: 
             )
         )
     if parallel.context > 1:
-        width = _key_value_width(architecture)
         parts.append(
             _buffer_part(
                 "keys and values in transfer",
-                4 * tokens * width * size,
-                f"4 × {tokens:,} × {width:,} × w",
+                4 * tokens * key_value_width * element_bytes,
+                f"4 × {tokens:,} × {key_value_width:,} × w",
                 _RING_SOURCE,
             )
         )
@@ -240,8 +216,3 @@ def _key_value_width(architecture: Architecture) -> int:
 def _buffer_part(name: str, size: int, formula: str, source: str) -> TermPart:
     """Return a communication buffer of `size` bytes as part of a memory term."""
     return TermPart(name=name, bytes=size, formula=formula, source=source)
-
-
-def _without_loss(timeline: PhaseSnapshots) -> PhaseSnapshots:
-    """Return `timeline` without the loss phase, for a pipeline stage without an output head."""
-    return timeline._replace(snapshots=tuple([snapshot for snapshot in timeline.snapshots if snapshot.name != "loss"]))

@@ -4,9 +4,15 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from planner.memory.parallel.shares import AnyTerm, PersistentBuffers, ShardedCounts, relabeled_term, sharded_counts
-from planner.memory.phases import PhaseSnapshots
-from planner.memory.result import TermName
+from planner.memory.parallel.shares import (
+    PersistentBuffers,
+    ShardedCounts,
+    communication_term,
+    relabeled_term,
+    sharded_counts,
+)
+from planner.memory.phases import AnyTerm, PhaseSnapshots
+from planner.memory.result import TermPart
 from planner.models.architecture import Architecture
 from planner.units import ceil_div
 from planner.workload.formats import autocasts, product_format
@@ -16,11 +22,11 @@ from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
     from planner.memory.software.pytorch import TrainingMemory
+    from planner.memory.training.timeline import StepMoments
 
 ALONE: Final = Parallel(data=1)
-LASTING: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
-"""Memory terms that persist from one training step to the next."""
-_PERSISTENT_TERM_FIELDS: Final = (
+_DDP_SOURCE: Final = "torch DistributedDataParallel: gradient_as_bucket_view is off by default"
+_UNSHARDED_TERM_FIELDS: Final = (
     "method",
     "weights",
     "compute",
@@ -32,43 +38,46 @@ _PERSISTENT_TERM_FIELDS: Final = (
     "loss",
     "profile",
 )
-_persistent_term_fields: Final = attrgetter(*_PERSISTENT_TERM_FIELDS)
+_unsharded_term_fields: Final = attrgetter(*_UNSHARDED_TERM_FIELDS)
 
 
-class ShardedStep(NamedTuple):
+class UnshardedTerms(NamedTuple):
+    """Unsharded terms that last from one step to the next, and all gradients; None for what a step does not have."""
+
+    weights: AnyTerm
+    adapters: AnyTerm | None
+    states: AnyTerm | None
+    gradients: AnyTerm
+
+    def master(self, weights: AnyTerm) -> AnyTerm | None:
+        """Return the memory of the fp32 copies of 16-bit `weights`, None for parameters in fp32."""
+        if self.weights.bytes <= weights.bytes:
+            return None
+        return relabeled_term(self.weights, "the fp32 parameters that the optimizer updates", "master_weights")
+
+
+class SharedStep(NamedTuple):
     """A training step shared by replicas: a card's part of the network, the whole workload, the card's workload.
 
-    `unsharded_timeline` is the card's timeline without sharding, `kept` the terms present during the optimizer step,
-    `persistent_buffers` the buffers present throughout the step.
+    `step` is the card's step without sharding, `persistent_buffers` the buffers present throughout.
     """
 
     architecture: Architecture
     workload: Training
     own: Training
-    unsharded_timeline: PhaseSnapshots
-    kept: tuple[AnyTerm, ...]
+    program: "TrainingMemory"
+    step: "StepMoments"
     persistent_buffers: PersistentBuffers
 
-    @property
-    def cards(self) -> int:
-        """Return the number of cards that share the persistent memory terms."""
-        return self.workload.parallel.state_shards
+    def unsharded_terms(self, *, keeps_masters: bool) -> UnshardedTerms:
+        """Return the terms that replicas may share, in fp32 where 16-bit parameters replace autocast or have copies."""
+        in_fp32 = self.own.weights != self.workload.weights or (keeps_masters and not self.own.adapts)
+        return _unsharded_terms(self.architecture, _unsharded_term_fields(self.workload), self.program, in_fp32)
 
-    @property
-    def counts(self) -> ShardedCounts:
-        """Return the parameter counts sharded over the cards; routed experts are divided over fewer cards."""
-        return sharded_counts(self.architecture, self.cards, self.cards // self.workload.parallel.expert)
 
-    def persistent_term(self, name: TermName) -> AnyTerm | None:
-        """Return the unsharded term `name` present during the optimizer step, None if there is none."""
-        return next((item for item in self.kept if item.name == name), None)
-
-    def master(self, weights: AnyTerm) -> AnyTerm | None:
-        """Return the memory of the fp32 copies of 16-bit `weights`, None for parameters in fp32."""
-        copies = self.persistent_term("weights")
-        if copies is None or copies.bytes <= weights.bytes:
-            return None
-        return relabeled_term(copies, "the fp32 parameters that the optimizer updates", "master_weights")
+def counts_per_card(architecture: Architecture, parallel: Parallel) -> ShardedCounts:
+    """Return the parameter counts sharded over all replicas; routed experts are divided over fewer cards."""
+    return sharded_counts(architecture, parallel.state_shards, parallel.state_shards // parallel.expert)
 
 
 class ShardingStrategy:
@@ -95,9 +104,22 @@ class ShardingStrategy:
             else "two copies of the gradients, one of them in buckets"
         )
 
-    def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return the memory snapshots of one card in the training step `step`."""
-        return step.unsharded_timeline
+    def timeline(self, shared: SharedStep) -> PhaseSnapshots:
+        """Return the memory snapshots of one card in a step of equal replicas, which average their gradients.
+
+        **Source**: torch DistributedDataParallel: the buckets are a second copy of the gradients, or with
+        `gradient_as_bucket_view` the gradients themselves, from the first pass on.
+        """
+        step, workload, buffers = shared.step, shared.workload, shared.persistent_buffers
+        replicated, gradients = workload.parallel.state_shards > 1, step.setup.all_gradients
+        in_view = replicated and workload.parallel.gradient_as_bucket_view
+        if replicated and not in_view:
+            name, size = "gradient buckets, a second copy of the gradients", gradients.bytes
+            buffers = buffers.with_buffers((TermPart(name=name, bytes=size, formula=f"{size:,}", source=_DDP_SOURCE),))
+        held = [communication_term((), "", buffers)] if buffers.held or buffers.outside else []
+        if in_view:
+            return step.unsharded_timeline(step.lasting, [*held, gradients], has_gradients=False)
+        return step.replica_timeline(workload.gradient_accumulation > 1, held)
 
 
 REPLICAS: Final = ShardingStrategy()
@@ -130,41 +152,14 @@ def _sixteen_bit_fields(workload: Training) -> dict[str, object]:
     return {"compute": "fp8" if workload.compute == "fp8" else sixteen, "weights": sixteen, "gradient_accumulation": 1}
 
 
-def sharded_timeline(
-    architecture: Architecture,
-    workload: Training,
-    own: Training,
-    program: "TrainingMemory",
-    sharding_strategy: ShardingStrategy,
-    persistent_buffers: PersistentBuffers,
-) -> PhaseSnapshots:
-    """Return a card's timeline of a training step in which replicas share states, gradients or parameters.
-
-    `own` is the part of `workload` that one card computes, without autocast; `persistent_buffers` are present
-    throughout the step.
-
-    **Formula**: under autocast the parameters are sharded in fp32 and gathered in 16 bits, in which everything is
-    computed without further casts.
-
-    **Source**: PyTorch `MixedPrecisionPolicy`, as set by accelerate (`param_dtype`, `reduce_dtype`: 16 bits);
-    DeepSpeed's and Megatron's 16-bit engines with fp32 copies.
-    """
-    in_fp32 = own.weights != workload.weights or (sharding_strategy.keeps_masters and not own.adapts)
-    kept = _persistent_terms(architecture, _persistent_term_fields(workload), program, in_fp32)
-    unsharded_timeline = program.timeline(architecture, own)
-    return sharding_strategy.timeline(
-        ShardedStep(architecture, workload, own, unsharded_timeline, kept, persistent_buffers)
-    )
-
-
-# Persistent terms do not depend on the batch size: without the cache, each estimate would build a second timeline.
+# Lasting terms do not depend on the batch size: those of a step with one token are those of any.
 @lru_cache(maxsize=256)
-def _persistent_terms(
+def _unsharded_terms(
     architecture: Architecture, values: tuple[object, ...], program: "TrainingMemory", in_fp32: bool
-) -> tuple[AnyTerm, ...]:
-    """Return the unsharded terms of the optimizer step; `values` belong to `_PERSISTENT_TERM_FIELDS`."""
+) -> UnshardedTerms:
+    """Return the unsharded terms of the optimizer step; `values` belong to `_UNSHARDED_TERM_FIELDS`."""
     formats = {"compute": "fp32", "weights": "fp32"} if in_fp32 else {}
-    fields = dict(zip(_PERSISTENT_TERM_FIELDS, values, strict=True)) | formats
+    fields = dict(zip(_UNSHARDED_TERM_FIELDS, values, strict=True)) | formats
     smallest = Training.model_validate({**fields, "sequence_length": 1, "parallel": ALONE})
-    step = program.timeline(architecture, smallest).snapshots[-1]
-    return tuple([item for item in step.terms if item.name in (*LASTING, "gradients")])
+    setup = program.setup(architecture, smallest)
+    return UnshardedTerms(setup.weights, setup.adapters, setup.optimizer.states, setup.all_gradients)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from planner.memory.phases import DeferredTerm
+from planner.memory.phases import AnyTerm, DeferredTerm
 from planner.memory.result import Term, TermName, TermPart
 from planner.memory.terms import library_symbol, term
 from planner.models.architecture import Architecture, Tensor
@@ -14,8 +14,6 @@ _ROUNDED: Final = 1.2
 """Maximum ratio of a card's rounded-up share to an even share; above this ratio, fewer cards share the experts."""
 OFFLOADED: Final = "the parameters are offloaded to host memory or to disk"
 """Explanation of a load phase without parameters on the card."""
-
-AnyTerm = Term | DeferredTerm
 
 
 class ShardedCounts(NamedTuple):
@@ -197,30 +195,35 @@ Buffer = tuple[str, int]
 
 
 def communication_term(
-    named_sizes: Iterable[Buffer], source: str, persistent_buffers: PersistentBuffers, *, assumed: bool = False
+    named_sizes: tuple[Buffer, ...], source: str, persistent_buffers: PersistentBuffers, *, assumed: bool = False
 ) -> DeferredTerm:
     """Return the memory of all communication buffers: `named_sizes` and the persistent buffers.
 
     Memory of libraries is assumed, between zero and `persistent_buffers.most`; the rest is as certain as its source.
     """
-    own = tuple([buffer for buffer in named_sizes if buffer[1]])
-    size = persistent_buffers.framework_bytes + sum([held for _, held in own])
+    size = persistent_buffers.framework_bytes + sum([held for _, held in named_sizes])
     total = size + persistent_buffers.library_bytes
     return DeferredTerm(
         "communication",
         total,
         size,
         size + persistent_buffers.library_high_bytes,
-        partial(_write_buffers, own, source, persistent_buffers, size, total, assumed=assumed),
+        partial(_write_buffers, named_sizes, source, persistent_buffers, size, total, assumed=assumed),
     )
 
 
 @lru_cache(maxsize=512)
 def _write_buffers(
-    own: tuple[Buffer, ...], source: str, persistent_buffers: PersistentBuffers, size: int, total: int, *, assumed: bool
+    named_sizes: tuple[Buffer, ...],
+    source: str,
+    persistent_buffers: PersistentBuffers,
+    size: int,
+    total: int,
+    *,
+    assumed: bool,
 ) -> Term:
     """Return the term of all communication buffers with its formula written out."""
-    made = [TermPart(name=name, bytes=held, formula=f"{held:,}", source=source) for name, held in own]
+    made = [TermPart(name=name, bytes=held, formula=f"{held:,}", source=source) for name, held in named_sizes if held]
     parts = (*made, *persistent_buffers.held, *persistent_buffers.outside)
     return term(
         "communication",

@@ -3,7 +3,7 @@
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from planner.models.architecture import Architecture
 from planner.workload.software.registry import DEFAULT, SOFTWARE
@@ -29,7 +29,8 @@ def memory_of(architecture: Architecture, workload: Training | Inference) -> "So
 def serving_memory(name: str | None, architecture: Architecture) -> "ServingMemory":
     """Return the memory behavior of the program `name` when it serves a model; None is the default program."""
     module = _PIPELINES if architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
-    return cast("ServingMemory", _imported_program(module).SERVING)
+    program: ServingMemory = _imported_program(module).SERVING
+    return program
 
 
 def training_memory(name: str) -> "TrainingMemory":
@@ -39,10 +40,9 @@ def training_memory(name: str) -> "TrainingMemory":
     import.
     """
     software = SOFTWARE[name]
-    return cast(
-        "TrainingMemory",
-        _imported_program(f"{software.module}_training" if software.serving else software.module).TRAINING,
-    )
+    module = f"{software.module}_training" if software.serving else software.module
+    program: TrainingMemory = _imported_program(module).TRAINING
+    return program
 
 
 def sharding_strategy_of(workload: Training) -> "ShardingStrategy":

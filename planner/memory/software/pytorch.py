@@ -24,7 +24,7 @@ from planner.memory.training.fused import FusedKernels, fused_linear_loss_memory
 from planner.memory.training.losses import LossMemory, OutputHead, chunked_loss_memory, full_loss_memory, output_head
 from planner.memory.training.partial import partial_setup
 from planner.memory.training.setup import TrainingSetup
-from planner.memory.training.timeline import training_timeline
+from planner.memory.training.timeline import StepMoments, training_step
 from planner.models.architecture import Architecture
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
@@ -40,10 +40,14 @@ class TrainingMemory(SoftwareMemory[Training]):
 
     def timeline(self, architecture: Architecture, workload: Training, card_class: Hashable = None) -> PhaseSnapshots:
         """Return the memory in each phase of one optimizer step of `workload`."""
+        return self.step(architecture, workload).replica_timeline(workload.gradient_accumulation > 1)
+
+    def step(self, architecture: Architecture, workload: Training) -> StepMoments:
+        """Return the moments of one optimizer step of `workload` on a card, however its replicas share it."""
         unsplit = unsplit_weight_bytes(architecture, workload.weights or "fp32")
         # Gradients have their parameters' shapes and format; adapters and their gradients are small.
         unsplit *= 1 if workload.adapts or workload.trainable else 2
-        return training_timeline(self.setup(architecture, workload), workload, self.selective_source, unsplit)
+        return training_step(self.setup(architecture, workload), workload, self.selective_source, unsplit)
 
     def setup(self, architecture: Architecture, workload: Training) -> TrainingSetup:
         """Return the memory inputs of one training step of `workload` (defaults filled in).

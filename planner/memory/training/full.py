@@ -10,11 +10,12 @@ from planner.memory.terms import format_symbol, library_symbol, measured_term, m
 from planner.memory.training.adapters.trained import full_tuning
 from planner.memory.training.autograd.network import saved_by_network
 from planner.memory.training.losses import LossMemory
-from planner.memory.training.optimizer_states import Trained
+from planner.memory.training.optimizer_steps import OptimizerTerms, optimizer_terms
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import ParameterCounts, parameter_counts, weights_term
 from planner.models.architecture import Architecture
+from planner.workload.optimizers import Optimizer, OptimizerStep
 from planner.workload.training import Training
 
 
@@ -50,12 +51,13 @@ def whole_setup(
     notes: tuple[str, ...],
 ) -> TrainingSetup:
     """Return the memory inputs of a step that trains all parameters, given its activations, losses and casts."""
-    network = _network_parameters(architecture, workload.weights or "fp32", precision)
+    network = _network_parameters(
+        architecture, workload.weights or "fp32", precision, workload.optimizer, workload.optimizer_step
+    )
     head, in_a_layer = network.head, saved.point.gradients
     return TrainingSetup(
-        loaded=network.weights,
-        kept=network.weights,
-        trained=network.trained,
+        weights=network.weights,
+        optimizer=network.optimizer,
         gradients=GradientCounts(
             head=head,
             last_layer=head + in_a_layer,
@@ -64,7 +66,6 @@ def whole_setup(
             decoder=head + network.decoder + in_a_layer if saved.between else 0,
         ),
         gradient_bytes=precision.parameter_bytes,
-        state_bytes=precision.parameter_bytes,
         saved=saved,
         casts=casts,
         losses=losses,
@@ -74,10 +75,10 @@ def whole_setup(
 
 
 class _NetworkParameters(NamedTuple):
-    """A network's weights term, trained tensors, and parameter counts of its parts; independent of the batch."""
+    """A network's weights, the memory of its optimizer, and parameter counts of its parts; independent of the batch."""
 
-    weights: tuple[Term, ...]
-    trained: Trained
+    weights: Term
+    optimizer: OptimizerTerms
     parameters: int
     head: int
     before_first_layer: int
@@ -86,11 +87,19 @@ class _NetworkParameters(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _network_parameters(architecture: Architecture, weights: str, precision: Precision) -> _NetworkParameters:
+def _network_parameters(
+    architecture: Architecture,
+    weights: str,
+    precision: Precision,
+    optimizer: Optimizer,
+    optimizer_step: OptimizerStep | None,
+) -> _NetworkParameters:
     """Return the weights and parameter counts of a network, cached since they do not depend on the batch."""
     return _NetworkParameters(
-        weights=(weights_term(architecture, weights),),
-        trained=full_tuning(architecture).trained,
+        weights=weights_term(architecture, weights),
+        optimizer=optimizer_terms(
+            full_tuning(architecture).trained, optimizer, optimizer_step, precision.parameter_bytes
+        ),
         parameters=parameter_counts(architecture).total,
         head=head_matrix_elements(architecture),
         before_first_layer=_gradient_count_before_first_layer(architecture),

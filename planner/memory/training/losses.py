@@ -72,6 +72,8 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
     """
+    if not head.width:
+        return _WITHOUT_HEAD
     per_forward, per_backward = loss_bytes_per_logit(architecture, precision)
 
     def deferred_term(per_logit: int) -> DeferredTerm:
@@ -82,14 +84,22 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
 
     # A bias in fp32 makes fp32 logits, which are the model's output.
     output = _FP32 if precision.autocast and architecture.loss_reads == "biased-logits" else head.size
-    explanation = _FULL if head.width else _NO_HEAD
     return LossMemory(
         deferred_term(per_forward),
         deferred_term(per_backward),
         deferred_term(output + head.size),
         deferred_term(output),
-        explanation,
     )
+
+
+def deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> DeferredTerm:
+    """Return a term of `size_bytes` of logits, whose formula is written on demand."""
+    write = partial(measured_term, "logits", size_bytes, formula, symbols, source)
+    return deferred_measured_term("logits", size_bytes, write)
+
+
+_NO_LOGITS: Final = deferred_logits(0, "0", (), "a network without an output head")
+_WITHOUT_HEAD: Final = LossMemory(_NO_LOGITS, _NO_LOGITS, _NO_LOGITS, _NO_LOGITS, _NO_HEAD)
 
 
 def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> LossMemory:
@@ -122,9 +132,3 @@ def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> L
         layers=deferred_logits(0, "0", (), _CHUNKED_SOURCE),
         explanation=_CHUNKED,
     )
-
-
-def deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> DeferredTerm:
-    """Return a term of `size_bytes` of logits, whose formula is written on demand."""
-    write = partial(measured_term, "logits", size_bytes, formula, symbols, source)
-    return deferred_measured_term("logits", size_bytes, write)

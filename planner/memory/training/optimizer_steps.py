@@ -35,12 +35,15 @@ class OptimizerTerms(NamedTuple):
 
 @lru_cache(maxsize=256)
 def optimizer_terms(
-    trained: Trained, optimizer: Optimizer, step: OptimizerStep, parameter_bytes: int
+    trained: Trained, optimizer: Optimizer, step: OptimizerStep | None, parameter_bytes: int
 ) -> OptimizerTerms:
-    """Return the memory of an optimizer of `trained` tensors, cached since it does not depend on the batch."""
+    """Return the memory of an optimizer of `trained` tensors, by default with fused steps.
+
+    Cached, since it does not depend on the batch.
+    """
     return OptimizerTerms(
         optimizer_term(trained, optimizer, parameter_bytes),
-        step_term(trained, optimizer, step, parameter_bytes),
+        step_term(trained, optimizer, step or "fused", parameter_bytes),
         clipping_term(trained),
     )
 

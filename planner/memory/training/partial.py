@@ -11,6 +11,7 @@ from planner.memory.training.adapters.trained import TunedLayers, Tuning, projec
 from planner.memory.training.checkpointing import Checkpoints
 from planner.memory.training.full import head_matrix_elements, tied_gradient_terms
 from planner.memory.training.optimizer_states import Trained, parameter_count
+from planner.memory.training.optimizer_steps import optimizer_terms
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import (
@@ -96,14 +97,12 @@ def partial_setup(
     )
     weights = weights_term(architecture, workload.weights or "fp32", kept_bytes=formats.parameter)
     lora, adapters = workload.lora, settings.adapters
-    beside = () if lora is None or adapters is None else (adapters_term(tuning.adapters, lora, adapters.parameter),)
     size = adapters.parameter if adapters else formats.parameter
     head = head_matrix_elements(architecture) if tuning.head == "trained" else 0
     everything = tuning.trained_parameters
     return TrainingSetup(
-        loaded=(weights,),
-        kept=(weights, *beside),
-        trained=tuning.trained,
+        weights=weights,
+        optimizer=optimizer_terms(tuning.trained, workload.optimizer, workload.optimizer_step, size),
         gradients=GradientCounts(
             head,
             head + saved.point.gradients,
@@ -111,11 +110,11 @@ def partial_setup(
             everything,
         ),
         gradient_bytes=size,
-        state_bytes=size,
         saved=saved,
         casts=_live_casts(architecture, tuning, settings, saved, checkpoints),
         losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
         embedding=tied_gradient_terms(architecture, formats.precision) if tuning.starts_before else None,
+        adapters=adapters_term(tuning.adapters, lora, adapters.parameter) if lora and adapters else None,
         scratch=_dequantized_terms(architecture, formats),
         scratch_forward=_optional_dora_terms(tuning, settings),
         notes=_partial_training_notes(architecture, workload, notes),

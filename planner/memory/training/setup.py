@@ -3,11 +3,12 @@
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
+from planner.memory.phases import AnyTerm
 from planner.memory.precision import Precision
 from planner.memory.result import Term
-from planner.memory.terms import format_symbol, measured_term, model_symbol
+from planner.memory.terms import format_symbol, measured_term, model_symbol, term
 from planner.memory.training.losses import LossMemory
-from planner.memory.training.optimizer_states import Trained
+from planner.memory.training.optimizer_steps import OptimizerTerms
 from planner.memory.training.saved import SavedActivations
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
@@ -49,30 +50,59 @@ class GradientCounts(NamedTuple):
 
 
 class TrainingSetup(NamedTuple):
-    """Memory inputs of a training step: parameters, trained tensors, saved activations, casts and losses.
+    """Memory inputs of a training step: parameters, optimizer, saved activations, casts and losses.
 
-    `kept` are the terms that live throughout besides gradients and states, `loaded` those that are loaded first.
-    `gradient_bytes` are those of one gradient, `state_bytes` of one element that the optimizer updates. `scratch` is
-    the workspace of the backward pass through a layer, `scratch_forward` that of the forward pass;
+    `gradient_bytes` are those of one gradient. `held` are terms alive throughout besides parameters, gradients and
+    states. `scratch` is the workspace of the backward pass through a layer, `scratch_forward` that of the forward pass;
     `scratch_head` that of the output head in both; `left` are tensors of the previous step alive until the new loss;
     `embedding` is alive when the backward pass reaches the embedding, None if it does not.
     """
 
-    loaded: tuple[Term, ...]
-    kept: tuple[Term, ...]
-    trained: Trained
+    weights: Term
+    optimizer: OptimizerTerms
     gradients: GradientCounts
     gradient_bytes: int
-    state_bytes: int
     saved: SavedActivations
     casts: AutocastCopies
     losses: LossMemory
     embedding: tuple[Term, ...] | None
+    adapters: Term | None = None
+    held: tuple[Term, ...] = ()
     scratch: tuple[Term, ...] = ()
     scratch_forward: tuple[Term, ...] = ()
     scratch_head: tuple[Term, ...] = ()
     left: tuple[Term, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> list[AnyTerm]:
+        """Return the terms alive throughout besides gradients and states: weights, adapters and what else is held."""
+        return [self.weights, *((self.adapters,) if self.adapters else ()), *self.held]
+
+    @property
+    def all_gradients(self) -> Term:
+        """Return the memory of the gradients of all trained parameters."""
+        return gradients_term(self.gradients.all, self.gradient_bytes)
+
+
+@lru_cache(maxsize=256)
+def gradients_term(trainable: int, gradient_bytes: int) -> Term:
+    """Return the memory of gradients: `gradient_bytes` for each of `trainable` parameters.
+
+    **Formula**: P_t · w, in the format of the parameters.
+
+    **Source**: torch.autograd: a leaf's `.grad` has the leaf's dtype.
+    """
+    return term(
+        "gradients",
+        trainable * gradient_bytes,
+        "P_t × w",
+        (
+            model_symbol("P_t", trainable, "trained parameters"),
+            format_symbol("w", gradient_bytes, "bytes per gradient element, in the parameters' format"),
+        ),
+        "torch.autograd: .grad has the dtype of its parameter",
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -1,197 +1,179 @@
 """The phases of a training step (load, forward, loss, backward, optimizer step) and the memory in each."""
 
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
-from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
-from planner.memory.result import Term
-from planner.memory.terms import deferred_measured_term, format_symbol, model_symbol, term
-from planner.memory.training.optimizer_steps import OptimizerTerms, optimizer_terms
+from planner.memory.phases import AnyTerm, DeferredTerm, PhaseSnapshots, Snapshot, lasting_terms
+from planner.memory.result import PhaseName
+from planner.memory.terms import deferred_measured_term
 from planner.memory.training.saved import activations_term
-from planner.memory.training.setup import TrainingSetup
+from planner.memory.training.setup import TrainingSetup, gradients_term
 from planner.workload.training import Training
 
+LOADED: Final = "the parameters are on the card"
+"""Explanation of the load phase."""
 _FORWARD_AND_BACKWARD: Final = 2
 """Number of threads that launch matrix products: the caller's, and the autograd engine's for the device."""
 
 
-class _TrainingStep(NamedTuple):
-    """One optimizer step: workload, memory inputs, the optimizer's terms, and the terms alive throughout.
+class Moment(NamedTuple):
+    """A moment of a training step: how many parameters have gradients by then, and the short-lived terms.
 
-    `accumulates` means that gradients of earlier micro-batches are alive throughout, in `persistent`.
+    The latter are in the order in which results list them: `before` the gradients, and after them.
     """
 
-    workload: Training
+    phase: PhaseName
+    gradients: int
+    after: Sequence[AnyTerm]
+    explanation: str
+    before: Sequence[AnyTerm] = ()
+
+
+class StepMoments(NamedTuple):
+    """One optimizer step on a card: its memory inputs, and its moments after loading.
+
+    What lives throughout is added to each moment by whatever shares the step between cards. `unsplit_bytes` are those
+    of `PhaseSnapshots`.
+    """
+
     setup: TrainingSetup
-    optimizer: OptimizerTerms
-    persistent: list[Term]
-    accumulates: bool
-    selective_source: str
+    moments: tuple[Moment, ...]
+    unsplit_bytes: int
 
-    def activations(self, alive_bytes: int) -> DeferredTerm:
-        """Return the memory term of `alive_bytes` of activations, with a formula written on demand."""
-        write = partial(activations_term, self.setup.saved, alive_bytes, self.workload, self.selective_source)
-        return deferred_measured_term("activations", alive_bytes, write)
+    @property
+    def lasting(self) -> list[AnyTerm]:
+        """Return the terms alive throughout besides gradients: parameters and optimizer states."""
+        states = self.setup.optimizer.states
+        return [*self.setup.parameters, states] if states else self.setup.parameters
 
-    def gradient_terms(self, parameters: int) -> list[Term]:
-        """Return the memory of `parameters` gradients as a term; empty if accumulated gradients include it."""
-        return [] if self.accumulates else [gradients_term(parameters, self.setup.gradient_bytes)]
+    def timeline(self, *snapshots: Snapshot, host_bytes: int | None = None) -> PhaseSnapshots:
+        """Return `snapshots` of the step, from loading on, as a timeline; `host_bytes` are offloaded."""
+        return PhaseSnapshots(
+            snapshots,
+            dynamic=self.setup.saved.total,
+            threads=_FORWARD_AND_BACKWARD,
+            host_bytes=host_bytes,
+            notes=self.setup.notes,
+            unsplit_bytes=self.unsplit_bytes,
+        )
+
+    def replica_timeline(self, accumulates: bool, beside: Sequence[AnyTerm] = ()) -> PhaseSnapshots:
+        """Return the timeline of a card that shares nothing; `accumulates` means that gradients are alive throughout.
+
+        `beside` are further terms alive throughout, listed last.
+        """
+        if accumulates:
+            return self.unsharded_timeline([*self.lasting, self.setup.all_gradients], beside, has_gradients=False)
+        return self.unsharded_timeline(self.lasting, beside)
+
+    def unsharded_timeline(
+        self, lasting: Sequence[AnyTerm], beside: Sequence[AnyTerm] = (), *, has_gradients: bool = True
+    ) -> PhaseSnapshots:
+        """Return the timeline of a card with all parameters, whose gradients are made in the backward pass.
+
+        `lasting` and `beside` are alive throughout, listed first and last. Without `has_gradients` these are in them.
+        """
+        alive, each = lasting_terms(lasting, beside), self.setup.gradient_bytes
+        return self.timeline(
+            Snapshot("load", [self.setup.weights], LOADED),
+            *[
+                Snapshot(
+                    phase,
+                    [*before, *([gradients_term(made, each)] if made and has_gradients else ()), *after],
+                    explanation,
+                    alive,
+                )
+                for phase, made, after, explanation, before in self.moments
+            ],
+        )
 
 
-def training_timeline(
-    setup: TrainingSetup, workload: Training, selective_source: str, unsplit_bytes: int
-) -> PhaseSnapshots:
-    """Return the memory in each phase of an optimizer step of `workload` (defaults filled in).
+def training_step(setup: TrainingSetup, workload: Training, selective_source: str, unsplit_bytes: int) -> StepMoments:
+    """Return the moments of an optimizer step of `workload` (defaults filled in) with the memory in each.
 
     `selective_source` documents its selective checkpointing, `unsplit_bytes` are those of `PhaseSnapshots`.
 
     **Formula**: the peak is the largest of: load; forward (everything saved, with the loss being computed); loss (its
     derivative); backward (first the head, last the first layer with all gradients); step.
     """
-    all_gradients = gradients_term(setup.gradients.all, setup.gradient_bytes)
-    optimizer = optimizer_terms(
-        setup.trained, workload.optimizer, workload.optimizer_step or "fused", setup.state_bytes
+
+    def activations(alive_bytes: int) -> DeferredTerm:
+        """Return the memory term of `alive_bytes` of activations, with a formula written on demand."""
+        write = partial(activations_term, setup.saved, alive_bytes, workload, selective_source)
+        return deferred_measured_term("activations", alive_bytes, write)
+
+    every_activation = activations(setup.saved.total)
+    moments = (
+        *_forward_and_loss_moments(setup, every_activation),
+        *_backward_moments(setup, every_activation, activations),
+        *_optimizer_step_moments(setup, workload),
     )
-    accumulates = workload.gradient_accumulation > 1
-    persistent = list(setup.kept)
-    if optimizer.states:
-        persistent.append(optimizer.states)
-    if accumulates:
-        persistent.append(all_gradients)
-    step = _TrainingStep(workload, setup, optimizer, persistent, accumulates, selective_source)
-    saved_bytes = setup.saved.total
-    every_activation = step.activations(saved_bytes)
-    snapshots = (
-        Snapshot("load", list(setup.loaded), "the parameters are on the card"),
-        *_forward_and_loss_snapshots(step, every_activation),
-        *_backward_snapshots(step, every_activation),
-        *_optimizer_step_snapshots(step, all_gradients),
-    )
-    return PhaseSnapshots(
-        snapshots,
-        dynamic=saved_bytes,
-        threads=_FORWARD_AND_BACKWARD,
-        layer_bytes=setup.saved.freed_with_a_layer,
-        behind_bytes=setup.saved.behind,
-        notes=setup.notes,
-        unsplit_bytes=unsplit_bytes,
-    )
+    return StepMoments(setup, moments, unsplit_bytes)
 
 
-def _forward_and_loss_snapshots(step: _TrainingStep, every_activation: DeferredTerm) -> list[Snapshot]:
-    """Return the memory snapshots at the end of the forward pass and at the loss, with all activations saved."""
-    setup, losses = step.setup, step.setup.losses
-    kept: list[Term | DeferredTerm] = [*step.persistent, every_activation, *setup.left]
-    gradients = step.gradient_terms(losses.head_gradient) if losses.head_gradient else []
-    snapshots = [
-        Snapshot(
-            "forward",
-            [*kept, *gradients, *setup.casts.forward, losses.forward],
-            "the forward pass has finished: all activations for the backward pass are held, and the loss is computed",
-        ),
-        Snapshot("loss", [*kept, *gradients, *setup.casts.loss, losses.loss], losses.explanation),
-    ]
+def _forward_and_loss_moments(setup: TrainingSetup, every_activation: DeferredTerm) -> list[Moment]:
+    """Return the last layer and the end of the forward pass, and the loss, with all activations saved."""
+    losses = setup.losses
+    kept: list[AnyTerm] = [every_activation, *setup.left]
+    moments = []
+    if setup.scratch_forward:
+        explanation = "the forward pass runs the last layer, with nearly all activations saved"
+        moments.append(Moment("forward", 0, (*setup.casts.last, *setup.scratch_forward), explanation, kept))
     if setup.scratch_head:
         explanation = "the output head runs, with all activations of the forward pass alive"
-        snapshots = [Snapshot("forward", [*kept, *setup.scratch_head, losses.head], explanation), *snapshots]
-    if not setup.scratch_forward:
-        return snapshots
-    explanation = "the forward pass runs the last layer, with nearly all activations saved"
-    return [Snapshot("forward", [*kept, *setup.casts.last, *setup.scratch_forward], explanation), *snapshots]
+        moments.append(Moment("forward", 0, (*setup.scratch_head, losses.head), explanation, kept))
+    explanation = (
+        "the forward pass has finished: all activations for the backward pass are held, and the loss is computed"
+    )
+    return [
+        *moments,
+        Moment("forward", losses.head_gradient, (*setup.casts.forward, losses.forward), explanation, kept),
+        Moment("loss", losses.head_gradient, (*setup.casts.loss, losses.loss), losses.explanation, kept),
+    ]
 
 
-def _backward_snapshots(step: _TrainingStep, every_activation: DeferredTerm) -> list[Snapshot]:
-    """Return the memory snapshots of the backward pass from head to embedding, as gradients replace activations."""
-    setup, saved, losses = step.setup, step.setup.saved, step.setup.losses
-    gradients = setup.gradients
-    snapshots = [
-        Snapshot(
+def _backward_moments(
+    setup: TrainingSetup, every_activation: DeferredTerm, activations: Callable[[int], DeferredTerm]
+) -> list[Moment]:
+    """Return the moments of the backward pass from head to embedding, as gradients replace `activations`."""
+    saved, losses, gradients, casts = setup.saved, setup.losses, setup.gradients, setup.casts
+    moments = [
+        Moment(
             "backward",
-            [
-                *step.persistent,
-                *step.gradient_terms(gradients.head),
-                every_activation,
-                *setup.casts.loss,
-                *setup.scratch_head,
-                losses.head,
-            ],
+            gradients.head,
+            (every_activation, *casts.loss, *setup.scratch_head, losses.head),
             "the backward pass starts at the head, with all activations still saved",
         ),
-        Snapshot(
+        Moment(
             "backward",
-            [
-                *step.persistent,
-                *step.gradient_terms(gradients.last_layer),
-                step.activations(saved.in_last_layer),
-                *setup.casts.last,
-                *setup.scratch,
-                losses.layers,
-            ],
+            gradients.last_layer,
+            (activations(saved.in_last_layer), *casts.last, *setup.scratch, losses.layers),
             "the backward pass runs the last layer, with nearly all activations still saved",
         ),
-        Snapshot(
+        Moment(
             "backward",
-            [
-                *step.persistent,
-                *step.gradient_terms(gradients.first_layer),
-                step.activations(saved.in_first_layer),
-                *setup.casts.first,
-                *setup.scratch,
-                losses.layers,
-            ],
+            gradients.first_layer,
+            (activations(saved.in_first_layer), *casts.first, *setup.scratch, losses.layers),
             "the backward pass has reached the first layer: the gradients of all other layers are in memory",
         ),
     ]
     if saved.between:
-        there: list[Term | DeferredTerm] = [
-            *step.persistent,
-            *step.gradient_terms(gradients.decoder),
-            *setup.casts.first,
-        ]
-        there += [step.activations(saved.between), *setup.scratch, losses.layers]
+        there: list[AnyTerm] = [*casts.first, activations(saved.between), *setup.scratch, losses.layers]
         explanation = "the backward pass runs the decoder's first layer: the encoder's activations are still saved"
-        snapshots.insert(2, Snapshot("backward", there, explanation))
-    if setup.embedding is None:
-        return snapshots
-    reached: list[Term | DeferredTerm] = [
-        *step.persistent,
-        *step.gradient_terms(gradients.all),
-        *setup.embedding,
-        losses.layers,
-    ]
-    return [*snapshots, Snapshot("backward", reached, "the backward pass reaches the embedding: its gradient is dense")]
+        moments.insert(2, Moment("backward", gradients.decoder, there, explanation))
+    if setup.embedding is not None:
+        explanation = "the backward pass reaches the embedding: its gradient is dense"
+        moments.append(Moment("backward", gradients.all, (*setup.embedding, losses.layers), explanation))
+    return moments
 
 
-def _optimizer_step_snapshots(step: _TrainingStep, all_gradients: Term) -> list[Snapshot]:
-    """Return the memory snapshots of gradient clipping, if enabled, and of the optimizer's update."""
-    alive = step.persistent if step.accumulates else [*step.persistent, all_gradients]
-    beside = step.optimizer.step
-    stepped = Snapshot(
-        "step",
-        [*alive, *([beside] if beside else [])],
-        "the optimizer updates the parameters: gradients and optimizer states are in memory",
-    )
-    if not step.workload.gradient_clipping:
-        return [stepped]
-    clipped = [*alive, step.optimizer.clipping]
-    return [Snapshot("step", clipped, "the gradients are clipped: the norm of each gradient is computed"), stepped]
-
-
-@lru_cache(maxsize=256)
-def gradients_term(trainable: int, gradient_bytes: int) -> Term:
-    """Return the memory of gradients: `gradient_bytes` for each of `trainable` parameters.
-
-    **Formula**: P_t · w, in the format of the parameters.
-
-    **Source**: torch.autograd: a leaf's `.grad` has the leaf's dtype.
-    """
-    return term(
-        "gradients",
-        trainable * gradient_bytes,
-        "P_t × w",
-        (
-            model_symbol("P_t", trainable, "trained parameters"),
-            format_symbol("w", gradient_bytes, "bytes per gradient element, in the parameters' format"),
-        ),
-        "torch.autograd: .grad has the dtype of its parameter",
-    )
+def _optimizer_step_moments(setup: TrainingSetup, workload: Training) -> list[Moment]:
+    """Return gradient clipping, if enabled, and the optimizer's update."""
+    gradients, optimizer = setup.gradients.all, setup.optimizer
+    explanation = "the optimizer updates the parameters: gradients and optimizer states are in memory"
+    update = Moment("step", gradients, (optimizer.step,) if optimizer.step else (), explanation)
+    if not workload.gradient_clipping:
+        return [update]
+    explanation = "the gradients are clipped: the norm of each gradient is computed"
+    return [Moment("step", gradients, (optimizer.clipping,), explanation), update]

@@ -6,7 +6,7 @@ from small_models import MIXTRAL, llama, other
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
-from planner.memory.parallel.sharding import ShardedStep, per_card_workload
+from planner.memory.parallel.sharding import SharedStep, per_card_workload
 from planner.memory.parallel.shares import PersistentBuffers, sharded_counts
 from planner.memory.software import sharding_strategy_of, training_memory
 from planner.workload.defaults import with_defaults
@@ -85,6 +85,10 @@ def test_states_of_experts_are_divided_by_the_replicas_that_hold_the_same():
 
 def test_plain_replicas_hold_what_one_card_does():
     workload = with_defaults(Training(), llama(), 1)
-    found = training_memory("hf").timeline(llama(), workload)
-    step = ShardedStep(llama(), workload, workload, found, (), PersistentBuffers())
-    assert sharding_strategy_of(workload).timeline(step) is found
+    program = training_memory("hf")
+    shared = SharedStep(
+        llama(), workload, workload, program, program.step(llama(), workload), persistent_buffers=PersistentBuffers()
+    )
+    alone, found = program.timeline(llama(), workload), sharding_strategy_of(workload).timeline(shared)
+    assert [one.total for one in found.snapshots] == [one.total for one in alone.snapshots]
+    assert found.need() == alone.need()

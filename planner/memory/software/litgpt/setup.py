@@ -30,6 +30,7 @@ from planner.memory.terms import (
 )
 from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import Trained, parameter_count
+from planner.memory.training.optimizer_steps import optimizer_terms
 from planner.memory.training.partial import adapters_term
 from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, sum_of_saved_bytes
 from planner.memory.training.setup import AutocastCopies, GradientCounts, TrainingSetup, cast_terms
@@ -150,22 +151,20 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
     parameter = ELEMENT_BYTES[scheme] if SCHEMES[scheme].family == "plain" else computed
     settings = BlockSettings(parameter, computed, parts, SCHEMES[scheme].family != "plain")
     step = _LitGptStep(architecture, settings, parameter, workload.micro_batch, workload.sequence_length or 0)
-    weights = litgpt_weights(architecture, scheme, parameter)
     trained = litgpt_adapters(architecture, parts) if parts else _all_parameters(architecture)
     saved = _saved_activations(step)
-    beside = (adapters_term(trained, workload.lora, parameter),) if workload.lora else ()
     own, before = _quantized_input_terms(step)
     return TrainingSetup(
-        loaded=(weights,),
-        kept=(weights, *beside, *own),
-        trained=trained,
+        weights=litgpt_weights(architecture, scheme, parameter),
+        optimizer=optimizer_terms(trained, workload.optimizer, workload.optimizer_step, parameter),
         gradients=_live_gradients(step, trained),
         gradient_bytes=parameter,
-        state_bytes=parameter,
         saved=saved,
         casts=_autocast_copies(step, parts),
         losses=litgpt_loss_memory(_step_outputs(step)),
         embedding=None,
+        adapters=adapters_term(trained, workload.lora, parameter) if workload.lora else None,
+        held=own,
         scratch=_dequantized_terms(step, largest_matrix_elements(architecture)),
         scratch_head=_dequantized_terms(step, head_size_elements(architecture)),
         left=before,

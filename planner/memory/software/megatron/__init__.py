@@ -1,21 +1,14 @@
 """Memory behavior of training with Megatron-LM: its own layers and loss, and fp32 gradients throughout."""
 
-from functools import partial
-from typing import Final, NamedTuple
+from functools import lru_cache, partial
+from typing import Final
 
 from planner.memory.logits import output_width, predicts_every_token
-from planner.memory.parallel.sharding import ShardedStep, ShardingStrategy
-from planner.memory.parallel.shares import (
-    AnyTerm,
-    PersistentBuffers,
-    ShardedCounts,
-    communication_term,
-    relabeled_term,
-    sharded_term,
-)
-from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
+from planner.memory.parallel.sharding import ShardingStrategy, SharedStep, UnshardedTerms, counts_per_card
+from planner.memory.parallel.shares import communication_term, relabeled_term, sharded_term
+from planner.memory.phases import AnyTerm, DeferredTerm, PhaseSnapshots
 from planner.memory.precision import training_precision
-from planner.memory.result import Term, TermName, TermPart
+from planner.memory.result import Term, TermPart
 from planner.memory.software.megatron.layers import saved_by_megatron
 from planner.memory.software.pytorch import TrainingMemory
 from planner.memory.terms import deferred_measured_term, library_symbol, measured_term, model_symbol, workload_symbol
@@ -30,43 +23,6 @@ from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 
 SOURCE: Final = "Megatron-LM docs/user-guide/features/dist_optimizer.md; core/distributed/param_and_grad_buffer.py"
-_REPLACED: Final[frozenset[TermName]] = frozenset(("gradients", "optimizer_states", "master_weights", "communication"))
-
-
-class OptimizerMemory(NamedTuple):
-    """Megatron's unsharded fp32 gradients, parameters and states; `shards` cards share parameters and states."""
-
-    counts: ShardedCounts
-    shards: int
-    gradients: AnyTerm | None
-    states: AnyTerm | None
-    master: AnyTerm | None
-    persistent_buffers: PersistentBuffers
-
-    def state_terms(self) -> list[AnyTerm]:
-        """Return the memory of fp32 parameters and optimizer states on one card."""
-        whole = [item for item in (self.master, self.states) if item is not None]
-        if self.shards == 1:
-            return whole
-        return [sharded_term(item, self.counts.share, self.counts.total, self.shards, SOURCE) for item in whole]
-
-
-def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: OptimizerMemory) -> tuple[Snapshot, ...]:
-    """Return the snapshots of a step with Megatron's optimizer, derived from a step entirely in 16 bits.
-
-    **Formula** with Adam: 2P of parameters, 4P of gradients in one buffer that stays, 12P of state, with the
-    distributed optimizer 12P/N: 18 and 6 + 12/N bytes per parameter.
-
-    **Source**: Megatron-LM dist_optimizer.md.
-    """
-    gradients = [] if main.gradients is None else [relabeled_term(main.gradients, SOURCE)]
-    kept = [*gradients, *main.state_terms(), communication_term((), SOURCE, main.persistent_buffers)]
-    return tuple(
-        snapshot
-        if snapshot.name == "load"
-        else snapshot.with_terms([*(item for item in snapshot.terms if item.name not in _REPLACED), *kept])
-        for snapshot in snapshots
-    )
 
 
 class MegatronOptimizer(ShardingStrategy):
@@ -86,19 +42,31 @@ class MegatronOptimizer(ShardingStrategy):
         """Return a text on the parameters, gradients and states that each card stores."""
         return "16-bit parameters, fp32 gradients from the first pass on, fp32 parameters and optimizer states"
 
-    def timeline(self, step: ShardedStep) -> PhaseSnapshots:
-        """Return the memory snapshots of one card in the training step `step`."""
-        unsharded_timeline = step.unsharded_timeline
-        weights = next(item for item in unsharded_timeline.snapshots[-1].terms if item.name == "weights")
-        main = OptimizerMemory(
-            counts=step.counts,
-            shards=step.cards if step.workload.parallel.zero else 1,
-            gradients=step.persistent_term("gradients"),
-            states=step.persistent_term("optimizer_states"),
-            master=step.master(weights),
-            persistent_buffers=step.persistent_buffers,
-        )
-        return unsharded_timeline._replace(snapshots=megatron_snapshots(unsharded_timeline.snapshots, main))
+    def timeline(self, shared: SharedStep) -> PhaseSnapshots:
+        """Return the memory snapshots of one card in a step with fp32 gradients, parameters and states.
+
+        **Formula** with Adam: 2P of parameters, 4P of gradients in one buffer that stays, 12P of state, with the
+        distributed optimizer 12P/N: 18 and 6 + 12/N bytes per parameter.
+
+        **Source**: Megatron-LM dist_optimizer.md.
+        """
+        setup = shared.step.setup
+        unsharded = shared.unsharded_terms(keeps_masters=self.keeps_masters)
+        kept = _optimizer_shares(shared.architecture, setup.weights, unsharded, shared.workload.parallel)
+        communication = communication_term((), SOURCE, shared.persistent_buffers)
+        return shared.step.unsharded_timeline(setup.parameters, [*kept, communication], has_gradients=False)
+
+
+@lru_cache(maxsize=256)
+def _optimizer_shares(
+    architecture: Architecture, weights: Term, unsharded: UnshardedTerms, parallel: Parallel
+) -> tuple[AnyTerm, ...]:
+    """Return a card's gradients, fp32 copies of the `weights` and optimizer states, cached for all batch sizes."""
+    states = [item for item in (unsharded.master(weights), unsharded.states) if item is not None]
+    if parallel.zero and parallel.state_shards > 1:
+        counts = counts_per_card(architecture, parallel)
+        states = [sharded_term(item, counts.share, counts.total, parallel.state_shards, SOURCE) for item in states]
+    return (relabeled_term(unsharded.gradients, SOURCE), *states)
 
 
 OPTIMIZER: Final = MegatronOptimizer()

@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 from planner.memory.kernels import MASK, AttentionKind, mask_bytes, needs_explicit_mask
 from planner.memory.logits import predicts_every_token
@@ -16,7 +17,7 @@ from planner.memory.training.saved import (
     highest_point,
     saved_by_stacks,
 )
-from planner.models.architecture import Architecture, Attention, Stack, Tensor
+from planner.models.architecture import Architecture, Attention, Layer, Stack, Tensor
 
 
 def saved_by_network(
@@ -74,27 +75,57 @@ def _saved_by_stack(
         scores=shared_score_bytes(stack, sequences, tokens, encoder_tokens, precision, attention, checkpointed),
         dropout=total_tokens * MASK * stack.hidden // shards if stack.embedding_dropout else 0,
     )
-    first, largest = before, 0
+    first = before
     if checkpointed:
         first += total_tokens * first_checkpoint_bytes(stack, precision) // shards
         first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
-    points: list[BackwardPoint] = []
+    batch = [
+        _saved_in_batch(
+            group.layer, stack.hidden, sequences, tokens, encoder_tokens, precision, attention, checkpointed
+        )
+        for group in stack.groups
+    ]
     layers: list[tuple[int, SavedPerToken]] = []
-    for group in stack.groups:
-        masked = needs_explicit_mask(group.layer, tokens, attention)
-        layer = saved_by_layer(group.layer, stack.hidden, precision, attention, masked)
-        each = layer.for_batch(sequences, tokens, encoder_tokens)
-        largest = max(largest, each.total)
-        points += backward_points(group.layer, stack.hidden, tokens, precision, attention, checkpointed)
+    for group, each in zip(stack.groups, batch, strict=True):
         if checkpointed:
             inputs = group.count * total_tokens * stack.hidden * precision.residual_bytes
             kept += SavedBytes(checkpoints=inputs // shards)
         else:
-            kept += each * group.count
-            layers.append((group.count, layer))
+            kept += each.saved * group.count
+            layers.append((group.count, each.per_token))
+    largest = max([each.total for each in batch])
     recomputed = largest if checkpointed else 0
-    point = highest_point([point.for_tokens(total_tokens) for point in points], precision.parameter_bytes)
+    point = highest_point([each.point for each in batch], precision.parameter_bytes)
     return SavedActivations(kept, largest, point, first, behind, tuple(layers), stack.layer_count, recomputed)
+
+
+class _LayerInBatch(NamedTuple):
+    """Activations saved by a layer for each token and for a batch, their sum, and the peak of its backward pass."""
+
+    per_token: SavedPerToken
+    saved: SavedBytes
+    total: int
+    point: BackwardPoint
+
+
+@lru_cache(maxsize=512)
+def _saved_in_batch(
+    layer: Layer,
+    hidden: int,
+    sequences: int,
+    tokens: int,
+    encoder_tokens: int,
+    precision: Precision,
+    attention: AttentionKind,
+    checkpointed: bool,
+) -> _LayerInBatch:
+    """Return what a layer saves for a batch, cached since the stages of a pipeline have the same layers."""
+    masked = needs_explicit_mask(layer, tokens, attention)
+    per_token = saved_by_layer(layer, hidden, precision, attention, masked)
+    saved = per_token.for_batch(sequences, tokens, encoder_tokens)
+    points = backward_points(layer, hidden, tokens, precision, attention, checkpointed)
+    highest = highest_point([point.for_tokens(sequences * tokens) for point in points], precision.parameter_bytes)
+    return _LayerInBatch(per_token, saved, saved.total, highest)
 
 
 def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
