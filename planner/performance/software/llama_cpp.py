@@ -59,8 +59,8 @@ products with the casts of their input and output, four of them in parts; 7 more
 
 **Source**: llama.cpp build_llama and ggml_cuda_op_mul_mat_cublas (May 2024). How many products have parts is cuBLAS's
 choice. On four cards of XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e (H100, RTX 4090, 4000 and 5000 Ada),
-70 billion parameters in 4 bits gain a third, on RTX 4090 as on two: even the 19 layers of the last stage fill the queue.
-With 16 bits the 21 of the first do not. Only 47 and 48 kernels fit with both.
+70 billion parameters in 4 bits gain a third, on RTX 4090 as on two: even the 19 layers of the last stage fill the
+queue. With 16 bits the 21 of the first do not. Only 47 and 48 kernels fit with both.
 """
 _MOST_CHUNKS: Final = 256
 """Chunks whose way through the stages is followed; of a longer prompt, each stands for several."""

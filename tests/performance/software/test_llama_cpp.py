@@ -112,8 +112,8 @@ def test_a_full_queue_of_launches_holds_the_next_chunk_back():
     large = {"model": "meta-llama/Llama-3.1-70B"}
     quantised, plain = served(weights="Q4_K_M", **large).work, served(weights="F16", **large).work
     engine = ENGINES["llama.cpp"]
-    # 21, 20, 20 and 19 of 80 layers. 54 · 19 = 1,026 launches of the last stage: the second chunk is launched when it has
-    # begun 2 of them.
+    # 21, 20, 20 and 19 of 80 layers. 54 · 19 = 1,026 launches of the last stage: the second chunk is launched when two
+    # of them are done.
     assert engine.passes_in_stages(quantised, [1.0] * 2, 4) == pytest.approx(1 + 61 / 80 + 2 / 1026 * 19 / 80)
     # 47 · 21 = 987 of the first stage without unpacking: the second chunk follows at once.
     assert engine.passes_in_stages(plain, [1.0] * 2, 4) == pytest.approx(1 + 21 / 80)
