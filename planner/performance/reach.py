@@ -29,6 +29,15 @@ bandwidth (QwenLM/Qwen3@7a2f61f).
 """
 _UNCUT_CARD_BANDWIDTH: Final = 3.35e12
 """Memory bandwidth of the H100 in bytes per second; the H20 is its cut-down version."""
+_CUT_DOWN_SHARES: Final[Mapping[str, MeasuredShare]] = {
+    dtype: MeasuredShare(share, "products of 8,192 rows: ai-dynamo/aiconfigurator@095f58a, SGLang on Hopper")
+    for dtype, share in (("fp16", 0.80), ("fp8", 0.70))
+}
+"""Shares of the dense rate that products reach on a cut-down card by number format.
+
+They are those of single products on H100 and H200, which whole prompts reach there only in part: with 500 W for
+148 TFLOP/s, the H20 does not lower its clock, and its multiprocessors multiply at a quarter of the rate of the H100's.
+"""
 
 _CEILINGS: Final[dict[tuple[Family, str], float]] = {
     ("Volta", "16"): 0.70,
@@ -110,6 +119,11 @@ def dense_ops_per_s(gpu: Gpu, dtype: str) -> float | None:
     wide = gpu.rate("fp32")
     fastest = max([*found, wide.ops_per_s if wide else 0.0])
     return fastest / gpu.device_count if fastest else None
+
+
+def cut_down_share(gpu: Gpu, dtype: str) -> MeasuredShare | None:
+    """Return the share of the dense rate in `dtype` that products reach on a cut-down card, or None on others."""
+    return _CUT_DOWN_SHARES.get(dtype) if gpu.id in FEWER_MULTIPROCESSORS else None
 
 
 def product_ceiling(gpu: Gpu, dtype: str) -> float:

@@ -6,6 +6,7 @@ from small_models import bundled
 from planner.dtypes import AS_STORED
 from planner.performance.inference.machine import memory_class, reachable_bandwidth
 from planner.performance.reach import (
+    cut_down_share,
     dense_ops_per_s,
     kernel_width,
     limited_share,
@@ -22,6 +23,12 @@ def test_a_card_that_lacks_multiprocessors_cannot_ask_for_all_its_bandwidth():
     assert reachable_bandwidth(gpu("h20-96gb")) == 3.35e12 * 78 / 132
     assert reachable_bandwidth(gpu("rtx-4090")) == 1008e9
     assert reachable_bandwidth(gpu("rtx-4090").evolve(bandwidth_bytes_per_s=None)) is None
+
+
+def test_products_reach_other_shares_on_cut_down_cards_only():
+    assert [cut_down_share(gpu("h20-141gb"), dtype).fraction for dtype in ("fp16", "fp8")] == [0.80, 0.70]
+    assert cut_down_share(gpu("h20-96gb"), "fp32") is None
+    assert cut_down_share(gpu("h100-sxm5-80gb"), "fp16") is None
 
 
 def test_a_card_of_two_devices_gives_half_to_each():

@@ -8,7 +8,13 @@ from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
 from planner.performance.kernels.card import KernelCard, kernel_card
 from planner.performance.kernels.times import launch_seconds
-from planner.performance.reach import MeasuredShare, MemoryClass, memory_class, reachable_bandwidth
+from planner.performance.reach import (
+    FEWER_MULTIPROCESSORS,
+    MeasuredShare,
+    MemoryClass,
+    memory_class,
+    reachable_bandwidth,
+)
 from planner.performance.software.engine import Engine
 
 _GRACE_SLOWDOWN: Final = 1.6
@@ -21,6 +27,10 @@ _ATTENTION: Final[dict[Family, float]] = {"Hopper SXM": 0.60, "Hopper PCIe": 0.5
 _DEFAULT_ATTENTION_SHARE: Final = 0.45
 """Shares of the 16-bit rate that attention kernels reach: FlashAttention-3 (arXiv 2407.08608) up to 0.75 on H100,
 FlashAttention-2 up to 0.73 on A100."""
+_CUT_DOWN_ATTENTION_SHARE: Final = 0.73
+"""Share that FlashAttention-3 of serving engines reaches on the H20, whose multiprocessors multiply at a quarter of the
+rate, but compute as many exponentials: 107.8 of 148 TFLOP/s, against 65.9 of FlashAttention-2 (causal, heads of 128,
+2,048 tokens; Dao-AILab/flash-attention#1310, November 2024)."""
 _POINTWISE_SHARES: Final[dict[MemoryClass, float]] = {"GDDR": 0.88, "HBM": 0.80, "unified": 0.75}
 """Shares of the bandwidth that element-wise kernels reach: those of reading weights of 16 bits."""
 _SCORE_BYTES: Final[dict[MemoryClass, float]] = {"GDDR": 28.0, "HBM": 28.0, "unified": 75.0}
@@ -86,7 +96,7 @@ def card_speed(
         scalar_bytes_per_s=scalar_bytes_per_s(gpu, engine, figures),
         ops_per_s=rate,
         products=engine.product_share(gpu, dtype),
-        attention_ops_per_s=plain * _ATTENTION.get(family_of(gpu), _DEFAULT_ATTENTION_SHARE),
+        attention_ops_per_s=plain * _attention_share(gpu, engine),
         unfused=unfused,
         score_bytes=_SCORE_BYTES[memory_class(gpu)],
         dtype=dtype,
@@ -95,6 +105,13 @@ def card_speed(
         sequence_seconds=engine.sequence_seconds * (_GRACE_SLOWDOWN if "Grace" in (gpu.interconnect or "") else 1.0),
         hides_launches=hides_launches,
     )
+
+
+def _attention_share(gpu: Gpu, engine: Engine) -> float:
+    """Return the share of the 16-bit rate that the attention kernels of `engine` reach over a prompt."""
+    if gpu.id in FEWER_MULTIPROCESSORS and engine.batches_continuously:
+        return _CUT_DOWN_ATTENTION_SHARE
+    return _ATTENTION.get(family_of(gpu), _DEFAULT_ATTENTION_SHARE)
 
 
 def scalar_bytes_per_s(gpu: Gpu, engine: Engine, figures: KernelCard | None) -> float:

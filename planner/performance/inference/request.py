@@ -36,12 +36,12 @@ def _pass_time(run: ServedModel, batch: PassBatch) -> PassTime:
 def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
     """Return the time to process `sequences` prompts of `tokens` tokens, with logits for the last token of each prompt.
 
-    **Formula**: the chunks of all prompts one after the other; those of a pipeline's stages overlap, so that m chunks
-    on p stages take (m + p − 1) / (m · p) of what they take on one card.
+    **Formula**: the chunks of all prompts one after the other; those of a pipeline's stages overlap as the engine lets
+    them. Attention of chunk i of n takes (2 i + 1) ÷ n of the mean.
 
     Attention that is not fused computes all scores between the tokens of one chunk: 1 + 1/n as many for n chunks.
 
-    **Assumes** attention spread evenly over the chunks.
+    **Assumes** that the chunks of several prompts grow as those of one.
     """
     rows = sequences * tokens
     chunk = run.machine.engine.chunk or rows
@@ -55,10 +55,12 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
         scores=sequences * run.work.scores(tokens) * (1 + 1 / ceil(tokens / chunk)) / chunks,
         tokens=tokens,
     )
-    stages = run.sharing.stages
-    at_once = run.machine.engine.chunks_at_once(run.work, stages, chunks)
-    overlapped = chunks / at_once * (at_once + stages - 1) / stages
-    return _pass_time(run, batch).repeated(overlapped)
+    one, stages = _pass_time(run, batch), run.sharing.stages
+    if stages == 1:
+        return one.repeated(chunks)
+    grown = one.attention / one.seconds
+    costs = [1 + grown * ((2 * chunk + 1) / chunks - 1) for chunk in range(chunks)]
+    return one.repeated(run.machine.engine.passes_in_stages(run.work, costs, stages))
 
 
 def encoder_pass_time(run: ServedModel, work: PassWork, sequences: float, tokens: float) -> PassTime:

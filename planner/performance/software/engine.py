@@ -1,6 +1,6 @@
 """Time behaviour of programs: launch times, and the shares of a card's bandwidth and rates that kernels reach."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +15,7 @@ from planner.performance.reach import (
     MeasuredShare,
     MemoryClass,
     Width,
+    cut_down_share,
     dense_ops_per_s,
     kernel_width,
     memory_class,
@@ -127,9 +128,12 @@ class Engine:
                 return slower * seconds
         return slower * self.layer_seconds
 
-    def chunks_at_once(self, _work: PassWork, _stages: int, chunks: int) -> int:
-        """Return how many of the `chunks` of a prompt the stages of a pipeline process at the same time."""
-        return chunks
+    def passes_in_stages(self, _work: PassWork, costs: Sequence[float], stages: int) -> float:
+        """Return the time of a prompt whose chunks take `costs` on one card, one after the other, in `stages`.
+
+        **Formula**: (Σ costs + (p − 1) · their mean) ÷ p: all stages work, but for those that wait for the first chunk.
+        """
+        return sum(costs) * (1 + (stages - 1) / len(costs)) / stages
 
     def read_share(self, gpu: Gpu, weights: str) -> MeasuredShare:
         """Return the share of the memory bandwidth that reading weights in the format `weights` reaches."""
@@ -177,7 +181,8 @@ class Engine:
 
     def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
         """Return the share of the dense rate in `dtype` that matrix products reach."""
-        return MeasuredShare(product_ceiling(gpu, dtype) * self.compute_share, _CEILING_SOURCE)
+        usual = MeasuredShare(product_ceiling(gpu, dtype) * self.compute_share, _CEILING_SOURCE)
+        return cut_down_share(gpu, dtype) or usual
 
 
 @dataclass(frozen=True, kw_only=True)

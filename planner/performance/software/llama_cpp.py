@@ -1,6 +1,7 @@
 """Inference speed of llama.cpp."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Final
 
 from planner.hardware.gpu import Gpu
@@ -44,23 +45,25 @@ _UNFUSED_CACHE: Final[dict[MemoryClass, MeasuredShare]] = {
 _FAMILIES: Final[tuple[Family, ...]] = ("Ada", "Ampere GDDR", "A100", "Apple")
 
 
-_CHUNKS_IN_FLIGHT: Final = 4
-"""Copies of a chunk's inputs and outputs between cards, so that as many chunks can be under way.
+_COPIES: Final = 4
+"""Copies of a chunk's inputs on each card: a chunk waits until the fourth before it is through with its copy.
 
 **Source**: llama.cpp ggml-backend, GGML_SCHED_MAX_COPIES.
 """
 _QUEUED_LAUNCHES: Final = 1_024
 """Kernels that CUDA queues for a card; the thread that launches another one waits, and cannot feed the next card."""
-_LAUNCHES_PER_LAYER: Final = 45
+_LAUNCHES_PER_LAYER: Final = 47
 _LAUNCHES_TO_UNPACK: Final = 7
-"""Kernels of a layer over a chunk: 14 element-wise ones and copies, 8 of the two products of attention, and 21 of seven
-products with the casts of their input and output, two of them in parts; 7 more to unpack quantised weights.
+"""Kernels of a layer over a chunk: 14 element-wise ones and copies, 8 of the two products of attention, and 25 of seven
+products with the casts of their input and output, four of them in parts; 7 more to unpack quantised weights.
 
-**Source**: llama.cpp build_llama and ggml_cuda_op_mul_mat_cublas (May 2024). On six kinds of cards of
-XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 70 billion parameters in 4 bits (52 · 40 and 52 · 20 launches a
-stage) are no faster on two and four cards than on one, but with 16 bits (45 · 20), on eight cards or with 8 billion
-parameters they are.
+**Source**: llama.cpp build_llama and ggml_cuda_op_mul_mat_cublas (May 2024). How many products have parts is cuBLAS's
+choice. On four cards of XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e (H100, RTX 4090, 4000 and 5000 Ada),
+70 billion parameters in 4 bits gain a third, on RTX 4090 as on two: even the 19 layers of the last stage fill the
+queue. With 16 bits the 21 of the first do not. Only 47 and 48 kernels fit with both.
 """
+_MOST_CHUNKS: Final = 256
+"""Chunks whose way through the stages is followed; of a longer prompt, each stands for several."""
 _ELEMENTWISE_KERNELS: Final = 28
 """Those of a layer that no product of attention needs: 14 element-wise ones and copies, and 14 casts."""
 _NUMBER_BYTES: Final = 4
@@ -107,10 +110,36 @@ class LlamaCppEngine(Engine):
         moved = sum([group.count * _elementwise_bytes(group.layer, stack.hidden) for group in stack.groups])
         return super().work(architecture, weights)._replace(pointwise_bytes=moved)
 
-    def chunks_at_once(self, work: PassWork, stages: int, chunks: int) -> int:
-        """Return how many chunks overlap on the stages: one if launching a stage's chunk fills the card's queue."""
+    def passes_in_stages(self, work: PassWork, costs: Sequence[float], stages: int) -> float:
+        """Return the time of a prompt in `stages` on as many cards whose chunks take `costs` on one card.
+
+        **Formula**: a stage of a chunk starts after that of the chunk before, after the stage before, and when it is
+        launched: after all launches before it, and once the fourth chunk before is through with the stage. The thread
+        that launches goes on when no more than 1,024 kernels are queued. Of L layers and the output after them, number
+        i is in stage ⌊i · p ÷ (L + 1)⌋.
+
+        **Source**: llama.cpp llm_load_tensors (`layer_gpu`) and ggml_backend_sched_compute_splits, where inputs are
+        copied once the event of their copy has come.
+        """
+        each = ceil(len(costs) / _MOST_CHUNKS)
+        layers = [0] * stages
+        for index in range(work.layers):
+            layers[index * stages // (work.layers + 1)] += 1
         per_layer = _LAUNCHES_PER_LAYER + (_LAUNCHES_TO_UNPACK if work.dequantised_bytes else 0)
-        return 1 if per_layer * work.layers / stages > _QUEUED_LAUNCHES else min(chunks, _CHUNKS_IN_FLIGHT)
+        ended, launched = 0.0, 0.0
+        spans: list[list[tuple[float, float]]] = [[] for _ in layers]
+        for chunk, cost in enumerate(costs[each // 2 :: each]):
+            ended = 0.0
+            for own, held in zip(spans, layers, strict=True):
+                launched = max(launched, own[-_COPIES][1] if chunk >= _COPIES else 0.0)
+                start = max(ended, launched, own[-1][1] if own else 0.0)
+                ended = start + cost * held / work.layers
+                own.append((start, ended))
+                kernels = held * per_layer
+                if (waited := len(own) * kernels - _QUEUED_LAUNCHES) > 0:
+                    begin, end = own[waited // kernels]
+                    launched = max(launched, begin + (end - begin) * (waited % kernels) / kernels)
+        return ended * len(costs) / len(spans[0])
 
     def read_shares(self) -> Mapping[tuple[MemoryClass, Width], MeasuredShare]:
         """Return the bandwidth shares of llama.cpp's kernels, which multiply while they unpack weights."""

@@ -36,3 +36,12 @@ def test_grace_processors_take_longer_to_schedule():
         card_speed(gpu(name), ENGINES["tensorrt-llm"], "nvfp4") for name in ("gb200-186gb", "b200-sxm-180gb")
     )
     assert slow.sequence_seconds == pytest.approx(1.6 * quick.sequence_seconds)
+
+
+def test_a_cut_down_card_is_bound_by_its_products_alone():
+    cut, whole = (card_speed(gpu(name), ENGINES["vllm"], "bf16") for name in ("h20-96gb", "h100-sxm5-80gb"))
+    assert (cut.products.fraction, whole.products.fraction) == pytest.approx((0.80, 0.8 * 0.79))
+    assert cut.attention_ops_per_s == pytest.approx(0.73 * 148e12)
+    assert card_speed(gpu("h20-96gb"), ENGINES["vllm"], "fp8").products.fraction == 0.70
+    # Transformers calls FlashAttention-2 of PyTorch, whose share is that of other cards.
+    assert card_speed(gpu("h20-96gb"), ENGINES["hf"], "bf16").attention_ops_per_s == pytest.approx(0.60 * 148e12)

@@ -30,3 +30,10 @@ def test_formats_have_launch_times_of_their_own() -> None:
     engine = Engine(name="test", layer_seconds=1e-6, source="a test", quantised_layer_seconds={"awq": 5e-6})
     assert engine.seconds_per_layer(card, "bf16") == 1e-6
     assert engine.seconds_per_layer(card, "awq4-128") == 5e-6
+
+
+def test_chunks_follow_each_other_through_equal_stages() -> None:
+    work = work_of(bundled().models.model("meta-llama/Llama-3.1-8B"), "bf16")
+    engine = Engine(name="test", layer_seconds=1e-6, source="a test")
+    # Eight chunks on four stages: each stage works on eight, and three times none.
+    assert engine.passes_in_stages(work, [0.5] * 4 + [1.5] * 4, 4) == pytest.approx((8 + 3) / 4)

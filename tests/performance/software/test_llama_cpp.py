@@ -98,18 +98,31 @@ def test_unfused_attention_reads_the_cache_slowly():
     assert (fused.cache.fraction, unfused.cache.fraction) == pytest.approx((0.75 / 0.80 * 0.88, 0.37))
 
 
-def test_chunks_overlap_on_the_stages_while_the_launches_of_one_fit_into_the_queue():
-    large = {"model": "meta-llama/Llama-3.1-70B", "stages": 4}
-    quantised, plain = served(weights="Q4_K_M", **large), served(weights="F16", **large)
+def test_the_first_stage_holds_most_layers_and_chunks_follow_each_other_through_it():
+    small = served().work
+    # Of 32 layers and the output, 9, 8, 8 and 7 layers: eight chunks pass the 9, and the last one the rest.
+    assert ENGINES["llama.cpp"].passes_in_stages(small, [1.0] * 8, 4) == pytest.approx((8 * 9 + 23) / 32)
+    assert ENGINES["llama.cpp"].passes_in_stages(small, [1.0], 4) == pytest.approx(1.0)
+    # A longer prompt is followed in 256 parts.
+    several = [ENGINES["llama.cpp"].passes_in_stages(small, [1.0] * count, 4) for count in (256, 512)]
+    assert several[1] == pytest.approx(2 * several[0])
+
+
+def test_a_full_queue_of_launches_holds_the_next_chunk_back():
+    large = {"model": "meta-llama/Llama-3.1-70B"}
+    quantised, plain = served(weights="Q4_K_M", **large).work, served(weights="F16", **large).work
     engine = ENGINES["llama.cpp"]
-    # 80 layers on 4 stages: 52 · 20 = 1,040 launches of a chunk with quantised weights, 45 · 20 = 900 without.
-    assert [engine.chunks_at_once(run.work, 4, 8) for run in (quantised, plain)] == [1, 4]
-    assert engine.chunks_at_once(quantised.work, 8, 8) == 4
-    alone = prompt_time(served(weights="Q4_K_M", model=large["model"]), 1, 4096)
-    assert prompt_time(quantised, 1, 4096).compute == pytest.approx(alone.compute)
-    # 8 chunks, 4 at a time: twice (4 + 3) ÷ 4 of what one chunk takes.
-    on_one = prompt_time(served(model=large["model"]), 1, 4096)
-    assert prompt_time(plain, 1, 4096).compute == pytest.approx(on_one.compute / 8 * 2 * (4 + 3) / 4)
+    # 21, 20, 20 and 19 of 80 layers. 54 · 19 = 1,026 launches of the last stage: the second chunk is launched when two
+    # of them are done.
+    assert engine.passes_in_stages(quantised, [1.0] * 2, 4) == pytest.approx(1 + 61 / 80 + 2 / 1026 * 19 / 80)
+    # 47 · 21 = 987 of the first stage without unpacking: the second chunk follows at once.
+    assert engine.passes_in_stages(plain, [1.0] * 2, 4) == pytest.approx(1 + 21 / 80)
+
+
+def test_the_sixth_chunk_waits_until_the_first_is_through_the_last_stage():
+    # The fifth one needs the copy of the first on each of eight cards, and is launched before the sixth.
+    found = [ENGINES["llama.cpp"].passes_in_stages(served().work, [1.0] * count, 8) for count in (5, 6)]
+    assert found == pytest.approx([4 * 5 / 32 + 1, 2.0])
 
 
 def test_pascal_multiplies_16_bits_in_fp32():
