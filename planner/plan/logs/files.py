@@ -11,6 +11,7 @@ from planner.base import Spec
 from planner.errors import LogError, PlanFileError, SpecError
 from planner.memory.corrections import Correction
 from planner.memory.logs.text import MAX_BYTES, decode_log
+from planner.parsing import parse_json
 from planner.paths import state_dir
 from planner.storage import UnreadableFileError, read_regular, read_stored, write_stored
 from planner.units import MIB
@@ -72,7 +73,7 @@ def load_corrections(path: Path) -> tuple[Correction, ...]:
     hint = "Delete it: each correction can be derived from its log again."
     try:
         data = read_stored(path, "list of corrections", _LARGEST)
-        return () if data is None else _CorrectionsFile.model_validate_json(data).corrections
+        return () if data is None else _CorrectionsFile.model_validate(parse_json(data)).corrections
     except UnreadableFileError as error:
         raise PlanFileError(path, error.reason, hint=hint) from error
     except ValidationError as error:
