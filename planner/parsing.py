@@ -14,9 +14,10 @@ What breaks a limit, or is no such text, is an `UnreadableFileError`, of which t
 
 import json
 import math
+import operator
 import re
-from collections.abc import Hashable, Iterator
-from functools import cache
+from collections.abc import Callable, Hashable, Iterator
+from functools import cache, partial
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -40,6 +41,8 @@ _MOST_YAML_DEPTH: Final = 32
 _YAML_TAGS: Final = tuple(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map"))
 _PIECE_BYTES: Final = 1 * MIB
 _SHOWN: Final = 60
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE_IN_JSON: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _CORRECT_IT: Final = "Correct the file in an editor, or take it from its source again."
 
@@ -49,7 +52,12 @@ class _RepeatedKeyError(ValueError):
 
 
 def parse_json(
-    data: bytes | str, *, most_values: int = MOST_VALUES, unique_keys: bool = False, allow_infinity: bool = False
+    data: bytes | str,
+    *,
+    most_values: int = MOST_VALUES,
+    unique_keys: bool = False,
+    allow_infinity: bool = False,
+    allow_surrogates: bool = False,
 ) -> Any:  # noqa: ANN401  # whatever the file holds
     """Return the value of a JSON text, in UTF-8 if it is in bytes.
 
@@ -58,6 +66,7 @@ def parse_json(
         most_values: How many values it may have.
         unique_keys: Whether a key that occurs twice in an object is an error; else the last one counts.
         allow_infinity: Whether numbers may be `Infinity`, which Python writes and JSON does not know.
+        allow_surrogates: Whether texts may have bytes that are no UTF-8, such as names of processes, as surrogates.
 
     Raises:
         UnreadableFileError: If it is no JSON or breaks a limit; the reason names the line or the field.
@@ -75,7 +84,25 @@ def parse_json(
     except RecursionError as error:
         raise _depth_error() from error
     _check_values(value, allow_infinity=allow_infinity)
+    if not allow_surrogates and _SURROGATE_IN_JSON.search(text):
+        _check_texts(value)
     return value
+
+
+def _check_texts(value: object) -> None:
+    """Check that the texts in a JSON value, keys among them, can be written again.
+
+    Raises:
+        UnreadableFileError: If one has half of a character; the reason names the field.
+    """
+    for field in _fields_where(_has_surrogate, value):
+        reason = f"{field}: has half of a character (a surrogate)".removeprefix(": ")
+        raise UnreadableFileError(reason, "Correct that field.")
+
+
+def _has_surrogate(value: object) -> bool:
+    texts = value if isinstance(value, dict) else (value,)
+    return any(isinstance(text, str) and _SURROGATE.search(text) is not None for text in texts)
 
 
 def _check_count(text: str, most_values: int = MOST_VALUES) -> None:
@@ -148,22 +175,23 @@ def _check_values(value: object, *, allow_infinity: bool = False) -> None:
                 elif (kind is float or kind is int) and not (
                     -MAGNITUDE_LIMIT < child < MAGNITUDE_LIMIT or (allow_infinity and child == math.inf)
                 ):
-                    field = next(_paths_to(child, value))
+                    field = next(_fields_where(partial(operator.is_, child), value))
                     reason = f"{field}: {_shortened(child)} is no number below 10³⁰"
-                    raise UnreadableFileError(reason.removeprefix(": "), "Correct that number.")
+                    raise UnreadableFileError(reason.removeprefix(": "), "Correct that field.")
         if not inner:
             return
         level = inner
     raise _depth_error()
 
 
-def _paths_to(wanted: object, value: object, names: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the path of each place in nested values where `wanted` itself stands, such as `cards.0.memory_bytes`."""
-    if value is wanted:
+def _fields_where(is_wanted: Callable[[object], bool], value: object, names: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the field of each of nested values that is wanted, such as `cards.0.memory_bytes`."""
+    if is_wanted(value):
         yield ".".join(names)
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in items if len(names) <= MOST_DEPTH else ():
-        yield from _paths_to(wanted, child, (*names, str(key)[:_SHOWN]))
+        name = str(key)[:_SHOWN].encode("utf-8", "backslashreplace").decode()
+        yield from _fields_where(is_wanted, child, (*names, name))
 
 
 def _shortened(value: object) -> str:

@@ -72,6 +72,14 @@ def test_infinity_is_read_where_it_is_allowed():
     assert refusal(parse_json, '{"limit": NaN}', allow_infinity=True).startswith("limit: nan")
 
 
+def test_half_of_a_character_is_refused_unless_it_is_allowed():
+    assert parse_json(r'{"a": "\ud83d\ude00"}') == {"a": "\U0001f600"}
+    assert refusal(parse_json, r'{"a": ["\uD800"]}') == "a.0: has half of a character (a surrogate)"
+    assert refusal(parse_json, '{"\udc80": NaN}') == r"\udc80: nan is no number below 10³⁰"
+    assert refusal(parse_json, '{"\udc80": 1}') == "has half of a character (a surrogate)"
+    assert parse_json(r'["\udc80"]', allow_surrogates=True) == ["\udc80"]
+
+
 def test_consecutive_json_values_are_read_up_to_the_first_that_is_refused():
     assert list(json_values(' [1], {"a": 2}\n3 ')) == [[1], {"a": 2}, 3]
     assert list(json_values("[1] [1e40] [2]")) == [[1]]

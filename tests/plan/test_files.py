@@ -234,7 +234,7 @@ def test_an_unknown_field_is_named(refused):
 def test_a_wrong_field_is_named(refused, changes, field):
     error = refused(_with(**changes))
     assert error.reason.startswith(f"{field}: ")
-    assert error.hint in ("Correct that field.", "Correct that number. Open a file that GPU Planner has saved.")
+    assert error.hint.startswith("Correct that field.")
 
 
 @pytest.mark.parametrize("content", ["", "garbage", '{"schema_version": 1', "[1,]"])

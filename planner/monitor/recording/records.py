@@ -182,7 +182,7 @@ def read_record(line: bytes) -> Record:
         BadLineError: If the line is not a valid record, or has invalid values, such as text for a number or infinities.
     """
     try:
-        content = parse_json(line)
+        content = parse_json(line, allow_surrogates=True)
         ((kind, body),) = content.items()
         if kind in _UPDATE_KINDS:
             return validate_message(parse_message(content))
