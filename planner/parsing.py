@@ -42,7 +42,6 @@ _YAML_TAGS: Final = tuple(f"tag:yaml.org,2002:{name}" for name in ("str", "int",
 _PIECE_BYTES: Final = 1 * MIB
 _SHOWN: Final = 60
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_SURROGATE_IN_JSON: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _CORRECT_IT: Final = "Correct the file in an editor, or take it from its source again."
 
@@ -84,7 +83,7 @@ def parse_json(
     except RecursionError as error:
         raise _depth_error() from error
     _check_values(value, allow_infinity=allow_infinity)
-    if not allow_surrogates and _SURROGATE_IN_JSON.search(text):
+    if not allow_surrogates and ("\\ud" in text or "\\uD" in text or _has_surrogate(text)):
         _check_texts(value)
     return value
 
@@ -102,7 +101,7 @@ def _check_texts(value: object) -> None:
 
 def _has_surrogate(value: object) -> bool:
     texts = value if isinstance(value, dict) else (value,)
-    return any(isinstance(text, str) and _SURROGATE.search(text) is not None for text in texts)
+    return any(isinstance(text, str) and not text.isascii() and _SURROGATE.search(text) is not None for text in texts)
 
 
 def _check_count(text: str, most_values: int = MOST_VALUES) -> None:

@@ -360,7 +360,7 @@ class _Parser(Generic[AnyRecord]):
         token = self._next_token
         value = _token_value(field, token)
         if value is None or value in (inf, -inf):
-            too_much = "" if value is None else "The number is too large."
+            too_much = _EXAMPLE if value is None else "The number is too large."
             raise self._expected_error(f"{_EXPECTED_VALUE[field.kind]} for {field.name}", hint=too_much)
         self._next += 1
         return value

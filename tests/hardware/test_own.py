@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from effort import refused_at_once
 from pydantic import ValidationError
 
 from planner.errors import CatalogError, SpecError
@@ -273,6 +274,12 @@ def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None
         read_own(file)
     with pytest.raises(CatalogError, match="cannot be written"):
         write_own(file / "under-a-file.json", OwnHardware())
+
+
+def test_many_wrong_records_are_refused_by_the_first(file: Path) -> None:
+    file.write_text(json.dumps({"cards": [{"id": 0}] * 20_000}), encoding="utf-8")
+    with refused_at_once(), pytest.raises(CatalogError, match="cards 1"):
+        read_own(file)
 
 
 def test_what_is_said_names_the_field_that_is_wrong() -> None:

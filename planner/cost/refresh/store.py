@@ -5,9 +5,9 @@ The last three snapshots are kept. An unreadable file is skipped and reported, a
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Annotated, Final, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import FailFast, Field, TypeAdapter, ValidationError
 
 from planner.base import Spec
 from planner.cost.renting.offer import Offer
@@ -28,7 +28,7 @@ class ProviderPrices(Spec):
     fetched_at: str = Field(description="time of the download, ISO 8601, UTC")
     bytes: int = Field(ge=0, description="size of the fetched file in bytes")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    offers: tuple[Offer, ...] = Field(min_length=1)
+    offers: Annotated[tuple[Offer, ...], FailFast()] = Field(min_length=1)
 
 
 class PriceSnapshot(Spec):
@@ -36,7 +36,7 @@ class PriceSnapshot(Spec):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     taken_at: str = Field(pattern=r"^\d{8}T\d{6}Z$", description="time of the update, UTC")
-    parts: tuple[ProviderPrices, ...] = ()
+    parts: Annotated[tuple[ProviderPrices, ...], FailFast()] = ()
 
     def part(self, provider: str) -> ProviderPrices | None:
         """Return the offers of `provider`, or None if the snapshot has no offers of this provider."""
@@ -69,7 +69,7 @@ class PriceChoice(Spec):
 class OwnOffers(Spec):
     """The user's own offers, as stored in the price folder."""
 
-    offers: tuple[Offer, ...] = ()
+    offers: Annotated[tuple[Offer, ...], FailFast()] = ()
 
 
 class StoredPrices(NamedTuple):
@@ -151,7 +151,7 @@ def read_offers(path: Path) -> tuple[Offer, ...]:
         PriceError: If it cannot be read or an offer is invalid; the reason names the field.
     """
     try:
-        offers = TypeAdapter(tuple[Offer, ...]).validate_python(
+        offers = TypeAdapter(Annotated[tuple[Offer, ...], FailFast()]).validate_python(
             parse_json(read_regular(path, "price file", _MOST_BYTES))
         )
     except UnreadableFileError as error:

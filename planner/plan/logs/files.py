@@ -3,9 +3,9 @@
 import hashlib
 from datetime import date
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import FailFast, ValidationError
 
 from planner.base import Spec
 from planner.errors import LogError, PlanFileError, SpecError
@@ -34,7 +34,7 @@ class _CorrectionsFile(Spec):
     """Contents of the corrections file."""
 
     schema_version: int = 1
-    corrections: tuple[Correction, ...] = ()
+    corrections: Annotated[tuple[Correction, ...], FailFast()] = ()
 
 
 def pasted_log(text: str, today: date, name: str = "pasted text") -> Log:
