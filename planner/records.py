@@ -1,14 +1,19 @@
 """Reader of catalog files: JSON lists of records, with validation errors that name file, record and field."""
 
-import json
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from planner.errors import CatalogError, SpecError
+from planner.parsing import parse_json
+from planner.storage import UnreadableFileError, read_regular
+from planner.units import MIB
+
+_MOST_BYTES: Final = 32 * MIB
+_CORRECT_RECORD: Final = "Correct that field, or reinstall the bundled catalog."
 
 
 class IdentifiedRecord(Protocol):
@@ -49,10 +54,11 @@ def _record_list_adapter(kind: type[Record]) -> TypeAdapter[tuple[Record, ...]]:
 
 def _read_record_file(path: Path, adapter: TypeAdapter[tuple[Record, ...]]) -> tuple[Record, ...]:
     try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise CatalogError(path, "", "", f"cannot be read: {error.strerror}") from error
+        text = read_regular(path, "catalog file", _MOST_BYTES)
+    except UnreadableFileError as error:
+        raise CatalogError(path, "", "", error.reason, error.hint) from error
     try:
+        # By pydantic's parser, which limits depth and digits itself: the bundled catalog is read at every start.
         return adapter.validate_json(text)
     except ValidationError as error:
         raise _catalog_error(path, text, error) from error
@@ -64,7 +70,16 @@ def _catalog_error(path: Path, text: bytes, error: ValidationError) -> CatalogEr
     problem = SpecError.from_validation(error)
     if not where or not isinstance(where[0], int):
         return CatalogError(path, "", "", problem.reason, hint="A catalog file is a JSON list of records.")
-    record = json.loads(text)[where[0]]
+    record = _record_at(text, where[0])
     name = record.get("id") if isinstance(record, dict) else None
     field = ".".join(str(part) for part in where[1:])
-    return CatalogError(path, str(name or f"record {where[0] + 1}"), field, problem.reason, hint=problem.hint)
+    hint = problem.hint or _CORRECT_RECORD
+    return CatalogError(path, str(name or f"record {where[0] + 1}"), field, problem.reason, hint=hint)
+
+
+def _record_at(text: bytes, number: int) -> object:
+    """Return a record of the catalog file, or None if it is beyond the limits of other files."""
+    try:
+        return parse_json(text)[number]
+    except UnreadableFileError:
+        return None

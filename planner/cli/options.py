@@ -19,6 +19,8 @@ from planner.cli.parser import named_value, option_value
 from planner.errors import PlannerError, SpecError
 from planner.models.architecture import Architecture
 from planner.numbers import NumberKind
+from planner.parsing import parse_json
+from planner.storage import UnreadableFileError, read_regular
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of, find_field
 from planner.workload.parallel import DEGREES, without_degrees
@@ -129,14 +131,9 @@ def read_workload(path: Path) -> Workload:
     """
     hint = 'A workload is an object such as {"task": "inference", "batch": 4, "context_length": 8192}.'
     try:
-        if path.exists() and not path.is_file():
-            raise PlannerError(f"{path}: is not a file", hint)
-        with path.open("rb") as file:
-            fields = json.loads(file.read(_MAX_FILE_BYTES))
-    except OSError as error:
-        raise PlannerError(f"{path}: cannot be read: {error.strerror}", "Check the path.") from error
-    except (ValueError, RecursionError) as error:
-        raise PlannerError(f"{path}: is not JSON", hint) from error
+        fields = parse_json(read_regular(path, "workload", _MAX_FILE_BYTES))
+    except UnreadableFileError as error:
+        raise PlannerError(f"{path}: {error.reason}", f"{error.hint} {hint}") from error
     if not isinstance(fields, dict):
         raise PlannerError(f"{path}: is not a JSON object", hint)
     return _validated_workload(_parsed_task(fields.pop("task", "inference"), f"{path}: task"), fields, f"{path}: ")

@@ -1,13 +1,14 @@
 """Argument parser of all commands, and tables of options."""
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from planner.errors import PlannerError, SpecError
 from planner.numbers import COUNT, NumberKind, parse_number
+from planner.parsing import parse_json
+from planner.storage import UnreadableFileError
 
 _TRAINING: Final = "--task training"
 _OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -177,6 +178,6 @@ def named_value(
     if kind is not None and value != "null":
         return name, option_value(f"{option} {name}", value, kind)
     try:
-        return name, json.loads(value)
-    except (ValueError, RecursionError):
+        return name, parse_json(value)
+    except UnreadableFileError:
         return name, value

@@ -20,13 +20,16 @@ from PySide6.QtCore import QLockFile, QObject, QTimer, Signal, Slot
 from planner.base import Spec
 from planner.errors import PlannerError
 from planner.gui.workspace import Workspace
+from planner.parsing import parse_json
 from planner.plan.files import save_plan
 from planner.plan.plan import Plan
-from planner.storage import UNFINISHED_SUFFIX, write_stored
+from planner.storage import UNFINISHED_SUFFIX, UnreadableFileError, read_regular, write_stored
+from planner.units import MIB
 
 DELAY_MS: Final = 500
 KEEP_SECONDS: Final = 30 * 24 * 3600
 UNFINISHED_SECONDS: Final = 60
+_MOST_BYTES: Final = 64 * MIB
 _log = logging.getLogger(__name__)
 
 
@@ -195,8 +198,8 @@ def _modified_seconds(file: Path) -> float:
 
 def _read_session(file: Path) -> SavedSession | None:
     try:
-        return SavedSession.model_validate_json(file.read_bytes())
-    except (OSError, ValidationError) as error:
+        return SavedSession.model_validate(parse_json(read_regular(file, "saved plan", _MOST_BYTES)))
+    except (UnreadableFileError, ValidationError) as error:
         _log.warning("The saved plan %s could not be read: %s", file, error)
         bad = file.with_suffix(".json.bad")
         file.replace(bad)

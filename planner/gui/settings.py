@@ -1,6 +1,5 @@
 """Settings of the window that persist between runs in one JSON file."""
 
-import json
 import logging
 from pathlib import Path
 from typing import Final, Literal, TypeVar
@@ -11,8 +10,10 @@ from PySide6.QtCore import QObject, QTimer, Slot
 from planner.base import Spec
 from planner.gui.catalog.settings import CatalogSettings
 from planner.gui.monitor.settings import MonitorSettings
-from planner.storage import write_atomically
+from planner.parsing import parse_json
+from planner.storage import UnreadableFileError, read_stored, write_atomically
 from planner.trace.request import Target
+from planner.units import MIB
 
 _Recent = TypeVar("_Recent")
 Scheme = Literal["system", "light", "dark"]
@@ -20,6 +21,7 @@ Scheme = Literal["system", "light", "dark"]
 _WRITE_DELAY_MS: Final = 500
 _RECENT_LIMIT: Final = 8
 _TRUSTED_LIMIT: Final = 1000
+_MOST_BYTES: Final = 4 * MIB
 _log = logging.getLogger(__name__)
 
 
@@ -112,10 +114,11 @@ def _with_first(latest: _Recent, known: tuple[_Recent, ...]) -> tuple[_Recent, .
 
 def _read_settings(path: Path) -> WindowSettings:
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return WindowSettings()
-    except (OSError, ValueError, RecursionError):
+        data = read_stored(path, "settings file", _MOST_BYTES)
+        if data is None:
+            return WindowSettings()
+        stored = parse_json(data)
+    except UnreadableFileError:
         _rename_unreadable_file(path)
         return WindowSettings()
     settings, rejected = _valid_settings(stored)

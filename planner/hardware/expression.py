@@ -141,6 +141,7 @@ def _version_as_text(value: Value) -> str:
 
 
 _LONGEST: Final = 2_000
+_EXAMPLE: Final = "Example: memory_gib >= 24 and price < 1000."
 _DEEPEST: Final = 50
 _TOKEN: Final = re.compile(
     r"""(?P<number>-?\d+(?:\.\d+)*(?:e[+-]?\d+)?(?![\w.]))
@@ -197,7 +198,7 @@ def parse_expression(text: str, schema: QuerySchema[AnyRecord]) -> Expression[An
         SpecError: If it is invalid; it names the position, counted from 1, and what was expected there.
     """
     if len(text) > _LONGEST:
-        raise SpecError("where", f"longer than {_LONGEST} characters")
+        raise SpecError("where", f"longer than {_LONGEST} characters", _EXAMPLE)
     parser = _Parser(_tokenize(text), schema)
     test = parser.parse_disjunction()
     parser.expect_end()
@@ -268,7 +269,7 @@ class _Parser(Generic[AnyRecord]):
         self._next += 1
         return text
 
-    def _expected_error(self, expectation: str, hint: str = "") -> SpecError:
+    def _expected_error(self, expectation: str, hint: str = _EXAMPLE) -> SpecError:
         """Return the error that the next token is not the expected one, with a hint."""
         found = repr(self._next_token.text) if self._next_token.text else "the end"
         return SpecError(
@@ -286,7 +287,7 @@ class _Parser(Generic[AnyRecord]):
         """Parse one condition, within the limit of nesting."""
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise SpecError("where", f"nested more than {_DEEPEST} deep")
+            raise SpecError("where", f"nested more than {_DEEPEST} deep", _EXAMPLE)
         test = self._parse_negation_or_group()
         self._depth -= 1
         return test
@@ -359,7 +360,7 @@ class _Parser(Generic[AnyRecord]):
         token = self._next_token
         value = _token_value(field, token)
         if value is None or value in (inf, -inf):
-            too_much = "" if value is None else "The number is too large."
+            too_much = _EXAMPLE if value is None else "The number is too large."
             raise self._expected_error(f"{_EXPECTED_VALUE[field.kind]} for {field.name}", hint=too_much)
         self._next += 1
         return value

@@ -5,9 +5,9 @@ They are stored in a separate file, which an update of the catalog never touches
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, Self
+from typing import Annotated, Final, NamedTuple, Self
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, FailFast, Field, ValidationError, model_validator
 
 from planner.base import Spec
 from planner.errors import SpecError
@@ -64,8 +64,9 @@ class OwnHardware(Spec):
     """All cards and changes that the user added to the hardware catalog."""
 
     schema_version: int = Field(default=OWN_SCHEMA, ge=1, le=OWN_SCHEMA)
-    cards: tuple[Gpu, ...] = ()
-    changes: tuple[CardChange, ...] = ()
+    # Not all of a hundred thousand wrong records are told, each with its fields.
+    cards: Annotated[tuple[Gpu, ...], FailFast()] = ()
+    changes: Annotated[tuple[CardChange, ...], FailFast()] = ()
 
     @model_validator(mode="after")
     def _require_unique_ids(self) -> Self:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from planner.errors import CatalogError, SpecError
 from planner.hardware.gpu import Provenance
 from planner.hardware.own import OWN_FIGURE, OwnHardware
+from planner.parsing import parse_json
 from planner.storage import UnreadableFileError, decode_text, read_regular, read_stored, write_stored
 from planner.units import MIB
 
@@ -50,18 +51,12 @@ def read_own(path: Path, today: date | None = None) -> OwnHardware:
         data = (read_regular if today else read_stored)(path, _FILE_KIND, _MOST_BYTES)
         if data is None:
             return OwnHardware()
-        content = json.loads(decode_text(data))
+        content = parse_json(decode_text(data))
         return OwnHardware.model_validate(_with_user_figures_marked(_as_whole_file(content, today)))
     except UnreadableFileError as error:
-        raise CatalogError(path, "", "", error.reason, error.hint if today else _REPAIR_HINT) from error
-    except json.JSONDecodeError as error:
-        raise CatalogError(path, "", "", f"is not JSON (line {error.lineno}: {error.msg})", hint) from error
-    except RecursionError as error:
-        raise CatalogError(path, "", "", "is nested too deep", hint) from error
+        raise CatalogError(path, "", "", error.reason, f"{error.hint} {hint}" if today else hint) from error
     except ValidationError as error:
         raise _own_file_error(path, content, error, hint) from error
-    except ValueError as error:
-        raise CatalogError(path, "", "", "has an integer of more digits than Python reads", hint) from error
 
 
 def write_own(path: Path, own: OwnHardware) -> None:

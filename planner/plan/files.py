@@ -1,6 +1,5 @@
 """Plan files: loading with precise errors, and crash-safe saving."""
 
-import json
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +8,7 @@ from pydantic import ValidationError
 from planner.errors import PlanFileError, SpecError
 from planner.installation import update_hint
 from planner.models.load import load_model
+from planner.parsing import parse_json
 from planner.plan.catalog import Catalog
 from planner.plan.plan import SCHEMA_VERSION, ModelChoice, Plan
 from planner.storage import UnreadableFileError, read_regular, write_atomically
@@ -68,8 +68,8 @@ def is_plan_file(path: Path) -> bool:
     except UnreadableFileError:
         return False
     try:
-        content = json.loads(data)
-    except (ValueError, RecursionError):
+        content = parse_json(data)
+    except UnreadableFileError:
         return b'"schema_version"' in data  # a damaged plan: reading it as one reports the damage
     return isinstance(content, dict) and "schema_version" in content
 
@@ -81,9 +81,9 @@ def parse_plan(text: str, path: Path) -> Plan:
         PlanFileError: If it is not a plan, or comes from a newer version.
     """
     try:
-        data = json.loads(_embedded_plan_text(text) or text)
-    except (ValueError, RecursionError) as error:
-        raise PlanFileError(path, f"not valid JSON ({error})", hint=_OPEN_OWN_FILE) from error
+        data = parse_json(_embedded_plan_text(text) or text)
+    except UnreadableFileError as error:
+        raise PlanFileError(path, error.reason, hint=f"{error.hint} {_OPEN_OWN_FILE}") from error
     version = data.get("schema_version") if isinstance(data, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise PlanFileError(path, "not a plan: it has no schema_version", hint=_OPEN_OWN_FILE)

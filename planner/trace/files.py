@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from planner.errors import PlannerError, SpecError
 from planner.installation import update_hint
+from planner.parsing import parse_json, unpack_gzip
 from planner.storage import UnreadableFileError, may_exist, read_regular, write_atomically
 from planner.trace.analysis.live_memory import phase_at
 from planner.trace.analysis.summary import recording_digest
@@ -22,8 +22,9 @@ from planner.trace.recording import NEVER_FREED, RECORDING_VERSION, TraceRecordi
 from planner.trace.result import Timeline
 from planner.units import MIB
 
-_MAX_RECORDING_BYTES: Final = 256 * MIB
-"""Size limit of a recording in bytes, enough for millions of allocations; parsing takes about ten times as much."""
+_MAX_RECORDING_BYTES: Final = 64 * MIB
+_MOST_VALUES: Final = 4_000_000
+"""Most values in a recording, enough for half a million allocations of eight figures each."""
 _HEAD_BYTES: Final = 4096
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _OPEN_RECORDING_HINT: Final = "Open a recording saved by GPU Planner."
@@ -49,13 +50,17 @@ def load_recording(path: Path | str) -> TraceRecording:
         PlannerError: If the file cannot be read, is too large or damaged, is no recording, or is from a newer version.
     """
     file = Path(path)
-    content = _decompressed(file, _read_bytes(file))
-    if len(content) > _MAX_RECORDING_BYTES:
-        raise _file_error(file, "too large for a recording", f"Open one of at most {_MAX_RECORDING_BYTES // MIB} MiB.")
     try:
-        return TraceRecording.model_validate_json(content)
+        content = read_regular(file, "recording", _MAX_RECORDING_BYTES)
+        if content.startswith(_GZIP_MAGIC):
+            content = unpack_gzip(content, _MAX_RECORDING_BYTES)
+        data = parse_json(content, most_values=_MOST_VALUES)
+    except UnreadableFileError as error:
+        raise _file_error(file, error.reason, f"{error.hint} {_OPEN_RECORDING_HINT}") from error
+    try:
+        return TraceRecording.model_validate(data)
     except ValidationError as error:
-        raise _invalid_recording_error(file, content, error) from error
+        raise _invalid_recording_error(file, data, error) from error
 
 
 def is_recording_file(path: Path) -> bool:
@@ -152,29 +157,7 @@ def _csv_text(rows: Iterable[tuple[object, ...]]) -> str:
     return text.getvalue()
 
 
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return read_regular(path, "recording", _MAX_RECORDING_BYTES)
-    except UnreadableFileError as error:
-        raise _file_error(path, error.reason, error.hint) from error
-
-
-def _decompressed(path: Path, content: bytes) -> bytes:
-    """Return the decompressed content, cut at one byte beyond the allowed size."""
-    if not content.startswith(_GZIP_MAGIC):
-        return content
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            return stream.read(_MAX_RECORDING_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise _file_error(path, f"damaged, and cannot be unpacked ({error})", _OPEN_RECORDING_HINT) from error
-
-
-def _invalid_recording_error(path: Path, content: bytes, error: ValidationError) -> PlannerError:
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError) as json_error:
-        return _file_error(path, f"not valid JSON ({json_error})", _OPEN_RECORDING_HINT)
+def _invalid_recording_error(path: Path, data: object, error: ValidationError) -> PlannerError:
     version = data.get("recording_version") if isinstance(data, dict) else None
     if version is None:
         return _file_error(path, "not a recording: it has no recording_version", _OPEN_RECORDING_HINT)

@@ -161,6 +161,7 @@ def _value_text(value: InputValue) -> str:
     return f"({items})" if value.kind == "tuple" else f"[{items}]"
 
 
+_ASSUMED_HINT = "Example: mask=0.15, net.py:42=30."
 _ARGUMENTS_HINT = "Example: width=64, bias=False."
 
 
@@ -211,9 +212,9 @@ def assumed_values_text(values: tuple[AssumedValue, ...]) -> str:
 def _parse_assumed_value(text: str) -> AssumedValue:
     name, equals, value = text.rpartition("=")
     if not (name and equals):
-        raise SpecError("assume", f"{text!r} is not NAME=VALUE", "Example: mask=0.15, net.py:42=30.")
+        raise SpecError("assume", f"{text!r} is not NAME=VALUE", _ASSUMED_HINT)
     try:
         return AssumedValue.model_validate({"name": name.strip(), "value": value.strip()})
     except ValidationError as error:
         problem = SpecError.from_validation(error)
-        raise SpecError("assume", problem.reason, problem.hint) from error
+        raise SpecError("assume", problem.reason, problem.hint or _ASSUMED_HINT) from error

@@ -1,8 +1,8 @@
 """Recording of one traced run: every allocation and free, in order, with its origin."""
 
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, FailFast, Field, model_validator
 
 from planner.base import Spec
 from planner.memory.result import PhaseName
@@ -22,14 +22,14 @@ class Allocations(Spec):
 
     model_config = ConfigDict(defer_build=True)
 
-    bytes: tuple[int, ...]
-    made: tuple[int, ...]
-    freed: tuple[int, ...]
-    category: tuple[int, ...]
-    operator: tuple[int, ...]
-    module: tuple[int, ...]
-    line: tuple[int, ...]
-    shape: tuple[int, ...]
+    bytes: Annotated[tuple[int, ...], FailFast()]
+    made: Annotated[tuple[int, ...], FailFast()]
+    freed: Annotated[tuple[int, ...], FailFast()]
+    category: Annotated[tuple[int, ...], FailFast()]
+    operator: Annotated[tuple[int, ...], FailFast()]
+    module: Annotated[tuple[int, ...], FailFast()]
+    line: Annotated[tuple[int, ...], FailFast()]
+    shape: Annotated[tuple[int, ...], FailFast()]
 
     @model_validator(mode="after")
     def _check_columns(self) -> Self:
@@ -80,17 +80,17 @@ class TraceRecording(Spec):
     recording_version: Literal[1] = RECORDING_VERSION
     request: TraceRequest
     environment: Environment
-    modules: tuple[ModuleInfo, ...]
+    modules: Annotated[tuple[ModuleInfo, ...], FailFast()]
     parameters: int
     trainable_parameters: int
     allocations: Allocations
-    operators: tuple[str, ...]
-    module_paths: tuple[str, ...]
-    lines: tuple[str, ...]
-    shapes: tuple[str, ...]
-    spans: tuple[RecordedPhase, ...] = Field(min_length=1)
+    operators: Annotated[tuple[str, ...], FailFast()]
+    module_paths: Annotated[tuple[str, ...], FailFast()]
+    lines: Annotated[tuple[str, ...], FailFast()]
+    shapes: Annotated[tuple[str, ...], FailFast()]
+    spans: Annotated[tuple[RecordedPhase, ...], FailFast()] = Field(min_length=1)
     differences: tuple[TraceDifference, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: Annotated[tuple[str, ...], FailFast()] = ()
     flops: int | None = None
     """Floating-point operations of the last step; a multiply-add counts as two."""
     convolution_flops: int | None = None

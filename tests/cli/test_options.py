@@ -148,7 +148,8 @@ def test_a_workload_file_is_the_base(tmp_path):
     [
         (b"{", "is not JSON"),
         (b"\xff\xfe\x00", "is not JSON"),
-        (b"[" * 5000, "is not JSON"),
+        (b"[" * 5000, "is nested too deep"),
+        (b'{"batch": 1e30}', "batch: 1e+30 is no number below 10³⁰"),
         (b"[1]", "is not a JSON object"),
         (b'{"task": "sing"}', "unknown task 'sing'"),
         (b'{"task": ["training"]}', "unknown task ['training']"),
@@ -166,7 +167,7 @@ def test_a_workload_file_that_is_none(tmp_path, content, reason):
 
 
 def test_a_workload_file_that_cannot_be_read(tmp_path):
-    for path, reason in ((tmp_path, "is not a file"), (tmp_path / "none.json", "No such file")):
+    for path, reason in ((tmp_path, "is a folder"), (tmp_path / "none.json", "No such file")):
         with pytest.raises(PlannerError, match=reason):
             read_workload(path)
 

@@ -169,7 +169,7 @@ FILES = {
         ("-- torchrun --nproc_per_node=8", "TARGET: 'torchrun --nproc_per_node=8' names no script"),
         ("-- torchrun missing.py", "TARGET: there is no file missing.py"),
         ("list.json", "list.json: holds a JSON list"),
-        ("damaged.json.gz", "damaged.json.gz: not valid JSON"),
+        ("damaged.json.gz", "damaged.json.gz: is not JSON"),
         ("newer.json", "newer.json: made by a newer version"),
         ("net.py:Net --frob", "unrecognized arguments: --frob"),
         ("net.py:Net --gpu GTX-9999", "no accelerator is called 'GTX-9999'"),

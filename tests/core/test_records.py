@@ -77,9 +77,16 @@ def test_an_id_may_not_come_twice_even_in_two_files(tmp_path):
 
 @pytest.mark.parametrize("name", ["missing.json", "."])
 def test_a_file_that_cannot_be_read_is_named(tmp_path, name):
-    with pytest.raises(CatalogError, match="cannot be read") as caught:
+    with pytest.raises(CatalogError, match=r"cannot be read|is a folder, not a catalog file") as caught:
         read_records(tmp_path, Thing, [tmp_path / name])
+    assert caught.value.hint
     assert caught.value.path == tmp_path / name
+
+
+def test_a_record_in_a_file_beyond_the_limits_is_named_by_its_place(refused):
+    error = refused([{"id": "a", "sizes": [{"bytes": 0}], "more": 10**30}])
+    assert (error.record, error.field) == ("record 1", "sizes.0.bytes")
+    assert error.hint
 
 
 def test_a_folder_without_records_is_refused(tmp_path):

@@ -181,6 +181,9 @@ def test_hints_name_the_fields_and_the_remedy() -> None:
         ("price > 1e400", "too large"),
         ("year = 1", "Write =="),
         ('name == "x', "Close it"),
+        ("mig and " * 300 + "mig", "Example: memory_gib >= 24"),
+        ("not " * 60 + "mig", "Example: memory_gib >= 24"),
+        ("year == 2022 year", "Example: memory_gib >= 24"),
     ):
         with pytest.raises(SpecError) as caught:
             parse_expression(text, GPU_QUERY_SCHEMA)

@@ -133,6 +133,13 @@ def test_assumed_values_are_read_and_written():
     values = parse_assumed_values(" mask=0.15, solver.py:42=30 ")
     assert values == (AssumedValue(name="mask", value=0.15), AssumedValue(name="solver.py:42", value=30))
     assert assumed_values_text(values) == "mask=0.15, solver.py:42=30"
+
+
+@pytest.mark.parametrize("text", ["mask", "mask=much", "masks=0.5", "mask=-1"])
+def test_an_invalid_assumed_value_has_a_hint(text):
+    with pytest.raises(SpecError) as error:
+        parse_assumed_values(text)
+    assert error.value.hint
     assert parse_assumed_values("") == ()
 
 

@@ -5,7 +5,6 @@ values with the same error messages.
 """
 
 import argparse
-import json
 import re
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -16,7 +15,9 @@ from planner.cli.parser import CommandOption, add_options, named_value, option_v
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.numbers import COUNT, kind_at
+from planner.parsing import parse_json
 from planner.plan.trace_request import operator_fields
+from planner.storage import UnreadableFileError
 from planner.trace.notation import parse_arguments, parse_assumed_values, parse_input
 from planner.trace.request import TORCH_NAMES, Target, TraceRequest
 
@@ -268,8 +269,8 @@ def _lora_settings(text: str) -> object:
         return {"rank": option_value("--lora", text, COUNT)}
     hint = 'Use --lora=16, or --lora=\'{"rank": 16, "targets": ["q_proj"]}\', after TARGET.'
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except UnreadableFileError as error:
         raise SpecError("--lora", f"{text!r} is neither a rank nor JSON", hint) from error
 
 

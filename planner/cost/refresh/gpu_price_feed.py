@@ -5,14 +5,15 @@
 gives the rate and day by which prices in euros were converted.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from planner.cost.refresh.download import FetchedFile, Fetcher
-from planner.cost.refresh.offers import Listing, RejectedRow
+from planner.cost.refresh.offers import KEPT_PRICES_HINT, Listing, RejectedRow
 from planner.errors import PriceError
+from planner.parsing import parse_json
+from planner.storage import UnreadableFileError
 
 HOST: Final = "raw.githubusercontent.com"
 URL: Final = f"https://{HOST}/toolshedlabs-hash/gpu-price-feed/main/data/prices.json"
@@ -50,14 +51,17 @@ def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
         PriceError: If `content` is not JSON or has an unknown structure.
     """
     try:
-        whole = json.loads(content)
+        whole = parse_json(content)
         offers = whole["offers"]
         date = datetime.fromisoformat(whole["collected_at"]).date().isoformat()
         rate = whole.get("fx") or {}
         if not isinstance(offers, list) or not isinstance(rate, dict):
             raise TypeError("offers is not a list")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise PriceError(TITLE, f"the file has an unknown structure ({_short_error_text(error)})") from error
+    except UnreadableFileError as error:
+        raise PriceError(TITLE, f"the file {error.reason}", KEPT_PRICES_HINT) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"the file has an unknown structure ({_short_error_text(error)})"
+        raise PriceError(TITLE, reason, KEPT_PRICES_HINT) from error
     for offer in offers:
         listing = _parse_offer(offer, date, rate)
         if listing is not None:

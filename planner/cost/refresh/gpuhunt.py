@@ -8,52 +8,17 @@ and no commitment in it.
 import csv
 import io
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from planner.cost.refresh.download import FetchedFile, Fetcher
-from planner.cost.refresh.offers import Listing, RejectedRow
+from planner.cost.refresh.offers import KEPT_PRICES_HINT, Listing, RejectedRow
 from planner.errors import PriceError
+from planner.parsing import unpack_zip
+from planner.storage import UnreadableFileError
 from planner.units import MIB
 
 MOST_UNPACKED_BYTES: Final = 200 * MIB
-_PIECE_BYTES: Final = 1 * MIB
-_BROKEN: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
-
-
-def unpack(content: bytes, member: str, provider: str, most_bytes: int = MOST_UNPACKED_BYTES) -> bytes:
-    """Unpack the file `member` from the zip archive `content`, in which it must be the only file.
-
-    Raises:
-        PriceError: If `content` is not such an archive, is truncated, or unpacks to more than `most_bytes`.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = archive.namelist()
-            if names != [member]:
-                raise PriceError(provider, f"its archive contains {_listed_names_text(names)} instead of {member}")
-            return _inflate(archive, member, provider, most_bytes)
-    except _BROKEN as error:
-        raise PriceError(provider, f"its archive cannot be read ({error})") from error
-
-
-def _inflate(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: int) -> bytes:
-    """Return the unpacked file; its actual size is limited, since the size in the archive's header may be wrong."""
-    content = bytearray()
-    with archive.open(member) as stream:
-        while piece := stream.read(_PIECE_BYTES):
-            content += piece
-            if len(content) > most_bytes:
-                raise PriceError(provider, f"its archive unpacks to more than {most_bytes:,} bytes")
-    return bytes(content)
-
-
-def _listed_names_text(names: list[str]) -> str:
-    return f"{len(names):,} files" if len(names) != 1 else names[0][:100]
-
-
 HOST: Final = "dstack-gpu-pricing.s3.eu-west-1.amazonaws.com"
 BASE: Final = f"https://{HOST}/v3"
 PROVIDERS: Final[Mapping[str, str]] = {
@@ -93,10 +58,22 @@ def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched
     stated = fetcher.fetch(f"{base}/{key}/version", _VERSION_BYTES).content.decode("ascii", "replace").strip()
     version = _VERSION.fullmatch(stated)
     if version is None:
-        raise PriceError(provider, f"its version {stated[:40]!r} is not a date")
+        raise PriceError(provider, f"its version {stated[:40]!r} is not a date", KEPT_PRICES_HINT)
     fetched = fetcher.fetch(f"{base}/{key}/{stated}/catalog.zip")
-    table = unpack(fetched.content, f"{key}.csv", provider)
+    table = unpack_list(fetched.content, key)
     return fetched, list(read_table(table, provider, "-".join(version.groups())))
+
+
+def unpack_list(content: bytes, key: str) -> bytes:
+    """Return the CSV file in a provider's archive, by gpuhunt's name for the provider.
+
+    Raises:
+        PriceError: If `content` is not such an archive, or unpacks to more than 200 MiB.
+    """
+    try:
+        return unpack_zip(content, f"{key}.csv", MOST_UNPACKED_BYTES)
+    except UnreadableFileError as error:
+        raise PriceError(PROVIDERS[key], f"its archive {error.reason}", KEPT_PRICES_HINT) from error
 
 
 def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | RejectedRow]:
@@ -109,13 +86,13 @@ def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | Rej
         reader = csv.DictReader(io.StringIO(table.decode("utf-8"), newline=""), strict=True)
         missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
         if missing:
-            raise PriceError(provider, f"its list has no column {', '.join(missing)}")
+            raise PriceError(provider, f"its list has no column {', '.join(missing)}", KEPT_PRICES_HINT)
         for row in reader:
             listing = _parse_row(row, provider, date)
             if listing is not None:
                 yield listing
     except (csv.Error, UnicodeDecodeError) as error:
-        raise PriceError(provider, f"its list cannot be read ({error})") from error
+        raise PriceError(provider, f"its list cannot be read ({error})", KEPT_PRICES_HINT) from error
 
 
 def _parse_row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | RejectedRow | None:

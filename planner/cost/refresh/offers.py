@@ -16,6 +16,9 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.names import find_gpu_candidates
 from planner.units import GIB
 
+KEPT_PRICES_HINT: Final = "The prices in use stay as they are. Try again later, or update GPU Planner."
+"""What to do where a price source is not as expected."""
+
 
 @dataclass(frozen=True)
 class Listing:

@@ -5,13 +5,14 @@ The last three snapshots are kept. An unreadable file is skipped and reported, a
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Annotated, Final, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import FailFast, Field, TypeAdapter, ValidationError
 
 from planner.base import Spec
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError, SpecError
+from planner.parsing import parse_json
 from planner.storage import UnreadableFileError, read_regular, read_stored, write_stored
 from planner.units import MIB
 
@@ -27,7 +28,7 @@ class ProviderPrices(Spec):
     fetched_at: str = Field(description="time of the download, ISO 8601, UTC")
     bytes: int = Field(ge=0, description="size of the fetched file in bytes")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    offers: tuple[Offer, ...] = Field(min_length=1)
+    offers: Annotated[tuple[Offer, ...], FailFast()] = Field(min_length=1)
 
 
 class PriceSnapshot(Spec):
@@ -35,7 +36,7 @@ class PriceSnapshot(Spec):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     taken_at: str = Field(pattern=r"^\d{8}T\d{6}Z$", description="time of the update, UTC")
-    parts: tuple[ProviderPrices, ...] = ()
+    parts: Annotated[tuple[ProviderPrices, ...], FailFast()] = ()
 
     def part(self, provider: str) -> ProviderPrices | None:
         """Return the offers of `provider`, or None if the snapshot has no offers of this provider."""
@@ -52,6 +53,8 @@ class PriceSnapshot(Spec):
 
 KEPT_SNAPSHOTS: Final = 3
 _MOST_BYTES: Final = 64 * MIB
+_NEW_PRICES_HINT: Final = "Delete the file, or update prices."
+_OFFERS_HINT: Final = "Correct that offer: the file is a JSON list, as `gpu-planner prices --json` prints it."
 _EMPTY: Final = PriceSnapshot(taken_at="00000000T000000Z")
 _HELD, _CHOICE, _OWN = "held.json", "choice.json", "own.json"
 _Content = TypeVar("_Content", bound=Spec)
@@ -66,7 +69,7 @@ class PriceChoice(Spec):
 class OwnOffers(Spec):
     """The user's own offers, as stored in the price folder."""
 
-    offers: tuple[Offer, ...] = ()
+    offers: Annotated[tuple[Offer, ...], FailFast()] = ()
 
 
 class StoredPrices(NamedTuple):
@@ -126,14 +129,12 @@ class PriceStore:
     def _read_or_report(self, path: Path, kind: type[_Content], problems: list[PriceError]) -> _Content | None:
         try:
             data = read_stored(path, "price file", _MOST_BYTES)
-            return None if data is None else kind.model_validate_json(data)
+            return None if data is None else kind.model_validate(parse_json(data))
         except UnreadableFileError as error:
-            problems.append(PriceError(str(path), error.reason, error.hint))
+            problems.append(PriceError(str(path), error.reason, _NEW_PRICES_HINT))
         except ValidationError as error:
             reason = SpecError.from_validation(error).message
-            problems.append(
-                PriceError(str(path), f"is not a price file ({reason})", "Delete the file, or update prices.")
-            )
+            problems.append(PriceError(str(path), f"is not a price file ({reason})", _NEW_PRICES_HINT))
         return None
 
     def _write_price_file(self, name: str, content: Spec) -> None:
@@ -150,11 +151,13 @@ def read_offers(path: Path) -> tuple[Offer, ...]:
         PriceError: If it cannot be read or an offer is invalid; the reason names the field.
     """
     try:
-        offers = TypeAdapter(tuple[Offer, ...]).validate_json(read_regular(path, "price file", _MOST_BYTES))
+        offers = TypeAdapter(Annotated[tuple[Offer, ...], FailFast()]).validate_python(
+            parse_json(read_regular(path, "price file", _MOST_BYTES))
+        )
     except UnreadableFileError as error:
         raise PriceError(str(path), error.reason, error.hint) from error
     except ValidationError as error:
-        raise PriceError(str(path), SpecError.from_validation(error).message) from error
+        raise PriceError(str(path), SpecError.from_validation(error).message, _OFFERS_HINT) from error
     return tuple(offer.evolve(own=True) for offer in offers)
 
 

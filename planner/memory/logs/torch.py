@@ -3,7 +3,6 @@
 Each reader's docstring has the source of its format.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
@@ -20,6 +19,8 @@ from planner.memory.logs.text import (
     rounded_amount,
     truncated_amount,
 )
+from planner.parsing import parse_json
+from planner.storage import UnreadableFileError
 
 _MARKS: Final = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
 _NESTED: Final = ("allocated_bytes", "reserved_bytes")
@@ -190,9 +191,6 @@ def _sum_of_amounts(first: PrintedAmount, second: PrintedAmount) -> PrintedAmoun
     return PrintedAmount(first.bytes + second.bytes, first.low + second.low, first.high + second.high)
 
 
-_MOST_CONTAINERS: Final = 250_000
-_MOST_VALUES: Final = 1_000_000
-"""Limit of values in a JSON snapshot, above that of any real 16 MiB file; parsing more would take too much memory."""
 _DEVICES: Final = 1_024
 _COUNTED: Final[tuple[tuple[Counter, str, dict[str, int]], ...]] = (
     ("allocated", "allocated_size", {"alloc": 1, "free_requested": -1}),
@@ -229,11 +227,9 @@ def _segments_and_histories(text: LogText) -> tuple[list[dict[str, object]], lis
     plain = text.text.strip()
     if not (plain[:1] in ("{", "[") and '"total_size"' in plain and '"allocated_size"' in plain):
         return [], []
-    if plain.count("{") + plain.count("[") > _MOST_CONTAINERS or plain.count(",") > _MOST_VALUES:
-        return [], []
     try:
-        data = json.loads(plain)
-    except (ValueError, RecursionError):
+        data = parse_json(plain)
+    except UnreadableFileError:
         return [], []
     segments, traces = (data.get("segments"), data.get("device_traces")) if isinstance(data, dict) else (data, [])
     lists = traces if isinstance(traces, list) else []

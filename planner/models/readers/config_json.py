@@ -1,7 +1,5 @@
 """Reader of Hugging Face `config.json` files, which are untrusted input."""
 
-import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +11,8 @@ from planner.models.architecture import Architecture
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.registry import find_reader, read_fields, traceable_name
 from planner.models.readers.sources import read_whole, unreadable_file_error
+from planner.parsing import parse_json
+from planner.storage import UnreadableFileError
 
 MAX_FILE_BYTES: Final = 8 * 2**20
 MAX_PARAMETERS: Final = 10**15
@@ -120,25 +120,13 @@ def parse_config(data: bytes, file: str) -> Mapping[str, object]:
     """
     hint = "Choose the model's config.json; Hugging Face repositories hold one beside the weights."
     try:
-        config = json.loads(data.decode("utf-8-sig"), parse_constant=_parse_json_constant)
-    except UnicodeDecodeError as error:
-        raise ModelFileError(file, "is not text in UTF-8", hint) from error
-    except RecursionError as error:
-        raise ModelFileError(file, "is nested too deep", hint) from error
-    except json.JSONDecodeError as error:
-        raise ModelFileError(file, f"is not JSON: {error.msg} in line {error.lineno}", hint) from error
-    except ValueError as error:
-        raise ModelFileError(file, f"is not JSON: {error}", hint) from error
+        # Published Mamba-2 files bound their time steps by Infinity; fields check the bounds of what they read.
+        config = parse_json(data, allow_infinity=True)
+    except UnreadableFileError as error:
+        raise ModelFileError(file, error.reason, hint) from error
     if not isinstance(config, dict):
         raise ModelFileError(file, f"holds a JSON {type(config).__name__}, not an object", hint)
     return config
-
-
-def _parse_json_constant(name: str) -> float:
-    # Published Mamba-2 files bound their time steps by Infinity; fields check the bounds of what they read.
-    if name != "Infinity":
-        raise ValueError(f"{name} is not a number")
-    return math.inf
 
 
 _DTYPES: Final = {

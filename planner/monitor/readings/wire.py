@@ -63,20 +63,35 @@ def pending_call_line(pending_call: PendingCall | None) -> bytes:
 
 
 def read_line(line: bytes) -> Message:
-    """Parse a JSON line.
+    """Parse a JSON line of the sampler, which may hold any number.
 
     Raises:
         BadLineError: If the line is not a valid message.
     """
     try:
-        ((kind, body),) = json.loads(line).items()
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadLineError(str(error)) from error
+    return parse_message(content)
+
+
+def parse_message(content: Any) -> Message:  # noqa: ANN401  # any JSON value
+    """Return the message that the JSON value of a line holds.
+
+    Raises:
+        BadLineError: If it is not a valid message.
+    """
+    try:
+        ((kind, body),) = content.items()
         if kind == "sample":
             return _parse_sample(body)
         if kind == "inventory":
             return _parse_inventory(body)
         if kind == "busy":
             return None if body is None else PendingCall(str(body[0]), str(body[1]), float(body[2]))
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+    except KeyError as error:
+        raise BadLineError(f"{error} is missing") from error
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
         raise BadLineError(str(error)) from error
     raise BadLineError(f"unknown kind of message: {kind!r}")
 

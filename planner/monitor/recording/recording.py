@@ -26,6 +26,7 @@ from planner.monitor.recording.records import (
 
 _MAX_MARKS: Final = 10_000
 _MAX_BAD_LINES: Final = 10_000
+_MAX_REASON: Final = 200
 _HOW_TO_RECORD: Final = (
     "Open a file written by “Record or stop…” in the window's Monitor menu, or by `gpu-planner monitor --record` in a "
     "shell."
@@ -33,12 +34,16 @@ _HOW_TO_RECORD: Final = (
 
 
 class DataLoss(NamedTuple):
-    """Data lost from a recording file: a cut-off end, damaged places with their size in bytes, and bad lines."""
+    """Data lost from a recording file: a cut-off end, damaged places with their size in bytes, and bad lines.
+
+    `reason` says what is wrong with the first bad line.
+    """
 
     is_cut: bool = False
     places: int = 0
     lost_bytes: int = 0
     bad_lines: int = 0
+    reason: str = ""
 
 
 class TimedUpdate(NamedTuple):
@@ -185,8 +190,9 @@ class _RecordingIndex:
     def _read_record(self, line: bytes) -> Record | None:
         try:
             return read_record(line)
-        except BadLineError:
-            self.loss = self.loss._replace(bad_lines=self.loss.bad_lines + 1)
+        except BadLineError as error:
+            loss = self.loss
+            self.loss = loss._replace(bad_lines=loss.bad_lines + 1, reason=loss.reason or str(error)[:_MAX_REASON])
         if self.header is None or self.loss.bad_lines > _MAX_BAD_LINES:
             raise RecordingError(self._path, "not a recording of the monitor", _HOW_TO_RECORD)
         return None

@@ -15,7 +15,9 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 from planner.monitor.readings.reading import Reading, is_number
 from planner.monitor.readings.sample import Readings, Sample
-from planner.monitor.readings.wire import BadLineError, Message, inventory_line, read_line, sample_line
+from planner.monitor.readings.wire import BadLineError, Message, inventory_line, parse_message, sample_line
+from planner.parsing import parse_json
+from planner.storage import UnreadableFileError
 
 MAX_CARDS_PER_MACHINE: Final = 1024
 """Maximum number of cards in one machine; a line with more cards is not valid."""
@@ -157,7 +159,7 @@ _NOTE_TYPES: Final[dict[str, type[RecordingHeader] | type[RecordedMark] | type[R
 }
 _NOTE_NAMES: Final = {kind: name for name, kind in _NOTE_TYPES.items()}
 _TEXT_FIELDS: Final = ("program", "text")
-_INVENTORY_START: Final = b'{"inventory"'
+_UPDATE_KINDS: Final = ("sample", "inventory")
 _encode_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -180,11 +182,12 @@ def read_record(line: bytes) -> Record:
         BadLineError: If the line is not a valid record, or has invalid values, such as text for a number or infinities.
     """
     try:
-        if line.startswith((SAMPLE_START, _INVENTORY_START)):
-            return validate_message(read_line(line))
-        ((kind, body),) = json.loads(line).items()
+        content = parse_json(line, allow_surrogates=True)
+        ((kind, body),) = content.items()
+        if kind in _UPDATE_KINDS:
+            return validate_message(parse_message(content))
         return _parse_plan_record(body) if kind == "plan" else _parse_small_record(kind, body)
-    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
+    except (UnreadableFileError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise BadLineError(str(error)) from error
 
 

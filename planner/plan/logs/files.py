@@ -3,14 +3,15 @@
 import hashlib
 from datetime import date
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import FailFast, ValidationError
 
 from planner.base import Spec
 from planner.errors import LogError, PlanFileError, SpecError
 from planner.memory.corrections import Correction
 from planner.memory.logs.text import MAX_BYTES, decode_log
+from planner.parsing import parse_json
 from planner.paths import state_dir
 from planner.storage import UnreadableFileError, read_regular, read_stored, write_stored
 from planner.units import MIB
@@ -33,7 +34,7 @@ class _CorrectionsFile(Spec):
     """Contents of the corrections file."""
 
     schema_version: int = 1
-    corrections: tuple[Correction, ...] = ()
+    corrections: Annotated[tuple[Correction, ...], FailFast()] = ()
 
 
 def pasted_log(text: str, today: date, name: str = "pasted text") -> Log:
@@ -72,7 +73,7 @@ def load_corrections(path: Path) -> tuple[Correction, ...]:
     hint = "Delete it: each correction can be derived from its log again."
     try:
         data = read_stored(path, "list of corrections", _LARGEST)
-        return () if data is None else _CorrectionsFile.model_validate_json(data).corrections
+        return () if data is None else _CorrectionsFile.model_validate(parse_json(data)).corrections
     except UnreadableFileError as error:
         raise PlanFileError(path, error.reason, hint=hint) from error
     except ValidationError as error:

@@ -3,18 +3,16 @@
 YAML and JSON files are untrusted input: references, duplicate keys, deep nesting and tags are rejected.
 """
 
-import json
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-
-import yaml
 
 from planner.errors import RecipeError, SpecError
 from planner.models.catalog import ModelCatalog
 from planner.models.load import load_model
 from planner.models.readers.adapter import ADAPTER_FILE
+from planner.parsing import parse_json, parse_yaml
 from planner.plan.plan import ModelChoice, Plan
 from planner.storage import UnreadableFileError, read_regular
 from planner.units import MIB
@@ -22,35 +20,7 @@ from planner.workload.recipes.detect import detect_format, read_recipe
 from planner.workload.recipes.recipe import Recipe
 
 MAX_BYTES: Final = 256 * 2**10
-_MAX_NODES: Final = 20_000
-_MAX_DEPTH: Final = 32
 _HINT: Final = "Open the configuration file of the training program."
-_PLAIN_TAGS: Final = tuple(
-    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")
-)
-# libyaml reads a file of the maximum size in less than a second; PyYAML's Python loader is the fallback.
-_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _DuplicateKeyError(ValueError):
-    """Error for a key that occurs twice in one section."""
-
-
-class _StrictLoader(_Loader):  # type: ignore[misc,valid-type]  # the class depends on what PyYAML was built with
-    """A YAML loader that rejects duplicate keys, which YAML forbids and PyYAML accepts."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        """Return a YAML section as a mapping, rejecting duplicate keys."""
-        seen: set[str] = set()
-        for key, _ in node.value:
-            name = str(key.value)
-            if name in seen:
-                raise _DuplicateKeyError(
-                    f"the key {name[:60]!r} occurs a second time in line {key.start_mark.line + 1:,}"
-                )
-            seen.add(name)
-        mapping: dict[Hashable, object] = super().construct_mapping(node, deep=deep)
-        return mapping
 
 
 def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, object]:
@@ -63,72 +33,13 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     if len(data) > MAX_BYTES:
         reason = f"is {len(data):,} bytes, but a training file has at most {MAX_BYTES:,}"
         raise RecipeError(source, reason, _HINT)
-    kind = "JSON" if is_json else "YAML"
     try:
-        text = data.decode("utf-8-sig")
-        content = json.loads(text, object_pairs_hook=_unique_keys) if is_json else _yaml_content(text)
-    except UnicodeDecodeError as error:
-        raise RecipeError(source, "is not text in UTF-8", _HINT) from error
-    except RecursionError as error:
-        raise RecipeError(source, "is nested too deeply", _HINT) from error
-    except _DuplicateKeyError as error:
-        raise RecipeError(source, str(error), "Keep one of them.") from error
-    except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
-        raise RecipeError(source, f"is not {kind}: {_parse_error_reason(error)}", _HINT) from error
+        content = parse_json(data, unique_keys=True) if is_json else parse_yaml(data)
+    except UnreadableFileError as error:
+        raise RecipeError(source, error.reason, f"{error.hint} {_HINT}") from error
     if not isinstance(content, dict):
         raise RecipeError(source, f"has no keys, but {_describe_content(content)}", _HINT)
     return {str(key): value for key, value in content.items()}
-
-
-def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return key-value pairs as a dictionary, rejecting duplicate keys."""
-    mapping: dict[str, object] = {}
-    for key, value in pairs:
-        if key in mapping:
-            raise _DuplicateKeyError(f"the key {key[:60]!r} occurs twice")
-        mapping[key] = value
-    return mapping
-
-
-def _yaml_content(text: str) -> object:
-    _check_events(text)
-    return yaml.load(text, Loader=_StrictLoader)  # a subclass of the safe loader
-
-
-def _check_events(text: str) -> None:
-    """Reject YAML with references, tags or deep nesting, or too large, event by event before it is loaded.
-
-    Raises:
-        ValueError: If the text contains one of them.
-    """
-    depth = 0
-    for number, event in enumerate(yaml.parse(text, Loader=_Loader)):
-        line = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
-            raise ValueError(f"line {line:,} uses the reference *{event.anchor[:60]}; write the value out")
-        if isinstance(event, yaml.NodeEvent) and _has_foreign_tag(event):
-            raise ValueError(f"line {line:,} has a tag; only plain values are allowed")
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _MAX_DEPTH or number > _MAX_NODES:
-            raise ValueError(f"line {line:,} is nested too deeply, or the file is too large")
-
-
-def _has_foreign_tag(event: yaml.NodeEvent) -> bool:
-    """Return whether the YAML node has a tag other than YAML's own."""
-    tag = getattr(event, "tag", None)
-    return tag is not None and tag not in _PLAIN_TAGS
-
-
-def _parse_error_reason(error: Exception) -> str:
-    """Return what is wrong with the file, with line and column if known."""
-    if isinstance(error, yaml.MarkedYAMLError):
-        mark = error.problem_mark
-        where = "" if mark is None else f" in line {mark.line + 1:,}"
-        return f"{error.problem}{where}"[:200]
-    return str(error).replace("\n", " ")[:200]
 
 
 def _describe_content(content: object) -> str:

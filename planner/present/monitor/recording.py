@@ -65,7 +65,8 @@ def loss_sentences(loss: DataLoss) -> tuple[str, ...]:
         size = fmt.size(loss.lost_bytes)
         sentences.append(f"{fmt.plural(loss.places, 'place')} of the file cannot be read, {size} at most.")
     if loss.bad_lines:
-        sentences.append(f"{fmt.plural(loss.bad_lines, 'line')} of the file cannot be parsed.")
+        why = f" (the first: {loss.reason})" if loss.reason else ""
+        sentences.append(f"{fmt.plural(loss.bad_lines, 'line')} of the file cannot be parsed{why}.")
     return tuple(sentences)
 
 

@@ -79,5 +79,7 @@ def test_an_offer_without_sense_is_named_and_the_others_stay(offer, reason):
     ],
 )
 def test_a_file_of_another_form_is_refused(content):
-    with pytest.raises(PriceError, match="gpu-price-feed: the file has an unknown structure"):
+    reason = "gpu-price-feed: the file (has an unknown structure|is not JSON|is nested too deep)"
+    with pytest.raises(PriceError, match=reason) as refused:
         list(read_feed(content))
+    assert "prices in use stay" in refused.value.hint

@@ -43,10 +43,18 @@ def test_a_file_and_the_folder_that_holds_it_read_the_same(tmp_path: Path) -> No
         pytest.param(b'"llama"', "holds a JSON str", id="text"),
         pytest.param(b"[" * 200_000, "nested too deep", id="deep-lists"),
         pytest.param(b'{"a": ' * 200_000, "nested too deep", id="deep-objects"),
-        pytest.param(b'{"model_type": "llama", "hidden_size": NaN}', "NaN is not a number", id="nan"),
-        pytest.param(b'{"model_type": "llama", "hidden_size": -Infinity}', "-Infinity is not a number", id="minus-inf"),
+        pytest.param(b'{"model_type": "llama", "hidden_size": NaN}', "hidden_size: nan is no number", id="nan"),
+        pytest.param(
+            b'{"model_type": "llama", "hidden_size": -Infinity}',
+            "hidden_size: a number of too many digits",
+            id="minus-inf",
+        ),
         pytest.param(b'{"model_type": "llama", "hidden_size": Infinity}', "hidden_size must be", id="infinity"),
-        pytest.param(b'{"model_type": "llama", "hidden_size": ' + b"9" * 5000 + b"}", "not JSON", id="5000-digits"),
+        pytest.param(
+            b'{"model_type": "llama", "hidden_size": ' + b"9" * 5000 + b"}",
+            "hidden_size must be a whole number",
+            id="5000-digits",
+        ),
         pytest.param(b'{"model_type": "llama", "hidden_size": ' + b"9" * 400 + b"}", "hidden_size", id="400-digits"),
     ],
 )

@@ -42,11 +42,11 @@ def test_a_small_cost_of_energy_is_not_rounded_to_zero(usd, text):
 
 
 def test_lost_parts_are_named():
-    found = loss_sentences(DataLoss(is_cut=True, places=2, lost_bytes=2048, bad_lines=1))
+    found = loss_sentences(DataLoss(is_cut=True, places=2, lost_bytes=2048, bad_lines=1, reason="a: 1e+30"))
     assert [sentence.replace(THIN, " ") for sentence in found] == [
         "The recording is truncated; its last second may be missing.",
         "2 places of the file cannot be read, 2.00 KiB at most.",
-        "1 line of the file cannot be parsed.",
+        "1 line of the file cannot be parsed (the first: a: 1e+30).",
     ]
     assert loss_sentences(DataLoss()) == ()
 

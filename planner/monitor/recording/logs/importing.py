@@ -1,7 +1,6 @@
 """Import of logs as recordings: CSV of nvidia-smi, DCGM, amd-smi and scripts, dmon's columns, nvtop's JSON."""
 
 import csv
-import json
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
@@ -24,6 +23,7 @@ from planner.monitor.recording.logs.names import (
 from planner.monitor.recording.recording import MonitorRecording, open_regular, read_recording, recording_from_bytes
 from planner.monitor.recording.records import FORMAT_VERSION, RecordingEnd, RecordingHeader
 from planner.monitor.recording.writer import RecordingWriter
+from planner.parsing import json_values
 from planner.storage import UnreadableFileError, decode_text, read_regular
 from planner.units import KIB, MIB
 
@@ -250,32 +250,15 @@ def _cell_text(header: LogHeader, row: list[str], names: frozenset[str]) -> str 
 
 # nvtop 3.3.0 leaves out some commas (Syllo/nvtop issue 438), so missing commas are inserted.
 _MISSING_COMMA: Final = re.compile(r"([\"\dleE}\]])([ \t\r]*\n\s*\")")
-_BETWEEN: Final = re.compile(r"[\s,]*")
 
 
 def _read_nvtop(text: str) -> Iterator[CardLogLine]:
     """Yield the readings of each card in each nvtop snapshot; an incomplete last snapshot is left out."""
-    for snapshot in _json_values(_MISSING_COMMA.sub(r"\1,\2", text)):
+    for snapshot in json_values(_MISSING_COMMA.sub(r"\1,\2", text)):
         cards = snapshot.get("gpus") if isinstance(snapshot, dict) else snapshot
         for number, card in enumerate(cards if isinstance(cards, list) else ()):
             if isinstance(card, dict):
                 yield _nvtop_line(number, card)
-
-
-def _json_values(text: str) -> Iterator[Any]:
-    decoder, index = json.JSONDecoder(), 0
-    while (index := _next_value_index(text, index)) < len(text):
-        try:
-            value, index = decoder.raw_decode(text, index)
-        except (ValueError, RecursionError):
-            return
-        yield value
-
-
-def _next_value_index(text: str, index: int) -> int:
-    """Return the index at which the next JSON value begins."""
-    match = _BETWEEN.match(text, index)
-    return index if match is None else match.end()
 
 
 def _nvtop_line(number: int, card: dict[str, Any]) -> CardLogLine:

@@ -1,12 +1,10 @@
 """Import of logs of other programs: real excerpts and files of the same forms, complete, truncated and malformed."""
 
-import random
-import string
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from logs_kit import PLATO, cards, samples, value
+from logs_kit import cards, samples, value
 
 from planner.errors import RecordingError
 from planner.monitor.readings.reading import Cause, missing
@@ -254,22 +252,6 @@ def test_recordings_and_logs_are_opened(tmp_path):
     with Recorder(tmp_path / "run.gpurec"):
         pass
     assert open_recording(tmp_path / "run.gpurec").samples == 0
-
-
-@pytest.mark.fuzz
-def test_a_damaged_log_is_read_or_is_an_error(imported):
-    numbers = random.Random(7)
-    odd = [*string.printable, "\0", "é", "[N/A]", "nan", "inf", "1e999", "%", '"', "#", "9" * 400, "GPU 0"]
-    for turn in range(1500):
-        text = list(numbers.choice([PLATO, DMON, DMON_DATED, QUERY, AMD, DCGMI, DCGM_CSV, NVTOP]))
-        for _ in range(numbers.randint(1, 20)):
-            place = numbers.randrange(len(text))
-            text[place : place + numbers.choice([0, 1, 1, 4])] = numbers.choice(odd)
-        try:
-            found = imported("".join(text), "utf-16" if turn % 9 == 0 else "utf-8")
-        except RecordingError:
-            continue
-        assert samples(found)
 
 
 # As nvidia-smi tells of processes: `pmon -c 2`, and `--query-compute-apps` as CSV.

@@ -1,0 +1,286 @@
+"""The readers that `fuzz.py` feeds: one line each, with the mutator of its format. Inputs are in `tests/corpus`."""
+
+import contextlib
+import io
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from datetime import date
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from fuzz_mutators import (
+    Mutator,
+    mutate_arguments,
+    mutate_bytes,
+    mutate_gzip,
+    mutate_json,
+    mutate_json_lines,
+    mutate_safetensors,
+    mutate_text,
+    mutate_zip,
+)
+
+from planner.cli.main import BUG, main
+from planner.cli.options import read_workload
+from planner.cost.refresh.gpu_price_feed import read_feed
+from planner.cost.refresh.gpuhunt import read_table, unpack_list
+from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow, merge_listings
+from planner.cost.refresh.store import PriceStore, offers_in_use, read_offers
+from planner.cost.renting.offer import Offer
+from planner.errors import PlannerError
+from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_hardware
+from planner.hardware.own_file import read_own
+from planner.hardware.query import GpuQuery
+from planner.memory.logs.read import read_log
+from planner.models.catalog import ModelRecord
+from planner.models.readers.adapter import read_adapter
+from planner.models.readers.checkpoint.safetensors import read_header, read_index
+from planner.models.readers.config_json import read_config_file
+from planner.models.readers.gguf.model import read_gguf_model
+from planner.models.readers.model_file import read_model_file
+from planner.models.readers.sources import open_local
+from planner.monitor.recording.diagnosed import diagnosed_history, diagnosed_times
+from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.recording import recording_from_bytes
+from planner.monitor.recording.summary import summarize_recording
+from planner.numbers import BYTES, COUNT, LENGTH, MONEY, parse_number
+from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.evaluate import evaluate
+from planner.plan.files import load_plan
+from planner.plan.logs.files import load_corrections, open_log
+from planner.plan.recipes.files import is_recipe_file, load_recipe
+from planner.records import read_records
+from planner.trace.analysis.summary import facts_of
+from planner.trace.files import is_recording_file, load_recording
+from planner.trace.notation import parse_arguments, parse_assumed_values, parse_input
+
+
+class Reader(NamedTuple):
+    """A way into the program: what reads the file that an input is written to, and how inputs are changed.
+
+    `file` is the name of that file. `slow` marks what computes an answer from what was read, which may take ten times
+    as long. `refuses` are errors besides those that are shown to users.
+    """
+
+    read: Callable[[Path], object]
+    mutate: Mutator
+    file: str
+    slow: bool = False
+    refuses: tuple[type[Exception], ...] = ()
+
+
+_TENSOR_BYTES = 205_440  # of the tensors in the corpus
+
+
+class CrashError(Exception):
+    """The program says that it failed by a fault of its own."""
+
+
+@cache
+def _catalog() -> Catalog:
+    return load_catalog()
+
+
+def _evaluate(path: Path) -> object:
+    return evaluate(load_plan(path), _catalog())
+
+
+def _read_gguf(path: Path) -> object:
+    os.truncate(path, path.stat().st_size + 2**20)  # the tensors' data, which are never read
+    return read_gguf_model(path)
+
+
+def _read_safetensors(path: Path) -> object:
+    with open_local(path) as file:
+        return read_header(file)
+
+
+def _read_weights(path: Path) -> object:
+    """Read a network from the names and shapes of its tensors; what is stored is only the header."""
+    with path.open("r+b") as file:
+        file.truncate(8 + min(int.from_bytes(file.read(8), "little"), 2**20) + _TENSOR_BYTES)
+    return read_model_file(path)
+
+
+def _read_pipeline(path: Path) -> object:
+    """Read a folder whose files are the members of a JSON object."""
+    try:
+        files = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return read_model_file(path)
+    folder = path.parent / "pipeline"
+    for name in ("model_index.json", "text_encoder/config.json", "unet/config.json", "vae/config.json"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        content = files.get(name) if isinstance(files, dict) else files
+        (folder / name).write_text(json.dumps(content), encoding="utf-8", errors="surrogatepass")
+    return read_model_file(folder)
+
+
+def _read_recording(path: Path) -> object:
+    recording = open_recording(path)
+    return summarize_recording(recording), diagnosed_times(diagnosed_history(recording))
+
+
+def _read_recorded_lines(path: Path) -> object:
+    import gzip
+
+    recording = recording_from_bytes(gzip.compress(path.read_bytes(), 1), path)
+    return summarize_recording(recording), diagnosed_times(diagnosed_history(recording))
+
+
+def _read_recipe(path: Path) -> object:
+    is_recipe_file(path)
+    return load_recipe(path)
+
+
+def _read_memory_log(path: Path) -> object:
+    return read_log(open_log(path).text)
+
+
+def _read_prices(path: Path) -> object:
+    store = PriceStore(path.parent)
+    stored = store.read()
+    offers = offers_in_use(_catalog().cost.bundled_offers, stored)
+    if stored.problems:
+        raise stored.problems[0]
+    return offers
+
+
+def _offers_of(rows: Sequence[Listing | RejectedRow]) -> object:
+    return merge_listings(rows, CardMatcher(_catalog().hardware, {}), "a source")
+
+
+def _read_hunted(path: Path) -> object:
+    return _offers_of(list(read_table(unpack_list(path.read_bytes(), "aws"), "AWS", "2026-10-10")))
+
+
+def _read_hunted_table(path: Path) -> object:
+    return _offers_of(list(read_table(path.read_bytes(), "AWS", "2026-10-10")))
+
+
+def _read_feed(path: Path) -> object:
+    return _offers_of(list(read_feed(path.read_bytes())))
+
+
+def _read_index(path: Path) -> object:
+    return read_index(path.read_bytes(), path)
+
+
+def _read_trace(path: Path) -> object:
+    is_recording_file(path)
+    return load_recording(path)
+
+
+def _trace_facts(path: Path) -> object:
+    return facts_of(load_recording(path))
+
+
+def _read_settings(path: Path) -> object:
+    from planner.gui.settings import _read_settings
+
+    return _read_settings(path)
+
+
+def _read_session(path: Path) -> object:
+    from planner.gui.autosave import _read_session
+
+    session = _read_session(path)
+    if session is None:
+        raise PlannerError("the session was moved aside", "It is kept beside the others.")
+    return session
+
+
+_PARSERS: tuple[Callable[[str], object], ...] = (
+    *(partial(parse_number, kind=kind) for kind in (BYTES, COUNT, LENGTH, MONEY)),
+    parse_input,
+    parse_arguments,
+    parse_assumed_values,
+    lambda text: GpuQuery(where=text),
+)
+
+
+def _parse_text(path: Path) -> object:
+    """Parse a text as numbers, as a trace's inputs, as a filter expression."""
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    refusals = []
+    for parse in _PARSERS:
+        try:
+            parse(text)
+        except PlannerError as error:
+            refusals.append(error)
+    if refusals:
+        raise refusals[-1]
+    return None
+
+
+def _resolve_card(path: Path) -> object:
+    return resolve_hardware(_catalog().hardware, path.read_bytes().decode("utf-8", "surrogateescape"))
+
+
+_SKIPPED = ("hf:", "--refresh")
+
+
+def _run_command(path: Path) -> object:
+    """Run a command line in this process, but none that uses the network, a GPU or the user's code."""
+    try:
+        words = shlex.split(path.read_bytes().decode("utf-8", "surrogateescape"))
+    except ValueError:
+        words = []
+    if not words or words[0] in ("trace", "monitor") or any(word.startswith(_SKIPPED) for word in words):
+        return None
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO())
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")  # as Python opens stderr
+    try:
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            code = main(words)
+    finally:
+        sys.stdin = before
+    if code == BUG:
+        log = Path(os.environ["GPU_PLANNER_HOME"], "gpu-planner.log")
+        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else errors.buffer.getvalue().decode()
+        raise CrashError(text[-6000:])
+    return code
+
+
+READERS: dict[str, Reader] = {
+    "plan": Reader(load_plan, mutate_json, "plan.json"),
+    "plan, evaluated": Reader(_evaluate, mutate_json, "plan.json", slow=True),
+    "config": Reader(read_config_file, mutate_json, "config.json"),
+    "pipeline": Reader(_read_pipeline, mutate_json, "files.json"),
+    "adapter": Reader(read_adapter, mutate_json, "adapter_config.json"),
+    "safetensors": Reader(_read_safetensors, mutate_safetensors, "model.safetensors"),
+    "weights": Reader(_read_weights, mutate_safetensors, "model.safetensors"),
+    "safetensors-index": Reader(_read_index, mutate_json, "model.safetensors.index.json"),
+    "gguf": Reader(_read_gguf, mutate_bytes, "model.gguf"),
+    "workload": Reader(read_workload, mutate_json, "workload.json"),
+    "recipe-yaml": Reader(_read_recipe, mutate_text, "recipe.yml"),
+    "recipe-json": Reader(_read_recipe, mutate_json, "recipe.json"),
+    "hardware": Reader(read_own, mutate_json, "hardware.json"),
+    "hardware, imported": Reader(partial(read_own, today=date(2026, 11, 24)), mutate_json, "cards.json"),
+    "catalog": Reader(lambda path: read_records(path, Gpu, [path]), mutate_json, "gpus.json"),
+    "catalog-offers": Reader(lambda path: read_records(path, Offer, [path]), mutate_json, "offers.json"),
+    "catalog-models": Reader(lambda path: read_records(path, ModelRecord, [path]), mutate_json, "models.json"),
+    "own-offers": Reader(read_offers, mutate_json, "offers.json"),
+    "price-snapshot": Reader(_read_prices, mutate_json, "snapshot-20261010T000000Z.json"),
+    "price-feed": Reader(_read_feed, mutate_json, "prices.json"),
+    "gpuhunt": Reader(_read_hunted, mutate_zip, "catalog.zip"),
+    "gpuhunt-table": Reader(_read_hunted_table, mutate_text, "aws.csv"),
+    "recording": Reader(_read_recording, mutate_gzip(mutate_json_lines), "a.gpurec"),
+    "recording-lines": Reader(_read_recorded_lines, mutate_json_lines, "a.jsonl"),
+    "log": Reader(_read_recording, mutate_text, "log.csv"),
+    "memory-log": Reader(_read_memory_log, mutate_text, "run.log"),
+    "corrections": Reader(load_corrections, mutate_json, "corrections.json"),
+    "trace": Reader(_read_trace, mutate_gzip(mutate_json), "trace.json"),
+    "trace, summarized": Reader(_trace_facts, mutate_gzip(mutate_json), "trace.json", slow=True),
+    "settings": Reader(_read_settings, mutate_json, "settings.json"),
+    "session": Reader(_read_session, mutate_json, "session.json"),
+    "text": Reader(_parse_text, mutate_text, "text"),
+    "card": Reader(_resolve_card, mutate_text, "text"),
+    "command": Reader(_run_command, mutate_arguments, "words", slow=True),
+}
