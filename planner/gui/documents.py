@@ -1,5 +1,6 @@
 """Opening and saving of files, and the question about unsaved changes."""
 
+import os
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -254,7 +255,7 @@ class Documents(QObject):
 
     def _recent_folder_text(self) -> str:
         recent = self._workspace.settings.current.recent
-        return str(Path(recent[0]).parent if recent else Path.home())
+        return str(Path(recent[0]).parent if recent else os.path.expanduser("~"))  # also without a home
 
     def _suggested_file_stem(self) -> str:
         return self._workspace.plan.model.id.rpartition("/")[2] or "plan"
