@@ -190,6 +190,7 @@ _FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         "",
         _is_plan_traced,
     ),
+    UnboundAction("file.recover", "Reco&ver plans…", "File/2", lambda w: w.recover_plans(), "Ctrl+Alt+B"),
     UnboundAction(
         "file.start", "Start &page", "File/3", lambda w: _show_tab(START.key, w), "Ctrl+0", START.icon, _is_plan_shown
     ),

@@ -129,7 +129,7 @@ def test_an_unfinished_recording_is_reported_at_the_start(tmp_path):
     recording = tmp_path / "run.gpurec"
     recording.write_bytes(b"x")
     unfinished = {"path": str(recording), "pid": 2**22 + 1, "process_started_seconds": 1.0}
-    (tmp_path / "settings.json").write_text(json.dumps({"monitor": {"unfinished": unfinished}}))
+    (tmp_path / "settings.json").write_text(json.dumps({"monitor": {"unfinished": [unfinished]}}))
     assert run(LOOK + QUIT, tmp_path)["banner"] == "The recording run.gpurec was interrupted when the program ended."
     recording.unlink()
     assert run(LOOK + QUIT, tmp_path)["banner"] == ""
