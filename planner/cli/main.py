@@ -13,7 +13,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple, TextIO
 
@@ -271,7 +271,8 @@ def _logging_to_file() -> Iterator[str]:
     logging.getLogger().addHandler(handler)
     yield place
     logging.getLogger().removeHandler(handler)
-    handler.close()
+    with suppress(OSError):  # a full disk
+        handler.close()
 
 
 def _open_closed_streams() -> None:

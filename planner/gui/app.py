@@ -40,7 +40,7 @@ _UNDERLINE_AFTER_MS: Final = 300
 """Delay of reading the glossary and underlining its terms, so that the window is drawn and responsive first."""
 _DETECT_AFTER_MS: Final = 1500
 """Delay of the detection of cards, so that the window is drawn and responsive first."""
-_IMPORTED_NEXT: Final = (
+LATER_IMPORTS: Final = (
     "planner.gui.memory.tab",
     "planner.gui.memory.curves.plot",
     "planner.plan.editing.goals",
@@ -184,7 +184,7 @@ def finish_start(window: MainWindow) -> None:
     """Prepare in the background what the window's first frame does not need."""
     hardware = window.workspace.catalog.hardware
     steps = chain(
-        import_steps(_IMPORTED_NEXT),
+        import_steps(LATER_IMPORTS),
         window.prepare_tabs(),
         map(hardware.usable_memory, hardware.gpus),  # which the first choice of a card needs of all
     )

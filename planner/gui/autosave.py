@@ -30,7 +30,7 @@ from planner.plan.plan import Plan
 from planner.storage import UnreadableFileError, delete_unfinished, may_exist, read_regular, set_aside, write_stored
 from planner.units import MIB
 
-DELAY_MS: Final = 500
+DELAY_MS: Final = 300
 _MOST_BYTES: Final = 64 * MIB
 _log = logging.getLogger(__name__)
 
@@ -182,7 +182,10 @@ class Autosave(QObject):
         return None if taken is None else (taken.file, taken.lock)
 
     def _session_files(self) -> list[Path]:
-        return list(self._folder.glob("*.json"))
+        try:
+            return list(self._folder.glob("*.json"))
+        except OSError:  # writing the session says what is wrong with the folder
+            return []
 
     def _next_number(self) -> int:
         """Return a number above those of all sessions, also of other windows."""
@@ -283,18 +286,12 @@ def delete_leftovers(home: Path, plan_files: Iterable[Path]) -> None:
     with suppress(OSError):
         for folder in (home, autosave, autosave / "kept", home / "prices", home / "traces"):
             delete_unfinished(folder)
-        for lock in (home / "settings.json.lock", *autosave.glob("*.lock")):
-            if lock.exists():
-                _free(FileLock(lock))
+        for lock in map(FileLock, (*home.glob("*.lock"), *autosave.glob("*.lock"))):
+            lock.acquire()
+            lock.release()
     for file in plan_files:
         with suppress(OSError):
             delete_unfinished(file.parent, file.name)
-
-
-def _free(lock: FileLock) -> None:
-    """Delete the file of a lock that nobody holds."""
-    lock.acquire()
-    lock.release()
 
 
 def _write_error(folder: Path, error: OSError) -> PlannerError:

@@ -1,6 +1,7 @@
 """Opening and saving of files, and the question about unsaved changes."""
 
 import os
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QAbstractButton, QFileDialog, QInputDialog, QMessa
 
 from planner.errors import NetworkError, PlannerError
 from planner.gui.autosave import Autosave, keep_plan
+from planner.gui.locks import FileLock
 from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_model_file
@@ -258,14 +260,32 @@ class Documents(QObject):
 
     def _save_to(self, path: Path) -> bool:
         with self._workspace.reporting():
-            choice = self._settle_file(path) if path == self._workspace.path else "mine"
-            if choice == "elsewhere":
-                return self.save_as()
-            if choice == "none":
-                return False
-            self._workspace.save_plan(path)
+            while not self._save_unless_changed(path):
+                choice = self._settle_file(path)
+                if choice == "elsewhere":
+                    return self.save_as()
+                if choice == "none":
+                    return False
             return True
         return False
+
+    def _save_unless_changed(self, path: Path) -> bool:
+        """Save the plan and return True, unless its file was changed since it was read; others wait meanwhile."""
+        with suppress(OSError), FileLock(state_dir() / "saving.lock").waited_for():
+            return self._save_if_as_read(path)
+        return self._save_if_as_read(path)  # where no lock can be made
+
+    def _save_if_as_read(self, path: Path) -> bool:
+        workspace = self._workspace
+        if path == workspace.path:
+            try:
+                theirs = _read_if_there(path)
+            except PlannerError:
+                return False
+            if theirs is not None and theirs not in (workspace.base, workspace.plan):
+                return False
+        workspace.save_plan(path)
+        return True
 
     @Slot()
     def check_file(self) -> None:
@@ -307,22 +327,28 @@ class Documents(QObject):
             theirs = _read_if_there(path)
         except PlannerError as error:
             aside = set_aside(path) if path.is_file() else None
-            if aside is not None:
-                workspace.noticed.emit(f"{error.message}.", f"It is kept as {aside}, and your plan is in its place.")
+            if aside is None:
+                raise
+            workspace.noticed.emit(f"{error.message}.", f"It is kept as {aside}, and your plan is in its place.")
             return "mine"
-        if theirs is None or theirs in (workspace.base, workspace.plan):
+        if theirs is None:
             return "mine"
         conflicts = self._take_file(path, theirs)
         choice = self._ask_which(path, conflicts) if conflicts else "mine"
         if conflicts and choice in ("mine", "theirs"):
-            other = theirs if choice == "mine" else workspace.plan
-            kept = keep_plan(state_dir() / "autosave", other, workspace.settings)
-            if kept is None:
-                raise PlannerError("The other version cannot be kept, so nothing is saved.", "Use File › Save as….")
-            if choice == "theirs":
-                workspace.take_file(theirs, theirs)
-            workspace.noticed.emit("The other version is kept, too.", f"File › Recent opens it: {kept}.")
+            self._keep_other(theirs, choice)
         return choice
+
+    def _keep_other(self, theirs: Plan, choice: Choice) -> None:
+        """Keep the version of the plan that is not chosen as a file of its own, and show the other."""
+        workspace = self._workspace
+        kept = keep_plan(state_dir() / "autosave", theirs if choice == "mine" else workspace.plan, workspace.settings)
+        if kept is None:
+            raise PlannerError("The other version cannot be kept, so nothing is saved.", "Use File › Save as….")
+        if choice == "theirs":
+            workspace.take_file(theirs, theirs)
+        workspace.base = theirs
+        workspace.noticed.emit("The other version is kept, too.", f"File › Recent opens it: {kept}.")
 
     def _ask_which(self, path: Path, conflicts: tuple[str, ...]) -> Choice:
         question = f"{path.name} was changed by another program or window since you opened it."

@@ -2,8 +2,14 @@
 
 import os
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
+
+_TRIES: Final = 20
+_PAUSE_SECONDS: Final = 0.05
 
 if sys.platform == "win32":
     import msvcrt
@@ -52,6 +58,18 @@ class FileLock:
             if not is_locked:
                 return False
             # Its last holder deleted the file in between: the lock is that of a file without a name.
+
+    @contextmanager
+    def waited_for(self) -> Iterator[bool]:
+        """Hold the lock in this `with` block, which learns whether it could be had within a second."""
+        try:
+            for _ in range(_TRIES):
+                if self.acquire():
+                    break
+                time.sleep(_PAUSE_SECONDS)
+            yield self._handle is not None
+        finally:
+            self.release()
 
     def release(self) -> None:
         """Release the lock and delete its file; nothing happens if the lock is not held."""

@@ -26,7 +26,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.files import save_plan
 from planner.present.plan.phrase import plan_phrase
 
-_WIDTH: Final = 560
+_WIDTH: Final = 640
 _SAID: Final = (
     "These plans were open in windows that ended before they were saved. What you leave here stays, and "
     "File › Recover plans… offers it again."
@@ -45,6 +45,7 @@ class RecoveryDialog(QDialog):
         self.list = QListWidget()
         self.list.setAccessibleName("Plans to recover")
         self.list.setWordWrap(True)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.open_here = push_button("&Open here", "Show the plan in this window", "primary")
         self.save = push_button("&Save as…", "Save the plan as a file, without opening it")

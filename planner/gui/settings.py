@@ -2,7 +2,6 @@
 
 import json
 import logging
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -23,11 +22,9 @@ from planner.units import MIB
 _Recent = TypeVar("_Recent")
 Scheme = Literal["system", "light", "dark"]
 
-_WRITE_DELAY_MS: Final = 500
+_WRITE_DELAY_MS: Final = 300
 _RECENT_LIMIT: Final = 8
 _TRUSTED_LIMIT: Final = 1000
-_LOCK_TRIES: Final = 20
-_LOCK_PAUSE_SECONDS: Final = 0.05
 _MOST_BYTES: Final = 16 * MIB
 _SETS: Final = frozenset(
     ("recent", "closed_facets", "open_sections", "traced_files", "traced_scripts", "trusted_code", "monitor.unfinished")
@@ -87,14 +84,16 @@ class SettingsStore(QObject):
             )
         self._written = _as_json(self.current)
         self._timer = QTimer(self, singleShot=True, interval=_WRITE_DELAY_MS)
-        self._timer.timeout.connect(self._flush_when_free)
+        self._timer.timeout.connect(self.flush)
 
     def update(self, **changes: object) -> None:
         """Change the settings named in `changes`, and schedule the writing of the file."""
         changed = self.current.evolve(**changes)
         if changed != self.current:
             self.current = changed
-            self._timer.start()
+            # Not restarted while it runs: otherwise the file would never be written during frequent changes.
+            if not self._timer.isActive():
+                self._timer.start()
 
     def update_catalog(self, **changes: object) -> None:
         """Change the settings of the Catalog tab that are named in `changes`."""
@@ -123,26 +122,16 @@ class SettingsStore(QObject):
 
     @Slot()
     def flush(self) -> None:
-        """Write the settings now, after a moment if another window does; a failure is only logged: no work is lost."""
+        """Write what was changed here into the file as it is now; a failure is only logged, since no work is lost."""
         self._timer.stop()
-        self._write(_LOCK_TRIES)
-
-    @Slot()
-    def _flush_when_free(self) -> None:
-        self._write(1)
-
-    def _write(self, tries: int) -> None:
-        """Write what was changed here into the file as it is now; try again later while another window does."""
         ours = _as_json(self.current)
         try:
-            if not _acquired(self._lock, tries):
-                self._timer.start()
-                return
-            try:
+            with self._lock.waited_for() as is_free:
+                if not is_free:
+                    self._timer.start()
+                    return
                 merged, _ = merge_values(self._written, ours, self._read(), _SETS)
                 write_atomically(self._path, json.dumps(merged, indent=2, ensure_ascii=False))
-            finally:
-                self._lock.release()
         except OSError as error:
             _log.warning("The settings could not be written: %s", error)
         else:
@@ -165,14 +154,6 @@ class SettingsStore(QObject):
         hint = "" if aside is None else f"The file is kept as {aside}."
         self.unread = PlannerError(f"Your settings cannot be read, and are as they were at first: {reason}.", hint)
         return {}
-
-
-def _acquired(lock: FileLock, tries: int) -> bool:
-    for _ in range(tries - 1):
-        if lock.acquire():
-            return True
-        time.sleep(_LOCK_PAUSE_SECONDS)
-    return lock.acquire()
 
 
 def _as_json(settings: WindowSettings) -> dict[str, Any]:

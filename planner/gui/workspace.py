@@ -382,10 +382,18 @@ class Workspace(QObject):
         target = path or self.path
         if target is None:
             raise ValueError("the plan has no file yet")
-        save_plan(target, self.plan)
+        recent = self.settings.current.recent
+        self.settings.add_recent_plan(target)
+        if self.settings.current.recent != recent:
+            # Before the file: the next start looks beside recent plans for what a killed process left.
+            self.settings.flush()
+        try:
+            save_plan(target, self.plan)
+        except PlannerError:
+            self.settings.update(recent=recent)
+            raise
         self.path, self.base = target, self.plan
         self.undo_stack.setClean()
-        self.settings.add_recent_plan(target)
         self.file_changed.emit()
 
     def take_file(self, theirs: Plan, merged: Plan) -> None:
