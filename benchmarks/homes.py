@@ -432,7 +432,7 @@ PLACES: Final = (
     Place("leftovers of killed windows", _with_file("autosave/.x.json.abcdefgh.unfinished", b"")),
     Place("a full disk", _on_full_disk(64)),
     Place("a disk with no room for any file", _home, _limited(resource.RLIMIT_FSIZE, 0), keeps=False),
-    Place("a disk with room for a block", _home, _limited(resource.RLIMIT_FSIZE, 512), keeps=False),
+    Place("a disk with room for a line", _home, _limited(resource.RLIMIT_FSIZE, 100), keeps=False),
     Place("few open files", _home, _limited(resource.RLIMIT_NOFILE, 64)),
     Place("no home at all", _no_home),
     Place("a relative home", _relative_home),
