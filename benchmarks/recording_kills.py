@@ -9,15 +9,15 @@ kill; otherwise the exit code is 1. It also prints the size of an hour with one 
 
 import argparse
 import random
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from io import BytesIO
+from multiprocessing import Pipe, Process
 from pathlib import Path
 from statistics import median
 from time import monotonic, sleep, time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
@@ -28,6 +28,9 @@ from planner.monitor.recording.recorder import Recorder
 from planner.monitor.recording.recording import read_recording
 from planner.monitor.recording.writer import RecordingWriter
 from planner.units import MIB
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 _CARDS = tuple(f"GPU-{number}" for number in range(8))
 _INVENTORY = Inventory("580", devices=tuple(Device(uuid, uuid, int(uuid[4:])) for uuid in _CARDS))
@@ -51,11 +54,9 @@ class Kill(NamedTuple):
 def main() -> int:
     """Kill the requested number of writers, and print the losses."""
     arguments = _arguments()
-    if arguments.write is not None:
-        _write(arguments.write)
     lives = [random.Random(arguments.seed + turn).uniform(*_LIVES) for turn in range(arguments.kills)]
     with tempfile.TemporaryDirectory() as folder:
-        kills = list(_kill_all(Path(folder), lives, arguments.at_once))
+        kills = list(kill_writers(Path(folder), lives, arguments.at_once))
     lost = sorted(kill.lost_seconds for kill in kills)
     print(f"{len(kills)} kills, every file opened")
     print(f"lost: median {median(lost):.3f} s, worst {lost[-1]:.3f} s (at most {_LOST_AT_MOST:g} s)")
@@ -91,11 +92,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--at-once", type=int, default=4, help="how many writers run at the same time")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def _kill_all(folder: Path, lives: list[float], at_once: int) -> Iterator[Kill]:
+def kill_writers(folder: Path, lives: list[float], at_once: int) -> Iterator[Kill]:
+    """Kill a writer after each of the `lives` in seconds, so many at a time, and return what each lost."""
     for first in range(0, len(lives), at_once):
         group = lives[first : first + at_once]
         files = [folder / f"{first + number}.gpurec" for number in range(len(group))]
@@ -106,17 +107,18 @@ def _kill_all(folder: Path, lives: list[float], at_once: int) -> Iterator[Kill]:
             yield _kill(*writer, file)
 
 
-def _start(file: Path) -> tuple["subprocess.Popen[bytes]", float]:
+def _start(file: Path) -> tuple[Process, float]:
     """Return a writer process after its first sample, and the time of that sample."""
-    writer = subprocess.Popen([sys.executable, __file__, "--write", str(file)], stdout=subprocess.PIPE)
-    assert writer.stdout is not None
-    return writer, float(writer.stdout.readline())
+    receiver, sender = Pipe(duplex=False)
+    writer = Process(target=_write, args=(file, sender))
+    writer.start()
+    return writer, receiver.recv()
 
 
-def _kill(writer: "subprocess.Popen[bytes]", first: float, file: Path) -> Kill:
+def _kill(writer: Process, first: float, file: Path) -> Kill:
     at = monotonic()
     writer.kill()
-    writer.communicate()
+    writer.join()
     recording = read_recording(file)
     # What is read must be readable to its end, not only its first and last line.
     samples = sum(isinstance(update, Sample) for update in recording)
@@ -124,15 +126,17 @@ def _kill(writer: "subprocess.Popen[bytes]", first: float, file: Path) -> Kill:
     return Kill(at - last, samples, file.stat().st_size)
 
 
-def _write(file: Path) -> None:
-    """Write samples to `file` until the process is killed."""
-    draw = random.Random(0).random
+def _write(file: Path, sender: "Connection[float, None]") -> None:
+    """Write samples to `file` until the process is killed, and send the time of the first."""
+    draw, has_begun = random.Random(0).random, False
     with Recorder(file) as recorder:
         recorder.note(_INVENTORY)
         while True:
             readings = {uuid: {metric.name: Reading(round(draw(), 3)) for metric in DEVICE_METRICS} for uuid in _CARDS}
             recorder.note(Sample(now := monotonic(), time(), readings))
-            print(now, flush=True)
+            if not has_begun:
+                sender.send(now)
+            has_begun = True
             sleep(_INTERVAL)
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -162,6 +163,30 @@ def draw_more_dialogs(window: "MainWindow", folder: Path) -> None:
         window.workspace.apply("edit", count=2)
         draw_blocking(window, folder / f"dialog-save-{scheme}.png", window.documents.new)
     monitor.feed.go_live()
+
+
+def draw_recovery(window: "MainWindow", folder: Path) -> None:
+    """Draw what a crash and a file that was changed meanwhile lead to."""
+    from planner.gui.autosave import SavedSession
+    from planner.paths import state_dir
+    from planner.plan.files import save_plan
+
+    plans, file = list(sample_plans().values()), folder / "shared.json"
+    for number, plan in enumerate(plans[:3]):
+        path = None if number else str(file)
+        left = SavedSession(plan=plan, path=path, modified=True, number=number, saved_at=datetime(2026, 11, 24, 14, 5))
+        (state_dir() / "autosave" / f"left{number}.json").write_text(left.model_dump_json())
+    window.show_tab("memory")
+    window.workspace.replace(plans[0], None)
+    for scheme in drawn_schemes():
+        window.choose_scheme(scheme)
+        draw_opened(window, folder / f"dialog-recovery-{scheme}.png", window.recover_plans)
+        window.workspace.save_plan(file)
+        window.workspace.apply("edit", count=3)
+        save_plan(file, plans[0].evolve(count=4))
+        draw_blocking(window, folder / f"dialog-changed-file-{scheme}.png", window.documents.save)
+        window.workspace.replace(plans[0], None)
+    file.unlink()
 
 
 def draw_opened(window: "MainWindow", file: Path, show: Callable[[], object]) -> None:

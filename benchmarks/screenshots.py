@@ -101,6 +101,7 @@ def parts() -> tuple[Drawn, ...]:
         states.draw_popovers,
         states.draw_drawers,
         states.draw_more_dialogs,
+        states.draw_recovery,
         states.draw_empty,
         states.draw_recordings,
         states.draw_errors,

@@ -11,8 +11,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from planner.cli.main import main as run
-
+    try:
+        from planner.cli.main import main as run
+    except ImportError as error:
+        sys.stderr.write(f"error: GPU Planner is not completely installed: {error}\nhint: Install it again.\n")
+        return 3
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, handler)
     return run(argv)

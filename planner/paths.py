@@ -6,6 +6,8 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
 _HOME_VARIABLE = "GPU_PLANNER_HOME"
+_NOWHERE = Path(os.devnull) / "gpu-planner"
+"""Path below a device, where nothing can be read or kept."""
 
 
 @cache
@@ -37,7 +39,12 @@ def state_dir() -> Path:
         return Path(override)
     from platformdirs import user_data_path
 
-    return user_data_path("gpu-planner", appauthor=False)
+    # For a user without a home it raises an error or, in older versions, returns ~, a folder in the working folder.
+    try:
+        folder = user_data_path("gpu-planner", appauthor=False)
+    except RuntimeError:
+        return _NOWHERE
+    return folder if folder.is_absolute() else _NOWHERE
 
 
 def prices_dir() -> Path:

@@ -1,8 +1,10 @@
 """Reading of user files within size limits, and atomic writing that survives a crash."""
 
+import glob
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +13,7 @@ from planner.units import MIB
 UNFINISHED_SUFFIX: Final = ".unfinished"
 """Suffix of files that are being written; one that remains was left by a killed process."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+_MOST_ASIDE: Final = 1000
 _CHECK_PATH: Final = "Check the path and its permissions."
 
 
@@ -82,10 +85,39 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         OSError: If the folder is not writable; the old file stays untouched.
     """
     target = Path(os.path.realpath(path))
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    try:
+        _write_and_rename(target, data)
+    except FileNotFoundError:
+        # A window that starts deletes unfinished files without asking who writes them (`delete_unfinished`).
+        _write_and_rename(target, data)
+
+
+def delete_unfinished(folder: Path, name: str | None = None) -> None:
+    """Delete the unfinished files of killed processes in `folder`, of all files or of the one called `name`.
+
+    A process that is still writing one writes it again, so that no clock has to tell how old a file is.
+    """
+    for file in folder.glob(f".{'*' if name is None else glob.escape(name)}.????????{UNFINISHED_SUFFIX}"):
+        with suppress(OSError):
+            file.unlink()
+
+
+def set_aside(path: Path) -> Path | None:
+    """Rename a file that cannot be read, so that nothing overwrites it; return its new path, None if it stays."""
+    asides = (path.with_name(f"{path.name}.bad{number}") for number in ("", *range(2, _MOST_ASIDE)))
+    aside = next((aside for aside in asides if not os.path.lexists(aside)), None)
+    try:
+        return None if aside is None else path.replace(aside)
+    except OSError:
+        return None
+
+
+def _write_and_rename(target: Path, data: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED_SUFFIX)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content.encode("utf-8") if isinstance(content, str) else content)
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         Path(name).chmod(_file_permissions(target))

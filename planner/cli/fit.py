@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from planner.cli.main import DOES_NOT_FIT
 from planner.cli.options import check_lengths, default_option_texts, naming_options
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import RecipeFile, add_plan_options, plan_from_arguments, save_plan_as
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from planner.plan.logs.log_amounts import LogComparison
     from planner.plan.recipes.preset import Preset
 
-DOES_NOT_FIT: Final = 1
 _SHARING_OPTIONS: Final = {
     "training": "Set --zero, --tp or --dp to change it.",
     "inference": "Set --tp, --pp or --dp to change it.",

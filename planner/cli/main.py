@@ -1,7 +1,8 @@
 """Entry point of `gpu-planner`: dispatch of the commands, error messages and exit codes.
 
 Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 the environment lacks something, 70 a bug,
-130 interrupted, 141 the output pipe was closed.
+130 interrupted, 141 the output pipe was closed. Whatever else fails never ends in 1, which is Python's own code of an
+unhandled error.
 """
 
 import atexit
@@ -12,12 +13,13 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TextIO
 
 from planner.errors import PlannerError, TraceError
 
+DOES_NOT_FIT: Final = 1
 WRONG_INPUT: Final = 2
 ENVIRONMENT: Final = 3
 BUG: Final = 70
@@ -109,8 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     _replace_unprintable_characters()
     try:
-        code = _dispatch(arguments)
-        sys.stdout.flush()
+        return _dispatch_and_flush(arguments)
     except PlannerError as error:
         code = ENVIRONMENT if error.environment else WRONG_INPUT
         return _print_error(error.message, error.hint, code, error.details if isinstance(error, TraceError) else "")
@@ -119,29 +120,45 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard_output()
         return BROKEN_PIPE
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 0
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in _OUTPUT_ERROR_NUMBERS and error.filename is None:
-            _discard_output()
-            return _print_error(
-                f"cannot write the output: {error.strerror}", "Write to another file or disk.", ENVIRONMENT
-            )
-        if isinstance(error, OSError) and error.filename is not None:
-            message = f"{os.fsdecode(error.filename)}: {error.strerror}"
-            code = ENVIRONMENT if error.errno in _OUTPUT_ERROR_NUMBERS else WRONG_INPUT
-            return _print_error(message, "Check the path, its permissions and its disk.", code)
+    except OSError as error:
+        return _print_system_error(error)
+    except MemoryError:
+        return _print_error("there is not enough memory", "End other programs, or ask for less.", ENVIRONMENT)
+    except Exception:
         import logging
 
         with _logging_to_file() as log:
             logging.exception("gpu-planner %s", " ".join(arguments))
         return _print_error("internal error; this is a bug in GPU Planner", f"Please report it with {log}.", BUG)
+
+
+def _dispatch_and_flush(arguments: list[str]) -> int:
+    """Run the command and flush its output, also after a help text, with which argparse exits."""
+    try:
+        code = _dispatch(arguments)
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 0
+    sys.stdout.flush()
     return code
 
 
-def _discard_output() -> None:
-    """Discard buffered output; otherwise the interpreter would report an error at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _print_system_error(error: OSError) -> int:
+    """Print what the operating system refused, and return the exit code."""
+    reason = error.strerror or str(error)
+    if error.filename is not None:
+        code = ENVIRONMENT if error.errno in _OUTPUT_ERROR_NUMBERS else WRONG_INPUT
+        message = f"{os.fsdecode(error.filename)}: {reason}"
+        return _print_error(message, "Check the path, its permissions and its disk.", code)
+    if error.errno in _OUTPUT_ERROR_NUMBERS:
+        _discard_output()
+        return _print_error(f"cannot write the output: {reason}", "Write to another file or disk.", ENVIRONMENT)
+    hint = "Check that the working folder exists, and that memory and open files are left."
+    return _print_error(f"the system refused what was needed: {reason}", hint, ENVIRONMENT)
+
+
+def _discard_output(stream: TextIO | None = None) -> None:
+    """Discard what a stream, by default stdout, still buffers; otherwise the interpreter would fail at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -222,11 +239,16 @@ def _has_display() -> bool:
 
 
 def _print_error(message: str, hint: str, code: int, details: str = "") -> int:
-    print(f"error: {message}", file=sys.stderr)
-    if hint:
-        print(f"hint: {hint}", file=sys.stderr)
-    if details:
-        print(f"\n{details}", file=sys.stderr)
+    """Print an error on stderr, unless it takes no more, and return `code`."""
+    try:
+        print(f"error: {message}", file=sys.stderr)
+        if hint:
+            print(f"hint: {hint}", file=sys.stderr)
+        if details:
+            print(f"\n{details}", file=sys.stderr)
+        sys.stderr.flush()
+    except OSError:
+        _discard_output(sys.stderr)
     return code
 
 
@@ -250,7 +272,8 @@ def _logging_to_file() -> Iterator[str]:
     logging.getLogger().addHandler(handler)
     yield place
     logging.getLogger().removeHandler(handler)
-    handler.close()
+    with suppress(OSError):  # a full disk
+        handler.close()
 
 
 def _open_closed_streams() -> None:

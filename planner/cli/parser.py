@@ -3,12 +3,15 @@
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, Final, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
 from planner.errors import PlannerError, SpecError
 from planner.numbers import COUNT, NumberKind, parse_number
 from planner.parsing import parse_json
 from planner.storage import UnreadableFileError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 _TRAINING: Final = "--task training"
 _OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -47,6 +50,10 @@ class Parser(argparse.ArgumentParser):
         group = self.add_argument_group("general")
         group.add_argument("--json", action="store_true", help="print the result as JSON")
         group.add_argument("-h", "--help", action="help", help="show this help and exit")
+
+    def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
+        """Print the help; a full disk is an error, unlike in argparse."""
+        print(self.format_help(), end="", file=file)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None

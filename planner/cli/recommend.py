@@ -7,6 +7,7 @@ from typing import Final, get_args
 
 from pydantic import ValidationError
 
+from planner.cli.main import DOES_NOT_FIT
 from planner.cli.money_options import add_money_options, option_of, plan_with_money
 from planner.cli.options import naming_options
 from planner.cli.parser import Parser, option_value, row_limit_or_none
@@ -37,7 +38,6 @@ from planner.present.cost.recommendation import (
 )
 from planner.workload.workload import Inference
 
-NOTHING: Final = 1
 _DESCRIPTION: Final = """\
 Evaluate the plan's job on every card, number of cards and offer, and recommend the cheapest, the fastest and the best
 value of those that fit and are within the limits, each with its memory, time, cost and reason."""
@@ -60,7 +60,7 @@ nearest and oldest_price_date. The name of every numeric field ends in its unit;
 A run (--tokens, --samples, --epochs, --steps) is priced as a whole. Without a size, the cards are priced per month of
 8 hours on 5 days a week; --hours-per-day and --days-per-week change that. A service is priced per month.
 
-exit codes: 0 done, 1 no option is within the limits, 2 wrong input"""
+exit codes: 0 done, 1 nothing fits within the limits (only with --check), 2 wrong input"""
 _LISTED: Final = ("cards", "how", "usd", "hours", "pace", "free", "power", "date", "awards")
 _BAR: Final = 20
 _INDENT: Final = "  "
@@ -82,7 +82,7 @@ def run(argv: list[str], today: date | None = None) -> int:
         print(found.model_dump_json(indent=2))
     else:
         print(_text(found, plan, catalog, None if arguments.all else arguments.limit))
-    return 0 if found.options else NOTHING
+    return DOES_NOT_FIT if arguments.check and not found.options else 0
 
 
 def _recommendation(plan: Plan, catalog: Catalog, today: date, wish: Wish) -> Recommendation:
@@ -124,6 +124,7 @@ def _parser() -> Parser:
     limits.add_argument("--tight", action="store_true", help="include tight fits (probability below 95 %%)")
     answer = parser.add_argument_group("the answer")
     answer.add_argument("--all", action="store_true", help="list all options")
+    answer.add_argument("--check", action="store_true", help="exit with code 1 if nothing fits within the limits")
     answer.add_argument("--limit", metavar="N", type=row_limit_or_none, default=0, help="list the N cheapest options")
     answer.add_argument(
         "--save", metavar="PLAN.json", type=Path, help="write the plan with the cheapest option to a file"

@@ -1,6 +1,7 @@
 """Composition root: creates the application's objects and shuts the objects down."""
 
 import gc
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from planner import __version__
 from planner.errors import PlannerError
-from planner.gui.autosave import Autosave
+from planner.gui.autosave import Autosave, delete_leftovers
 from planner.gui.diagnostics import Diagnostics
 from planner.gui.monitor.settings import unfinished_message
 from planner.gui.settings import SettingsStore
@@ -34,11 +35,12 @@ _DETECTION: Final = "detection of this machine's cards"
 _LONGEST_START_SECONDS: Final = 10.0
 """Timeout for opening the GPU driver; for a slower driver, the Monitor tab detects the cards and shows progress."""
 CANNOT_START: Final = 3
+_log = logging.getLogger(__name__)
 _UNDERLINE_AFTER_MS: Final = 300
 """Delay of reading the glossary and underlining its terms, so that the window is drawn and responsive first."""
 _DETECT_AFTER_MS: Final = 1500
 """Delay of the detection of cards, so that the window is drawn and responsive first."""
-_IMPORTED_NEXT: Final = (
+LATER_IMPORTS: Final = (
     "planner.gui.memory.tab",
     "planner.gui.memory.curves.plot",
     "planner.plan.editing.goals",
@@ -142,11 +144,28 @@ def _create_application_and_window(argv: Sequence[str]) -> tuple[QApplication, M
     _show_start_messages(window, diagnostics)
     if len(argv) > 1:
         QTimer.singleShot(0, window, lambda: window.documents.open(Path(argv[1])))
-    problems = [error for error in (unread, *autosave.unrestored, autosave.failure) if error is not None]
+    problems = [
+        error for error in (unread, settings.unread, *autosave.unrestored, autosave.failure) if error is not None
+    ]
     autosave.failed.connect(window.show_error)
     if problems:
         window.show_error(_combined_error(problems))
+    _recover_and_clean(window, autosave, home)
     return app, window
+
+
+def _recover_and_clean(window: MainWindow, autosave: Autosave, home: Path) -> None:
+    """Offer the plans that crashed windows left, and delete what interrupted saves left."""
+    window.documents.autosave = autosave
+    window.documents.check_file()
+    if any(not left.session.closed for left in autosave.left_plans()):
+        QTimer.singleShot(0, window, window.recover_plans)
+    files = [Path(name) for name in window.workspace.settings.current.recent]
+    window.tasks.run("leftovers", partial(delete_leftovers, home, files), lambda _done: None, _log_failure)
+
+
+def _log_failure(error: BaseException) -> None:
+    _log.warning("Leftovers of interrupted saves could not be deleted: %s", error)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -165,7 +184,7 @@ def finish_start(window: MainWindow) -> None:
     """Prepare in the background what the window's first frame does not need."""
     hardware = window.workspace.catalog.hardware
     steps = chain(
-        import_steps(_IMPORTED_NEXT),
+        import_steps(LATER_IMPORTS),
         window.prepare_tabs(),
         map(hardware.usable_memory, hardware.gpus),  # which the first choice of a card needs of all
     )
@@ -224,6 +243,5 @@ def _show_start_messages(window: MainWindow, diagnostics: Diagnostics) -> None:
     if diagnostics.crashed_before:
         hint = "The reason is in crash-last.log; see Help › Open log folder."
         window.show_error(PlannerError("GPU Planner crashed the last time. Your plan is as you left it.", hint))
-    unfinished = window.workspace.settings.current.monitor.unfinished
-    if unfinished is not None and unfinished.interrupted_path is not None:
-        window.banner.show_notice(*unfinished_message(unfinished.interrupted_path))
+    for recording in window.workspace.settings.current.monitor.interrupted_recordings[:1]:
+        window.banner.show_notice(*unfinished_message(recording))

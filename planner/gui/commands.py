@@ -190,6 +190,7 @@ _FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         "",
         _is_plan_traced,
     ),
+    UnboundAction("file.recover", "Reco&ver plans…", "File/2", lambda w: w.recover_plans(), "Ctrl+Alt+B"),
     UnboundAction(
         "file.report",
         lambda w: "&Write report on both plans…" if _has_pinned_plan(w) else "&Write report…",

@@ -63,7 +63,8 @@ class Diagnostics(QObject):
         threading.excepthook = threading.__excepthook__
         faulthandler.disable()
         logging.getLogger().removeHandler(self._handler)
-        self._handler.close()
+        with contextlib.suppress(OSError):  # a full disk
+            self._handler.close()
         if self._crash_file is not None:
             self._crash_file.close()
 
@@ -113,10 +114,17 @@ def _open_logs(folder: Path) -> tuple[bool, TextIO | None, logging.Handler]:
         crashed, crash_file = _open_crash_file(folder)
     except OSError:
         return False, None, logging.StreamHandler()
-    log = RotatingFileHandler(
-        folder / "gpu-planner.log", maxBytes=_LOG_BYTES, backupCount=2, encoding="utf-8", delay=True
-    )
+    log = _LogFile(folder / "gpu-planner.log", maxBytes=_LOG_BYTES, backupCount=2, encoding="utf-8", delay=True)
     return crashed, crash_file, log
+
+
+class _LogFile(RotatingFileHandler):
+    """Log file that loses what a full disk does not take, without a traceback on stderr."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Print a traceback unless the disk is the reason."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
 
 
 def _open_crash_file(folder: Path) -> tuple[bool, TextIO]:

@@ -1,34 +1,44 @@
 """Opening and saving of files, and the question about unsaved changes."""
 
+import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QObject, Slot
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QProgressDialog, QWidget
+from PySide6.QtWidgets import QAbstractButton, QFileDialog, QInputDialog, QMessageBox, QProgressDialog, QWidget
 
 from planner.errors import NetworkError, PlannerError
+from planner.gui.autosave import Autosave, keep_plan
+from planner.gui.locks import FileLock
 from planner.gui.report_dialog import choose_report_file
 from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_model_file
-from planner.paths import traces_dir
+from planner.paths import state_dir, traces_dir
 from planner.plan.catalog import Catalog
 from planner.plan.files import is_plan_file, load_plan
+from planner.plan.merging import changed_fields, merge_plans
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import integer
+from planner.present.plan.settings import conflict_texts
+from planner.storage import may_exist, set_aside
 from planner.trace.facts import TracedFacts
 
 if TYPE_CHECKING:
     from planner.workload.recipes.recipe import Recipe
 
-_PLANS = "Plans (*.json);;All files (*)"
+PLAN_FILTER = "Plans (*.json);;All files (*)"
 _OPENED = (
     "Plans, reports, models and recordings "
     "(*.json *.html *.md *.gpurec *.yaml *.yml *.gguf *.safetensors *.py *.log);;All files (*)"
 )
+Choice = Literal["mine", "theirs", "elsewhere", "none"]
+"""Which version of a plan to save that was changed here and in its file."""
+_REPORTS = (".html", ".htm", ".md", ".markdown")
 _LOGS = (".log", ".txt", ".out")
 _RECORDINGS = (".gpurec", ".csv")
 _MODELS = "Models, modules and training files (*.json *.safetensors *.gguf *.yml *.yaml *.py);;All files (*)"
@@ -41,6 +51,8 @@ class Documents(QObject):
     def __init__(self, workspace: Workspace, tasks: TaskRunner, window: QWidget) -> None:
         super().__init__(window)
         self._workspace, self._tasks, self._window = workspace, tasks, window
+        self.autosave: Autosave | None = None
+        self._announced: Plan | None = None
 
     @Slot()
     def new(self) -> None:
@@ -148,7 +160,7 @@ class Documents(QObject):
         suggestion = (
             self._workspace.path or Path(self._recent_folder_text()) / f"{self._suggested_file_stem()}.plan.json"
         )
-        name, _ = QFileDialog.getSaveFileName(self._window, "Save the plan", str(suggestion), _PLANS)
+        name, _ = QFileDialog.getSaveFileName(self._window, "Save the plan", str(suggestion), PLAN_FILTER)
         return bool(name) and self._save_to(Path(name))
 
     @Slot()
@@ -217,8 +229,12 @@ class Documents(QObject):
             elif not isinstance(content, Plan):
                 self._apply_recipe(content, path)
             elif self.may_leave():
+                if path.suffix.lower() in _REPORTS:
+                    self._workspace.replace(content, None)  # saving the plan must not replace the report
+                    return
                 self._workspace.replace(content, path)
                 self._workspace.settings.add_recent_plan(path)
+                self._note_other_window(path)
 
     @Slot(str)
     def trace_network(self, text: str) -> None:
@@ -267,13 +283,124 @@ class Documents(QObject):
 
     def _save_to(self, path: Path) -> bool:
         with self._workspace.reporting():
-            self._workspace.save_plan(path)
+            while not self._save_unless_changed(path):
+                choice = self._settle_file(path)
+                if choice == "elsewhere":
+                    return self.save_as()
+                if choice == "none":
+                    return False
             return True
         return False
 
+    def _save_unless_changed(self, path: Path) -> bool:
+        """Save the plan and return True, unless its file was changed since it was read; others wait meanwhile."""
+        with suppress(OSError), FileLock(state_dir() / "saving.lock").waited_for():
+            return self._save_if_as_read(path)
+        return self._save_if_as_read(path)  # where no lock can be made
+
+    def _save_if_as_read(self, path: Path) -> bool:
+        workspace = self._workspace
+        if path == workspace.path:
+            try:
+                theirs = _read_if_there(path)
+            except PlannerError:
+                return False
+            if theirs is not None and theirs not in (workspace.base, workspace.plan):
+                return False
+        workspace.save_plan(path)
+        return True
+
+    @Slot()
+    def check_file(self) -> None:
+        """Read the plan's file in the background, and show what another program or window changed in it."""
+        path = self._workspace.path
+        if path is not None:
+            self._tasks.run("file", partial(_read_if_there, path), partial(self._note_file, path), _ignore_error)
+
+    def _note_file(self, path: Path, theirs: Plan | None) -> None:
+        workspace = self._workspace
+        if path != workspace.path or theirs is None or theirs in (workspace.base, self._announced):
+            return
+        if fields := self._take_file(path, theirs):
+            self._announced = theirs
+            message = f"{path.name} was changed by another program or window, in the same fields as here."
+            workspace.noticed.emit(message, f"Saving asks which to keep: {'; '.join(fields)}.")
+
+    def _take_file(self, path: Path, theirs: Plan) -> tuple[str, ...]:
+        """Merge the plan with `theirs`, the changed content of its file, and say so; or return what conflicts."""
+        workspace = self._workspace
+        if workspace.base is None:
+            merged, names = None, changed_fields(workspace.plan, theirs)
+        else:
+            merged, names = merge_plans(workspace.base, workspace.plan, theirs)
+        if merged is not None:
+            message = f"{path.name} was changed by another program or window: its changes are in the plan now."
+            try:
+                workspace.take_file(theirs, merged)
+            except PlannerError:
+                names = changed_fields(workspace.plan, theirs)
+            else:
+                workspace.noticed.emit(message, "Edit › Undo shows the plan without them.")
+        return conflict_texts(names, workspace.plan, theirs, workspace.catalog.hardware)
+
+    def _settle_file(self, path: Path) -> Choice:
+        """Put the plan together with its file if that was changed since it was read, or ask; return what to save."""
+        workspace = self._workspace
+        try:
+            theirs = _read_if_there(path)
+        except PlannerError as error:
+            aside = set_aside(path) if path.is_file() else None
+            if aside is None:
+                raise
+            workspace.noticed.emit(f"{error.message}.", f"It is kept as {aside}, and your plan is in its place.")
+            return "mine"
+        if theirs is None:
+            return "mine"
+        conflicts = self._take_file(path, theirs)
+        choice = self._ask_which(path, conflicts) if conflicts else "mine"
+        if conflicts and choice in ("mine", "theirs"):
+            self._keep_other(theirs, choice)
+        return choice
+
+    def _keep_other(self, theirs: Plan, choice: Choice) -> None:
+        """Keep the version of the plan that is not chosen as a file of its own, and show the other."""
+        workspace = self._workspace
+        kept = keep_plan(state_dir() / "autosave", theirs if choice == "mine" else workspace.plan, workspace.settings)
+        if kept is None:
+            raise PlannerError("The other version cannot be kept, so nothing is saved.", "Use File › Save as….")
+        if choice == "theirs":
+            workspace.take_file(theirs, theirs)
+        workspace.base = theirs
+        workspace.noticed.emit("The other version is kept, too.", f"File › Recent opens it: {kept}.")
+
+    def _ask_which(self, path: Path, conflicts: tuple[str, ...]) -> Choice:
+        question = f"{path.name} was changed by another program or window since you opened it."
+        box = QMessageBox(QMessageBox.Icon.Question, "GPU Planner", question, parent=self._window)
+        fields = "\n".join(f"• {text}" for text in conflicts)
+        kept = "The version that you do not choose is kept as a file of its own."
+        box.setInformativeText(f"Both versions change the same fields:\n{fields}\n\n{kept}")
+        role = QMessageBox.ButtonRole.AcceptRole
+        choices: dict[QAbstractButton, Choice] = {
+            box.addButton("&Keep mine", role): "mine",
+            box.addButton("&Take theirs", role): "theirs",
+            box.addButton("Save &as…", role): "elsewhere",
+        }
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(cancel)
+        box.setEscapeButton(cancel)
+        box.exec()
+        return choices.get(box.clickedButton(), "none")
+
+    def _note_other_window(self, path: Path) -> None:
+        if self.autosave is not None and self.autosave.is_open_elsewhere(path):
+            self._workspace.noticed.emit(
+                f"{path.name} is open in another window, too.",
+                "Changes of different fields are put together when you save; for the same field you are asked.",
+            )
+
     def _recent_folder_text(self) -> str:
         recent = self._workspace.settings.current.recent
-        return str(Path(recent[0]).parent if recent else Path.home())
+        return str(Path(recent[0]).parent if recent else os.path.expanduser("~"))  # also without a home
 
     def _suggested_file_stem(self) -> str:
         return self._workspace.plan.model.id.rpartition("/")[2] or "plan"
@@ -291,6 +418,14 @@ def _write_report(path: Path, plan: Plan, pinned: Plan | None, catalog: Catalog)
         path,
     )
     return path
+
+
+def _read_if_there(path: Path) -> Plan | None:
+    return load_plan(path) if may_exist(path) else None
+
+
+def _ignore_error(_error: BaseException) -> None:
+    """Say nothing yet: opening or saving the file reports what is wrong with it."""
 
 
 def _read_content(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":

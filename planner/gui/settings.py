@@ -1,27 +1,36 @@
 """Settings of the window that persist between runs in one JSON file."""
 
+import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from planner.base import Spec
+from planner.errors import PlannerError
 from planner.gui.catalog.settings import CatalogSettings
+from planner.gui.locks import FileLock
 from planner.gui.monitor.settings import MonitorSettings
 from planner.parsing import parse_json
-from planner.storage import UnreadableFileError, read_stored, write_atomically
+from planner.plan.merging import merge_values
+from planner.storage import UnreadableFileError, read_stored, set_aside, write_atomically
 from planner.trace.request import Target
 from planner.units import MIB
 
 _Recent = TypeVar("_Recent")
 Scheme = Literal["system", "light", "dark"]
 
-_WRITE_DELAY_MS: Final = 500
+_WRITE_DELAY_MS: Final = 300
 _RECENT_LIMIT: Final = 8
 _TRUSTED_LIMIT: Final = 1000
 _MOST_BYTES: Final = 4 * MIB
+_SETS: Final = frozenset(
+    ("recent", "closed_facets", "open_sections", "traced_files", "traced_scripts", "trusted_code", "monitor.unfinished")
+)
+"""Lists in which each window adds and removes entries of its own."""
 _log = logging.getLogger(__name__)
 
 
@@ -56,12 +65,25 @@ class WindowSettings(Spec):
 
 
 class SettingsStore(QObject):
-    """The window's settings and their file, which is written soon after a change and when the window closes."""
+    """The window's settings and their file, which is written soon after a change and when the window closes.
+
+    Several windows share the file: each writes only what was changed in it. `unread` is an error about what could not
+    be read, or None.
+    """
 
     def __init__(self, path: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._path = path
-        self.current = _read_settings(path)
+        self.unread: PlannerError | None = None
+        self._lock = FileLock(path.with_name(f"{path.name}.lock"))
+        stored = self._read()
+        self.current, rejected = _valid_settings(stored)
+        if rejected:
+            self.unread = PlannerError(
+                f"Some of your settings cannot be read, and are as they were at first: {', '.join(rejected)}.",
+                f"They stay in {path} until you change them.",
+            )
+        self._written = _as_json(self.current)
         self._timer = QTimer(self, singleShot=True, interval=_WRITE_DELAY_MS)
         self._timer.timeout.connect(self.flush)
 
@@ -70,7 +92,9 @@ class SettingsStore(QObject):
         changed = self.current.evolve(**changes)
         if changed != self.current:
             self.current = changed
-            self._timer.start()
+            # Not restarted while it runs: otherwise the file would never be written during frequent changes.
+            if not self._timer.isActive():
+                self._timer.start()
 
     def update_catalog(self, **changes: object) -> None:
         """Change the settings of the Catalog tab that are named in `changes`."""
@@ -99,12 +123,40 @@ class SettingsStore(QObject):
 
     @Slot()
     def flush(self) -> None:
-        """Write the settings now; a failure is only logged, since no work is lost."""
+        """Write what was changed here into the file as it is now; a failure is only logged, since no work is lost."""
         self._timer.stop()
+        ours = _as_json(self.current)
         try:
-            write_atomically(self._path, self.current.model_dump_json(indent=2, exclude_defaults=True))
+            with self._lock.waited_for() as is_free:
+                if not is_free:
+                    self._timer.start()
+                    return
+                merged, _ = merge_values(self._written, ours, self._read(), _SETS)
+                write_atomically(self._path, json.dumps(merged, indent=2, ensure_ascii=False))
         except OSError as error:
             _log.warning("The settings could not be written: %s", error)
+        else:
+            self._written = ours
+
+    def _read(self) -> dict[str, Any]:
+        """Return the fields in the file, also those of a newer version; what is no such file is set aside."""
+        try:
+            data = read_stored(self._path, "settings file", _MOST_BYTES)
+            stored = {} if data is None else parse_json(data)
+            if isinstance(stored, dict):
+                return stored
+            reason = "it is not an object"
+        except UnreadableFileError as error:
+            reason = error.reason
+        aside = set_aside(self._path)
+        _log.warning("The settings in %s cannot be read (%s); they are kept as %s", self._path, reason, aside)
+        hint = "" if aside is None else f"The file is kept as {aside}."
+        self.unread = PlannerError(f"Your settings cannot be read, and are as they were at first: {reason}.", hint)
+        return {}
+
+
+def _as_json(settings: WindowSettings) -> dict[str, Any]:
+    return settings.model_dump(mode="json", exclude_defaults=True)
 
 
 def _with_first(latest: _Recent, known: tuple[_Recent, ...]) -> tuple[_Recent, ...]:
@@ -112,39 +164,12 @@ def _with_first(latest: _Recent, known: tuple[_Recent, ...]) -> tuple[_Recent, .
     return (latest, *(other for other in known if other != latest))[:_RECENT_LIMIT]
 
 
-def _read_settings(path: Path) -> WindowSettings:
-    try:
-        data = read_stored(path, "settings file", _MOST_BYTES)
-        if data is None:
-            return WindowSettings()
-        stored = parse_json(data)
-    except UnreadableFileError:
-        _rename_unreadable_file(path)
-        return WindowSettings()
-    settings, rejected = _valid_settings(stored)
-    if rejected:
-        _rename_unreadable_file(path)
-    return settings
-
-
-def _valid_settings(stored: object) -> tuple[WindowSettings, bool]:
-    """Return the settings with the valid fields of `stored`, and whether a field was rejected."""
-    if not isinstance(stored, dict):
-        return WindowSettings(), True
-    settings, rejected = WindowSettings(), False
-    for name, value in stored.items():
+def _valid_settings(stored: Mapping[str, object]) -> tuple[WindowSettings, list[str]]:
+    """Return the settings with the valid fields of `stored`, and the names of fields with invalid values."""
+    settings, rejected = WindowSettings(), []
+    for name in WindowSettings.model_fields.keys() & stored.keys():
         try:
-            settings = settings.evolve(**{str(name): value})
+            settings = settings.evolve(**{name: stored[name]})
         except ValidationError:
-            rejected = True
-    return settings, rejected
-
-
-def _rename_unreadable_file(path: Path) -> None:
-    bad = path.with_suffix(".json.bad")
-    try:
-        path.replace(bad)
-    except OSError:
-        _log.warning("The unreadable settings file %s could not be renamed", path)
-    else:
-        _log.warning("Unreadable settings were renamed to %s", bad)
+            rejected.append(name)
+    return settings, sorted(rejected)

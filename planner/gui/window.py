@@ -5,11 +5,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from PySide6.QtCore import QByteArray, QMargins, QPoint, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QByteArray, QEvent, QMargins, QPoint, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QButtonGroup,
+    QDialog,
     QMainWindow,
     QMenu,
     QSizePolicy,
@@ -33,6 +34,7 @@ from planner.gui.tab import START, TABS, Tab, TabEntry
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.dialogs import open_once
 from planner.gui.widgets.focus import InReadingOrder, focus_by_key, focus_stops
 from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row
 from planner.gui.workspace import Workspace
@@ -228,6 +230,16 @@ class MainWindow(InReadingOrder, QMainWindow):
     def _command_palette(self) -> CommandPalette:
         return CommandPalette(self, self.theme, self.workspace, self.commands, self.explainer)
 
+    def recover_plans(self) -> QDialog | None:
+        """Open and return the dialog of the plans that windows left without saving them."""
+        from planner.gui.recovery import RecoveryDialog  # few windows need it
+
+        if self.documents.autosave is None:
+            return None
+        dialog = RecoveryDialog(self.documents.autosave, self.documents, self.workspace, self.theme, self)
+        open_once(dialog)
+        return dialog
+
     @Slot(object)
     def show_error(self, error: PlannerError) -> None:
         """Show an error in the banner until it is dismissed."""
@@ -261,6 +273,12 @@ class MainWindow(InReadingOrder, QMainWindow):
         if path is not None:
             event.acceptProposedAction()
             self.documents.open(path)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Look for changes of the plan's file when the person comes back from another program or window."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.documents.check_file()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask about unsaved changes before closing, and store the window's geometry."""

@@ -149,7 +149,8 @@ class Workspace(QObject):
     changes of this machine's cards, `detection_ended` the end of the search for them, `tracing_changed` the start and
     end of a trace; `succeeded` says that something else than a change of the plan worked, so that an earlier error is
     over.
-    `cost` is the cost of the current plan, once it has been computed.
+    `cost` is the cost of the current plan, once it has been computed. `base` is the content of the plan's file when it
+    was last read or saved, None without a file or where it is not known.
     """
 
     changed = Signal(object, object)
@@ -169,6 +170,7 @@ class Workspace(QObject):
         self.catalog = catalog
         self.settings = settings
         self.path: Path | None = None
+        self.base: Plan | None = None
         self.devices: tuple[Device, ...] = ()
         self.cost: PlanCost | None = None
         self.detection: Detection = "pending"
@@ -380,18 +382,46 @@ class Workspace(QObject):
         target = path or self.path
         if target is None:
             raise ValueError("the plan has no file yet")
-        save_plan(target, self.plan)
-        self.path = target
-        self.undo_stack.setClean()
+        recent = self.settings.current.recent
         self.settings.add_recent_plan(target)
+        if self.settings.current.recent != recent:
+            # Before the file: the next start looks beside recent plans for what a killed process left.
+            self.settings.flush()
+        try:
+            save_plan(target, self.plan)
+        except PlannerError:
+            self.settings.update(recent=recent)
+            raise
+        self.path, self.base = target, self.plan
+        self.undo_stack.setClean()
         self.file_changed.emit()
 
-    def replace(self, plan: Plan, path: Path | None, modified: bool = False) -> None:
-        """Show `plan`, which was read from `path` or is new if None, with an empty undo history."""
+    def take_file(self, theirs: Plan, merged: Plan) -> None:
+        """Show `merged`, in an undo step, after another program or window changed the plan's file to `theirs`.
+
+        Raises:
+            PlannerError: If it cannot be evaluated; the plan stays as it was.
+        """
+        self.end_gesture()
+        self._push_step("changes in the plan's file", merged)
+        self.end_gesture()
+        self.base = theirs
+        if merged == theirs:
+            self.undo_stack.setClean()
+        else:
+            self.undo_stack.resetClean()
+        self.file_changed.emit()
+
+    def replace(self, plan: Plan, path: Path | None, modified: bool = False, base: Plan | None = None) -> None:
+        """Show `plan`, which was read from `path` or is new if None, with an empty undo history.
+
+        A `modified` plan differs from its file, whose content was `base`.
+        """
         self._workloads = {"training": Training(), "inference": Inference()}
         state = PlanState(evaluate(plan, self.catalog), self.catalog)
         self._clear_history(modified)
         self.path = path
+        self.base = base if path is None or modified else plan
         self._is_own = False
         self._set_state(state)
         self.file_changed.emit()

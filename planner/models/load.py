@@ -93,7 +93,7 @@ def _find_model(text: str, catalog: ModelCatalog) -> str | Path:
     """Return the catalog's name or the path that `text` refers to."""
     if not text.strip():
         raise SpecError("model", "no model is named", "Name one, such as meta-llama/Llama-3.1-8B, or a file or folder.")
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))  # which keeps the ~ of a user who does not exist
     if _is_written_as_path(text):
         return path
     try:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -120,6 +121,45 @@ def test_a_path_that_the_system_refuses_is_wrong_input(command, capsys):
     assert capsys.readouterr().err == (
         "error: long.json: File name too long\nhint: Check the path, its permissions and its disk.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "the system refused what was needed: Too many open files"),
+        (TimeoutError("timed out"), "the system refused what was needed: timed out"),
+        (MemoryError(), "there is not enough memory"),
+    ],
+)
+def test_what_the_system_lacks_is_no_bug(command, capsys, error, message):
+    command(_raising(error))
+    assert cli.main(["fit"]) == 3
+    assert f"error: {message}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("fit --help >/dev/full", 3),
+        ("gpus 4090 >/dev/full", 3),
+        ("gpus 4090 >/dev/full 2>&1", 3),
+        ("fit nothing 2>/dev/full", 2),
+        ("fit '~nobody-of-this-name/model'", 2),
+        ("fit gpt2 --gpu 'RTX 4090' --log gone 2>/dev/full", 2),
+    ],
+)
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_only_a_verdict_ends_in_one(arguments, code):
+    program = f"{sys.executable} -m planner {arguments}"
+    done = subprocess.run(program, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_an_incomplete_installation_is_said_without_a_traceback(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "planner.cli.main", None)
+    assert entry.main(["fit"]) == 3
+    assert "error: GPU Planner is not completely installed: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("home", ["file", "file/below", "/proc/nothing", "a" * 5000])

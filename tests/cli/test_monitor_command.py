@@ -112,7 +112,7 @@ def test_the_live_view_ends_at_once_without_a_driver(near, capsys):
 
 def test_the_check_up_without_a_driver_ends_with_a_failure_and_says_why(near, capsys):
     near.say(error__nvmlInitWithFlags=9)
-    assert cli.main(["monitor", "--doctor"]) == 1
+    assert cli.main(["monitor", "--doctor"]) == 3
     printed = capsys.readouterr().out
     assert "✗ Driver: cannot be reached; see State below" in printed
     assert "✗ State: the NVIDIA driver is not loaded (nvmlInit returned 9)\n    Load the driver" in printed

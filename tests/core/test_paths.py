@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from planner import paths
+from planner.storage import may_exist, write_stored
 
 
 def test_the_catalog_and_resources_of_the_checkout_are_found():
@@ -36,6 +37,21 @@ def test_the_state_folder_is_the_platforms_own_otherwise(tmp_path, monkeypatch):
     assert folder == Path(platformdirs.user_data_path("gpu-planner", appauthor=False))
     assert not folder.exists()
     assert folder.name == "gpu-planner"
+
+
+def _unknown(*_arguments, **_options):
+    raise RuntimeError("could not determine the home directory")
+
+
+@pytest.mark.parametrize("answer", [_unknown, lambda *_arguments, **_options: Path("~/.local/share/gpu-planner")])
+def test_a_user_without_a_home_keeps_nothing(answer, monkeypatch, tmp_path):
+    monkeypatch.delenv("GPU_PLANNER_HOME")
+    monkeypatch.setattr("platformdirs.user_data_path", answer)
+    monkeypatch.chdir(tmp_path)
+    assert not may_exist(paths.prices_dir())
+    with pytest.raises(NotADirectoryError):
+        write_stored(paths.own_hardware_file(), "[]")
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("value", ["", None])

@@ -1,14 +1,18 @@
 """Files are read within limits, whatever their size is said to be."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from planner.storage import (
+    UNFINISHED_SUFFIX,
     UnreadableFileError,
+    delete_unfinished,
     may_exist,
     read_regular,
     read_stored,
+    set_aside,
     write_atomically,
     write_stored,
 )
@@ -43,3 +47,36 @@ def test_what_cannot_be_looked_for_says_why_when_it_is_read(tmp_path: Path, name
     assert may_exist(tmp_path / name)
     with pytest.raises(UnreadableFileError, match=r"cannot be read|not a valid path"):
         read_stored(tmp_path / name, "plan", 10)
+
+
+def test_a_write_whose_unfinished_file_is_deleted_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    synchronize, others = os.fsync, tmp_path / f".b.12345678{UNFINISHED_SUFFIX}"
+
+    def lose_file(handle: int) -> None:
+        monkeypatch.setattr("os.fsync", synchronize)
+        synchronize(handle)
+        others.touch()
+        delete_unfinished(tmp_path, "a")
+
+    monkeypatch.setattr("os.fsync", lose_file)
+    write_atomically(tmp_path / "a", "new")
+    assert (tmp_path / "a").read_text() == "new"
+    assert set(tmp_path.iterdir()) == {tmp_path / "a", others}
+    (tmp_path / f".c.12345678{UNFINISHED_SUFFIX}").mkdir()  # which cannot be deleted as a file
+    delete_unfinished(tmp_path)
+    assert not others.exists()
+
+
+def test_what_is_set_aside_replaces_nothing(tmp_path: Path):
+    for number in range(3):
+        (tmp_path / "a").write_text(str(number))
+        set_aside(tmp_path / "a")
+    assert [(tmp_path / f"a.bad{end}").read_text() for end in ("", "2", "3")] == ["0", "1", "2"]
+    assert set_aside(tmp_path / "gone") is None
+
+
+def test_where_no_name_is_left_nothing_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("os.path.lexists", lambda _path: True)
+    (tmp_path / "a").touch()
+    assert set_aside(tmp_path / "a") is None
+    assert (tmp_path / "a").exists()

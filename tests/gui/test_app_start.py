@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from planner.errors import CatalogError
 from planner.gui import app as gui_app
+from planner.gui.autosave import SavedSession
 from planner.gui.workspace import SAMPLE_PLAN
 from planner.hardware.own import OwnHardware
 from planner.hardware.own_file import write_own
@@ -93,8 +94,37 @@ def test_damaged_settings_and_sessions_do_not_stop_the_start(tmp_path):
     for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"\xff{garbage")
-    assert run(LOOK + QUIT, tmp_path)["visible"]
+    told = run(LOOK + QUIT, tmp_path)
+    assert told["visible"]
+    assert "Your settings cannot be read" in told["banner"]
+    assert "A plan that a window left cannot be read" in told["banner"]
     assert all(file.with_suffix(".json.bad").exists() for file in files)
+
+
+RECOVER = """
+from PySide6.QtWidgets import QDialog
+app.processEvents()
+while window.tasks.busy:
+    app.processEvents()
+told["dialogs"] = [dialog.windowTitle() for dialog in window.findChildren(QDialog) if dialog.isVisible()]
+"""
+
+
+def test_plans_of_several_windows_that_crashed_are_offered_and_leftovers_deleted(tmp_path):
+    folder = tmp_path / "autosave"
+    folder.mkdir()
+    for count in (2, 3):
+        session = SavedSession(plan=SAMPLE_PLAN.evolve(count=count), modified=True, number=count)
+        (folder / f"{count}.json").write_text(session.model_dump_json())
+    leftovers = [folder / ".2.json.abcdefgh.unfinished", tmp_path / "settings.json.lock"]
+    for file in leftovers:
+        file.touch()
+    told = run(LOOK + RECOVER + QUIT, tmp_path)
+    assert (told["count"], told["dialogs"]) == (3, ["Recover plans"])
+    assert not any(file.exists() for file in leftovers)
+    (folder / "2.json").unlink()
+    told = run(LOOK + RECOVER + QUIT, tmp_path)
+    assert (told["count"], told["dialogs"]) == (3, [])
 
 
 def test_a_crash_of_the_last_run_is_reported(tmp_path):
@@ -129,7 +159,7 @@ def test_an_unfinished_recording_is_reported_at_the_start(tmp_path):
     recording = tmp_path / "run.gpurec"
     recording.write_bytes(b"x")
     unfinished = {"path": str(recording), "pid": 2**22 + 1, "process_started_seconds": 1.0}
-    (tmp_path / "settings.json").write_text(json.dumps({"monitor": {"unfinished": unfinished}}))
+    (tmp_path / "settings.json").write_text(json.dumps({"monitor": {"unfinished": [unfinished]}}))
     assert run(LOOK + QUIT, tmp_path)["banner"] == "The recording run.gpurec was interrupted when the program ended."
     recording.unlink()
     assert run(LOOK + QUIT, tmp_path)["banner"] == ""

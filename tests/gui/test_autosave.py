@@ -1,5 +1,6 @@
 """Autosave: sessions of closed and killed windows are restored, and damaged files are set aside."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -11,11 +12,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QTimer
 
-from planner.gui.autosave import KEEP_SECONDS, Autosave, SavedSession
+from planner.gui.autosave import Autosave, SavedSession, delete_leftovers
 from planner.gui.settings import SettingsStore
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.plan.catalog import Catalog
-from planner.plan.files import load_plan
+from planner.plan.files import load_plan, save_plan
+from planner.plan.plan import Plan
+from planner.storage import UNFINISHED_SUFFIX
 
 CHILD = Path(__file__).with_name("autosave_child.py")
 
@@ -132,24 +135,132 @@ def test_older_sessions_of_closed_windows_are_deleted_once_nothing_in_them_is_un
         assert counts(folder) == [2]
 
 
-def test_expired_sessions_are_deleted(qapp, catalog, folder):
-    folder.mkdir(parents=True)
-    for count, age in ((2, KEEP_SECONDS + 60), (3, 60)):
-        file = folder / f"{count}.json"
-        file.write_text(SavedSession(plan=SAMPLE_PLAN.evolve(count=count)).model_dump_json())
-        os.utime(file, (time.time() - age, time.time() - age))
-    with open_window(catalog, folder) as (workspace, _):
-        assert workspace.plan.count == 3
-        assert counts(folder) == [3]
+def write_session(file: Path, plan: Plan = SAMPLE_PLAN, **fields: object) -> Path:
+    """Write the session of a window that has ended."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(SavedSession(plan=plan, **fields).model_dump_json())
+    return file
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xff", b'{"plan": {"schema_version": 99}}'])
-def test_a_damaged_session_is_set_aside(qapp, catalog, folder, content):
+def test_every_plan_that_a_crash_left_is_offered_whatever_the_clock_says(qapp, catalog, folder):
+    ages = {2: 366 * 86_400, 3: 0, 4: -86_400}  # the clock was set back by a year between two of them
+    for count, age in ages.items():
+        file = write_session(folder / f"{count}.json", SAMPLE_PLAN.evolve(count=count), modified=True, number=count)
+        os.utime(file, (time.time() - age,) * 2)
+    with open_window(catalog, folder) as (workspace, autosave):
+        assert workspace.plan.count == 4
+        assert [left.session.plan.count for left in autosave.left_plans()] == [3, 2]
+        first, second = autosave.left_plans()
+        autosave.show_left_plan(second)
+        assert (workspace.plan.count, workspace.modified) == (2, True)
+        autosave.delete_left_plan(first)
+        assert autosave.left_plans() == []
+    assert counts(folder) == [2]
+
+
+def test_a_plan_that_another_window_shows_by_now_is_neither_shown_nor_deleted(qapp, catalog, folder):
+    write_session(folder / "a.json", SAMPLE_PLAN.evolve(count=2), modified=True)
+    write_session(folder / "b.json", SAMPLE_PLAN.evolve(count=3), modified=True, number=1)
+    with open_window(catalog, folder) as (first, autosave):
+        (left,) = autosave.left_plans()
+        with open_window(catalog, folder) as (second, _):
+            autosave.delete_left_plan(left)
+            autosave.show_left_plan(left)
+            assert (first.plan.count, second.plan.count) == (3, 2)
+            assert counts(folder) == [2, 3]
+
+
+def test_what_is_in_a_file_is_not_offered_again(qapp, catalog, folder, tmp_path):
+    save_plan(tmp_path / "mine.json", SAMPLE_PLAN)
+    pinned = SAMPLE_PLAN.evolve(count=8)
+    for name, fields in {
+        "latest": {"number": 9},
+        "saved": {"path": str(tmp_path / "mine.json")},
+        "its file is gone": {"path": str(tmp_path / "gone.json")},
+        "has a pinned plan": {"path": str(tmp_path / "mine.json"), "pinned": pinned},
+        "closed with a pinned plan": {"closed": True, "pinned": pinned},
+        "closed without a file": {"closed": True, "modified": True},
+    }.items():
+        write_session(folder / f"{name}.json", **fields)
+    with open_window(catalog, folder) as (_, autosave):
+        left = {one.file.stem for one in autosave.left_plans()}
+    assert left == {"its file is gone", "has a pinned plan", "closed without a file"}
+    assert left | {"latest"} == {file.stem for file in folder.glob("*.json")}
+
+
+def test_a_left_plan_stays_where_this_window_cannot_keep_it(qapp, catalog, folder):
+    write_session(folder / "a.json", SAMPLE_PLAN.evolve(count=2), modified=True)
+    write_session(folder / "b.json", number=1)
+    with open_window(catalog, folder) as (workspace, autosave):
+        (left,) = autosave.left_plans()
+        (folder / "b.json").unlink()
+        (folder / "b.json").mkdir()
+        (folder / "b.json" / "in the way").touch()
+        autosave.show_left_plan(left)
+        assert workspace.plan.count == 2
+        assert left.file.exists()
+
+
+def test_a_file_that_another_window_has_open_is_known(qapp, catalog, folder, tmp_path):
+    file, other = tmp_path / "mine.json", tmp_path / "other.json"
+    save_plan(file, SAMPLE_PLAN)
+    save_plan(other, SAMPLE_PLAN)
+    with open_window(catalog, folder) as (workspace, autosave):
+        workspace.save_plan(file)
+        autosave.flush()
+        write_session(folder / "ended.json", path=str(other))
+        (folder / "damaged.json").write_text("{")
+        with open_window(catalog, folder) as (_, second):
+            assert second.is_open_elsewhere(tmp_path / "." / "mine.json")
+            assert not second.is_open_elsewhere(other)
+            assert not autosave.is_open_elsewhere(file)
+    assert not autosave.is_open_elsewhere(file)
+
+
+def test_leftovers_of_killed_windows_are_deleted_and_what_is_in_use_is_not(qapp, catalog, folder, tmp_path):
+    home, plan_file = folder.parent, tmp_path / "plans" / "[mine].json"
+    plan_file.parent.mkdir()
+    names = (".settings.json.abcdefgh", "autosave/.x.json.abcdefgh", "autosave/kept/.y.json.abcdefgh")
+    with open_window(catalog, folder):
+        (folder / "kept").mkdir()
+        left = [home / f"{name}{UNFINISHED_SUFFIX}" for name in names]
+        left += [home / "settings.json.lock", folder / "ended.lock"]
+        left.append(plan_file.with_name(f".[mine].json.abcdefgh{UNFINISHED_SUFFIX}"))
+        others = [plan_file.with_name(f".other.json.abcdefgh{UNFINISHED_SUFFIX}"), *folder.glob("*.json")]
+        for file in (*left, others[0]):
+            file.touch()
+        (held,) = set(folder.glob("*.lock")) - set(left)
+        delete_leftovers(home, [plan_file, tmp_path / "gone" / "x.json"])
+        assert [file for file in left if file.exists()] == []
+        assert all(file.exists() for file in (*others, held))
+    assert not held.exists()
+
+
+def test_a_file_system_without_locks_is_said_and_its_plans_stay(qapp, catalog, folder, monkeypatch):
+    file = write_session(folder / "x.json", SAMPLE_PLAN.evolve(count=2), modified=True)
+
+    def refuse(*_arguments: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with open_window(catalog, folder) as (workspace, autosave):
+        assert workspace.plan == SAMPLE_PLAN
+        assert "No locks available" in autosave.unrestored[0].message
+        assert not autosave.is_open_elsewhere(file)
+    assert file.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xff", b'{"plan": {"schema_version": 99}}', b"9" * 5000])
+def test_a_session_that_cannot_be_read_is_kept_and_said(qapp, catalog, folder, content):
     folder.mkdir(parents=True)
     (folder / "x.json").write_bytes(content)
-    with open_window(catalog, folder) as (workspace, _):
+    (folder / "x.json.bad").write_bytes(b"an earlier one")
+    with open_window(catalog, folder) as (workspace, autosave):
         assert workspace.plan == SAMPLE_PLAN
-    assert (folder / "x.json.bad").read_bytes() == content
+        (told,) = autosave.unrestored
+    assert told.hint == f"It is kept as {folder / 'x.json.bad2'}."
+    assert (folder / "x.json.bad2").read_bytes() == content
+    assert (folder / "x.json.bad").read_bytes() == b"an earlier one"
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -179,8 +290,7 @@ def test_where_a_plan_cannot_be_kept_elsewhere_the_session_is_set_aside(qapp, ca
     plans = {"plan": SAMPLE_PLAN.evolve(count=3), "pinned": SAMPLE_PLAN, gone: SAMPLE_PLAN.evolve(gpu="gone")}
     session = SavedSession(closed=True, **plans)
     (folder / "x.json").write_text(session.model_dump_json())
-    (folder / "older.json").write_text(SavedSession(plan=SAMPLE_PLAN.evolve(count=8)).model_dump_json())
-    os.utime(folder / "older.json", (time.time() - 60, time.time() - 60))
+    write_session(folder / "older.json", SAMPLE_PLAN.evolve(count=8), number=-1)
     with open_window(catalog, folder) as (workspace, autosave):
         assert workspace.plan.count == (8 if gone == "plan" else 3)
         assert [error.hint for error in autosave.unrestored] == [f"The {words} is saved in {folder / 'x.json.kept'}."]

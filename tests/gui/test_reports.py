@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from planner.gui.report_dialog import choose_report_file
 from planner.gui.report_pdf import pdf_bytes
-from planner.plan.files import load_plan
+from planner.plan.files import embedded_plan_html, load_plan
 from planner.present.report.document import Drawing, Prose, Rectangle, Report, ReportAnswer, ReportSection
 from planner.present.report.printed import printed_report
 
@@ -37,6 +37,15 @@ def test_the_report_on_the_plan_is_written_in_the_background(window, qtbot, tmp_
         window.commands["file.report"].trigger()
     assert told.args[0] == f"Wrote the report to {tmp_path / 'plan.html'}."
     assert load_plan(tmp_path / "plan.html") == window.workspace.plan
+
+
+def test_a_report_opens_as_a_plan_that_is_not_saved_over_it(window, qtbot, tmp_path):
+    plan = window.workspace.plan.evolve(count=3)
+    file = tmp_path / "report.html"
+    file.write_text(f"<!DOCTYPE html>{embedded_plan_html(plan)}", encoding="utf-8")
+    window.documents.open(file)
+    qtbot.waitUntil(lambda: window.workspace.plan == plan, timeout=_PATIENCE_MS)
+    assert window.workspace.path is None
 
 
 def test_a_pinned_plan_is_reported_beside_the_plan(window, qtbot, tmp_path, monkeypatch):

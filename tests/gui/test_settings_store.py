@@ -1,9 +1,11 @@
 """The settings file: stored changes, damaged files, and recent plans."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from planner.gui.locks import FileLock
 from planner.gui.settings import SettingsStore, WindowSettings
 
 
@@ -33,24 +35,73 @@ def test_an_unchanged_value_writes_nothing(file: Path):
     assert not file.exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[1, 2]", b'"x"', b"null"])
-def test_an_unreadable_file_is_renamed_and_ignored(file: Path, content: bytes):
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[1, 2]", b'"x"', b"null", b"9" * 5000])
+def test_an_unreadable_file_is_kept_and_said(file: Path, content: bytes):
     file.write_bytes(content)
-    assert SettingsStore(file).current == WindowSettings()
+    store = SettingsStore(file)
+    assert store.current == WindowSettings()
+    assert store.unread.hint == f"The file is kept as {file.with_suffix('.json.bad')}."
     assert file.with_suffix(".json.bad").read_bytes() == content
 
 
-def test_invalid_fields_do_not_affect_the_others(file: Path):
-    file.write_text('{"scheme": "dark", "tab": 7, "from_the_future": true}')
-    assert SettingsStore(file).current == WindowSettings(scheme="dark")
-    assert file.with_suffix(".json.bad").exists()
-
-
-def test_a_folder_in_place_of_the_file_does_not_fail(file: Path, caplog):
-    file.mkdir()
+def test_what_this_version_does_not_know_stays_in_the_file(file: Path):
+    file.write_text('{"scheme": "dark", "tab": 7, "from_the_future": true, "monitor": {"of_it": 1}}')
     store = SettingsStore(file)
-    file.mkdir(exist_ok=True)
+    assert store.current == WindowSettings(scheme="dark")
+    assert store.unread.message.endswith("as they were at first: monitor, tab.")
+    store.update(scheme="light", monitor=store.current.monitor.evolve(may_end_others=True))
+    store.flush()
+    assert json.loads(file.read_text()) == {
+        "scheme": "light",
+        "tab": 7,
+        "from_the_future": True,
+        "monitor": {"of_it": 1, "may_end_others": True},
+    }
+
+
+def test_two_windows_keep_what_each_has_changed(file: Path):
+    SettingsStore(file).flush()
+    one, other = SettingsStore(file), SettingsStore(file)
+    one.update(scheme="dark", splitters={"a": (1, 2)})
+    one.add_recent_plan(Path("/one.json"))
+    one.trust("1" * 64)
+    one.flush()
+    other.update(tab="catalog", splitters={"b": (3, 4)})
+    other.add_recent_plan(Path("/other.json"))
+    other.trust("2" * 64)
+    other.flush()
+    one.update(scheme="system")
+    one.flush()
+    assert SettingsStore(file).current == WindowSettings(
+        tab="catalog",
+        splitters={"a": (1, 2), "b": (3, 4)},
+        recent=("/other.json", "/one.json"),
+        trusted_code=("2" * 64, "1" * 64),
+    )
+
+
+def test_a_window_that_writes_is_waited_for(file: Path, qtbot):
+    store, lock = SettingsStore(file), FileLock(file.with_name("settings.json.lock"))
+    assert lock.acquire()
+    store.update(scheme="dark")
+    store.flush()
+    assert not file.exists()
+    lock.release()
+    qtbot.waitUntil(file.exists)
+
+
+def test_a_folder_in_place_of_the_file_is_kept_aside(file: Path):
+    file.mkdir()
     (file / "x").touch()
+    store = SettingsStore(file)
+    store.update(scheme="dark")
+    store.flush()
+    assert SettingsStore(file).current.scheme == "dark"
+    assert (file.with_suffix(".json.bad") / "x").exists()
+
+
+def test_settings_that_cannot_be_written_are_only_logged(file: Path, caplog):
+    store = SettingsStore(file.with_name("gone") / "settings.json")
     store.update(scheme="dark")
     store.flush()
     assert store.current.scheme == "dark"

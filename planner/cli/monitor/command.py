@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from planner.cli.main import ENVIRONMENT
 from planner.cli.monitor.files import add_file_options, check_file_options, replayed_updates, run_file_action
 from planner.cli.monitor.keyboard import Keyboard
 from planner.cli.monitor.page import page_lines
@@ -272,4 +273,5 @@ def _print_setup_check(*, as_json: bool) -> int:
         print(to_json([check._asdict() for check in checks], indent=2).decode())
     else:
         print(setup_check_text(checks))
-    return int(current_blocking_fault(latest) is not None or not latest.inventory.driver_version)
+    is_working = current_blocking_fault(latest) is None and latest.inventory.driver_version
+    return 0 if is_working else ENVIRONMENT

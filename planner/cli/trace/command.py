@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
+from planner.cli.main import DOES_NOT_FIT
 from planner.cli.parser import Parser, number_type, option_value, row_limit
 from planner.cli.table import terminal_width
 from planner.cli.trace.options import (
@@ -103,7 +104,6 @@ def _target_of_command(arguments: argparse.Namespace, command: list[str], models
     return target.evolve(command_arguments=tuple(command)) if command else target
 
 
-DOES_NOT_FIT: Final = 1
 _MAX_SMALLEST_CARDS: Final = 5
 
 _DESCRIPTION: Final = """\

@@ -124,7 +124,10 @@ class PriceStore:
         self._write_price_file(_OWN, OwnOffers(offers=tuple(offers)))
 
     def _snapshot_paths(self) -> list[Path]:
-        return sorted(self.folder.glob("snapshot-*.json"), reverse=True)
+        try:
+            return sorted(self.folder.glob("snapshot-*.json"), reverse=True)
+        except OSError:  # the folder cannot be searched, which reading the other files reports
+            return []
 
     def _read_or_report(self, path: Path, kind: type[_Content], problems: list[PriceError]) -> _Content | None:
         try:

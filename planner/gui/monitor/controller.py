@@ -64,7 +64,16 @@ class Controller(QObject):
     def store_recorded_path(self, path: Path | None) -> None:
         """Store immediately which file is being recorded, so that the next start can report its interruption."""
         self._recorded_since = monotonic()
-        self.change_settings(unfinished=None if path is None else UnfinishedRecording.by_this_process(path))
+        own = UnfinishedRecording.by_this_process(path or Path())
+        others = (recording for recording in self.settings.unfinished if not recording.is_of_same_process(own))
+        self._store_unfinished((*others, *([own] if path is not None else [])))
+
+    def forget_recording(self, path: Path) -> None:
+        """Offer the interrupted recording `path` no longer."""
+        self._store_unfinished(tuple(one for one in self.settings.unfinished if Path(one.path) != path))
+
+    def _store_unfinished(self, recordings: tuple[UnfinishedRecording, ...]) -> None:
+        self.change_settings(unfinished=recordings)
         self._workspace.settings.flush()
 
     @property

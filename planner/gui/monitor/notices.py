@@ -82,16 +82,19 @@ class _FaultBanner(QFrame):
 
 
 class UnfinishedBanner(QFrame):
-    """Offers to open an interrupted recording; `opened` carries its path, `offer_ended` follows the choice."""
+    """Offers to open interrupted recordings, one after the other.
+
+    `opened` carries the path of one to open, `offer_ended` follows each choice with the path.
+    """
 
     opened = Signal(object)
-    offer_ended = Signal()
+    offer_ended = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         set_style_role(self, "banner")
         set_style_role(self, "notice", "tone")
-        self._path: Path | None = None
+        self._paths: tuple[Path, ...] = ()
         self._message = ElidedLabel()
         self.open = QPushButton("Open &it")
         self.open.setToolTip("Open the unfinished recording")
@@ -99,25 +102,25 @@ class UnfinishedBanner(QFrame):
         in_row(
             (self._message, 1), self.open, self.dismiss, owner=self, margins=(theme.spacing.medium, theme.spacing.tiny)
         )
-        self.open.clicked.connect(self._open_and_hide)
-        self.dismiss.clicked.connect(self._hide_and_announce)
+        self.open.clicked.connect(self._open_and_end)
+        self.dismiss.clicked.connect(self._end_offer)
         self.hide()
 
-    def show_offer(self, path: Path | None) -> None:
-        """Offer the interrupted recording at `path`; None hides the banner."""
-        self._path = path
-        self.setVisible(path is not None)
-        if path is not None:
-            self._message.setText(" ".join(unfinished_message(path)))
+    def show_offers(self, paths: tuple[Path, ...]) -> None:
+        """Offer the first of the interrupted recordings at `paths`; without one, hide the banner."""
+        self._paths = paths
+        self.setVisible(bool(paths))
+        if paths:
+            self._message.setText(" ".join(unfinished_message(paths[0])))
 
-    def _open_and_hide(self) -> None:
-        if self._path is not None:
-            self.opened.emit(self._path)
-        self._hide_and_announce()
+    def _open_and_end(self) -> None:
+        self.opened.emit(self._paths[0])
+        self._end_offer()
 
-    def _hide_and_announce(self) -> None:
-        self.show_offer(None)
-        self.offer_ended.emit()
+    def _end_offer(self) -> None:
+        path, *others = self._paths
+        self.show_offers(tuple(others))
+        self.offer_ended.emit(path)
 
 
 class AlertNotifier(QObject):

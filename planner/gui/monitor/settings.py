@@ -26,16 +26,16 @@ class UnfinishedRecording(Spec):
             path=str(path.absolute()), pid=os.getpid(), process_started_seconds=_process_start_seconds(os.getpid())
         )
 
-    @property
-    def interrupted_path(self) -> Path | None:
-        """Return the recording's path if the file exists and the recording process has ended, else None."""
-        path = Path(self.path)
-        return None if self._is_still_recorded or not path.is_file() else path
+    def is_of_same_process(self, other: "UnfinishedRecording") -> bool:
+        """Return whether both are recorded by the same process."""
+        return (self.pid, self.process_started_seconds) == (other.pid, other.process_started_seconds)
 
     @property
-    def _is_still_recorded(self) -> bool:
+    def is_interrupted(self) -> bool:
+        """Return whether the file exists and the recording process has ended."""
         started = _process_start_seconds(self.pid)
-        return started is not None and started == self.process_started_seconds
+        is_still_recorded = started is not None and started == self.process_started_seconds
+        return not is_still_recorded and Path(self.path).is_file()
 
 
 def unfinished_message(path: Path) -> tuple[str, str]:
@@ -77,6 +77,11 @@ class MonitorSettings(Spec):
     may_end_others: bool = False
     shows_processes: bool = False
     usd_per_kwh: float | None = Field(default=None, gt=0, description="electricity price; None: energy has no price")
-    unfinished: UnfinishedRecording | None = Field(default=None, description="the recording in progress, if any")
+    unfinished: tuple[UnfinishedRecording, ...] = Field(default=(), description="recordings in progress, of any window")
     alerts: AlertRules = AlertRules()
     plots: PlotSettings = PlotSettings()
+
+    @property
+    def interrupted_recordings(self) -> tuple[Path, ...]:
+        """Return the paths of recordings that ended with their process, oldest first."""
+        return tuple(Path(recording.path) for recording in self.unfinished if recording.is_interrupted)

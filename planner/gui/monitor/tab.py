@@ -105,8 +105,7 @@ class MonitorTab(Tab):
         self._connect()
         self._show_source()
         self.process_section.set_open(settings.shows_processes)
-        if settings.unfinished is not None:
-            self.unfinished_banner.show_offer(settings.unfinished.interrupted_path)
+        self.unfinished_banner.show_offers(settings.interrupted_recordings)
 
     def refresh(self, _evaluation: Evaluation) -> None:
         """Compare the readings with the changed plan."""
@@ -351,7 +350,7 @@ class MonitorTab(Tab):
         feed.failed.connect(self.workspace.failed)
         controller.settings_changed.connect(lambda: toolbar.set_alerts(is_on=controller.settings.alerts.is_on))
         self.unfinished_banner.opened.connect(controller.open_recording_file)
-        self.unfinished_banner.offer_ended.connect(lambda: controller.store_recorded_path(None))
+        self.unfinished_banner.offer_ended.connect(controller.forget_recording)
         toolbar.pause.clicked.connect(self.toggle_pause)
         toolbar.live.clicked.connect(feed.go_live)
         toolbar.record.clicked.connect(controller.toggle_recording)

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
+from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.workload.fields import TASKS, WorkloadField, fields_of, find_field
 from planner.workload.presentation import FieldContext
@@ -16,6 +18,9 @@ _OF_PLAN: Final = {
     "count": "Number of GPUs",
     "task": "Task",
     "corrections": "Corrections by logs",
+    "workload": "Workload",
+    "timing": "Settings of the time estimate",
+    "cost": "Settings of the cost estimate",
 }
 _OPEN: Final = "default"
 
@@ -35,6 +40,42 @@ def setting_text(name: str, value: FieldValue, hardware: HardwareCatalog) -> str
     declared = [fields[name] for task in TASKS if name in (fields := fields_of(task))]
     words = (field_value_text(field, value) for field in declared if value in field.choices(None))
     return next(words, None) or field_value_text(declared[0] if declared else None, value)
+
+
+def conflict_texts(names: Iterable[str], mine: Plan, theirs: Plan, hardware: HardwareCatalog) -> tuple[str, ...]:
+    """Return fields that two versions of a plan have differently as text: `Batch size: 4 here, 8 in the file`.
+
+    Args:
+        names: Dotted names of fields, such as `workload.batch`; one without a title is named by what it belongs to.
+        mine: The version in the window.
+        theirs: The version in the file, whose card the catalog may not know.
+        hardware: The catalog of the plans' cards.
+    """
+    texts: dict[str, None] = {}
+    for name in names:
+        setting = name.removeprefix("workload.")
+        here, there = (_value_at(plan, name) for plan in (mine, theirs))
+        if find_field(setting) is None and setting not in ("gpu", "count"):
+            texts[_OF_PLAN.get(name.partition(".")[0], name)] = None
+        else:
+            values = [_known_setting_text(setting, value, hardware) for value in (here, there)]
+            texts[f"{setting_title(setting)}: {values[0]} here, {values[1]} in the file"] = None
+    return tuple(texts)
+
+
+def _known_setting_text(name: str, value: FieldValue, hardware: HardwareCatalog) -> str:
+    try:
+        return setting_text(name, tuple(value) if isinstance(value, list) else value, hardware)
+    except SpecError:
+        return str(value)
+
+
+def _value_at(plan: Plan, name: str) -> FieldValue:
+    """Return the JSON value at the dotted `name` in a plan, None if the plan has no such field."""
+    value: FieldValue = plan.model_dump(mode="json")
+    for key in name.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> str:

@@ -168,3 +168,10 @@ def test_a_file_of_ones_own_that_is_wrong_names_file_and_field(tmp_path, content
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(PriceError, match="cannot be read"):
         read_offers(tmp_path / "none.json")
+
+
+def test_a_folder_that_cannot_be_searched_is_named(tmp_path):
+    read = PriceStore(tmp_path / ("a" * 300)).read()
+    assert read.own == ()
+    assert all("File name too long" in str(problem) for problem in read.problems)
+    assert read.problems

@@ -11,7 +11,7 @@ from fake_nvml_kit import A, card
 from tab_kit import wait
 
 from planner.gui.monitor.notices import UnfinishedBanner
-from planner.gui.monitor.settings import UnfinishedRecording, unfinished_message
+from planner.gui.monitor.settings import MonitorSettings, UnfinishedRecording, unfinished_message
 from planner.monitor.recording.logs.importing import open_recording
 
 CHILD = Path(recording_child.__file__)
@@ -41,14 +41,14 @@ def test_a_killed_window_leaves_a_recording_that_the_next_one_offers(
     assert [mark.text for mark in found.marks] == [recording_child.MARK]
 
     told = UnfinishedRecording(path=str(recording), pid=pid, process_started_seconds=1.0)
-    workspace.settings.update(monitor=workspace.settings.current.monitor.evolve(unfinished=told))
+    workspace.settings.update(monitor=workspace.settings.current.monitor.evolve(unfinished=(told,)))
     tab = make_tab()
     assert tab.unfinished_banner.isVisible()
     tab.unfinished_banner.open.click()
     wait(qtbot, lambda: not tab.feed.is_live)
     wait(qtbot, lambda: tab.cards.texts and "33" in tab.cards.texts[0])
     assert not tab.unfinished_banner.isVisible()
-    assert workspace.settings.current.monitor.unfinished is None
+    assert workspace.settings.current.monitor.unfinished == ()
 
 
 def test_what_is_being_written_is_remembered_until_it_is_ended(qtbot, make_tab, driver, workspace, recording):
@@ -56,29 +56,33 @@ def test_what_is_being_written_is_remembered_until_it_is_ended(qtbot, make_tab, 
     tab = make_tab()
     wait(qtbot, lambda: tab.feed.now)
     tab.controller.record_to(recording)
-    remembered = workspace.settings.current.monitor.unfinished
+    (remembered,) = workspace.settings.current.monitor.unfinished
     assert remembered == UnfinishedRecording.by_this_process(recording)
-    assert remembered.interrupted_path is None
+    assert not remembered.is_interrupted
     wait(qtbot, lambda: tab.toolbar.cost.text().startswith(f"recording {recording.name} for "))
     tab.feed.stop_recording()
-    assert workspace.settings.current.monitor.unfinished is None
+    assert workspace.settings.current.monitor.unfinished == ()
 
 
 def test_a_file_that_is_gone_is_not_offered(tmp_path):
     gone = UnfinishedRecording(path=str(tmp_path / "gone.gpurec"), pid=os.getpid(), process_started_seconds=1.0)
-    assert gone.interrupted_path is None
+    assert not gone.is_interrupted
 
 
-def test_a_file_that_is_not_wanted_stays(qtbot, theme, recording):
+def test_files_of_several_windows_are_offered_in_turn_and_stay_if_not_wanted(qtbot, theme, recording):
     recording.write_bytes(b"x" * 2048)
     strip = UnfinishedBanner(theme)
     qtbot.addWidget(strip)
-    strip.show_offer(
-        UnfinishedRecording(path=str(recording), pid=2**22 + 1, process_started_seconds=None).interrupted_path
-    )
-    assert not strip.isHidden()
-    with qtbot.waitSignal(strip.offer_ended):
-        strip.dismiss.click()
+    second = recording.with_name("second.gpurec")
+    second.write_bytes(b"x")
+    files = (recording, second)
+    ended = [UnfinishedRecording(path=str(file), pid=2**22 + 1, process_started_seconds=None) for file in files]
+    strip.show_offers(MonitorSettings(unfinished=tuple(ended)).interrupted_recordings)
+    for file in files:
+        assert not strip.isHidden()
+        with qtbot.waitSignal(strip.offer_ended) as told:
+            strip.dismiss.click()
+        assert told.args == [file]
     assert strip.isHidden()
     assert recording.exists()
     assert "2.00\u2009KiB" in " ".join(unfinished_message(recording))

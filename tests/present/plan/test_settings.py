@@ -2,9 +2,11 @@
 
 import pytest
 
+from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import sentence
 from planner.present.plan.settings import (
     adjustments_sentence,
+    conflict_texts,
     offered_choices,
     setting_text,
     setting_title,
@@ -114,3 +116,18 @@ def test_a_setting_value_is_formatted_as_text(catalog, field, value, words):
 def test_an_unknown_setting_keeps_its_name():
     assert setting_title("colour") == "colour"
     assert (setting_title("count"), setting_title("engine.n_ubatch")) == ("Number of GPUs", "Physical batch size")
+
+
+def test_what_two_versions_of_a_plan_have_differently_is_named_with_both_values(catalog):
+    mine = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference(batch=4), gpu="rtx-4090")
+    training = Training(method="lora", lora=Lora(targets=("q", "k")))
+    theirs = Plan(model=ModelChoice(id="gpt3"), workload=training, gpu="gone", count=2)
+    names = ("model.id", "model.path", "workload.batch", "workload.lora.targets", "gpu", "count", "cost.job.kind")
+    assert conflict_texts(names, mine, theirs, catalog.hardware) == (
+        "Model",
+        "Batch size: 4 here, default in the file",
+        "Target modules: default here, q, k in the file",
+        "Card: GeForce RTX 4090 here, gone in the file",
+        "Number of GPUs: 1 here, 2 in the file",
+        "Settings of the cost estimate",
+    )
