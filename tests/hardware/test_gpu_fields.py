@@ -17,7 +17,8 @@ def ids(found: tuple[Gpu, ...]) -> list[str]:
 def test_every_field_is_documented_and_reads_every_record() -> None:
     documented = (
         "name vendor segment architecture year memory_gib bandwidth fp32 bf16_dense fp16_dense fp8_dense int8_dense"
-        " power price launch_price compute_capability street used rent paid usd_per_gib usd_per_tflops bandwidth_per_usd"
+        " power price launch_price compute_capability street used rent paid usd_per_gib usd_per_tflops"
+        " bandwidth_per_usd"
         " tflops_per_watt ridge_point gib_per_watt bandwidth_per_watt nvlink mig devices laptop preliminary certainty"
         " fits hours job_cost job_cost_tokens"
     )

@@ -11,6 +11,7 @@ from planner.workload.software.registry import (
     SOFTWARE,
     TRAINERS,
     field_owner,
+    program_started_as,
     serving_support,
     setting_names,
     setting_owner,
