@@ -211,6 +211,28 @@ GGUF_FILE_TYPES: Final = {
 SCHEMES: Final = {scheme.name: scheme for scheme in (*_NAMED, *map(_gguf_file_type, GGUF_FILE_TYPES))}
 """Every weight format by name: plain formats, quantization schemes and GGUF file types."""
 
+FORMAT_SPELLINGS: Final = {
+    "float32": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    **dict.fromkeys(("fp8_e4m3", "fp8_e5m2", "float8"), "fp8"),
+    "awq": "awq4-128",
+    "gptq": "gptq4-128",
+    "w4a16": "gptq4-128",
+}
+"""Weight formats by the words that PyTorch, vLLM and names of checkpoints have for them.
+
+**Source** PyTorch's dtypes; `half` is vLLM's `--dtype`. AutoAWQ and AutoGPTQ quantize in groups of 128 by default.
+"""
+
+
+def scheme_called(text: str) -> str | None:
+    """Return the weight format that `text` names in any case, or in another program's words; None if it names none."""
+    word = text.lower()
+    return next((name for name in SCHEMES if name.lower() == word), FORMAT_SPELLINGS.get(word))
+
+
 KV_FORMATS: Final = {
     "fp32": Fraction(32),
     "bf16": Fraction(16),

@@ -80,6 +80,8 @@ _OTHER_COMMANDS: Final = {
 }
 """Commands by words that people try first."""
 
+_COMMANDS_OF_MODELS: Final = ("fit", "cost", "recommend")
+
 _WINDOW_PACKAGES: Final = ("PySide6", "pyqtgraph")
 _DISPLAY_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _WITHOUT_WINDOW: Final = (
@@ -202,7 +204,7 @@ def _open_window(paths: list[str]) -> int:
         if path.startswith("-"):
             raise PlannerError(f"unknown option {path}", "Try: gpu-planner --help")
         if not Path(path).exists():
-            raise PlannerError(f"{path!r} is neither a command nor a file", _command_hint(path))
+            raise PlannerError(f"{path!r} is neither a command nor a file", _command_hint(paths))
     if not _has_display():
         return _print_error(
             "cannot open the window: there is no display", f"{_WITHOUT_WINDOW} Over ssh, try ssh -X.", ENVIRONMENT
@@ -225,11 +227,18 @@ def _open_window(paths: list[str]) -> int:
     return int(app.main(["gpu-planner", *paths]))
 
 
-def _command_hint(word: str) -> str:
-    """Return the command that `word` probably means, or else all of them."""
+def _command_hint(words: Sequence[str]) -> str:
+    """Return the command that `words` probably mean, or else all of them."""
     from difflib import get_close_matches
 
-    meant = _OTHER_COMMANDS.get(word.lower()) or "".join(get_close_matches(word.lower(), COMMANDS, n=1))
+    from planner.cli.meant import meant_command
+    from planner.cli.user_catalog import user_catalog
+
+    first = words[0].lower()
+    meant = _OTHER_COMMANDS.get(first) or "".join(get_close_matches(first, COMMANDS, n=1))
+    command = meant if meant in _COMMANDS_OF_MODELS else "fit"
+    if whole := meant_command(words, user_catalog(), command):
+        return f"Did you mean: {whole}"
     return f"Did you mean gpu-planner {meant}?" if meant else f"The commands are {', '.join(COMMANDS)}."
 
 

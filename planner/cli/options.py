@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from planner.base import Spec
 from planner.cli.parser import named_value, option_value
+from planner.dtypes import FORMAT_SPELLINGS
 from planner.errors import PlannerError, SpecError
 from planner.models.architecture import Architecture
 from planner.numbers import NumberKind
@@ -24,8 +25,8 @@ from planner.storage import UnreadableFileError, read_regular
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of, find_field
 from planner.workload.parallel import DEGREES, without_degrees
-from planner.workload.rules import LENGTH_RULES, field_reader
-from planner.workload.software.registry import setting_names
+from planner.workload.rules import COUNT_HINT, LENGTH_RULES, field_reader
+from planner.workload.software.registry import program_started_as, setting_names
 from planner.workload.software.software import EngineSettings
 from planner.workload.workload import Inference, Workload
 
@@ -38,6 +39,14 @@ _TWIN_OPTIONS: Final = {
     "--seq": "--context",
 }
 """Options that mean the same for the other task."""
+
+
+def add_hidden_workload_options(parser: argparse.ArgumentParser) -> None:
+    """Add the workload options to a command whose help refers to that of `fit` for them."""
+    for flag in ("--task", *_fields_by_option()):
+        parser.add_argument(flag, help=argparse.SUPPRESS)
+    parser.add_argument("--set", action="append", default=[], help=argparse.SUPPRESS)
+    parser.add_argument("--workload", type=Path, help=argparse.SUPPRESS)
 
 
 def add_workload_options(parser: argparse.ArgumentParser) -> None:
@@ -216,7 +225,9 @@ def _spelled_value(field: WorkloadField, value: str) -> object:
     """Return `value` as a number, or in the spelling of the field's choices."""
     names = [name for name in field.choices(None) if isinstance(name, str)]
     if names:
-        return next((name for name in names if name.lower() == value.lower()), value)
+        written = next((name for name in names if name.lower() == value.lower()), None)
+        meant = written or FORMAT_SPELLINGS.get(value.lower()) or program_started_as(value)
+        return meant if meant in names else value
     return option_value(field.option.flag, value, field.number_kind)
 
 
@@ -275,9 +286,10 @@ def naming_options(error: SpecError) -> SpecError:
     for name, flag in flags.items():
         if "_" in name:  # the other names are ordinary words
             reason = re.sub(rf"\b{name}\b", flag, reason)
-    if (option := flags.get(error.field, error.field)) == error.field and reason == error.reason:
+    option = flags.get(error.field, error.field)
+    if option == error.field and reason == error.reason and error.hint != COUNT_HINT:
         return error
-    return SpecError(option, reason, error.hint)
+    return SpecError(option, reason, error.hint.replace(COUNT_HINT, f"{COUNT_HINT[:-1]}, --count."))
 
 
 def _close_names_hint(spec: type[Spec], path: str) -> str:

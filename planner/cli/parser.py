@@ -13,23 +13,12 @@ from planner.storage import UnreadableFileError
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_TRAINING: Final = "--task training"
-_OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("--gpus", "--card", "--cards", "--device", "--on"), ("--gpu",)),
+_PREFERRED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("--batch-size", "--bs"), ("--batch", "--micro-batch")),
-    **dict.fromkeys(("--ctx", "--ctx-size", "--n-ctx", "--context-length", "--max-model-len"), ("--context",)),
-    **dict.fromkeys(("--seq-len", "--max-seq-length", "--max-length"), ("--seq",)),
-    **dict.fromkeys(("--quantization", "--quant", "--dtype", "--precision"), ("--weights",)),
-    "--engine": ("--profile",),
-    **dict.fromkeys(("--train", "--training"), (_TRAINING,)),
-    **dict.fromkeys(("--finetune", "--fine-tune", "--lora"), (f"{_TRAINING} --method lora",)),
-    "--qlora": (f"{_TRAINING} --method qlora",),
-    **dict.fromkeys(("--tensor-parallel-size", "--tensor-parallel"), ("--tp",)),
-    "--kv-cache-dtype": ("--kv-cache",),
-    **dict.fromkeys(("--weights", "--context", "--batch", "--task", "--method"), ("--fits PLAN.json",)),
-    **dict.fromkeys(("--price-under", "--max-price"), ("--where 'price < 700'",)),
+    **dict.fromkeys(("--max-length", "--max-seq-length"), ("--seq", "--context")),
+    **dict.fromkeys(("--weights", "--context", "--batch", "--task", "--method"), ("--fits MODEL",)),
 }
-"""What people and other programs write for these options; each is followed by what it means here."""
+"""Options of two meanings, and those of another command, each with what may be meant here."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -67,7 +56,8 @@ class Parser(argparse.ArgumentParser):
         parsed, unknown = super().parse_known_args(words, namespace)
         if unknown:
             message = f"unrecognized arguments: {' '.join(unknown)}"
-            raise PlannerError(message, self._hint_about(unknown[0], words) or self._help_hint)
+            hint, whole = self._hint_about(unknown[0], words), self._whole_command(words)
+            raise PlannerError(message, " ".join(filter(None, (hint, whole or self._help_hint))))
         return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
@@ -82,6 +72,16 @@ class Parser(argparse.ArgumentParser):
     def _help_hint(self) -> str:
         return f"Try: {self.prog} --help"
 
+    def _whole_command(self, words: list[str]) -> str:
+        """Return the command that was probably meant, if this one takes a model and `words` name it."""
+        if not any(action.dest == "model" for action in self._get_positional_actions()):
+            return ""
+        from planner.cli.meant import meant_command
+        from planner.cli.user_catalog import user_catalog
+
+        whole = meant_command(words, user_catalog(), self.prog.rpartition(" ")[2], self._option_string_actions)
+        return f"In full: {whole}" if whole else ""
+
     def _hint_about(self, unknown: str, words: list[str]) -> str:
         """Return the options that resemble an unknown one, or how to quote a name of several words; or ""."""
         options = self._option_string_actions
@@ -91,13 +91,15 @@ class Parser(argparse.ArgumentParser):
                 return f'Quote a name of several words: {before[-2]} "{before[-1]} {unknown}".'
             first = list(takewhile(lambda word: not word.startswith("-"), words))
             return f'Quote a name of several words: "{" ".join(first)}".' if unknown in first[1:] else ""
-        from difflib import get_close_matches  # slow to import and rarely needed
+        from difflib import get_close_matches  # these are slow to import and rarely needed
+
+        from planner.cli.meant import option_here
 
         name = unknown.partition("=")[0]
-        meant = _OTHER_NAMES.get(name, ())
-        known = [option for option in meant if option.partition(" ")[0] in options]
-        close = known or get_close_matches(name, options, n=2, cutoff=0.75)
-        return f"Did you mean {' or '.join(close)}? {self._help_hint}" if close else ""
+        meant = (*_PREFERRED.get(name, ()), option_here(name))
+        known = [option for option in meant if option and option.partition(" ")[0] in options]
+        close = list(dict.fromkeys(known)) or get_close_matches(name, options, n=2, cutoff=0.75)
+        return f"Did you mean {' or '.join(close)}?" if close else ""
 
 
 def join_descending_sort(argv: list[str]) -> list[str]:

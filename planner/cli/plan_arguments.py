@@ -124,7 +124,7 @@ def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormu
         PlannerError: If an option is not allowed, or the trace fails.
     """
     # Few models have no formulas, and a trace takes a while to load.
-    from planner.cli.trace.report import ProgressLine
+    from planner.cli.progress import ProgressLine
     from planner.plan.trace_request import request_of_unread_model
     from planner.trace.analysis.summary import facts_of
     from planner.trace.run import missing_packages_hint, trace
@@ -139,7 +139,7 @@ def _traced_plan(arguments: argparse.Namespace, catalog: Catalog, error: NoFormu
     request = request_of_unread_model(arguments.model, plan.workload, plan.count, card, catalog)
     try:
         with ProgressLine(sys.stderr) as line:
-            recording = trace(request, on_progress=line.show)
+            recording = trace(request, on_progress=lambda progress: line.show(f"Tracing: {progress.text}"))
     except TraceError as failure:
         if failure.stage != "load":
             raise
@@ -176,7 +176,7 @@ def _base_plan_and_preset(
 
 
 def _changed_plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -> Plan:
-    workload = _changed_workload(arguments, base)
+    workload = changed_workload(arguments, base)
     changes: dict[str, object] = {"workload": workload}
     changes |= _card_fields(arguments, catalog, workload)
     try:
@@ -207,7 +207,12 @@ def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Work
     return changes
 
 
-def _changed_workload(arguments: argparse.Namespace, base: Plan) -> Workload:
+def changed_workload(arguments: argparse.Namespace, base: Plan) -> Workload:
+    """Return the workload of the plan `base`, changed by the workload options.
+
+    Raises:
+        PlannerError: If an option is not allowed, or the plan is of a traced module.
+    """
     workload = workload_from_arguments(arguments, base.workload)
     if base.model.trace is not None and workload.evolve(other_processes_bytes=0) != base.workload.evolve(
         other_processes_bytes=0

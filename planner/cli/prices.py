@@ -28,7 +28,7 @@ _EXAMPLES: Final = """\
 examples:
   gpu-planner prices --gpu h100-sxm --sort on-demand
   gpu-planner prices runpod --json
-  gpu-planner prices --refresh                     fetch all sources; only --refresh uses the network
+  gpu-planner prices --refresh                     fetch all sources; of this command, only --refresh uses the network
   gpu-planner prices --refresh aws gpu-price-feed
   gpu-planner prices --accept                      use new prices that were held because of large changes
   gpu-planner prices --bundled                     go back to the bundled prices

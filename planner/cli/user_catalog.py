@@ -78,7 +78,7 @@ def named_machines(text: str, hardware: HardwareCatalog, option: str) -> tuple[i
     return number, hardware_record
 
 
-def _rented_cards(name: str, catalog: Catalog) -> CardCount | None:
+def rented_cards(name: str, catalog: Catalog) -> CardCount | None:
     """Return the cards of the rented machine that its provider calls `name`, such as `p5.48xlarge`.
 
     None if no offer has that name, or offers of that name have different cards. Of offers that state different numbers,
@@ -99,7 +99,7 @@ def _named_card_count(text: str, catalog: Catalog, option: str) -> CardCount:
     try:
         hardware_record = resolve_hardware(catalog.hardware, name)
     except SpecError as error:
-        rented = None if isinstance(error, AmbiguousNameError) else _rented_cards(name, catalog)
+        rented = None if isinstance(error, AmbiguousNameError) else rented_cards(name, catalog)
         if rented is None:
             raise
         return CardCount(id=rented.id, count=number * rented.count)

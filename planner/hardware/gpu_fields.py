@@ -35,6 +35,12 @@ def _compute_capability(gpu: Gpu, _: QueryContext) -> Value:
     return None if gpu.compute_capability is None else parse_version(gpu.compute_capability) or gpu.compute_capability
 
 
+def _price(gpu: Gpu, context: QueryContext) -> Value:
+    """Return what one card costs if prices are known, else its price at launch."""
+    asked = context.price(gpu, "price")
+    return gpu.launch_price_usd if asked is None else asked
+
+
 def _derived_field(figure: DerivedFigure) -> QueryField[Gpu]:
     """Return the query field of a figure that is computed from a card's other figures, such as its price per GiB."""
     at_launch = ", at launch" if figure.has_price else ""
@@ -48,6 +54,7 @@ PRICE_FIELDS: Final = {
 }
 """Query fields of prices that are not part of a card's record, with title and help; price kinds are never mixed."""
 
+_PRICE: Final = "what one card costs: asked by sellers, else the list price at launch; the list says which"
 _VENDORS: Final = "vendor of the card, such as NVIDIA, AMD, Intel, Apple, Google or Huawei"
 _SEGMENTS: Final = "market segment: consumer, workstation, datacenter, edge, soc or tpu"
 _CAPABILITY: Final = "compute capability of NVIDIA cards, compared as a version; target of AMD cards, such as gfx942"
@@ -88,7 +95,8 @@ GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
         _OF.number("fp8_dense", "FP8", "TFLOPS", "dense FP8 rate", _rate_reader("fp8"), TERA),
         _OF.number("int8_dense", "INT8", "TOPS", "dense INT8 rate", _rate_reader("int8"), TERA),
         _OF.number("power", "Power", "W", "board power of the card", lambda gpu: gpu.board_power_watts),
-        _OF.number("price", "Launch price", "USD", "list price at launch", lambda gpu: gpu.launch_price_usd),
+        QueryField("price", "Price", "USD", _PRICE, "number", _price),
+        _OF.number("launch_price", "Launch price", "USD", "list price at launch", lambda gpu: gpu.launch_price_usd),
         QueryField("compute_capability", "Capability", "", _CAPABILITY, "version", _compute_capability),
         *(_OF.price(word, title, said) for word, (title, said) in PRICE_FIELDS.items()),
         _OF.number("paid", "Paid", "USD", "price that you paid for your own card", lambda gpu: gpu.purchase_price_usd),

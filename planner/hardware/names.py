@@ -156,6 +156,8 @@ def _contains_digits(gpu: Gpu, digits: list[str]) -> bool:
 
 
 def _similar_names_hint(catalog: HardwareCatalog, text: str, matches: tuple[Gpu, ...]) -> str:
+    if (plural := re.fullmatch(r"(.*[a-z]\d+)s", text.strip(), re.IGNORECASE)) and hardware_family(catalog, plural[1]):
+        return f"Did you mean {plural[1]!r}? {_LIST_COMMAND}"
     if matches:
         return f"Did you mean {matches[0].id!r} ({matches[0].name})? {_LIST_COMMAND}"
     if size := _NUMBER_AND_UNIT.fullmatch(text.strip().lower()):
@@ -164,7 +166,12 @@ def _similar_names_hint(catalog: HardwareCatalog, text: str, matches: tuple[Gpu,
     if not close and (systems := systems_named(catalog, text)):
         named = ", ".join(system.id for system in systems[:_SUGGESTIONS])
         return f"Systems with this name: {named}. `gpu-planner gpus --systems` lists all systems."
-    close = close or _names_with_numbers_of(catalog, text) or _names_spelled_alike(catalog, text)
+    close = close or _names_with_numbers_of(catalog, text)
+    if not close and (part := _part_that_is_a_name(catalog, text)):
+        return f"Did you mean {part!r}? {_LIST_COMMAND}"
+    if _APPLE_COMPUTER.match(text.strip()):
+        return "Name the chip, such as apple-m2-max: `gpu-planner gpus apple` lists them."
+    close = close or _names_spelled_alike(catalog, text)
     return f"Close names: {', '.join(close[:_SUGGESTIONS])}. {_LIST_COMMAND}" if close else _LIST_COMMAND
 
 
@@ -176,8 +183,15 @@ def _names_with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]
 
 def _names_with_numbers_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
     """Return the ids of accelerators with the model numbers in `text`: "4090 Ti" is close to the RTX 4090."""
-    numbers = frozenset(filter(_MODEL_NUMBER.fullmatch, _split_brand_words(text)[0]))
+    numbers = frozenset(found[0] for found in map(_MODEL_NUMBER.match, _split_brand_words(text)[0]) if found)
     return tuple(dict.fromkeys(name.gpu.id for name in _all_names(catalog) if numbers and numbers <= name.core))
+
+
+def _part_that_is_a_name(catalog: HardwareCatalog, text: str) -> str:
+    """Return the end of `text` that is the name of an accelerator, as in "Google Colab T4", or ""."""
+    words = text.split()
+    ends = (" ".join(words[start:]) for start in range(1, len(words)))
+    return next((end for end in ends if any(map(str.isdigit, end)) and find_by_name(catalog, end)), "")
 
 
 def _names_spelled_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
@@ -231,19 +245,22 @@ def _name_words(text: str) -> Words:
     return frozenset(re.findall(r"[a-z0-9.]+", plain))
 
 
+_APPLE_COMPUTER: Final = re.compile(r"(mac|imac)", re.IGNORECASE)
 _COUNT_WORDS: Final = {"single": 1, "dual": 2, "triple": 3, "quad": 4}
 # No card's name begins like this: `7900XTX` and `4060 Ti` have more digits, and `24 GB` is a size.
 _COUNTED: Final = re.compile(
-    r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)|(\d{1,2})\s+(?!gi?b\b|[x×]\W*$)(\S.*)"
+    r"(\d{1,6})\s*(?:[x×*]\s+|[×*])(\S.*)|(\d{1,3})x(\S.*)|(\d{1,2})\s+(?!gi?b\b|[x×]\W*$)(\S.*)"
     rf"|({'|'.join(_COUNT_WORDS)})\s+(\S.*)",
     re.IGNORECASE,
 )
+_COUNTED_AFTER: Final = re.compile(r"(\S.*?)(?:\s+[x×]\s*|\s*[*×]\s*)(\d{1,6})", re.IGNORECASE)
 
 
 def parse_count(text: str) -> tuple[int | None, str]:
-    """Split a count from a name, as in "2 x A100", "2 A100" or "dual A100"; the count is None if there is none."""
+    """Split a count from a name, as in "2 x A100", "A100 x2" or "dual A100"; the count is None if there is none."""
     found = _COUNTED.fullmatch(text.strip())
     if found is None:
-        return None, text
+        after = _COUNTED_AFTER.fullmatch(text.strip())
+        return (None, text) if after is None else (int(after[2]), after[1])
     number, name = (part for part in found.groups() if part is not None)
     return _COUNT_WORDS.get(number.lower()) or int(number), name

@@ -26,7 +26,7 @@ _ADDITIONAL_PRINTED_KEYS: Final = frozenset(
     (
         *("derived", "prices", "software", "speeds", "fit", "job", "plan", "count", "totals"),
         *("street_price_usd", "street_price_source", "used_price_usd", "used_price_source"),
-        *("rent_usd_per_hour", "rent_source"),
+        *("rent_usd_per_hour", "rent_source", "price_usd", "price_source"),
     )
 )
 """Keys that `gpus --show --json` prints besides the fields of a card's record; the reader ignores these keys."""

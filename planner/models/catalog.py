@@ -1,7 +1,7 @@
 """The catalog of models: records loaded from JSON, and architectures built from them on first use."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,18 +10,25 @@ from typing import Any, Final, Literal
 from pydantic import Field, field_validator
 
 from planner.base import Spec
-from planner.dtypes import SCHEMES
+from planner.dtypes import SCHEMES, scheme_called
 from planner.errors import AmbiguousNameError, SpecError
 from planner.models.architecture import Architecture, ModelKind
 from planner.records import read_records
 
 _NOT_BUILT_FILE: Final = "not-built.json"
 _SUGGESTIONS: Final = 5
+_SHORT: Final = 2
 _SEPARATORS: Final = re.compile(r"[\s_-]+")
+_WRITTEN_POINT: Final = re.compile(r"(?<=\d)_(?=\d)")  # qwen1_5, phi-1_5
 _NAME_PARTS: Final = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
 _WEIGHT_FORMAT: Final = re.compile(
-    r"(?P<name>.+?)[\s:_-]+(?P<format>i?q\d\w*|awq|gptq|fp8|nf4|fp16|bf16)", re.IGNORECASE
+    r"(?P<name>.+?)[\s:._-]+(?P<format>i?q\d\w*|awq|gptq|fp8|nf4|fp16|bf16|int[48]|w4a16|[48]-?bit)", re.IGNORECASE
 )
+"""A model's name with the format of its weights, as files and tags are called: `llama3.1:8b-q4_K_M`."""
+_CONVERTED: Final = re.compile(r"-hf$", re.IGNORECASE)
+"""Ending of names of checkpoints in the form of transformers, which people leave out."""
+_REPOSITORY: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
+_PACKAGING: Final = re.compile(r"[-_.](gguf|safetensors|mlx|exl2|unsloth-bnb|bnb|hf)$", re.IGNORECASE)
 _CONTEXT_FIELDS: Final = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
 _LIST_COMMAND: Final = (
     "The window's list of models, or `gpu-planner models WORDS` in a shell, shows all models; "
@@ -154,24 +161,38 @@ class ModelCatalog:
         for record in self.records:
             for name in (record.id, *record.aliases):
                 for spelling in (name, name.rpartition("/")[2]):
-                    found.setdefault(name_parts(spelling), {})[record.id] = None
+                    found.setdefault(name_parts(_CONVERTED.sub("", spelling)), {})[record.id] = None
         return {parts: tuple(ids) for parts, ids in found.items()}
 
     def ids_written_as(self, text: str) -> tuple[str, ...]:
         """Return the ids whose letters and numbers are those of `text`, or else begin with them, of one network."""
-        asked = name_parts(text)
-        if exact := self._ids_by_parts.get(asked, ()):
+        if exact := self._ids_by_parts.get(name_parts(_CONVERTED.sub("", text)), ()):
             return exact
-        begun = [
-            model_id for parts, ids in self._ids_by_parts.items() if parts[: len(asked)] == asked for model_id in ids
-        ]
-        networks = [self._records_by_name[model_id].config for model_id in dict.fromkeys(begun)]
-        return (begun[0],) if asked and networks and all(each == networks[0] for each in networks) else ()
+        begun = self.ids_beginning_with(text)
+        networks = [self._records_by_name[model_id].config for model_id in begun]
+        return begun[:1] if all(each == networks[0] for each in networks) else ()
+
+    def ids_beginning_with(self, text: str) -> tuple[str, ...]:
+        """Return the ids whose letters and numbers begin with those of `text`, of which one is a word of three letters.
+
+        M2 and A10 are names of hardware.
+        """
+        asked = name_parts(text)
+        if not any(len(part) > _SHORT and part.isalpha() for part in asked):
+            return ()
+        found = (ids for parts, ids in self._ids_by_parts.items() if parts[: len(asked)] == asked)
+        return tuple(dict.fromkeys(model_id for ids in found for model_id in ids))
 
 
 def name_parts(name: str) -> tuple[str, ...]:
     """Return the letters and numbers of a model's name: `llama3.1:8b` and `Llama-3.1-8B` have the same."""
-    return tuple(_NAME_PARTS.findall(name.casefold()))
+    return tuple(_NAME_PARTS.findall(_WRITTEN_POINT.sub(".", name.casefold())))
+
+
+def split_format(name: str) -> tuple[str, str]:
+    """Return a model's name without the format of its weights or the kind of its file, and the format or ""."""
+    found = _WEIGHT_FORMAT.fullmatch(name)
+    return (found["name"], found["format"]) if found else (_PACKAGING.sub("", name), "")
 
 
 def load_models(folder: Path) -> ModelCatalog:
@@ -229,16 +250,46 @@ def _unknown_model_hint(catalog: ModelCatalog, text: str) -> str:
 def _similar_names_hint(catalog: ModelCatalog, text: str) -> str:
     from difflib import get_close_matches  # slow to import and rarely needed
 
-    with_format = _WEIGHT_FORMAT.fullmatch(text.strip())
-    if with_format and (catalog.ids_written_as(with_format["name"])):
-        scheme = with_format["format"]
-        return f"The number format is no part of the name: write {with_format['name']!r} and --weights {scheme}."
+    if (meant := _without_format(catalog, text)) is not None:
+        name, scheme = meant
+        weights = f" and --weights {scheme_called(scheme) or scheme}" if scheme else ""
+        return f"The number format is no part of the name: write {name!r}{weights}."
     asked = _without_separators(normalize_name(text))
     spellings = catalog.names_as_written
     holding = [spelling for spelling in spellings if len(asked) > 2 and asked in _without_separators(spelling)]
-    close = sorted(holding, key=len) or get_close_matches(normalize_name(text), spellings, n=_SUGGESTIONS, cutoff=0.6)
+    close = (
+        sorted(holding, key=len)
+        or _names_with_parts_of(spellings, text)
+        or get_close_matches(normalize_name(text), spellings, n=_SUGGESTIONS, cutoff=0.6)
+    )
     names = tuple(dict.fromkeys(spellings[spelling][0] for spelling in close))[:_SUGGESTIONS]
-    return f"Close names: {', '.join(names)}. {_LIST_COMMAND}" if names else _LIST_COMMAND
+    on_hub = f" hf:{text} reads it from the Hugging Face Hub." if _REPOSITORY.fullmatch(text) else ""
+    return (f"Close names: {', '.join(names)}. {_LIST_COMMAND}" if names else _LIST_COMMAND) + on_hub
+
+
+def _names_with_parts_of(spellings: Iterable[str], text: str) -> list[str]:
+    """Return the spellings that have the letters and numbers of `text` in this order, and others between."""
+    asked = name_parts(text)
+
+    def holds(spelling: str) -> bool:
+        parts = iter(name_parts(spelling))
+        return all(part in parts for part in asked)
+
+    return sorted(filter(holds, spellings), key=len) if len(asked) > 1 else []
+
+
+def _without_format(catalog: ModelCatalog, text: str) -> tuple[str, str] | None:
+    """Return a known name that is `text` without its number format and with or without its owner, and the format."""
+    for name in dict.fromkeys((text.strip(), text.strip().rpartition("/")[2])):
+        scheme, shorter = "", name
+        while True:
+            known, (shorter, found) = shorter, split_format(shorter)
+            scheme = scheme or found
+            if shorter == known:
+                break
+            if catalog.ids_written_as(shorter):
+                return shorter, scheme
+    return None
 
 
 def _build_architecture(record: ModelRecord, name: str) -> Architecture:

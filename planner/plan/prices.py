@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import date
+from types import MappingProxyType
 from typing import Final
 
 from planner.cost.card_prices import (
@@ -89,8 +90,15 @@ def system_price_fields(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> 
     }
 
 
-def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]:
-    """Return the price fields for card queries, by card id: median purchase prices and the lowest on-demand rent."""
+def price_words(
+    prices: Mapping[str, CardPrices], buying: Mapping[str, Figure] = MappingProxyType({})
+) -> dict[str, dict[str, float]]:
+    """Return the price fields for card queries, by card id.
+
+    Args:
+        prices: Prices by kind, for the median purchase prices and the lowest on-demand rent.
+        buying: What one card costs, for the field `price`; by default, that is the price at launch.
+    """
     words: dict[str, dict[str, float]] = {}
     for card, known in prices.items():
         fields: dict[str, float] = {
@@ -98,6 +106,8 @@ def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]
         }
         if "on-demand" in known.rented:
             fields["rent"] = known.rented["on-demand"].low.price_usd
+        if card in buying:
+            fields["price"] = buying[card].value
         words[card] = fields
     return words
 

@@ -104,7 +104,8 @@ def test_every_word_that_a_list_is_filtered_or_sorted_by_has_a_column(said):
     assert set(GPU_COLUMN_OF) == set(GPU_QUERY_FIELDS)
     assert set(GPU_COLUMN_OF.values()) <= {column.key for column in GPU_COLUMNS}
     heads = said("--fits", "llama-3.1-8b", "--sort", "price", "--where", "nvlink", "--limit", "1").splitlines()[0]
-    assert "Launch price" in heads
+    assert "Price" in heads
+    assert "Launch price" in said("--sort", "launch_price", "--limit", "1").splitlines()[0]
     assert "Interconnect" in heads
 
 
@@ -168,7 +169,9 @@ def test_expressions(said):
 def test_nothing_found_is_no_error(said):
     assert said("xyzzy").startswith("None of ")
     assert "gpu-planner gpus --compare 4090 'RTX 3090'" in said("4090", "RTX 3090")
-    assert "--where 'price < 700'" in said("under", "700")
+    assert "--price-under 700" in said("under", "700")
+    assert "--where 'used < 700'" in said("--where", "memory_gib >= 24", "--price-under", "700")
+    assert "--where 'memory_gib == 24'" in said("24gb")
     assert json.loads(said("xyzzy", "--json")) == []
     for words in ((), ("--systems",)):
         empty = said("xyzzy", "--csv", *words)
@@ -193,6 +196,9 @@ def test_nothing_found_is_no_error(said):
         (["--compare"], "argument --compare: expected at least one argument", "--help"),
         (["--show", ""], "--show: is empty", "--help"),
         (["--fits", " "], "--fits: is empty", "--help"),
+        (["--weights", "Q4_K_M"], "unrecognized arguments: --weights", "Did you mean --fits MODEL?"),
+        (["--fits", "llama3.1:8b", "--weights", "zzz"], "--weights: there is no 'zzz'", "--help"),
+        (["--price-under", "cheap"], "--price-under: 'cheap' is not a number", "--help"),
         (["--remove", ""], "--remove: is empty", "--help"),
         (["--compare", "l4", ""], "--compare: is empty", "--help"),
         (["--circuit", "120V-15A"], "--circuit: applies to --build", "--help"),
@@ -220,6 +226,33 @@ def test_wrong_input(said, words, message, hint):
     printed = said(*words, code=2)
     assert message in printed
     assert hint in printed.partition("hint: ")[2]
+
+
+def test_cards_that_hold_a_model_as_it_is_run_below_a_price(said):
+    asked = ("--fits", "llama3.1:8b", "--weights", "Q4_K_M", "--price-under", "700")
+    records = json.loads(said(*asked, "--json"))
+    assert {record["fit"]["verdict"] for record in records} <= {"fits", "tight"}
+    prices = [record["price_usd"] for record in records]
+    assert prices == sorted(prices)
+    assert max(prices) < 700
+    assert all(record["price_source"] for record in records)
+    assert len(records) > len(json.loads(said("--fits", "llama3.1:8b", "--price-under", "700", "--json")))
+    printed = said(*asked, "--limit", "1")
+    assert "at launch" in printed.splitlines()[2]
+    assert "Price: what sellers asked" in printed
+
+
+def test_systems_and_comparisons_take_the_options_of_a_workload(said):
+    asked = ("--fits", "meta-llama/Llama-3.1-405B", "--weights", "Q4_K_M", "--json")
+    systems = {record["id"]: record for record in json.loads(said("--systems", "dgx", *asked))}
+    assert systems["dgx-h100"]["fit"]["verdict"] == "fits"
+    (card,) = json.loads(said("--compare", "rtx-4090", "--fits", "llama3.1:8b", "--context", "64k", "--json"))
+    assert card["plan"]["total_bytes"] > 20 * 2**30
+
+
+def test_progress_is_shown_on_a_terminal_only(said, capsys):
+    said("--fits", "llama3.1:8b", "4090")
+    assert capsys.readouterr().err == ""
 
 
 def test_cards_judged_by_a_model(said):

@@ -188,7 +188,10 @@ def test_a_command_that_was_probably_meant_is_named(word, meant, capsys):
 
 def test_a_name_of_several_words_is_quoted_in_the_hint(capsys):
     assert cli.main(["fit", "llama", "3.1", "8b", "--gpu", "4090"]) == 2
-    assert capsys.readouterr().err.endswith('hint: Quote a name of several words: "llama 3.1 8b".\n')
+    assert capsys.readouterr().err.endswith(
+        'hint: Quote a name of several words: "llama 3.1 8b". '
+        "In full: gpu-planner fit meta-llama/Llama-3.1-8B --gpu 4090\n"
+    )
 
 
 @pytest.mark.parametrize("first", ["help", "--help"])

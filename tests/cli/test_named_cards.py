@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.cli.user_catalog import _rented_cards, named_cards, named_machines, named_system
+from planner.cli.user_catalog import named_cards, named_machines, named_system, rented_cards
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.names import parse_count
 from planner.plan.catalog import Catalog
@@ -48,7 +48,7 @@ def test_a_machine_that_is_offered_with_different_cards_is_not_guessed(catalog: 
     for offer in catalog.offers:
         by_name.setdefault(offer.instance, set()).add(offer.gpu)
     for name in (name for name, gpus in by_name.items() if len(gpus) > 1):
-        assert _rented_cards(name, catalog) is None
+        assert rented_cards(name, catalog) is None
 
 
 def test_names_of_systems_differ(catalog: Catalog) -> None:

@@ -119,7 +119,7 @@ def test_set_and_an_option_of_the_same_group_meet():
         ("--qlora", "unrecognized arguments: --qlora", "Did you mean --task training --method qlora?"),
         ("--max-model-len 8192", "unrecognized arguments: --max-model-len", "Did you mean --context?"),
         ("--task train", "--task: unknown task 'train'", "Fine-tuning is training with a method"),
-        ("--weights awq", "--weights: there is no 'awq'", "Close names: awq4-128, awq4-64."),
+        ("--weights awq4", "--weights: there is no 'awq4'", "Close names: awq4-64, awq4-128."),
         ("--optimiser sgd", "unrecognized arguments: --optimiser", "Did you mean --optimizer?"),
         (
             "--profile hugging face",

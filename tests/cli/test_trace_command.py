@@ -13,13 +13,13 @@ import pytest
 from recordings import Recorder, training, two_steps
 
 from planner.cli.main import main
-from planner.cli.trace.report import ProgressLine, trace_report
+from planner.cli.progress import ProgressLine
+from planner.cli.trace.report import trace_report
 from planner.present.format import THIN
 from planner.present.trace.view import trace_view
 from planner.trace.analysis.trace_result import conclude
 from planner.trace.facts import TraceDifference
 from planner.trace.files import load_recording, save_recording
-from planner.trace.run import TraceProgress
 from planner.units import GIB, MIB
 
 NET = """
@@ -286,8 +286,8 @@ def test_progress_is_one_line_that_is_gone_in_the_end(monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     stream = Terminal()
     with ProgressLine(stream) as line:
-        line.show(TraceProgress("forward", 1, 2, 10, "forward " * 10))
-        line.show(TraceProgress("step", 1, 2, 10, "step"))
+        line.show("Tracing: " + "forward " * 10)
+        line.show("Tracing: step")
     shown = stream.getvalue().split("\r")
     assert shown[1] == "Tracing: forward forward forw"
     assert shown[2] == "Tracing: step".ljust(29)
@@ -297,7 +297,7 @@ def test_progress_is_one_line_that_is_gone_in_the_end(monkeypatch):
 def test_progress_is_not_written_to_files():
     stream = io.StringIO()
     with ProgressLine(stream) as line:
-        line.show(TraceProgress("forward", 1, 2, 10, "forward"))
+        line.show("Tracing: forward")
     assert stream.getvalue() == ""
 
 

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.dtypes import ELEMENT_BYTES, GGUF_FILE_TYPES, KV_FORMATS, SCHEMES, SchemeOverhead, gguf_type
+from planner.dtypes import (
+    ELEMENT_BYTES,
+    FORMAT_SPELLINGS,
+    GGUF_FILE_TYPES,
+    KV_FORMATS,
+    SCHEMES,
+    SchemeOverhead,
+    gguf_type,
+    scheme_called,
+)
 
 EXTENTS = st.integers(1, 2_000)
 TYPES = [*SCHEMES.values(), *(gguf_type(name) for name in set(GGUF_FILE_TYPES.values()))]
@@ -120,3 +129,10 @@ def test_larger_tensors_never_need_less(scheme, rows, columns, more):
     own = scheme.tensor_bytes((rows, columns))
     assert scheme.tensor_bytes((rows + more, columns)) >= own
     assert scheme.tensor_bytes((rows, columns + more)) >= own
+
+
+def test_formats_are_known_by_the_words_of_other_programs() -> None:
+    assert set(FORMAT_SPELLINGS.values()) <= set(SCHEMES)
+    assert scheme_called("Half") == "fp16"
+    assert scheme_called("q4_k_m") == "Q4_K_M"
+    assert scheme_called("nothing") is None

@@ -17,7 +17,8 @@ def ids(found: tuple[Gpu, ...]) -> list[str]:
 def test_every_field_is_documented_and_reads_every_record() -> None:
     documented = (
         "name vendor segment architecture year memory_gib bandwidth fp32 bf16_dense fp16_dense fp8_dense int8_dense"
-        " power price compute_capability street used rent paid usd_per_gib usd_per_tflops bandwidth_per_usd"
+        " power price launch_price compute_capability street used rent paid usd_per_gib usd_per_tflops"
+        " bandwidth_per_usd"
         " tflops_per_watt ridge_point gib_per_watt bandwidth_per_watt nvlink mig devices laptop preliminary certainty"
         " fits hours job_cost job_cost_tokens"
     )
@@ -35,6 +36,12 @@ def test_fields_are_in_their_units(hardware: HardwareCatalog) -> None:
     read = {name: field.read(gpu, QueryContext()) for name, field in GPU_QUERY_FIELDS.items()}
     assert (read["memory_gib"], read["bandwidth"], read["bf16_dense"], read["power"]) == (24, 1008, 165.2, 450)
     assert (read["price"], read["year"], read["compute_capability"]) == (1599, 2022, (8, 9))
+    assert read["launch_price"] == 1599
+    known = QueryContext(prices={"rtx-4090": {"price": 2100.0}})
+    assert (GPU_QUERY_FIELDS["price"].read(gpu, known), GPU_QUERY_FIELDS["launch_price"].read(gpu, known)) == (
+        2100,
+        1599,
+    )
     assert (read["nvlink"], read["mig"], read["fits"]) == (False, False, None)
     assert GPU_QUERY_FIELDS["nvlink"].read(hardware.gpu("h100-sxm5-80gb"), QueryContext()) is True
     assert GPU_QUERY_FIELDS["nvlink"].read(hardware.gpu("gb10"), QueryContext()) is False

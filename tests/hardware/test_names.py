@@ -171,3 +171,32 @@ def test_a_family_is_what_shares_a_name_else_what_has_its_words(hardware: Hardwa
     assert {each.id for each in tpus} >= {"tpu-v5e", "tpu-v6e"}
     assert all("tpu" in each.id for each in tpus)
     assert hardware_family(hardware, "abacus") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "split"),
+    [
+        ("A100 40G*4", (4, "A100 40G")),
+        ("RTX 4090 x2", (2, "RTX 4090")),
+        ("8 * A10G", (8, "A10G")),
+        ("RTX 4090", (None, "RTX 4090")),
+        ("24 GB", (None, "24 GB")),
+    ],
+)
+def test_a_count_may_stand_before_or_after_a_name(text: str, split: tuple[int | None, str]) -> None:
+    assert parse_count(text) == split
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("H100s", "Did you mean 'H100'?"),
+        ("Google Colab T4", "Did you mean 'T4'?"),
+        ("MacBook Pro 16GB", "Name the chip, such as apple-m2-max"),
+        ("RTX 4070S", "rtx-4070-super"),
+    ],
+)
+def test_plurals_places_and_computers_lead_to_the_card(text: str, hint: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        resolve_gpu(load_hardware(catalog_dir()), text)
+    assert hint in caught.value.hint

@@ -77,6 +77,14 @@ def refuse(handler: BaseHTTPRequestHandler, status: int, code: str = "") -> None
     handler.end_headers()
 
 
+def redirect(handler: BaseHTTPRequestHandler, to: str) -> None:
+    """Answer with a redirect."""
+    handler.send_response(302)
+    handler.send_header("Location", to)
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()
+
+
 @contextmanager
 def running_hub() -> Iterator[FakeHub]:
     """Run a hub for the length of a test."""
@@ -94,8 +102,11 @@ def running_hub() -> Iterator[FakeHub]:
 class RequestsLikeSession:
     """The part of a `requests.Session` that huggingface_hub before 1.0 hands out."""
 
-    def get(self, url: str, *, headers: dict[str, str], timeout: float, stream: bool) -> "RequestsLikeResponse":
+    def get(
+        self, url: str, *, headers: dict[str, str], timeout: float, stream: bool, allow_redirects: bool
+    ) -> "RequestsLikeResponse":
         assert stream
+        assert not allow_redirects
         request = urllib.request.Request(url, headers=headers)
         return RequestsLikeResponse(urllib.request.urlopen(request, timeout=timeout))
 

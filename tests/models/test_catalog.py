@@ -128,7 +128,10 @@ def test_names_that_other_programs_gave_are_aliases(text: str, model: str) -> No
         ("", "no model is called", "gpu-planner models"),
         ("mistral-7b", "no model is called", "mistralai/Mistral-7B-v0.1"),
         ("unsloth/llama3.1:8b", "no model is called", "gpu-planner models"),
-        ("phi4-q4_K_M", "no model is called", "write 'phi4' and --weights q4_K_M"),
+        ("llama-70b", "no model is called", "Close names: "),
+        ("someone/llama3.1-8b-gguf", "no model is called", "write 'llama3.1-8b'."),
+        ("someone/other-9b", "no model is called", "hf:someone/other-9b reads it from the Hugging Face Hub."),
+        ("phi4-q4_K_M", "no model is called", "write 'phi4' and --weights Q4_K_M"),
         ("nothing-q4_K_M", "no model is called", "gpu-planner models"),
         (
             "stable-diffusion-2-1",

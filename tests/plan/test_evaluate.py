@@ -169,3 +169,14 @@ def test_a_count_beside_unequal_cards_must_be_theirs():
     model = ModelChoice(id="meta-llama/Llama-3.1-8B")
     with pytest.raises(SpecError, match=r"count is 3, but workload\.gpus names 2 cards"):
         Plan(model=model, workload=Inference.model_validate(cards), count=3)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("weights", [None, "Q4_K_M"])
+def test_the_smallest_cards_that_fit_hold_the_plan_by_its_verdict(catalog, weights):
+    for record in catalog.models.records[::16]:
+        if record.kind != "decoder":
+            continue
+        plan = Plan(model=ModelChoice(id=record.id), workload=Inference(weights=weights))
+        for gpu_id in evaluate(plan, catalog).smallest_fits:
+            assert evaluate(plan.evolve(gpu=gpu_id), catalog).memory.verdict == "fits", (record.id, gpu_id)

@@ -21,6 +21,10 @@ def test_query_fields_are_median_prices_and_the_lowest_rent(catalog: Catalog) ->
     assert words["rtx-4090"]["used"] == prices["rtx-4090"].bought["used"].median_usd
     assert words["h100-sxm5-80gb"]["rent"] == prices["h100-sxm5-80gb"].rented["on-demand"].low.price_usd
     assert words["tpu-8i"].keys() <= {"rent"}
+    buying = buying_prices(catalog, TODAY)
+    asked = price_words(prices, buying)
+    assert asked["rtx-4090"]["price"] == buying["rtx-4090"].value
+    assert "price" not in asked["tpu-8i"]
 
 
 def test_a_launch_price_is_dated_by_the_release(catalog: Catalog) -> None:

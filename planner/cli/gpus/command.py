@@ -8,22 +8,24 @@ from typing import Any, Final
 from planner.cli.gpus.build import add_build_options, print_build
 from planner.cli.gpus.own_cards import add_own_options, requests_own_hardware, run_own_hardware_action
 from planner.cli.gpus.search import print_list, print_systems
-from planner.cli.parser import Parser, join_descending_sort, row_limit
+from planner.cli.options import add_hidden_workload_options, naming_options
+from planner.cli.parser import Parser, join_descending_sort, number_type, row_limit
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
 from planner.hardware.query_schema import QuerySchema
 from planner.hardware.system_fields import SYSTEM_QUERY_SCHEMA
+from planner.numbers import AMOUNT
 from planner.paths import catalog_dir, own_hardware_file
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_by_card
 
-_OPTIONS_OF_LIST: Final = frozenset(("words", "where", "fits", "limit", "sort", "json", "csv"))
+_OPTIONS_OF_LIST: Final = frozenset(("words", "where", "fits", "price_under", "limit", "sort", "json", "csv"))
 _OPTIONS_OF_MODE: Final[Mapping[str, frozenset[str]]] = {
     "compare": frozenset(("fits", "json", "csv")),
     "show": frozenset(("json",)),
-    "systems": frozenset(("words", "where", "fits", "limit", "sort", "json", "csv")),
+    "systems": _OPTIONS_OF_LIST,
     "here": frozenset(("json",)),
     "build": frozenset(("host_watts", "supply", "circuit", "power_limit", "json")),
     "add": frozenset(),
@@ -33,6 +35,7 @@ _OPTIONS_OF_MODE: Final[Mapping[str, frozenset[str]]] = {
     "export": frozenset(),
 }
 """Options that replace the list, each with the further options that it accepts."""
+_OPTIONS: Final = _OPTIONS_OF_LIST.union(_OPTIONS_OF_MODE, *_OPTIONS_OF_MODE.values())
 _TEXT_OPTIONS: Final = ("where", "fits", "sort", "compare", "show", "build", "add", "change", "remove", "export")
 _SEE_HELP: Final = "See `gpu-planner gpus --help` for all options."
 
@@ -43,7 +46,7 @@ def check_option_conflicts(arguments: argparse.Namespace) -> None:
     Raises:
         SpecError: If an option is empty, has no effect, or conflicts with another.
     """
-    given = [name for name, value in vars(arguments).items() if value not in (None, False, [])]
+    given = [name for name, value in vars(arguments).items() if value not in (None, False, []) and name in _OPTIONS]
     for name in _TEXT_OPTIONS:
         if name in given and _has_blank_text(getattr(arguments, name)):
             raise SpecError(_option_spelling(name), "is empty", f"Give the option a value or leave it out. {_SEE_HELP}")
@@ -91,6 +94,7 @@ examples:
   gpu-planner gpus --where 'memory_gib >= 80 and vendor == "NVIDIA"' --sort -bandwidth
   gpu-planner gpus --where 'memory_gib >= 24 and used < 1200' --sort usd_per_gib
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort rent
+  gpu-planner gpus --fits meta-llama/Llama-3.1-8B --weights Q4_K_M --price-under 700
   gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
   gpu-planner gpus --show mi300x
   gpu-planner gpus --compare "2 x DGX H100" gb200-nvl72 --fits meta-llama/Llama-3.1-70B
@@ -123,13 +127,17 @@ An unknown value is neither true nor false: a card without a price matches neith
 
 def run(argv: list[str], today: date | None = None) -> int:
     """Run `gpu-planner gpus` with prices as of `today`, by default the current day, and return the exit code."""
-    arguments = _parser().parse_args(join_descending_sort(argv))
+    words = join_descending_sort(argv)
+    arguments = _parser(with_workload=any(word.partition("=")[0] == "--fits" for word in words)).parse_args(words)
     check_option_conflicts(arguments)
     day = today or datetime.now(UTC).date()
     if requests_own_hardware(arguments):
         return run_own_hardware_action(arguments, load_hardware(catalog_dir()), own_hardware_file(), day)
     catalog = user_catalog()
-    return _print_requested(arguments, catalog, day)
+    try:
+        return _print_requested(arguments, catalog, day)
+    except SpecError as error:
+        raise naming_options(error) if arguments.fits else error from error
 
 
 def _print_requested(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
@@ -153,14 +161,23 @@ def _print_requested(arguments: argparse.Namespace, catalog: Catalog, today: dat
     return print_list(arguments, catalog, today)
 
 
-def _parser() -> Parser:
+def _parser(*, with_workload: bool) -> Parser:
     examples = _EXAMPLES.format(fields=_field_lines(GPU_QUERY_SCHEMA), system_fields=_field_lines(SYSTEM_QUERY_SCHEMA))
     parser = Parser("gpu-planner gpus", _DESCRIPTION, examples)
     choice = parser.add_argument_group("selection")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the card's name, vendor or architecture")
     choice.add_argument("--where", metavar="EXPR", help="filter by an expression over the fields below")
     choice.add_argument(
-        "--fits", metavar="MODEL", help="check each card or system with a model (batch 1) or a PLAN.json; see below"
+        "--fits",
+        metavar="MODEL",
+        help="check each card or system with a model (batch 1) or a PLAN.json, changed by the options of fit, such as "
+        "--weights Q4_K_M --context 32k; see below",
+    )
+    choice.add_argument(
+        "--price-under",
+        metavar="USD",
+        type=number_type(AMOUNT, 0, 1e12),
+        help="only what costs less, the cheapest first; with --fits, only what holds the model",
     )
     choice.add_argument("--limit", metavar="N", type=row_limit, help="print at most N rows")
     sort_help = "sort by a field below, descending with - before it; repeatable"
@@ -181,6 +198,8 @@ def _parser() -> Parser:
     add_build_options(parser.add_argument_group("power and cooling"))
     add_own_options(parser.add_argument_group("cards of your own"))
     parser.add_general_options()
+    if with_workload:
+        add_hidden_workload_options(parser)
     return parser
 
 

@@ -1,15 +1,20 @@
 """Lists of `gpu-planner gpus` and `--systems`: the cards or systems that match a query, as a table, CSV or JSON."""
 
 import argparse
+import re
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pydantic_core import to_json
 
+from planner.cli.progress import ProgressLine
 from planner.cli.table import column_table
 from planner.cost.card_prices import CardPrices
+from planner.cost.figure import Figure
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, PRICE_FIELDS
@@ -21,8 +26,10 @@ from planner.hardware.system import System
 from planner.hardware.system_fields import RENT_FIELD, SYSTEM_QUERY_SCHEMA, SystemQuery
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
-from planner.plan.prices import price_words, prices_by_card, rents_by_system, system_price_fields
-from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.plan.plan import Plan
+from planner.plan.prices import buying_prices, price_words, prices_by_card, rents_by_system, system_price_fields
+from planner.present import format as fmt
+from planner.present.catalog.gpu_columns import BUYING_COLUMN, GPU_COLUMNS, buying_phrase
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
 from planner.present.catalog.records import (
     GPU_FIELDS,
@@ -46,13 +53,20 @@ AnyQuery = TypeVar("AnyQuery", bound=CatalogQuery)
 
 
 def query_from_arguments(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
-    """Return the catalog query that WORDS, --where and --sort describe.
+    """Return the catalog query that WORDS, --where, --price-under and --sort describe.
+
+    --price-under lists the cheapest first, and of a plan only what holds it.
 
     Raises:
         SpecError: If an expression or a field is invalid; the error names the option.
     """
+    where, sort = arguments.where or "", tuple(arguments.sort)
+    if arguments.price_under is not None:
+        holds = ['fits in ("fits", "tight")'] if arguments.fits else []
+        where = " and ".join((*holds, f"price < {arguments.price_under!r}", *([f"({where})"] if where.strip() else [])))
+        sort = sort or ("price",)
     try:
-        return kind(text=" ".join(arguments.words), where=arguments.where or "", sort=tuple(arguments.sort))
+        return kind(text=" ".join(arguments.words), where=where, sort=sort)
     except SpecError as error:
         hint = error.hint or "See `gpu-planner gpus --help` for the fields and comparisons."
         raise SpecError(f"--{error.field}", error.reason, hint) from error
@@ -84,7 +98,14 @@ def list_columns(
 
 
 _DEFAULT_COLUMNS: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
-_DEFAULT_COLUMNS_WITH_PLAN: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
+_DEFAULT_COLUMNS_WITH_PLAN: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power", "buy")
+_PRICE_COLUMN: Final = replace(
+    BUYING_COLUMN, text=lambda row: fmt.UNKNOWN if row.buying is None else buying_phrase(row.buying, row.gpu)
+)
+_PRICE_NOTE: Final = "Price: what sellers asked for one card, with the year; at launch: the list price of that year."
+_HOLDING_HINT: Final = "Those that hold it, the cheapest first: --where 'fits == \"fits\"' --sort price"
+_MEMORY_SIZE: Final = re.compile(r"(\d{1,4})\s?g(?:i?b)?", re.IGNORECASE)
+_LIST_COLUMNS: Final = tuple(_PRICE_COLUMN if column.key == "buy" else column for column in GPU_COLUMNS)
 GPU_COLUMN_OF: Final[Mapping[str, str]] = {
     **{word: word for word in GPU_QUERY_FIELDS},
     "memory_gib": "memory",
@@ -92,12 +113,21 @@ GPU_COLUMN_OF: Final[Mapping[str, str]] = {
     "fp16_dense": "fp16",
     "fp8_dense": "fp8",
     "int8_dense": "int8",
+    "price": "buy",
+    "launch_price": "price",
     "hours": "job_time",
     "nvlink": "interconnect",
     "laptop": "part",
     "preliminary": "certainty",
 }
 """Column key of each query field; the column is shown if the list is filtered or sorted by the field."""
+
+
+class _KnownPrices(NamedTuple):
+    """Prices of each card by kind, and what one card costs, by card id."""
+
+    by_kind: Mapping[str, CardPrices]
+    buying: Mapping[str, Figure]
 
 
 class _PlanVerdicts(NamedTuple):
@@ -124,12 +154,12 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
         PlannerError: If the query or the plan is invalid.
     """
     query = query_from_arguments(GpuQuery, arguments)
-    priced = used_fields(query) & PRICE_FIELDS.keys()
-    prices = prices_by_card(catalog, today) if priced or arguments.csv else None
-    plan_verdicts = _plan_verdicts(arguments.fits, catalog, today) if arguments.fits else None
+    priced = arguments.fits or arguments.csv or used_fields(query) & {"price", *PRICE_FIELDS}
+    prices = _KnownPrices(prices_by_card(catalog, today), buying_prices(catalog, today)) if priced else None
+    plan_verdicts = _plan_verdicts(arguments, catalog, today) if arguments.fits else None
     fits, price_figures = (
         None if plan_verdicts is None else plan_verdicts.outcomes_by_id(),
-        None if prices is None else price_words(prices),
+        None if prices is None else price_words(*prices),
     )
     gpus = matching_records(catalog.hardware.gpus, query, fits, price_figures)[: arguments.limit]
     if arguments.json:
@@ -141,24 +171,37 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
     if arguments.csv:
         print(to_csv(GPU_FIELDS, [gpu_fields(row) for row in rows]), end="")
     elif rows:
-        default_keys = _DEFAULT_COLUMNS_WITH_PLAN if plan_verdicts else _DEFAULT_COLUMNS
-        shown = list_columns(GPU_COLUMNS, default_keys, (GPU_COLUMN_OF[word] for word in used_fields(query)))
+        plain_keys = tuple("buy" if priced and key == "price" else key for key in _DEFAULT_COLUMNS)
+        default_keys = _DEFAULT_COLUMNS_WITH_PLAN if plan_verdicts else plain_keys
+        shown = list_columns(_LIST_COLUMNS, default_keys, (GPU_COLUMN_OF[word] for word in used_fields(query)))
         print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {total:,} accelerators")
+        if plan_verdicts is not None and any(row.verdict == "does-not-fit" for row in rows):
+            print(_HOLDING_HINT)
+        if _PRICE_COLUMN in shown:
+            print(_PRICE_NOTE)
         if about := describe_kinds(query.text):
             print(about)
+        if size := next(filter(None, map(_MEMORY_SIZE.fullmatch, arguments.words)), None):
+            print(f"These have {size[0]} in their names; all of this size: --where 'memory_gib == {size[1]}'")
     else:
-        print(f"None of {total:,} accelerators matches. {_empty_list_hint(arguments.words, catalog)}".rstrip())
+        print(f"None of {total:,} accelerators matches. {_empty_list_hint(arguments.words, query, catalog)}".rstrip())
     return 0
 
 
-def _empty_list_hint(words: Sequence[str], catalog: Catalog) -> str:
+def _empty_list_hint(words: Sequence[str], query: GpuQuery, catalog: Catalog) -> str:
     """Return what else `words` that no name holds may mean: cards to compare, a bound, or other hardware."""
     names = [word for word in words if hardware_family(catalog.hardware, word)]
     if len(names) > 1:
         return f"Cards are compared by: gpu-planner gpus --compare {shlex.join(names)}"
+    from planner.cli.meant import meant_command
+
     text = " ".join(words)
+    if "--" in (meant := meant_command(words, catalog)):
+        return f"Did you mean: {meant}"
+    if "price <" in query.where:
+        return "Prices are of new cards; used ones are found by --where 'used < 700', rents by --where 'rent < 1'."
     if any(map(str.isdigit, words)) and not names:
-        return "Bounds are given by --where, such as --where 'price < 700'."
+        return "Bounds are given by options: --price-under 700, --where 'memory_gib >= 24'."
     return describe_kinds(text)
 
 
@@ -179,35 +222,61 @@ def family_text(name: str, family: Iterable[Gpu | System], catalog: Catalog) -> 
     return "\n\n".join(tables)
 
 
-def _plan_verdicts(word: str, catalog: Catalog, today: date) -> _PlanVerdicts:
-    from planner.plan.evaluate import fits_by_gpu
+def plan_of_fits(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
+    """Return the plan that `--fits` names, changed by the workload options beside it.
+
+    Raises:
+        PlannerError: If there is no such plan or model, or an option is not allowed; the error names the option.
+    """
+    from planner.cli.plan_arguments import changed_workload
     from planner.plan.files import named_plan
+
+    plan = named_plan(arguments.fits, catalog)
+    return plan.evolve(workload=changed_workload(arguments, plan))
+
+
+def _plan_verdicts(arguments: argparse.Namespace, catalog: Catalog, today: date) -> _PlanVerdicts:
+    from planner.plan.evaluate import fits_by_gpu
     from planner.plan.job_costs import job_by_gpu
 
-    plan = named_plan(word, catalog)
-    return _PlanVerdicts(fits_by_gpu(plan, catalog), job_by_gpu(plan, catalog, today) or {})
+    plan = plan_of_fits(arguments, catalog)
+    with ProgressLine(sys.stderr) as line:
+        line.show(f"Checking {len(catalog.hardware.gpus):,} accelerators")
+        fits = fits_by_gpu(plan, catalog)
+        line.show(f"Time and cost on {sum(fit.likely for fit in fits.values()):,} accelerators that may hold it")
+        return _PlanVerdicts(fits, job_by_gpu(plan, catalog, today) or {})
 
 
 def _card_rows(
-    catalog: Catalog, plan_verdicts: _PlanVerdicts | None, prices: Mapping[str, CardPrices] | None
+    catalog: Catalog, plan_verdicts: _PlanVerdicts | None, prices: _KnownPrices | None
 ) -> tuple[GpuRow, ...]:
+    by_kind, buying = (None, None) if prices is None else prices
     if plan_verdicts is None:
-        return gpu_rows(catalog.hardware, prices=prices, software=catalog.software)
+        return gpu_rows(catalog.hardware, prices=by_kind, software=catalog.software, buying=buying)
     from planner.present.catalog.job_summary import job_summaries
 
-    return gpu_rows(catalog.hardware, plan_verdicts.fits, job_summaries(plan_verdicts.jobs), prices, catalog.software)
+    jobs = job_summaries(plan_verdicts.jobs)
+    return gpu_rows(catalog.hardware, plan_verdicts.fits, jobs, by_kind, catalog.software, buying)
 
 
-def _card_record(
-    gpu: Gpu, plan_verdicts: _PlanVerdicts | None, prices: Mapping[str, CardPrices] | None
-) -> dict[str, object]:
+def _card_record(gpu: Gpu, plan_verdicts: _PlanVerdicts | None, prices: _KnownPrices | None) -> dict[str, object]:
     """Return a card's JSON record, with prices if the query uses a price, and with the plan's verdict and job."""
-    record = gpu.model_dump(mode="json") | ({} if prices is None else price_fields(prices[gpu.id]))
+    record = gpu.model_dump(mode="json")
+    if prices is not None:
+        record |= price_fields(prices.by_kind[gpu.id]) | _buying_fields(prices.buying.get(gpu.id))
     if plan_verdicts is None:
         return record
     job = plan_verdicts.jobs.get(gpu.id)
     job_record = None if job is None else {**job._asdict(), "usd": job.usd}
     return {**record, "fit": plan_verdicts.fits[gpu.id]._asdict(), "job": job_record}
+
+
+def _buying_fields(price: Figure | None) -> dict[str, object]:
+    """Return what one card costs, with its source; a price at launch says so there."""
+    return {
+        "price_usd": None if price is None else price.value,
+        "price_source": None if price is None else f"{price.source}{f', {price.date}' if price.date else ''}",
+    }
 
 
 _DEFAULT_SYSTEM_COLUMNS: Final = ("name", "accelerators", "memory", "bandwidth", "bf16", "power", "price", "year")
@@ -244,7 +313,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
     query = query_from_arguments(SystemQuery, arguments)
     used = used_fields(query)
     rents = rents_by_system(catalog, today) if RENT_FIELD in used or arguments.csv else None
-    fits = _system_fits(arguments.fits, catalog) if arguments.fits else None
+    fits = _system_fits(arguments, catalog) if arguments.fits else None
     all_rows = system_rows(catalog.hardware, fits, catalog.software, rents)
     outcomes = None if fits is None else {row.id: PlanOutcome(row.verdict) for row in all_rows}
     rows = matching_records(all_rows, query, outcomes, None if rents is None else system_price_fields(rents))[
@@ -267,11 +336,12 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
     return 0
 
 
-def _system_fits(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
-    from planner.plan.files import named_plan
+def _system_fits(arguments: argparse.Namespace, catalog: Catalog) -> "Mapping[str, SystemFit]":
     from planner.plan.placement import fits_by_system
 
-    return fits_by_system(named_plan(word, catalog), catalog)
+    with ProgressLine(sys.stderr) as line:
+        line.show(f"Checking {len(catalog.hardware.systems):,} systems")
+        return fits_by_system(plan_of_fits(arguments, catalog), catalog)
 
 
 def _system_record(row: SystemRow) -> dict[str, object]:

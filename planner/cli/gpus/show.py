@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.gpus.search import family_text
+from planner.cli.gpus.search import family_text, plan_of_fits
 from planner.cli.table import TableColumn, details, table, terminal_width
 from planner.cli.user_catalog import named_cards, named_machines
 from planner.cost.card_prices import CardPrices
@@ -22,7 +22,6 @@ from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device
 from planner.plan.catalog import Catalog
-from planner.plan.files import named_plan
 from planner.plan.measured import matching_gpus
 from planner.plan.placement import Placement, place_on_all
 from planner.plan.prices import prices_of, rents_of
@@ -143,7 +142,7 @@ def print_comparison(
             "--compare", f"{len(arguments.compare)} are too many", f"At most {MAX_COMPARED} can be compared."
         )
     entries = [_comparison_entry(name, catalog, prices) for name in arguments.compare]
-    placements = _placements(arguments.fits, entries, catalog, today) if arguments.fits else {}
+    placements = _placements(arguments, entries, catalog, today) if arguments.fits else {}
     rows = side_by_side(entries, placements)
     if arguments.json:
         print(to_json([_comparison_record(entry, placements.get(entry.id)) for entry in entries], indent=2).decode())
@@ -218,10 +217,10 @@ def _comparison_entry(name: str, catalog: Catalog, prices: Mapping[str, CardPric
 
 
 def _placements(
-    word: str, entries: Sequence[ComparisonEntry], catalog: Catalog, today: date
+    arguments: argparse.Namespace, entries: Sequence[ComparisonEntry], catalog: Catalog, today: date
 ) -> Mapping[str, Placement]:
-    """Return the plan that `word` names placed on each entry, by entry id."""
-    return place_on_all(named_plan(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)
+    """Return the plan of `--fits` placed on each entry, by entry id."""
+    return place_on_all(plan_of_fits(arguments, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)
 
 
 def print_detected_cards(hardware: HardwareCatalog, *, as_json: bool) -> int:

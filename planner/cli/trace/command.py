@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from planner.cli.main import DOES_NOT_FIT
 from planner.cli.parser import Parser, number_type, option_value, row_limit
+from planner.cli.progress import ProgressLine
 from planner.cli.table import terminal_width
 from planner.cli.trace.options import (
     add_trace_options,
@@ -19,7 +20,7 @@ from planner.cli.trace.options import (
     given_option_names,
     request_from_arguments,
 )
-from planner.cli.trace.report import ProgressLine, trace_report
+from planner.cli.trace.report import trace_report
 from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, SpecError
 from planner.hardware.gpu import Gpu
@@ -257,7 +258,8 @@ def _loaded_or_traced_recording(
     target = _target_of_command(arguments, command, catalog.models)
     request = request_from_arguments(arguments, target, gpu)
     with ProgressLine(sys.stderr) as line:
-        return trace(request, _process_limits(arguments), line.show), default_option_texts_of_trace(arguments, request)
+        recording = trace(request, _process_limits(arguments), lambda progress: line.show(f"Tracing: {progress.text}"))
+    return recording, default_option_texts_of_trace(arguments, request)
 
 
 def _process_limits(arguments: argparse.Namespace) -> TraceLimits:

@@ -1,15 +1,12 @@
-"""Text report of a trace, and the progress line while it runs."""
+"""Text report of a trace."""
 
-import shutil
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Final, Self, TextIO
+from typing import Final
 
 from planner.cli.report import memory_report, prose_width, wrap
 from planner.cli.table import TableColumn, table
 from planner.present import format as fmt
 from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, TraceView, notable_modules
-from planner.trace.run import TraceProgress
 
 _ALIVE_HEADS: Final = (
     TableColumn("Alive at the peak", flexible=True, narrowest=11),
@@ -73,36 +70,3 @@ def _difference_lines(row: DifferenceRow, width: int) -> Iterator[str]:
     place = f" ({row.place})" if row.place else ""
     yield wrap(f"Assumed: {row.name}{place}: {row.explanation}", width, "", "    ")
     yield wrap(f"counted as {row.amount}; true value within {row.range_text} [{row.source}]", width, "    ")
-
-
-class ProgressLine:
-    """Progress line on `stream`, shown within the context and only if the stream is a terminal."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._shown_length = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._shown_length:
-            self._write_line("")
-            self._stream.write("\r")
-            self._stream.flush()
-
-    def show(self, progress: TraceProgress) -> None:
-        """Replace the line by the current progress."""
-        self._write_line(f"Tracing: {progress.text}")
-
-    def _write_line(self, text: str) -> None:
-        if not self._stream.isatty():
-            return
-        # One column stays free: a full line would move the cursor to the next line.
-        text = text[: shutil.get_terminal_size().columns - 1]
-        # Blanks instead of an escape sequence, which Windows consoles do not interpret by default.
-        self._stream.write(f"\r{text.ljust(self._shown_length)}")
-        self._stream.flush()
-        self._shown_length = max(self._shown_length, len(text))

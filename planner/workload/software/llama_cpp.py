@@ -62,6 +62,7 @@ LLAMA_CPP: Final = Software(
     title="llama.cpp",
     version="llama.cpp 0.5.0",
     needs=(),
+    started_as=("llama-server", "llama-cli", "llama-bench", "ollama", "koboldcpp", "llamafile", "lmstudio", "llamacpp"),
     serving=ServingSupport(
         settings=LlamaCppSettings,
         cache_formats=("fp32", "bf16", "fp16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"),

@@ -43,6 +43,12 @@ SERVERS: Final[dict[str, Software]] = {name: software for name, software in SOFT
 """Inference programs by name."""
 
 
+def program_started_as(word: str) -> str | None:
+    """Return the name of the program that the command `word` starts, or that it builds on; None if it is none."""
+    command = word.lower().rpartition("/")[2].removesuffix(".exe").partition(":")[0]
+    return next((each.name for each in SOFTWARE.values() if command in (each.name, *each.started_as)), None)
+
+
 def training_support(name: str) -> TrainingSupport:
     """Return the training capabilities of the program `name`."""
     support = SOFTWARE[name].training

@@ -82,7 +82,8 @@ class TrainingSupport(NamedTuple):
 class Software(NamedTuple):
     """A program that trains or runs models: `name` is its value in files, `module` its file in each `software` folder.
 
-    `log` names the program with the same log format, if any, and `needs` its dependencies. The estimates follow the
+    `log` names the program with the same log format, if any, and `needs` its dependencies. `started_as` are the
+    commands that start it or a program built on it, in lower case. The estimates follow the
     source and figures of `version`. `training_title` is the title with the training libraries around it, if that
     differs.
     """
@@ -97,6 +98,7 @@ class Software(NamedTuple):
     short_title: str = ""
     log: str = ""
     needs: tuple[Literal["pytorch"], ...] = ("pytorch",)
+    started_as: tuple[str, ...] = ()
 
     def title_for(self, task: Task) -> str:
         """Return the title of the program for `task`."""

@@ -13,6 +13,7 @@ TRANSFORMERS: Final = Software(
     short_title="Hugging Face",
     version="transformers 5.23",
     log="pytorch",
+    started_as=("transformers", "huggingface"),
     training=TrainingSupport(),
     serving=ServingSupport(
         networks=get_args(ModelKind),

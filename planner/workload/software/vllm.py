@@ -66,6 +66,7 @@ VLLM: Final = Software(
     module="vllm",
     title="vLLM",
     version="vLLM 0.33",
+    started_as=("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server"),
     serving=ServingSupport(
         settings=VllmSettings,
         cache_formats=("fp32", "bf16", "fp16", "fp8"),

@@ -11,6 +11,7 @@ from planner.workload.software.registry import (
     SOFTWARE,
     TRAINERS,
     field_owner,
+    program_started_as,
     serving_support,
     setting_names,
     setting_owner,
@@ -67,3 +68,12 @@ def test_settings_of_two_programs_are_rejected():
 def test_programs_are_recognized_by_a_part_of_the_command_line(command: str, title: str | None) -> None:
     found = [name for part, name in MEMORY_RESERVING_PROGRAMS.items() if part in command.lower()]
     assert found == ([] if title is None else [title])
+
+
+def test_programs_are_known_by_the_commands_that_start_them() -> None:
+    assert program_started_as("ollama") == program_started_as("./llama-server.exe") == "llama.cpp"
+    assert program_started_as("vLLM") == "vllm"
+    assert program_started_as("bash") is None
+    commands = [command for program in SOFTWARE.values() for command in (program.name, *program.started_as)]
+    assert len(commands) == len(set(commands))
+    assert all(command == command.lower() for command in commands)

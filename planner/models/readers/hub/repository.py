@@ -1,6 +1,8 @@
 """Range requests for files on the Hugging Face Hub, within limits of time and size.
 
-Endpoint, token, proxies and certificates are those of `huggingface_hub`. Nothing is written to disk.
+Endpoint, token, proxies and certificates are those of `huggingface_hub`, which people have set up for it; nothing else
+of it is used, so that no request is made but those here. Redirects lead to the Hub's own domains only, over HTTPS, and
+the token to no other host. Nothing is written to disk.
 """
 
 import importlib
@@ -11,6 +13,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
+from urllib.parse import urljoin, urlsplit
 
 from planner.errors import MissingPackageError, ModelFileError, NetworkError
 from planner.installation import extra_command
@@ -22,6 +25,11 @@ TIME_LIMIT_S: Final = 60.0
 _PIECE_BYTES: Final = 65_536
 _FIRST_BYTES: Final = 1 * MIB
 _FOUND: Final = (200, 206)
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+_MOST_REDIRECTS: Final = 3
+_SCHEMES: Final = ("https",)
+_HUB_DOMAINS: Final = ("huggingface.co", "hf.co")
+"""Domains of the Hub and of the storage that it redirects to, such as `cdn-lfs.hf.co` and `cas-bridge.xethub.hf.co`."""
 _MISSING: Final = 404
 _REFUSED: Final = (401, 403)
 _OFFLINE_HINT: Final = "Without a network, choose the config.json in the folder of a model that was downloaded."
@@ -98,16 +106,36 @@ class HubSession:
 
     @contextmanager
     def _request(self, url: str, headers: dict[str, str]) -> Iterator[tuple[_Response, Iterator[bytes]]]:
-        """Open a GET request, and yield the response and the pieces of its body."""
+        """Open a GET request, follow redirects to allowed hosts, and yield the response and the pieces of its body.
+
+        The user's token goes to the host of `url` alone.
+        """
+        endpoint = url
+        for _ in range(_MOST_REDIRECTS + 1):
+            with self._open(url, headers) as (response, pieces):
+                if response.status_code not in _REDIRECTS:
+                    yield response, pieces
+                    return
+                url = urljoin(url, str(response.headers.get("Location", "")))
+            _check_redirect(url, endpoint)
+            if urlsplit(url).netloc != urlsplit(endpoint).netloc:
+                headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
+        raise NetworkError("the Hugging Face Hub redirects too often", "Try again later.")
+
+    @contextmanager
+    def _open(self, url: str, headers: dict[str, str]) -> Iterator[tuple[_Response, Iterator[bytes]]]:
+        """Open one GET request, and yield the response and the pieces of its body."""
         session = _hub_utilities().get_session()
         try:
             if callable(getattr(session, "stream", None)):  # httpx, since huggingface_hub 1.0
-                opened = session.stream("GET", url, headers=headers, timeout=ANSWER_SECONDS, follow_redirects=True)
+                opened = session.stream("GET", url, headers=headers, timeout=ANSWER_SECONDS, follow_redirects=False)
                 response = answer_within(ANSWER_SECONDS, opened.__enter__)
                 with closing(response):
                     yield response, response.iter_bytes(_PIECE_BYTES)
             else:  # requests
-                ask = partial(session.get, url, headers=headers, timeout=ANSWER_SECONDS, stream=True)
+                ask = partial(
+                    session.get, url, headers=headers, timeout=ANSWER_SECONDS, stream=True, allow_redirects=False
+                )
                 with answer_within(ANSWER_SECONDS, ask) as response:
                     yield response, response.iter_content(_PIECE_BYTES)
         except _transport_errors(session) as error:
@@ -163,6 +191,17 @@ class RemoteFile:
         if len(found) != count:
             raise truncated_file_error(self, offset, count)
         return found
+
+
+def _check_redirect(url: str, endpoint: str) -> None:
+    """Refuse a redirect to a host that is neither the endpoint nor, over HTTPS, one of the Hub's own domains."""
+    to, hub = urlsplit(url), urlsplit(endpoint)
+    family = (f"{hub.hostname}", *_HUB_DOMAINS)
+    if to.scheme in _SCHEMES and any(to.hostname == name or f"{to.hostname}".endswith(f".{name}") for name in family):
+        return
+    if (to.scheme, to.netloc) != (hub.scheme, hub.netloc):
+        where = f"{to.scheme}://{to.hostname}"[:100]
+        raise NetworkError(f"the Hugging Face Hub redirects to {where}, which is not followed", _OFFLINE_HINT)
 
 
 def _hub_utilities() -> Any:  # noqa: ANN401 - a module whose client was that of requests and is that of httpx

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import count
 
 import pytest
-from fake_hub import NAME, RequestsLikeSession, point_to, refusal, refuse, weights
+from fake_hub import NAME, RequestsLikeSession, point_to, redirect, refusal, refuse, weights
 from huggingface_hub import constants
 from made_files import TINY, tiny_tensors
 
@@ -44,16 +44,47 @@ def test_a_file_that_shrinks_between_two_requests_is_cut_short(hub, monkeypatch)
 
 def test_the_users_token_is_sent_to_the_hub_and_not_to_redirected_hosts(hub, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_something")
-
-    def elsewhere(handler):
-        handler.send_response(302)
-        handler.send_header("Location", hub.endpoint.replace("127.0.0.1", "localhost") + f"/{NAME}/resolve/main/other")
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
-
-    hub.files |= {f"{NAME}/other": hub.files[f"{NAME}/config.json"], f"{NAME}/config.json": elsewhere}
+    monkeypatch.setattr(hub_files, "_SCHEMES", ("http",))  # the server here has no certificate
+    monkeypatch.setattr(hub_files, "_HUB_DOMAINS", ("localhost",))
+    other = hub.endpoint.replace("127.0.0.1", "localhost") + f"/{NAME}/resolve/main/other"
+    hub.files |= {f"{NAME}/other": hub.files[f"{NAME}/config.json"], f"{NAME}/config.json": partial(redirect, to=other)}
     assert read_hub_model(f"hf:{NAME}").hidden == 64
     assert [asked[3] for asked in hub.asked[:2]] == ["Bearer hf_something", None]
+
+
+def test_a_redirect_within_the_hub_keeps_the_token(hub, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_something")
+    moved = partial(redirect, to=f"/{NAME}/resolve/main/other")
+    hub.files |= {f"{NAME}/other": hub.files[f"{NAME}/config.json"], f"{NAME}/config.json": moved}
+    assert read_hub_model(f"hf:{NAME}").hidden == 64
+    assert {asked[3] for asked in hub.asked} == {"Bearer hf_something"}
+
+
+@pytest.mark.parametrize(
+    ("to", "named"),
+    [
+        ("https://elsewhere.example/file", "https://elsewhere.example"),
+        ("https://huggingface.co.elsewhere.example/file", "https://huggingface.co.elsewhere.example"),
+        ("http://cdn-lfs.hf.co/file", "http://cdn-lfs.hf.co"),
+        ("http://127.0.0.1:9/file", "http://127.0.0.1"),
+        ("file:///etc/passwd", "file://"),
+    ],
+)
+def test_redirects_to_other_hosts_and_without_https_are_not_followed(hub, to, named):
+    hub.files[f"{NAME}/config.json"] = partial(redirect, to=to)
+    assert f"redirects to {named}" in refusal(kind=NetworkError).message
+    assert len(hub.asked) == 1
+
+
+def test_redirects_are_counted(hub):
+    hub.files[f"{NAME}/config.json"] = partial(redirect, to=f"/{NAME}/resolve/main/config.json")
+    assert "redirects too often" in refusal(kind=NetworkError).message
+    assert len(hub.asked) == 4
+
+
+@pytest.mark.parametrize("host", ["huggingface.co", "cdn-lfs.hf.co", "cas-bridge.xethub.hf.co"])
+def test_the_hubs_own_storage_is_reached_over_https(host):
+    hub_files._check_redirect(f"https://{host}/file", "https://huggingface.co")
 
 
 @pytest.mark.parametrize(
