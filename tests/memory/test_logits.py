@@ -33,3 +33,12 @@ def test_softcapped_logits_are_kept_once_more_in_both_passes_of_the_loss(size):
     found = [loss_bytes_per_logit(llama().evolve(softcapped_logits=one), precision) for one in (False, True)]
     plain = (2 + 4 + 4, 2 + 12) if size == 2 else (4 + 4, 4 + 12)
     assert found == [plain, (plain[0] + size, plain[1] + size)]
+
+
+@pytest.mark.parametrize(
+    ("reads", "expected"),
+    [("logits", (2 * 2 + 4, 2 * 2 + 8)), ("biased-logits", (2 * 4, 4 * 4)), ("fp32-copy", (10, 14))],
+)
+def test_a_loss_under_autocast_copies_what_it_reads(reads, expected):
+    autocast = Precision(parameter_bytes=4, compute_bytes=2, residual_bytes=4, autocast=True)
+    assert loss_bytes_per_logit(llama().evolve(loss_reads=reads), autocast) == expected

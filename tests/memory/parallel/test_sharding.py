@@ -6,7 +6,7 @@ from small_models import MIXTRAL, llama, other
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
-from planner.memory.parallel.sharding import ShardedStep, per_card_workload
+from planner.memory.parallel.sharding import ShardedStep, _sixteen_bit_fields, per_card_workload
 from planner.memory.parallel.shares import PersistentBuffers, sharded_counts
 from planner.memory.software import sharding_strategy_of, training_memory
 from planner.workload.defaults import with_defaults
@@ -88,3 +88,10 @@ def test_plain_replicas_hold_what_one_card_does():
     found = training_memory("hf").timeline(llama(), workload)
     step = ShardedStep(llama(), workload, workload, found, (), PersistentBuffers())
     assert sharding_strategy_of(workload).timeline(step) is found
+
+
+@pytest.mark.parametrize(("compute", "expected"), [("fp8", ("fp8", "bf16")), ("amp-fp16", ("fp16", "fp16"))])
+def test_parameters_in_16_bits_take_the_place_of_autocast(compute: str, expected: tuple[str, str]) -> None:
+    workload = with_defaults(Training(compute=compute, weights="fp32"), llama(), 1)
+    fields = _sixteen_bit_fields(workload)
+    assert (fields["compute"], fields["weights"]) == expected
