@@ -88,7 +88,7 @@ def _as_whole_file(content: object, today: date | None) -> object:
         content = {"cards": [content]}
     if today is None or not isinstance(content, dict) or not isinstance(content.get("cards"), list):
         return content
-    said = Provenance.own(_USER_SOURCE, today.isoformat()).model_dump(mode="json", exclude_defaults=True)
+    said = Provenance.own(_USER_SOURCE, today.isoformat()).model_dump(mode="json")
     cards = [
         {"provenance": said, **_record_fields(card)} if isinstance(card, dict) else card for card in content["cards"]
     ]

@@ -106,7 +106,7 @@ class Links(NamedTuple):
         own = table[0] if inside <= 2 else table[1] if inside <= 4 else table[2]
         if cards <= self.node:
             return own
-        ports = self.network_bytes_per_s * NETWORK_SHARE * min(inside, self.node)
+        ports = self.network_bytes_per_s * NETWORK_SHARE * inside
         return min(own, ports) if inside > 1 else ports
 
     def ring_seconds(self, cards: int, wire_bytes: float, *, gathers: bool = False) -> float:

@@ -40,3 +40,12 @@ def test_many_quantiles_are_those_of_the_figure() -> None:
     ):
         values = quantiles(figure.value, figure.lowest, figure.highest, deviations)
         assert values == pytest.approx([figure.quantile(z) for z in deviations])
+
+
+def test_each_side_of_an_uneven_range_has_its_own_width() -> None:
+    figure = Figure(value=10, low=8, high=40, source="a study")
+    assert figure.quantile(NINETY_PERCENT) == pytest.approx(40)
+    assert figure.quantile(-NINETY_PERCENT) == pytest.approx(8)
+    around_zero = Figure(value=0, low=-0.3, high=0.6, source="a study")
+    assert around_zero.quantile(-NINETY_PERCENT) == pytest.approx(-0.3)
+    assert around_zero.quantile(NINETY_PERCENT / 2) == pytest.approx(0.3)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.cost.job import Service
+from planner.cost.job import DailyHours, Service
 from planner.errors import SpecError
 
 
@@ -10,3 +10,22 @@ from planner.errors import SpecError
 def test_absurd_hours_of_a_day_are_refused(shares: list[float]) -> None:
     with pytest.raises(SpecError, match="hourly_shares needs 24 non-negative numbers"):
         Service(requests_per_day=1, hourly_shares=tuple(shares))
+
+
+@pytest.mark.parametrize("change", [{"hours_per_day": 24}, {"hours_per_day": 1e-3}, {"days_per_week": 7}])
+def test_hours_up_to_a_whole_week_are_allowed(change: dict[str, float]) -> None:
+    DailyHours(**({"hours_per_day": 8} | change))
+
+
+@pytest.mark.parametrize(
+    "change", [{"hours_per_day": 24.5}, {"hours_per_day": 0}, {"days_per_week": 7.5}, {"days_per_week": 0}]
+)
+def test_hours_that_no_week_has_are_refused(change: dict[str, float]) -> None:
+    with pytest.raises(SpecError):
+        DailyHours(**({"hours_per_day": 8} | change))
+
+
+def test_an_hour_is_at_most_wholly_busy() -> None:
+    assert Service(requests_per_day=1, busy_fraction=1).busy_fraction == 1
+    with pytest.raises(SpecError, match="busy_fraction"):
+        Service(requests_per_day=1, busy_fraction=1.5)

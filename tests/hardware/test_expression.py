@@ -164,6 +164,7 @@ def test_the_fields_that_are_used_are_told() -> None:
         ("year == 2022 && mig", "at position 14: found '&', which is not allowed here"),
         ("year == 2022abc", "at position 9: found '2'"),
         ("not " * 60 + "mig", "nested more than 50 deep"),
+        ("(mig) and " * 20 + "(" * 60 + "mig", "nested more than 50 deep"),
         ("(" * 1000 + "mig", "nested more than 50 deep"),
         ("mig and " * 300 + "mig", "longer than 2000 characters"),
     ],

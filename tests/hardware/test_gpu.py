@@ -201,3 +201,9 @@ def test_unknown_stays_unknown(hardware: HardwareCatalog) -> None:
     assert a10g.shader_cores is None
     assert hardware.gpu("b100").year is None
     assert a10g.evolve(memory_bytes=None).device_memory_bytes is None
+
+
+def test_only_a_card_of_its_own_has_the_words_of_one():
+    card = load_hardware(catalog_dir()).gpu("rtx-4090")
+    assert {"vram", "card"} <= card.kind_words
+    assert not {"vram", "card"} & card.evolve(unified_memory=True).kind_words

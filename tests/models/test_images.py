@@ -32,6 +32,7 @@ def test_the_class_token_is_not_part_of_the_image():
 
 def test_another_image_size_changes_the_length_and_keeps_the_class_token():
     assert with_image_size(ENCODER, (28, 42)).main.positions == 2 * 3 + 1
+    assert with_image_size(ENCODER, (41, 55)).main.positions == 2 * 3 + 1  # what is less than a patch is cut off
     assert with_image_size(ENCODER, None) is ENCODER
     with pytest.raises(SpecError, match="smaller than a patch"):
         with_image_size(ENCODER, (13, 28))

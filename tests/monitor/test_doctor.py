@@ -45,6 +45,8 @@ def test_failed_setup_checks_have_advice():
     assert all(check.advice for check in checks if check.outcome == "partly")
     assert "0000:02:00.0" in checks[2].advice
     assert checks[5].found == "the card no longer responds (seen by nvmlX)"
+    assert "()" not in checks[6].found
+    assert {"Card 0 NVIDIA A", "Instance 1g"} <= {check.subject for check in checks}
     assert checks[-2].found == "Linux 6, in a container, under WSL, in its own PID namespace"
 
 

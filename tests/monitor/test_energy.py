@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.monitor.energy import energy_used
+from planner.monitor.energy import UsedEnergy, energy_used
 from planner.monitor.history import History
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
@@ -60,3 +60,8 @@ def test_a_counter_that_stands_still_without_power_counts_zero():
     assert energy_used(off, [A], 0.0, 10.0) == (0.0, False)
     alone = recorded(a=lambda _second: {"energy_joules": 5000.0})
     assert energy_used(alone, [A], 0.0, 10.0) == (0.0, False), "nothing else is known"
+
+
+def test_two_readings_of_the_counter_are_enough():
+    found = energy_used(recorded(a=lambda second: {"energy_joules": 100.0 * second}), [A], 3.0, 4.0)
+    assert found == UsedEnergy(100.0, is_estimated=False)

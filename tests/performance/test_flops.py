@@ -7,7 +7,7 @@ from small_models import LLAMA, MIXTRAL, llama, other
 
 from planner.memory.parallel.tensor import tensor_share
 from planner.models.readers.config_json import read_config
-from planner.performance.flops import MatrixProduct, forward_work, mean_context_tokens
+from planner.performance.flops import MatrixProduct, _reads_encoder_output, forward_work, mean_context_tokens
 from planner.plan.catalog import Catalog
 
 LENGTH = 2048
@@ -131,3 +131,18 @@ def test_a_product_moves_both_factors_and_the_result() -> None:
     product = MatrixProduct(rows=2, inputs=3, outputs=5, number=7, expert=False)
     assert product.flops == 2 * 2 * 3 * 5 * 7
     assert product.moved_bytes(2) == 2 * 7 * (3 * 5 + 2 * 3 + 2 * 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("decoder.layers.0.encoder_attn.k_proj", True),
+        ("decoder.layers.0.encoder_attn.q_proj", False),
+        ("decoder.block.0.layer.1.EncDecAttention.v.weight", True),
+        ("decoder.block.0.layer.0.SelfAttention.v.weight", False),
+        ("model.layers.0.cross_attn.v_proj", True),
+        ("model.layers.0.self_attn.v_proj", False),
+    ],
+)
+def test_keys_and_values_of_cross_attention_are_computed_from_the_encoder(name, expected):
+    assert _reads_encoder_output(name) is expected

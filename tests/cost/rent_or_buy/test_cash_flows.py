@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from cost_cases import EVERY_DAY, case_of, changed
+from cost_cases import EVERY_DAY, case_of, changed, two_cards
 
 from planner.cost.job import Run, Service
 from planner.cost.rent_or_buy.cash_flows import (
@@ -48,3 +48,25 @@ def test_a_commitment_is_paid_by_the_month_and_owed_to_the_end_of_its_term(catal
     assert once.rent_term_years == 0
     assert replace(once, discount_rate=0.0).streams().rent_usd(5) >= 3 * 8_760
     assert simulate(case, draws=20) is not None
+
+
+def test_groups_may_work_as_many_hours_as_they_have_together() -> None:
+    # At 1 USD an hour, 10,000 group-hours pay for the purchase: more than a year has for one group, but not for two.
+    streams = (
+        two_cards()
+        .streams()
+        ._replace(
+            capex_usd=10_000.0,
+            resale_base_usd=0.0,
+            own_usd_per_year=0.0,
+            own_usd_per_hour=0.0,
+            rent_usd_per_hour=1.0,
+            rent_usd_per_year=0.0,
+        )
+    )
+    one, two = (break_even(streams._replace(shape=streams.shape.evolve(groups=groups)), 1.0) for groups in (1, 2))
+    assert (one.gpu_hours, one.reason) == (None, BEYOND_HORIZON)
+    assert two.gpu_hours == pytest.approx(2 * 10_000)
+    assert two.utilization_fraction == pytest.approx(10_000 / (2 * 8_766))
+    all_hours = break_even(streams._replace(capex_usd=8_766.0), 1.0)
+    assert all_hours.utilization_fraction == 1

@@ -6,7 +6,7 @@ import pytest
 from cost_cases import EVERY_DAY, case_of, changed
 
 from planner.cost.rent_or_buy.case import RESALE, USE
-from planner.cost.rent_or_buy.uncertainty import SEED, simulate, tornado
+from planner.cost.rent_or_buy.uncertainty import SEED, Quantiles, _quantiles, simulate, tornado
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.plan.catalog import Catalog
 
@@ -22,6 +22,10 @@ def test_the_tornado_is_sorted_and_only_holds_what_moves_something(catalog: Cata
     price = next(swing for swing in swings if swing.name == "card_price_usd")
     assert price.low_value < price.value < price.high_value
     assert price.low_saving_usd > price.high_saving_usd
+
+
+def test_percentiles_are_those_of_all_draws() -> None:
+    assert _quantiles([float(value) for value in range(99, -1, -1)]) == Quantiles(p10=10, p50=50, p90=90)
 
 
 def test_draws_are_always_the_same(catalog: Catalog, today: date) -> None:

@@ -83,5 +83,7 @@ def test_workers_are_devices_and_copies_are_left_out():
         f"(Worker_DP{copy}_TP{rank} pid=1) INFO Model loading took 2.00 GiB\n" for copy in (0, 1) for rank in (0, 1)
     )
     assert read_log(ranks).devices == ("TP0", "TP1")
+    copy_first = "".join(f"(Worker_DP{copy} pid=1) INFO Model loading took {copy}.50 GiB\n" for copy in (1, 0))
+    assert [(amount.device, amount.bytes) for amount in read_log(copy_first).measured] == [("0", 2**29)]
     assert read_log("(VllmWorker rank=1 pid=12) INFO Model loading took 9.10 GiB").devices == ("rank=1",)
     assert read_log("(Worker_DP0 pid=12) INFO Model loading took 9.10 GiB").devices == ("0",)

@@ -6,7 +6,7 @@ from small_models import MIXTRAL, llama, other
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
-from planner.memory.parallel.sharding import SharedStep, per_card_workload
+from planner.memory.parallel.sharding import SharedStep, _sixteen_bit_fields, per_card_workload
 from planner.memory.parallel.shares import PersistentBuffers, sharded_counts
 from planner.memory.software import sharding_strategy_of, training_memory
 from planner.workload.defaults import with_defaults
@@ -92,3 +92,10 @@ def test_plain_replicas_hold_what_one_card_does():
     alone, found = program.timeline(llama(), workload), sharding_strategy_of(workload).timeline(shared)
     assert [one.total for one in found.snapshots] == [one.total for one in alone.snapshots]
     assert found.need() == alone.need()
+
+
+@pytest.mark.parametrize(("compute", "expected"), [("fp8", ("fp8", "bf16")), ("amp-fp16", ("fp16", "fp16"))])
+def test_parameters_in_16_bits_take_the_place_of_autocast(compute: str, expected: tuple[str, str]) -> None:
+    workload = with_defaults(Training(compute=compute, weights="fp32"), llama(), 1)
+    fields = _sixteen_bit_fields(workload)
+    assert (fields["compute"], fields["weights"]) == expected

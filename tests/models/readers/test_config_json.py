@@ -235,3 +235,8 @@ def test_the_decoder_of_an_encoder_decoder_alone_has_no_formula() -> None:
     with pytest.raises(NoFormulaError, match="BartForCausalLM is the decoder of an encoder-decoder alone") as caught:
         read_config({**config, **sizes}, "bart/config.json")
     assert caught.value.traceable == "bart/config.json"
+
+
+def test_an_unknown_quantization_is_noted_by_its_name_in_short() -> None:
+    found = read_config({**LLAMA, "quantization_config": {"quant_method": "x" * 50}}, "config.json")
+    assert f"({'x' * 40})" in found.reader_notes[0]

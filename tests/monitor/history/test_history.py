@@ -125,3 +125,12 @@ def test_only_the_latest_events_are_kept() -> None:
     assert len(happenings.between(0, 1e9)) == 10_000
     happenings.forget_before(1e9)
     assert happenings.between(0, 1e9) == ()
+
+
+def test_a_reading_that_is_missing_interrupts_its_series(history: History) -> None:
+    history.note(sample(3.0, power_watts=missing(Cause.FAILED)))
+    history.note(sample(4.0, power_watts=Reading(104.0)))
+    series = history.series(CARD, "power_watts")
+    assert series.values.tolist() == [100.0, 101.0, 102.0, 104.0]
+    assert series.value_at(1.5) == 101.0
+    assert series.value_at(3.0) is None

@@ -72,3 +72,9 @@ def test_power_is_the_energy_of_the_last_second_whatever_the_interval():
     assert watts[5] is None
     assert watts[12:] == pytest.approx([300.0] * 19)
     assert meter.watts(3.1, 0.0) is None
+
+
+def test_used_and_available_memory_are_all_memory():
+    readings = HostReader().read(0.0).readings
+    parts = [readings[f"memory_{part}_bytes"].value for part in ("used", "available")]
+    assert sum(parts) == psutil.virtual_memory().total

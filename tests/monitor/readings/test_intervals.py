@@ -22,3 +22,12 @@ def test_the_typical_interval_is_the_longer_of_the_last_two():
 
 def test_no_pause_is_late_before_the_second_reading():
     assert not TypicalInterval().is_late(1e6)
+
+
+def test_a_pause_of_just_two_and_a_half_intervals_is_not_late():
+    interval = TypicalInterval()
+    interval.note(4.0)
+    assert (interval.is_late(10.0), interval.is_late(10.1)) == (False, True)
+    interval.note(0.1)
+    interval.note(0.1)
+    assert (interval.is_late(1.0), interval.is_late(1.1)) == (False, True)

@@ -1,5 +1,6 @@
 """How long each diagnosis of a recording lasted."""
 
+import pytest
 from recording_kit import WALL, A, B, recording, sample
 
 from planner.monitor.diagnosis.verdict import VerdictKind
@@ -24,6 +25,13 @@ def test_the_time_of_a_diagnosis_is_summed_over_its_cards():
     hot = found[VerdictKind.THERMAL.value]
     assert hot.uuids == (A,)
     assert 90.0 <= hot.seconds <= 120.0
+    history = diagnosed_history(hot_later())
+    spans = [
+        (event.ended.monotonic_seconds if event.ended else history.end) - event.began.monotonic_seconds
+        for event in history.events(history.start, history.end)
+        if event.what == hot.kind
+    ]
+    assert hot.seconds == pytest.approx(sum(spans))
     other = next(each for kind, each in found.items() if kind != hot.kind)
     assert set(other.uuids) == {A, B}
     assert other.seconds > hot.seconds
@@ -31,6 +39,8 @@ def test_the_time_of_a_diagnosis_is_summed_over_its_cards():
 
 def test_loading_can_be_stopped():
     assert diagnosed_history(hot_later(), lambda: True).end is None
+    stopped_once = iter([False, True])
+    assert diagnosed_history(hot_later(), lambda: next(stopped_once, False)).events(0.0, 1e9) == ()
 
 
 def test_an_empty_history_has_no_diagnosis():

@@ -70,4 +70,6 @@ def test_an_image_is_its_steps_twice_with_guidance():
     one, last = denoiser_counts(denoiser, 64, 64, 77).flops, decoder_counts(decoder, 64, 64).flops
     encoders = 2 * 77 * sum(part.parameters for part in architecture.components if part.part == "text")
     assert pipeline_counts(architecture, guided).flops == pytest.approx(60 * one + last + encoders)
+    calls = 30 * denoiser_counts(denoiser, 64, 64, 77).calls + decoder_counts(decoder, 64, 64).calls
+    assert pipeline_counts(architecture, guided).calls == calls
     assert pipeline_counts(architecture, plain).flops == pytest.approx(30 * one + last + encoders)

@@ -70,6 +70,14 @@ def test_stages_decode_different_sequences_at_once_where_the_engine_does():
     assert turns.output_token_seconds > saturated_throughput(run(), 8, 512, 256).output_token_seconds
 
 
+def test_a_single_sequence_is_in_one_stage_at_a_time():
+    two = run(engine="vllm", weights="bf16", gpu="l40s", stages=2)
+    waits = 1 + 0.1  # for the other stage
+    assert saturated_throughput(two, 1, 512, 256).output_token_seconds == pytest.approx(
+        waits * decoding_step_time(two, 1.0, 640).seconds, rel=1e-9
+    )
+
+
 def serve(prompt=500.0, answer=300.0, gpu="h100-sxm5-80gb", cards=1, model="meta-llama/Llama-3.1-8B", **changes):
     architecture = bundled().models.model(model)
     workload = with_defaults(Inference(**{"profile": "vllm", **changes}), architecture, cards)

@@ -6,7 +6,7 @@ from log_texts import RUN, TRAIN, corrected, llama_cpp, smi, summary
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.corrections import suggest_correction
+from planner.plan.logs.corrections import _largest_working_term, suggest_correction
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
 
@@ -65,3 +65,10 @@ def test_a_corrected_estimate_is_what_the_log_shows(catalog, allocated, reserved
     assert evaluation.applied_corrections == (made,)
     assert evaluation.correction_key == made.key
     assert made.log == "nvidia-smi, torch-summary"
+
+
+def test_what_memory_differs_by_is_added_to_the_largest_term_that_comes_and_goes(catalog):
+    evaluation = evaluate(TRAIN, catalog)
+    working = {term.name: term.bytes for term in evaluation.memory.terms if term.name in ("activations", "logits")}
+    assert len(working) == 2
+    assert _largest_working_term(evaluation) == max(working, key=working.__getitem__)

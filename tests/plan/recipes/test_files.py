@@ -160,7 +160,7 @@ def test_files_outside_the_folder_are_not_read(tmp_path, name):
         (b"\xff\xfe\x00a", "is not text in UTF-8"),
         (b"a: 1\na: 2", "the key 'a' occurs a second time in line 2"),
         (b"x:\n  b: 1\n  b: 2", "the key 'b' occurs a second time in line 3"),
-        (b"a: &a [*a]", "uses the reference *a"),
+        (b"a: &a [*a]", "line 1 uses the reference *a"),
         (b"a: &a [1]\nb: [*a, *a]", "uses the reference"),
         (b"a: !!python/object/apply:os.system [ls]", "has a tag"),
         (b"a: !!binary aGVsbG8=", "has a tag"),

@@ -8,7 +8,7 @@ from planner.cost.terms import BuyTerms, CostTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recommend.acquisition import circuit_watts, ownership_obstacle
+from planner.plan.recommend.acquisition import _uncertain_deviations, circuit_watts, ownership_obstacle
 from planner.plan.recommend.variants import apply_option
 from planner.workload.workload import Inference, Training
 
@@ -48,6 +48,7 @@ def test_a_desk_has_one_machine_on_one_circuit(catalog):
 def test_several_machines_that_exchange_data_need_a_network(catalog):
     plan = TUNING.evolve(workload=Training(activation_checkpointing="full"))
     both = recommended(plan, catalog, counts=[8, 16], vendors=["NVIDIA"])
+    assert "no offer to rent it is known" not in {one.reason for one in both.left_out}
     for option in both.options:
         several = option.count > option.cards_per_machine
         assert (option.network_bytes_per_s is not None) == several
@@ -179,3 +180,7 @@ def test_a_circuit_is_that_of_the_region(catalog, region, watts):
 def test_every_circuit_of_the_catalog_is_used(catalog):
     known = {constant.value for constant in catalog.cost.constants if constant.kind == "circuit"}
     assert known == {circuit_watts(region, catalog.cost).value for region in ("US", "CA", "MX", "JP", "GB", "FR")}
+
+
+def test_only_uncertain_figures_deviate() -> None:
+    assert _uncertain_deviations({"price": 1.0, "time": -1.0}, ("time",)) == {"time": -1.0}

@@ -128,3 +128,8 @@ def test_the_closest_option_misses_the_limits_by_the_smallest_factor():
 
 def test_cards_of_all_copies_are_counted():
     assert option(count=4, copies=3).cards == 12
+
+
+def test_ways_to_rent_the_same_offer_have_keys_of_their_own() -> None:
+    ways = [option(offer="lambda", mode=mode).key for mode in ("on-demand", "spot", None)]
+    assert ways == ["1×l40s··lambda·on-demand", "1×l40s··lambda·spot", "1×l40s··lambda·"]

@@ -1,5 +1,7 @@
 """Recommended hardware: everything that fits and is within the limits, ranked, and what stands out."""
 
+from types import SimpleNamespace
+
 import pytest
 from recommended_hardware import LARGE, TODAY, TUNING, measured_options, recommended
 
@@ -9,7 +11,7 @@ from planner.errors import SpecError
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.plan.evaluate import evaluate
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
-from planner.plan.recommend.recommend import recommend
+from planner.plan.recommend.recommend import _needing_less, recommend
 from planner.plan.recommend.variants import apply_option
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
@@ -173,3 +175,18 @@ def test_slowness_is_time_or_the_inverse_of_pace(tuned):
 
 def test_a_maker_without_cards_leaves_nothing_to_choose_from(catalog):
     assert recommended(TUNING, catalog, vendors=["nobody"]).options == ()
+
+
+def test_a_change_must_need_noticeably_less_than_those_before_in_its_program(monkeypatch):
+    # What is needed is given, in bytes: 1 % less than the least before is not worth another look at all cards.
+    offered = [("hf", 99.5), ("hf", 80.0), ("hf", 85.0), ("vllm", 90.0), ("hf", 79.9), ("hf", 40.0)]
+    variants = [
+        SimpleNamespace(needed=needed, plan=SimpleNamespace(workload=SimpleNamespace(profile=profile)))
+        for profile, needed in offered
+    ]
+    module = "planner.plan.recommend.recommend"
+    monkeypatch.setattr(f"{module}.changed_variants", lambda *_, quantize: variants)
+    monkeypatch.setattr(f"{module}._needed_bytes", lambda _, variant: variant.needed)
+    search = SimpleNamespace(market=SimpleNamespace(wish=Wish()), architecture=None)
+    found = _needing_less(search, SimpleNamespace(needed=100.0))
+    assert [variant.needed for variant in found] == [80.0, 90.0, 40.0]

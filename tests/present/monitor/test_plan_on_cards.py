@@ -145,6 +145,8 @@ def test_the_measured_sentence_gives_difference_and_reason(check, sentence):
 
 def test_the_measured_process_is_named_if_there_are_several():
     several = replace(checked_prediction(), measured=MeasuredCard(20 * GIB, int(17.9 * GIB), pid=4711, process_count=3))
+    two = replace(several, measured=replace(several.measured, process_count=2))
+    assert "in process 4711, the largest of 2 " in measured_sentence(two)
     assert f"measured 17.9{THIN}GiB in process 4711, the largest of 3 (+4{THIN}%), probably" in measured_sentence(
         several
     )

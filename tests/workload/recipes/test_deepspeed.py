@@ -34,4 +34,5 @@ def test_deepspeed_stage_3_and_what_is_left_to_others():
     assert reason(read({"train_batch_size": 7, "zero_optimization": "auto"}), "train_batch_size").startswith(
         "the micro"
     )
+    assert read({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8}).cards == 8
     assert read({"train_batch_size": 7}).workload.compute == "fp32"

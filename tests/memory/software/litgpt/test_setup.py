@@ -32,6 +32,12 @@ def test_logits_are_fp32_and_the_step_before_still_names_its_own():
     assert litgpt_loss_memory(StepOutputs(1024, 2, 1000, 4)).forward.bytes == 8 * every
 
 
+def test_the_head_computes_a_sequence_in_chunks_of_128_tokens_or_at_once():
+    chunks = [StepOutputs(2 * tokens, 2, 1000, 2).chunks for tokens in (128, 129, 512)]
+    assert chunks == [1, 2, 4]
+    assert StepOutputs(1024, 2, 1000, 2, whole=True).chunks == 1
+
+
 def test_softcapped_logits_keep_the_output_of_tanh():
     every = 1024 * 1000
     plain, capped = (litgpt_loss_memory(StepOutputs(1024, 2, 1000, 2, softcapped=one)) for one in (False, True))

@@ -1,9 +1,9 @@
 """Gradients in flight in one layer's backward pass, by hand."""
 
-from small_models import DEEPSEEK, other
+from small_models import DEEPSEEK, LLAMA, MIXTRAL, other
 
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.backward import backward_points
+from planner.memory.training.autograd.backward import backward_points, expert_weighting_bytes
 from planner.memory.training.autograd.layer import saved_by_layer
 
 
@@ -20,3 +20,22 @@ def test_eager_latent_attention_keeps_keys_values_and_scores():
     behind = ledger.feed_forward + (4 + 2 + 2) * 7168 + 4 + 2 * value
     in_scores = backward_points(layer, 7168, 1000, precision, "eager", checkpointed=False)[-1]
     assert in_scores.bytes == 1000 * 128 * (3 * 4 - 2) + 2 * 7168 - behind
+
+
+def test_softcapped_scores_keep_a_copy_whose_gradient_takes_no_more_than_theirs():
+    plain = other("llama", LLAMA).main.groups[0].layer
+    capped = plain.evolve(mixer=plain.mixer.evolve(softcap=True))
+    precision = Precision(2, 2, 2, autocast=False)
+    saved = [saved_by_layer(layer, 4096, precision, "eager").scores for layer in (plain, capped)]
+    assert saved[1] - saved[0] == 32 * 2  # a copy in bf16 for each head
+    in_scores = [
+        backward_points(layer, 4096, 100, precision, "eager", checkpointed=False)[-1].bytes for layer in (plain, capped)
+    ]
+    assert in_scores[0] == in_scores[1]
+
+
+def test_outputs_of_experts_are_weighted_in_the_format_of_the_router():
+    block = other("mixtral", MIXTRAL).main.groups[0].layer.feed_forward
+    precision = Precision(2, 2, 2, autocast=False)
+    in_bf16, in_fp32 = (expert_weighting_bytes(block.evolve(fp32_router=one), 4096, precision) for one in (False, True))
+    assert in_fp32 - in_bf16 == 3 * 2 * 4096 * (4 - 2)  # three times the outputs of two experts

@@ -52,3 +52,10 @@ def test_an_indexer_pattern_lists_the_layers_with_an_indexer() -> None:
     found = tiny("glm_moe_dsa", **LATENT, index_topk_pattern="FSSSFSSS")
     mixers = [layer.mixer for layer in by_layer(found)]
     assert [mixer.indexer_dim for mixer in mixers if isinstance(mixer, LatentAttention)] == [8, 0, 0, 0] * 2
+
+
+@pytest.mark.parametrize(("offset", "expected"), [({}, "11010101"), ({"index_skip_topk_offset": 0}, "01010101")])
+def test_indexers_alternate_after_an_offset(offset: dict[str, int], expected: str) -> None:
+    layers = by_layer(tiny("glm_moe_dsa", **LATENT, index_topk_freq=2, **offset))
+    widths = [layer.mixer.indexer_dim for layer in layers if isinstance(layer.mixer, LatentAttention)]
+    assert "".join("1" if width else "0" for width in widths) == expected

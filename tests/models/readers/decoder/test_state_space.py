@@ -9,6 +9,7 @@ from reader_cases import (
     BAMBA,
     FALCON_H1,
     GRANITE,
+    JAMBA,
     MAMBA2,
     NEMOTRON,
     RWKV,
@@ -71,3 +72,8 @@ def test_a_time_step_may_have_no_upper_bound(tmp_path: Path) -> None:
     config = {"model_type": "mamba2", **MAMBA2, "time_step_limit": [0.0, float("inf")]}
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     assert read_config_file(tmp_path).main.layer_count == 4
+
+
+def test_jamba_attends_in_the_fifth_of_eight_layers_unless_it_says_otherwise() -> None:
+    found = hybrid("jamba", JAMBA | {"num_hidden_layers": 8, "attn_layer_period": None, "attn_layer_offset": None})
+    assert attention_layers(found) == [4]

@@ -59,3 +59,8 @@ def test_layers_of_kinds_that_do_not_fit_their_number_are_refused():
     keys = {"attention.sliding_window_pattern": [1, 0], "attention.key_length": 32, "attention.key_length_swa": 16}
     with pytest.raises(ModelFileError, match="layer_types has 2 entries for 4 layers"):
         architecture_of_gguf(head("gemma4", keys | {"attention.head_count_kv": [2, 2, 1]}, ()), "x.gguf")
+
+
+def test_no_experts_are_a_dense_network() -> None:
+    dense, counted = (architecture_of_gguf(head("llama", keys, ()), "x.gguf") for keys in ({}, {"expert_count": 0}))
+    assert counted.stacks == dense.stacks

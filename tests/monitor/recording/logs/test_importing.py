@@ -1,6 +1,6 @@
 """Import of logs of other programs: real excerpts and files of the same forms, complete, truncated and malformed."""
 
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from planner.errors import RecordingError
 from planner.monitor.readings.reading import Cause, missing
 from planner.monitor.recording.logs.importing import (
     NO_TIMES,
+    _modification_day,
     import_log,
     open_recording,
     recording_from_text,
@@ -283,3 +284,7 @@ def test_cells_separated_by_semicolons_or_tabs(imported):
     assert (found.seconds, cards(found)[0].name) == (1.0, "NVIDIA GeForce RTX 4090")
     tabs = imported(SEMICOLONS.replace(";", "\t"))
     assert (tabs.samples, value(tabs, 1, "log-0", "power_watts")) == (2, 33.19)
+
+
+def test_a_log_that_is_no_file_has_a_day_all_the_same(tmp_path: Path) -> None:
+    assert _modification_day(tmp_path / "absent.csv") == date(2000, 1, 1)
