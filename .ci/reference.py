@@ -40,6 +40,7 @@ COLUMNS = "100"
 LONGEST_DEFAULT = 60
 PACKAGES = {
     "plan": "Plans",
+    "launch": "Launch settings",
     "workload": "Workloads",
     "hardware": "Hardware",
     "models": "Models",
@@ -53,6 +54,7 @@ PACKAGES = {
 RESULTS = (
     "planner.plan.evaluate.Evaluation",
     "planner.memory.result.MemoryResult",
+    "planner.launch.settings.LaunchSettings",
     "planner.memory.result.Term",
     "planner.memory.fit.CardFit",
     "planner.performance.result.TimeResult",

@@ -80,7 +80,7 @@ def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFact
     """
     workload = plan.workload
     if plan.model.trace is not None:
-        raise SpecError("model", "a traced module has its own script", "Start that script.")
+        raise SpecError("model", "a traced module has a script of its own", "Start that script.")
     if workload.task != launcher.task:
         raise SpecError("task", f"the plan is for {workload.task}, but {launcher.title} is for {launcher.task}")
     if workload.gpus or plan.gpu is None:

@@ -128,8 +128,8 @@ class Launcher(NamedTuple):
 class LaunchPlace(NamedTuple):
     """A place that programs run in, such as a cluster; `card_names` are its names of cards by catalog id.
 
-    `holds_configs` is whether its own files hold those of programs. `read` returns the job in a parsed YAML file of this
-    place, None if the file is of another place.
+    `holds_configs` is whether its own files hold those of programs. `read` returns the job in a parsed YAML file of
+    this place, None if the file is of another place.
     """
 
     name: str
@@ -144,7 +144,7 @@ class LaunchPlace(NamedTuple):
 
 
 class PlacedJob(NamedTuple):
-    """The job that a file of a place describes: its script or its words, variables, number of cards, and the card's name there."""
+    """The job that a file of a place describes: its script or its words, variables, number of cards, and their name."""
 
     script: str = ""
     words: tuple[str, ...] = ()

@@ -3,12 +3,16 @@ from pathlib import Path
 
 import pytest
 from launched import LLAMA, PLANS, differences, read_back, serving, training, written
+from recordings import training as traced_training
+from recordings import two_steps
 
 import planner
 from planner.errors import SpecError
 from planner.launch.launch import launch_settings
 from planner.launch.places import PLACES
 from planner.launch.software import LAUNCHERS, REFUSED
+from planner.memory.corrections import Correction
+from planner.trace.analysis.summary import facts_of
 
 CATALOG = planner.load_catalog()
 KEYS = json.loads((Path(__file__).parents[1] / "truth" / "launch-keys.json").read_text())
@@ -121,9 +125,19 @@ def test_what_cannot_run_so_is_refused_by_name(plan, program, place, message):
         launch_settings(plan, CATALOG, program, place)
 
 
-def test_a_traced_module_and_corrections_have_no_settings():
+def test_a_traced_module_has_no_settings_and_a_correction_is_named():
+    traced = planner.ModelChoice.of_trace(facts_of(two_steps(2**30, traced_training())))
+    with pytest.raises(SpecError, match="a script of its own"):
+        launch_settings(PLANS["served"].evolve(model=traced), CATALOG, "vllm")
     correction = Correction(
-        profile="vllm", task="inference", gpu="l40s", model_type="llama", amount="total", factor=1.0
+        terms=(),
+        gpu="l40s",
+        model_type="llama",
+        profile="vllm",
+        task="inference",
+        log="vllm",
+        date="2026-11-01",
+        digest="ab",
     )
     named = launch_settings(PLANS["served"].evolve(corrections=(correction,)), CATALOG, "vllm").not_expressed
     assert "corrections" in {row.field for row in named}
