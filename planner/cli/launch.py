@@ -9,11 +9,10 @@ from planner.cli.parser import Parser
 from planner.cli.plan_arguments import add_plan_options, plan_from_arguments
 from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, SpecError
-from planner.launch.launch import launch_settings
+from planner.launch.launch import launch_settings, save_launch_files
 from planner.launch.places import PLACES
 from planner.launch.settings import LaunchSettings
 from planner.launch.software import LAUNCHERS
-from planner.storage import write_atomically
 
 _DESCRIPTION: Final = f"""\
 Write the files and commands that run a plan with another program. Each setting says which part of the plan it realises;
@@ -48,7 +47,7 @@ def run(argv: list[str]) -> int:
     except SpecError as error:
         raise naming_options(error) from error
     if arguments.folder is not None:
-        _write(settings, arguments.folder)
+        save_launch_files(settings, arguments.folder)
     print(settings.model_dump_json(indent=2) if arguments.json else _text(settings, arguments.folder))
     return 0
 
@@ -58,21 +57,6 @@ def _settings(arguments: argparse.Namespace) -> LaunchSettings:
         raise PlannerError("no program is given", f"Name one: --for {'|'.join(LAUNCHERS)}")
     catalog = user_catalog()
     return launch_settings(plan_from_arguments(arguments, catalog).plan, catalog, arguments.program, arguments.on)
-
-
-def _write(settings: LaunchSettings, folder: Path) -> None:
-    """Write the files to `folder`; nothing is written if one of them exists with another content.
-
-    Raises:
-        PlannerError: If a file exists with another content.
-    """
-    for file in settings.files:
-        path = folder / file.name
-        if path.exists() and path.read_bytes() != file.text.encode():
-            raise PlannerError(f"{path}: exists with another content", "Choose another folder; nothing was written.")
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in settings.files:
-        write_atomically(folder / file.name, file.text)
 
 
 def _text(settings: LaunchSettings, folder: Path | None) -> str:

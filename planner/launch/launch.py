@@ -1,9 +1,10 @@
 """Launch settings of a plan: the files of a program in a place, with every field accounted for."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
-from planner.errors import SpecError
+from planner.errors import PlannerError, SpecError
 from planner.launch.places import PLACES
 from planner.launch.settings import (
     Job,
@@ -21,6 +22,7 @@ from planner.memory.software import serving_memory
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import Plan
+from planner.storage import write_atomically
 from planner.workload.fields import fields_of
 from planner.workload.rules import field_reader
 from planner.workload.workload import Inference
@@ -70,6 +72,25 @@ def launch_settings(plan: Plan, catalog: Catalog, program: str, on: str = "shell
         ),
         not_expressed=unexpressed,
     )
+
+
+def save_launch_files(settings: LaunchSettings, folder: Path) -> None:
+    """Write the files of `settings` to `folder`; nothing is written if one of them exists with another content.
+
+    Raises:
+        PlannerError: If a file exists with another content, or the folder cannot be written to.
+    """
+    try:
+        for file in settings.files:
+            path = folder / file.name
+            if path.exists() and path.read_bytes() != file.text.encode():
+                hint = "Choose another folder; nothing was written."
+                raise PlannerError(f"{path}: exists with another content", hint)
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in settings.files:
+            write_atomically(folder / file.name, file.text)
+    except OSError as error:
+        raise PlannerError(f"{folder}: cannot be written ({error.strerror})", "Choose another folder.") from error
 
 
 def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFacts:

@@ -181,15 +181,23 @@ class LaunchSettings(Spec):
     """The files and settings that run a plan with a program in a place, and what these cannot express."""
 
     program: str
+    """Name of the program."""
     title: str
+    """Name of the program as it writes itself."""
     version: str
+    """Package and version for which the settings are."""
     place: str
+    """Name of the place."""
     plan: Plan
     """The plan as it will run, with what it left open and the program needs."""
     command: str
+    """Command that starts the program, as a line of a shell."""
     files: tuple[LaunchFile, ...]
+    """Files to run the plan with, the first of which starts it."""
     settings: tuple[WrittenSetting, ...]
+    """Keys that were written, with the fields that they realise."""
     not_expressed: tuple[UnexpressedField, ...]
+    """Fields of the plan that neither the program nor the place can express."""
 
 
 def settings_from(options: Iterable[Option], workload: Workload) -> Iterator[Setting]:

@@ -7,8 +7,8 @@ from recordings import training as traced_training
 from recordings import two_steps
 
 import planner
-from planner.errors import SpecError
-from planner.launch.launch import launch_settings
+from planner.errors import PlannerError, SpecError
+from planner.launch.launch import launch_settings, save_launch_files
 from planner.launch.places import PLACES
 from planner.launch.software import LAUNCHERS, REFUSED
 from planner.memory.corrections import Correction
@@ -141,6 +141,17 @@ def test_a_traced_module_has_no_settings_and_a_correction_is_named():
     )
     named = launch_settings(PLANS["served"].evolve(corrections=(correction,)), CATALOG, "vllm").not_expressed
     assert "corrections" in {row.field for row in named}
+
+
+def test_files_are_not_replaced_by_others(tmp_path):
+    settings = launch_settings(PLANS["served"], CATALOG, "vllm")
+    save_launch_files(settings, tmp_path / "a")
+    save_launch_files(settings, tmp_path / "a")
+    (tmp_path / "a" / "run.sh").write_text("mine")
+    with pytest.raises(PlannerError, match="exists with another content"):
+        save_launch_files(settings, tmp_path / "a")
+    with pytest.raises(PlannerError, match="cannot be written"):
+        save_launch_files(settings, tmp_path / "a" / "run.sh")
 
 
 def test_nothing_secret_is_written(monkeypatch):
