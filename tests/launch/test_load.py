@@ -71,3 +71,44 @@ def test_scripts_and_training_files_are_launch_files(tmp_path):
     names = ("run.sh", "job.sbatch", "Modelfile", "a.yaml")
     assert all(is_launch_file(tmp_path / name) for name in names)
     assert not is_launch_file(tmp_path / "weights.gguf")
+
+
+def test_a_training_file_in_json_is_read(tmp_path):
+    found = recipe(tmp_path, '{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": 4}', "ds.json")
+    assert (found.format, found.workload.micro_batch) == ("deepspeed", 4)
+
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+spec: {template: {spec: {containers: [{command: [bash, -c, "axolotl train a.yaml"],
+  resources: {limits: {nvidia.com/gpu: 2}}}]}}}
+"""
+
+
+def test_settings_in_a_config_map_are_read(tmp_path):
+    (tmp_path / "settings.yaml").write_text('data: {a.yaml: "base_model: Qwen/Qwen3-8B"}')
+    found = recipe(tmp_path, JOB, "job.yaml")
+    assert (found.model, found.cards) == ("Qwen/Qwen3-8B", 2)
+
+
+def test_a_config_map_without_the_file_is_told(tmp_path):
+    (tmp_path / "settings.yaml").write_text("data: {}")
+    with pytest.raises(RecipeError, match=r"names the file 'a\.yaml'"):
+        recipe(tmp_path, JOB, "job.yaml")
+
+
+def test_a_modelfile_that_is_too_large_is_refused(tmp_path):
+    (tmp_path / "Modelfile").write_text("#" * 300_000)
+    with pytest.raises(RecipeError, match="too large"):
+        recipe(tmp_path, "ollama create a -f Modelfile")
+
+
+def test_a_modelfile_in_a_config_map_is_read(tmp_path):
+    (tmp_path / "settings.yaml").write_text('data: {Modelfile: "FROM ./a-Q8_0.gguf"}')
+    assert recipe(tmp_path, "ollama create a -f Modelfile").workload.weights == "Q8_0"
+
+
+@pytest.mark.parametrize("name", ["axolotl.yaml", "type.yml"])
+def test_a_training_file_in_yaml_is_no_file_of_a_place(tmp_path, name):
+    assert recipe(tmp_path, "type: task\nbase_model: Qwen/Qwen3-8B\n", name).format == "axolotl"

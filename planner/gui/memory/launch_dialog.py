@@ -83,7 +83,8 @@ class LaunchDialog(QDialog):
             problem = error.explanation
         files = () if self.settings is None else self.settings.files
         rows = () if self.settings is None else self.settings.not_expressed
-        self.preview.setPlainText("\n".join(f"# {file.name}\n{file.text}" for file in files))
+        texts = [file.text if len(files) == 1 else f"# {file.name}\n{file.text}" for file in files]
+        self.preview.setPlainText("\n".join(texts))
         self.unsaid.setText("\n".join(f"Not expressed: {row.field} = {row.value}: {row.reason}" for row in rows))
         self.problem.setText(problem)
         for part, is_shown in ((self.problem, bool(problem)), (self.preview, bool(files)), (self.unsaid, bool(rows))):
