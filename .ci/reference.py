@@ -41,6 +41,7 @@ LONGEST_DEFAULT = 60
 PACKAGES = {
     "present": "Reports",
     "plan": "Plans",
+    "launch": "Launch settings",
     "workload": "Workloads",
     "hardware": "Hardware",
     "models": "Models",
@@ -54,6 +55,7 @@ PACKAGES = {
 RESULTS = (
     "planner.plan.evaluate.Evaluation",
     "planner.memory.result.MemoryResult",
+    "planner.launch.settings.LaunchSettings",
     "planner.memory.result.Term",
     "planner.memory.fit.CardFit",
     "planner.performance.result.TimeResult",

@@ -49,7 +49,12 @@ PROGRAMS: Final = frozenset(
 )  # fmt: skip
 """Names of programs and of their modes in workloads and in tables of measurements."""
 
-FORMATS: Final = ("planner/workload/recipes/", "planner/plan/recipes/", "planner/memory/logs/")
+FORMATS: Final = (
+    "planner/workload/recipes/",
+    "planner/plan/recipes/",
+    "planner/memory/logs/",
+    "planner/launch/load.py",
+)
 """Readers of other programs' files; keys and formats in these files have the programs' names."""
 
 LISTS: Final = (

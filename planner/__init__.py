@@ -126,6 +126,17 @@ Models, presets and files:
 True
 4
 
+The files that run a plan with another program, which give the plan again when they are read:
+
+>>> settings = planner.launch_settings(serving.evolve(gpu="l40s"), catalog, "vllm", on="kubernetes")
+>>> [file.name for file in settings.files], {row.key: row.value for row in settings.settings}["--max-num-seqs"]
+(['deployment.yaml'], 2)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     file = pathlib.Path(folder, settings.files[0].name)
+...     _ = file.write_text(settings.files[0].text)
+...     planner.load_launch_file(file).workload.batch
+2
+
 The log of a run, compared with its plan; errors have a message and a hint:
 
 >>> log = planner.read_log("CUDA out of memory. Tried to allocate 2.78 GiB. GPU 0 has a total capacity of 23.5 GiB "
@@ -176,6 +187,8 @@ if TYPE_CHECKING:
     from planner.hardware.software_support import software_of
     from planner.hardware.speeds import speeds_of
     from planner.hardware.system_fields import SystemQuery
+    from planner.launch.launch import launch_settings
+    from planner.launch.load import load_launch_file
     from planner.memory.estimate import estimate_memory
     from planner.memory.logs.read import read_log
     from planner.models.load import load_model
@@ -244,7 +257,9 @@ __all__ = [
     "find_faster_rental",
     "find_fits",
     "largest_that_fits",
+    "launch_settings",
     "load_catalog",
+    "load_launch_file",
     "load_model",
     "load_plan",
     "load_presets",
@@ -308,7 +323,9 @@ _HOMES = {
     "find_faster_rental": "planner.plan.faster_rental",
     "find_fits": "planner.plan.evaluate",
     "largest_that_fits": "planner.plan.solve",
+    "launch_settings": "planner.launch.launch",
     "load_catalog": "planner.plan.catalog",
+    "load_launch_file": "planner.launch.load",
     "load_model": "planner.models.load",
     "load_plan": "planner.plan.files",
     "load_presets": "planner.plan.recipes.preset",

@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "cost": CliCommand("planner.cli.cost", "estimate how long a job takes, and whether to rent or to buy"),
     "fit": CliCommand("planner.cli.fit", "check whether a model fits a card, and show what uses the memory"),
     "gpus": CliCommand("planner.cli.gpus.command", "search, compare and show accelerators"),
+    "launch": CliCommand("planner.cli.launch", "write the files that run a plan with another program"),
     "models": CliCommand("planner.cli.models", "search and show models"),
     "monitor": CliCommand("planner.cli.monitor.command", "monitor the NVIDIA cards of this machine"),
     "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planner.workload.recipes.recipe import Recipe
 
 
-_RECIPE_SUFFIXES: Final = (".yml", ".yaml", ".json")
+_RECIPE_SUFFIXES: Final = (".yml", ".yaml", ".json", ".sh", ".bash", ".sbatch", ".slurm", "modelfile")
 
 
 class RecipeFile(NamedTuple):
@@ -47,9 +47,10 @@ def load_recipe_file(arguments: argparse.Namespace) -> RecipeFile | None:
     path = model or workload
     if path is None:
         return None
+    from planner.launch.load import load_launch_file
     from planner.plan.recipes.files import load_recipe
 
-    return RecipeFile(load_recipe(path), path)
+    return RecipeFile(load_recipe(path) if path.is_dir() else load_launch_file(path), path)
 
 
 def plan_with_recipe(given: RecipeFile, word: str | None, catalog: Catalog) -> Plan:
@@ -69,9 +70,9 @@ def _recipe_path(word: str | Path | None) -> Path | None:
     # Most words are names of models, for which the YAML reader need not be loaded.
     if word is None or not (str(word).lower().endswith(_RECIPE_SUFFIXES) or os.path.isdir(word)):
         return None
-    from planner.plan.recipes.files import is_recipe_file
+    from planner.launch.load import is_launch_file
 
-    return Path(word) if is_recipe_file(Path(word)) else None
+    return Path(word) if is_launch_file(Path(word)) else None
 
 
 class PlanArguments(NamedTuple):

@@ -81,6 +81,12 @@ def _copy_result(window: "MainWindow") -> None:
     QGuiApplication.clipboard().setText(window.tab.copy_result())
 
 
+def _open_launch_dialog(window: "MainWindow") -> None:
+    from planner.gui.memory.launch_dialog import LaunchDialog  # rarely needed, and its programs take a while to load
+
+    open_once(LaunchDialog(window.workspace, window.theme, window))
+
+
 def _task_switch_text(window: "MainWindow") -> str:
     return "Fine-&tune this model" if window.workspace.plan.workload.task == "inference" else "&Run this model"
 
@@ -277,6 +283,14 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         lambda w: w.navigator.compare_with_log(),
         "Ctrl+Shift+L",
         "table",
+    ),
+    UnboundAction(
+        "plan.launch",
+        "Launch &settings…",
+        "Plan/3",
+        _open_launch_dialog,
+        enabled_when=_is_plan_estimated,
+        words="run with vLLM llama-server Slurm Kubernetes files script command",
     ),
     UnboundAction(
         "plan.trace-again",

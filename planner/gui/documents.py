@@ -431,10 +431,12 @@ def _ignore_error(_error: BaseException) -> None:
 def _read_content(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
     if is_plan_file(path):
         return load_plan(path)
-    from planner.plan.recipes.files import is_recipe_file, load_recipe  # few starts need a YAML reader
+    # Few starts need a YAML reader.
+    from planner.launch.load import is_launch_file, load_launch_file
+    from planner.plan.recipes.files import load_recipe
 
-    if is_recipe_file(path):
-        return load_recipe(path)
+    if is_launch_file(path):
+        return load_recipe(path) if path.is_dir() else load_launch_file(path)
     from planner.trace.files import is_recording_file, load_recording, store_recording
 
     if not is_recording_file(path):

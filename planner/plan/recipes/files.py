@@ -14,7 +14,7 @@ from planner.models.load import load_model
 from planner.models.readers.adapter import ADAPTER_FILE
 from planner.parsing import parse_json, parse_yaml
 from planner.plan.plan import ModelChoice, Plan
-from planner.storage import UnreadableFileError, read_regular
+from planner.storage import UnreadableFileError, decode_text, read_regular
 from planner.units import MIB
 from planner.workload.recipes.detect import detect_format, read_recipe
 from planner.workload.recipes.recipe import Recipe
@@ -50,6 +50,7 @@ def _describe_content(content: object) -> str:
 YAML_ENDINGS: Final = (".yml", ".yaml")
 _JSON: Final = ".json"
 _CONFIG: Final = "config.json"
+CONFIG_MAP: Final = "settings.yaml"
 _MODEL_KEYS: Final = ("architectures", "schema_version", "task", "model_type")
 # Keys that name a DeepSpeed file: at the top level, or in a section.
 _LINK_KEYS: Final = (("deepspeed",), ("deepspeed_config", "deepspeed_config_file"))
@@ -66,7 +67,7 @@ def load_recipe(path: Path | str) -> Recipe:
             cannot be estimated; the error names the file and the key.
     """
     file = _recipe_file(Path(path))
-    return read_recipe(_with_linked_files(_parsed_file(file), file), str(file))
+    return read_recipe(_with_linked_files(parsed_file(file), file), str(file))
 
 
 def is_recipe_file(path: Path) -> bool:
@@ -79,7 +80,7 @@ def is_recipe_file(path: Path) -> bool:
     if ending != _JSON:
         return ending in YAML_ENDINGS
     try:
-        config = _parsed_file(path)
+        config = parsed_file(path)
     except RecipeError:
         return False
     return detect_format(config) is not None and not any(key in config for key in _MODEL_KEYS)
@@ -112,7 +113,8 @@ def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
     workload, parallel = recipe.workload, recipe.workload.parallel
     if recipe.cards is not None or parallel.model_fields_set:
         workload = workload.evolve(parallel=parallel.evolve(sharing="manual"))
-    return plan.evolve(workload=workload, count=recipe.cards or max(plan.count, parallel.model_shards))
+    card = {} if recipe.gpu is None else {"gpu": recipe.gpu}
+    return plan.evolve(workload=workload, count=recipe.cards or max(plan.count, parallel.model_shards), **card)
 
 
 def _recipe_file(path: Path) -> Path:
@@ -121,7 +123,7 @@ def _recipe_file(path: Path) -> Path:
     return adapter if os.path.isfile(adapter) and not os.path.lexists(path / _CONFIG) else path
 
 
-def _parsed_file(file: Path) -> Mapping[str, object]:
+def parsed_file(file: Path) -> Mapping[str, object]:
     """Return the keys of the training file, YAML or JSON."""
     try:
         data = read_regular(file, "training file", MIB)
@@ -143,10 +145,40 @@ def _with_linked_files(config: Mapping[str, object], file: Path) -> Mapping[str,
     return config
 
 
+def linked_config(name: str, file: Path) -> Mapping[str, object] | str | None:
+    """Return the keys of the file `name` beside `file`, or the text of a file in another form; None if it is missing.
+
+    Files of a Kubernetes ConfigMap stand in `settings.yaml` beside it.
+    """
+    target = _file_inside(name, file)
+    if target is not None:
+        is_parsed = target.suffix.lower() in (*YAML_ENDINGS, _JSON)
+        return _with_linked_files(parsed_file(target), target) if is_parsed else _raw_text(target)
+    held = _file_inside(CONFIG_MAP, file)
+    data = parsed_file(held).get("data") if held is not None and held != file else None
+    text = data.get(os.path.basename(name)) if isinstance(data, Mapping) else None
+    if not isinstance(text, str):
+        return None
+    ending = os.path.splitext(name)[1].lower()
+    known = ending in (*YAML_ENDINGS, _JSON)
+    return _with_linked_files(parse_recipe(text.encode(), name, is_json=ending == _JSON), file) if known else text
+
+
+def _raw_text(file: Path) -> str:
+    try:
+        return decode_text(read_regular(file, "configuration file", MAX_BYTES))
+    except UnreadableFileError as error:
+        raise RecipeError(file, error.reason, error.hint) from error
+
+
 def _read_linked_file(name: object, file: Path) -> Mapping[str, object] | None:
     """Return the keys of the DeepSpeed file `name` in the folder of `file`, or None if that folder has no such file."""
-    if not isinstance(name, str) or not name.endswith(_JSON):
-        return None
+    target = _file_inside(name, file) if isinstance(name, str) and name.endswith(_JSON) else None
+    return None if target is None else parsed_file(target)
+
+
+def _file_inside(name: str, file: Path) -> Path | None:
+    """Return the file `name` in the folder of `file` or below, None if there is none."""
     folder = os.path.realpath(file.parent)
     try:
         target = os.path.realpath(os.path.join(folder, name))
@@ -154,4 +186,4 @@ def _read_linked_file(name: object, file: Path) -> Mapping[str, object] | None:
         inside = os.path.commonpath([folder, target]) == folder and os.path.isfile(target)
     except ValueError:
         return None
-    return _parsed_file(Path(target)) if inside else None
+    return Path(target) if inside else None

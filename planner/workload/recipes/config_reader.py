@@ -20,6 +20,7 @@ from planner.workload.recipes.recipe import (
 )
 from planner.workload.rules import nest_fields
 from planner.workload.training import Training
+from planner.workload.workload import Inference
 
 # What the others are checked against comes first.
 _VALIDATED_FIRST: Final = ("method", "compute", "weights", "lora", "activation_checkpointing", "optimizer")
@@ -28,8 +29,9 @@ _ESSENTIAL: Final = ("method", "lora")
 
 @dataclass
 class RecipeBuilder:
-    """Workload fields that a training file has set so far, and the record of its keys."""
+    """Workload fields that a file has set so far, and the record of its keys."""
 
+    kind: type[Training] | type[Inference] = Training
     fields: dict[str, object] = field(default_factory=dict)
     model: str | None = None
     cards: int | None = None
@@ -56,23 +58,22 @@ class RecipeBuilder:
             assumed=tuple(self.assumed),
         )
 
-    def _build_workload(self, fields: dict[str, object], source: str) -> Training:
+    def _build_workload(self, fields: dict[str, object], source: str) -> Training | Inference:
         """Return the workload with `fields`, without fields that validation rejects."""
         try:
-            return Training.model_validate(fields)
+            return self.kind.model_validate(fields)
         except ValidationError:
             pass
         accepted: dict[str, object] = {}
-        for name in sorted(
-            fields, key=lambda name: _VALIDATED_FIRST.index(name) if name in _VALIDATED_FIRST else len(_VALIDATED_FIRST)
-        ):
+        first = _VALIDATED_FIRST if self.kind is Training else ("profile",)
+        for name in sorted(fields, key=lambda name: first.index(name) if name in first else len(first)):
             try:
-                Training.model_validate({**accepted, name: fields[name]})
+                self.kind.model_validate({**accepted, name: fields[name]})
             except ValidationError as error:
                 self._drop_field(source, name, SpecError.from_validation(error).reason)
             else:
                 accepted[name] = fields[name]
-        return Training.model_validate(accepted)
+        return self.kind.model_validate(accepted)
 
     def _drop_field(self, source: str, name: str, reason: str) -> None:
         short_reason = reason.partition(", got ")[0]
@@ -261,6 +262,14 @@ class ConfigReader:
         """Set the number of GPUs to `cards`, as stated by `key`."""
         self._builder.cards = cards
         self.record_read(key, "cards")
+
+    def set_known_count(self, cards: int) -> None:
+        """Set the number of GPUs to `cards`, which follows from keys that were read already."""
+        self._builder.cards = cards
+
+    def set_task_inference(self) -> None:
+        """Make the workload one of inference; files are of training otherwise."""
+        self._builder.kind = Inference
 
     def ignore_rest(self, neutral: Collection[str], others: Mapping[str, str] | None = None) -> None:
         """Record all remaining keys of the file as ignored.

@@ -11,6 +11,7 @@ from planner.workload.recipes.deepspeed import read_deepspeed
 from planner.workload.recipes.llama_factory import read_llama_factory
 from planner.workload.recipes.peft import read_peft
 from planner.workload.recipes.recipe import FORMAT_TITLES, Format, Recipe, split_keys
+from planner.workload.recipes.servers import read_llama_server, read_ollama, read_vllm_options
 from planner.workload.recipes.trainer import read_training_arguments, read_trl
 
 _MARKS: Final[dict[Format, frozenset[str]]] = {
@@ -37,6 +38,9 @@ _READERS: Final[dict[Format, Callable[[ConfigReader], None]]] = {
     "transformers": read_training_arguments,
     "deepspeed": read_deepspeed,
     "peft": read_peft,
+    "vllm": read_vllm_options,
+    "llama.cpp": read_llama_server,
+    "ollama": read_ollama,
 }
 
 
@@ -50,15 +54,15 @@ def detect_format(config: Mapping[str, object]) -> Format | None:
     return None
 
 
-def read_recipe(config: Mapping[str, object], source: str) -> Recipe:
-    """Return the recipe in a parsed training file; `source` names the file in errors.
+def read_recipe(config: Mapping[str, object], source: str, kind: Format | None = None) -> Recipe:
+    """Return the recipe in a parsed file, of the format `kind` if known; `source` names the file in errors.
 
     The recipe accounts for every key: read, or ignored with a reason.
 
     Raises:
         RecipeError: If the format is unknown, a value is not allowed, or the training cannot be estimated.
     """
-    kind = detect_format(config)
+    kind = kind or detect_format(config)
     if kind is None:
         known = ", ".join(FORMAT_TITLES.values())
         raise RecipeError(source, "is not a training file of a supported program", f"Supported formats: {known}.")

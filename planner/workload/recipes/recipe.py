@@ -1,11 +1,16 @@
-"""Result of reading a training file that was written for another program."""
+"""Result of reading a training file or the command of a server that was written for another program."""
 
 from typing import Final, Literal
 
+from pydantic import Field
+
 from planner.base import Spec
 from planner.workload.training import Training
+from planner.workload.workload import Inference
 
-Format = Literal["axolotl", "trl", "transformers", "deepspeed", "accelerate", "llama-factory", "peft"]
+Format = Literal[
+    "axolotl", "trl", "transformers", "deepspeed", "accelerate", "llama-factory", "peft", "vllm", "llama.cpp", "ollama"
+]
 
 FORMAT_TITLES: Final[dict[Format, str]] = {
     "axolotl": "axolotl",
@@ -15,6 +20,9 @@ FORMAT_TITLES: Final[dict[Format, str]] = {
     "accelerate": "accelerate",
     "llama-factory": "LLaMA-Factory",
     "peft": "PEFT's adapters",
+    "vllm": "vLLM",
+    "llama.cpp": "llama-server",
+    "ollama": "Ollama",
 }
 FORMAT_VERSIONS: Final[dict[Format, str]] = {
     "axolotl": "axolotl 0.18.0",
@@ -24,12 +32,15 @@ FORMAT_VERSIONS: Final[dict[Format, str]] = {
     "accelerate": "accelerate 1.15.0.dev0",
     "llama-factory": "LLaMA-Factory 0.9.6.dev0",
     "peft": "PEFT 0.21",
+    "vllm": "vLLM 0.33.0",
+    "llama.cpp": "llama.cpp 0.5.0",
+    "ollama": "Ollama 0.30",
 }
 """Program versions whose source code defines the keys and defaults."""
 
 
 class ReadKey(Spec):
-    """A key of a training file that set a workload field, the model or the number of cards."""
+    """A key of a file that set a workload field, the model or the number of cards."""
 
     key: str
     value: str
@@ -37,14 +48,14 @@ class ReadKey(Spec):
 
 
 class IgnoredKey(Spec):
-    """A key of a training file that set no workload field, with the reason."""
+    """A key of a file that set no workload field, with the reason."""
 
     key: str
     reason: str
 
 
 class AssumedKey(Spec):
-    """A key that a training file omits, with the program's default and the workload field with this value."""
+    """A key that a file omits, with the program's default and the workload field with this value."""
 
     key: str
     value: str
@@ -52,22 +63,24 @@ class AssumedKey(Spec):
 
 
 class Recipe(Spec):
-    """A workload read from another program's training file, with a record of every key.
+    """A workload read from another program's file, with a record of every key.
 
-    `model` is the model name in the file, and `cards` the number of cards, if the file states them.
+    `model` is the model name in the file, `cards` the number of cards, and `gpu` the catalog id of their kind, if the
+    file states them.
     """
 
     format: Format
-    workload: Training
+    workload: Training | Inference = Field(discriminator="task")
     model: str | None = None
     cards: int | None = None
+    gpu: str | None = None
     read: tuple[ReadKey, ...] = ()
     ignored: tuple[IgnoredKey, ...] = ()
     assumed: tuple[AssumedKey, ...] = ()
 
     @property
     def title(self) -> str:
-        """Return the display name of the program that the training file is for."""
+        """Return the display name of the program that the file is for."""
         return FORMAT_TITLES[self.format]
 
     @property

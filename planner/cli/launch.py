@@ -1,0 +1,69 @@
+"""`gpu-planner launch`: write the files that run a plan with another program."""
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from planner.cli.options import naming_options
+from planner.cli.parser import Parser
+from planner.cli.plan_arguments import add_plan_options, plan_from_arguments
+from planner.cli.user_catalog import user_catalog
+from planner.errors import PlannerError, SpecError
+from planner.launch.launch import launch_settings, save_launch_files
+from planner.launch.places import PLACES
+from planner.launch.settings import LaunchSettings
+from planner.launch.software import LAUNCHERS
+
+_DESCRIPTION: Final = f"""\
+Write the files and commands that run a plan with another program. Each setting says which part of the plan it realises;
+what the program cannot express is named.
+
+programs: {", ".join(LAUNCHERS)}
+places: {", ".join(PLACES)}"""
+_EPILOG: Final = """\
+MODEL is a plan, or a model with the options of `gpu-planner fit`. `gpu-planner fit FILE` reads the files that are
+written.
+
+examples:
+  gpu-planner launch plan.json --for vllm
+  gpu-planner launch Qwen/Qwen3-8B --gpu "H100 SXM" --context 8192 --batch 16 --for vllm --on kubernetes -o run
+  gpu-planner launch meta-llama/Llama-3.1-8B --gpu "8 x H100 SXM" --task training --zero 3 --for accelerate --on slurm
+
+exit codes: 0 done, 2 wrong input, or the plan cannot run so"""
+
+
+def run(argv: list[str]) -> int:
+    """Run `gpu-planner launch` and return the exit code."""
+    parser = Parser("gpu-planner launch", _DESCRIPTION, _EPILOG)
+    answer = parser.add_argument_group("the files")
+    answer.add_argument("--for", dest="program", metavar="PROGRAM", help="the program that runs the plan")
+    answer.add_argument("--on", metavar="PLACE", default="shell", help="where it runs [shell]")
+    answer.add_argument("-o", dest="folder", metavar="DIR", type=Path, help="write the files to this folder")
+    add_plan_options(parser)
+    parser.add_general_options()
+    arguments = parser.parse_args(argv)
+    try:
+        settings = _settings(arguments)
+    except SpecError as error:
+        raise naming_options(error) from error
+    if arguments.folder is not None:
+        save_launch_files(settings, arguments.folder)
+    print(settings.model_dump_json(indent=2) if arguments.json else _text(settings, arguments.folder))
+    return 0
+
+
+def _settings(arguments: argparse.Namespace) -> LaunchSettings:
+    if arguments.program is None:
+        raise PlannerError("no program is given", f"Name one: --for {'|'.join(LAUNCHERS)}")
+    catalog = user_catalog()
+    return launch_settings(plan_from_arguments(arguments, catalog).plan, catalog, arguments.program, arguments.on)
+
+
+def _text(settings: LaunchSettings, folder: Path | None) -> str:
+    if folder is None:
+        blocks = [f"# {file.name}\n{file.text}" for file in settings.files]
+    else:
+        blocks = [f"{folder / file.name}\n" for file in settings.files]
+    rows = [f"  {row.field} = {row.value}: {row.reason}" for row in settings.not_expressed]
+    heading = [f"Not in the files of {settings.title}:"] if rows else []
+    return "\n".join((*blocks, *heading, *rows))

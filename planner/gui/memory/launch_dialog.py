@@ -1,0 +1,110 @@
+"""Dialog that shows the files by which another program runs the plan, to be copied or saved."""
+
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QSize, Slot
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QComboBox, QDialog, QFileDialog, QPlainTextEdit, QPushButton, QWidget
+
+from planner.errors import PlannerError, SpecError
+from planner.gui.theme import Theme
+from planner.gui.widgets.dialogs import closing_buttons, copy_button
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.workspace import Workspace
+from planner.launch.launch import launch_settings, save_launch_files
+from planner.launch.places import PLACES
+from planner.launch.settings import LaunchSettings
+from planner.launch.software import LAUNCHERS
+
+_SIZE: Final = QSize(860, 640)
+_SMALLEST: Final = QSize(560, 420)
+
+
+class LaunchDialog(QDialog):
+    """Dialog with the launch files of the plan for a chosen program and place, and what they do not express."""
+
+    def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self.settings: LaunchSettings | None = None
+        self.program, self.place = QComboBox(), QComboBox()
+        plan = workspace.plan
+        launchers = [one for one in LAUNCHERS.values() if one.task == plan.workload.task]
+        launchers.sort(key=lambda one: plan.workload.profile not in one.profiles)
+        for launcher in launchers:
+            self.program.addItem(launcher.title, launcher.name)
+        for place in PLACES.values():
+            self.place.addItem(place.title, place.name)
+        self.program.setAccessibleName("Program")
+        self.program.setToolTip("Program that runs the plan")
+        self.place.setAccessibleName("Place")
+        self.place.setToolTip("Place in which the program runs")
+        self.problem = make_label(role="bad", wrap=True, selectable=True)
+        self.preview = QPlainTextEdit(readOnly=True)
+        self.preview.setAccessibleName("Files")
+        self.preview.setToolTip("Files that run the plan")
+        self.preview.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.preview.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.unsaid = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
+        self.copy = copy_button(self.preview.toPlainText)
+        self.save = QPushButton("&Save to a folder…")
+        self.save.clicked.connect(self._choose_folder)
+        self.setWindowTitle("Launch settings")
+        self.setMinimumSize(_SMALLEST)
+        program_label, place_label = make_label("&Run with"), make_label("&in")
+        program_label.setBuddy(self.program)
+        place_label.setBuddy(self.place)
+        in_column(
+            in_row(program_label, self.program, place_label, self.place, STRETCH, spacing=theme.spacing.small),
+            self.problem,
+            (self.preview, 1),
+            self.unsaid,
+            closing_buttons(self, self.copy, self.save),
+            owner=self,
+            spacing=theme.spacing.medium,
+            margins=theme.spacing.large,
+        )
+        self.resize(_SIZE)
+        self.program.currentIndexChanged.connect(self.show_files)
+        self.place.currentIndexChanged.connect(self.show_files)
+        self.show_files()
+
+    @Slot()
+    def show_files(self) -> None:
+        """Show the files for the chosen program and place, or why there are none."""
+        self.settings, problem = None, ""
+        try:
+            self.settings = launch_settings(
+                self._workspace.plan, self._workspace.catalog, self.program.currentData(), self.place.currentData()
+            )
+        except SpecError as error:
+            problem = error.explanation
+        files = () if self.settings is None else self.settings.files
+        rows = () if self.settings is None else self.settings.not_expressed
+        texts = [file.text if len(files) == 1 else f"# {file.name}\n{file.text}" for file in files]
+        self.preview.setPlainText("\n".join(texts))
+        self.unsaid.setText("\n".join(f"Not expressed: {row.field} = {row.value}: {row.reason}" for row in rows))
+        self.problem.setText(problem)
+        for part, is_shown in ((self.problem, bool(problem)), (self.preview, bool(files)), (self.unsaid, bool(rows))):
+            part.setVisible(is_shown)
+        self.copy.setEnabled(bool(files))
+        self.save.setEnabled(bool(files))
+
+    @Slot()
+    def _choose_folder(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Save to a folder")
+        if name:
+            self.save_to(Path(name))
+
+    def save_to(self, folder: Path) -> None:
+        """Write the files to `folder`; a file with another content is not replaced."""
+        assert self.settings is not None
+        try:
+            save_launch_files(self.settings, folder)
+        except PlannerError as error:
+            self.problem.setText(f"{error.message}. {error.hint}")
+            self.problem.setVisible(True)
+        else:
+            self.accept()

@@ -1,0 +1,212 @@
+"""Settings of other programs, the job that they describe, and the files of a launch."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from planner.base import Spec
+from planner.hardware.gpu import Gpu
+from planner.models.architecture import Architecture
+from planner.plan.evaluate import Evaluation
+from planner.plan.plan import Plan
+from planner.workload.choices import Task
+from planner.workload.recipes.servers import Option
+from planner.workload.rules import field_reader
+from planner.workload.workload import Workload
+
+Scalar = str | int | float | bool | None
+
+
+class RawWord(str):
+    """A word of a command that the shell expands, such as `"$MASTER_ADDR"`; it is written without quoting."""
+
+    __slots__ = ()
+
+
+class Setting(NamedTuple):
+    """A key of another program with its value, the plan's fields that it realises, and a comment that says so.
+
+    The key of a nested setting is dotted, such as `fsdp_config.fsdp_version`.
+    """
+
+    key: str
+    value: Scalar | tuple[Scalar, ...]
+    comment: str
+    fields: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the setting as words of a command; a switch has no value."""
+        if self.value is True:
+            return (self.key,)
+        return (self.key, self.value if isinstance(self.value, str) else str(self.value))
+
+
+class ConfigFile(NamedTuple):
+    """A configuration file of a program, with its settings."""
+
+    name: str
+    form: Literal["yaml", "json", "modelfile"]
+    settings: tuple[Setting, ...]
+
+
+class Job(NamedTuple):
+    """A program's command with its settings: `start`, the arguments, then `rest`.
+
+    `environment` are variables, `configs` the files that the command reads, and `requirement` its package and version.
+    `image` is a container with the program, in which it starts by `container_start`; `local_files` is whether it reads
+    weights from a file beside its script, and `places` are those that are written for it, empty for all. `before` are
+    commands that run first, `keep_running` one that runs last, and `port` is that of a server. `rendezvous` are
+    arguments of each node if there are several; empty if the program cannot span them. `realised` are the plan's fields
+    that the command or the version realises, `unexpressed` the reasons why others cannot be, and `named` those of them
+    that are told even at their defaults.
+    """
+
+    start: tuple[str, ...]
+    requirement: str
+    arguments: tuple[Setting, ...] = ()
+    rest: tuple[str, ...] = ()
+    environment: tuple[Setting, ...] = ()
+    configs: tuple[ConfigFile, ...] = ()
+    image: str = ""
+    container_start: tuple[str, ...] = ()
+    local_files: bool = False
+    places: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    keep_running: str = ""
+    port: int | None = None
+    rendezvous: tuple[Setting, ...] = ()
+    realised: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    unexpressed: Mapping[str, str] = {}
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """Return all settings of the job, those of its files included."""
+        return (*self.arguments, *self.environment, *(one for file in self.configs for one in file.settings))
+
+
+class LaunchFacts(NamedTuple):
+    """The facts of a plan that programs and places need: its evaluation, and how many cards each node has.
+
+    `workload` has all defaults filled in, those of the engine on this card included.
+    """
+
+    evaluation: Evaluation
+    workload: Workload
+    architecture: Architecture
+    gpu: Gpu
+    nodes: int
+    cards_per_node: int
+
+    @property
+    def cards(self) -> int:
+        """Return the number of cards on all nodes."""
+        return self.nodes * self.cards_per_node
+
+    @property
+    def model(self) -> str:
+        """Return the name or file by which a program loads the model."""
+        choice = self.evaluation.plan.model
+        return (choice.path or choice.id).removeprefix("hf:")
+
+
+class Launcher(NamedTuple):
+    """A program that plans are written for; `profiles` are the programs of a workload that it runs.
+
+    `settle` sets what a plan leaves open and the program needs, so that the plan is estimated as it will run.
+    """
+
+    name: str
+    title: str
+    version: str
+    task: Task
+    profiles: tuple[str, ...]
+    settle: Callable[[Plan], Plan]
+    write: Callable[[LaunchFacts], Job]
+
+
+class LaunchPlace(NamedTuple):
+    """A place that programs run in, such as a cluster; `card_names` are its names of cards by catalog id.
+
+    `holds_configs` is whether its own files hold those of programs. `read` returns the job in a parsed YAML file of
+    this place, None if the file is of another place.
+    """
+
+    name: str
+    title: str
+    version: str
+    write: Callable[[LaunchFacts, Job], tuple["LaunchFile", ...]]
+    read: Callable[[Mapping[str, Any]], "PlacedJob | None"] = lambda _document: None
+    card_names: Mapping[str, str] = {}
+    unexpressed: Mapping[str, str] = {}
+    spans_nodes: bool = False
+    holds_configs: bool = False
+
+
+class PlacedJob(NamedTuple):
+    """The job that a file of a place describes: its script or its words, variables, number of cards, and their name."""
+
+    script: str = ""
+    words: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
+    cards: int | None = None
+    card_name: str | None = None
+
+
+class LaunchFile(Spec):
+    """A file to run a plan with."""
+
+    name: str
+    text: str
+
+
+class WrittenSetting(Spec):
+    """A key that was written, with its value, the plan's fields that it realises, and the comment beside it."""
+
+    key: str
+    value: Scalar | tuple[Scalar, ...]
+    fields: tuple[str, ...]
+    comment: str
+
+
+class UnexpressedField(Spec):
+    """A field of the plan that the program or the place cannot express, with its value and the reason."""
+
+    field: str
+    value: str
+    reason: str
+
+
+class LaunchSettings(Spec):
+    """The files and settings that run a plan with a program in a place, and what these cannot express."""
+
+    program: str
+    """Name of the program."""
+    title: str
+    """Name of the program as it writes itself."""
+    version: str
+    """Package and version for which the settings are."""
+    place: str
+    """Name of the place."""
+    plan: Plan
+    """The plan as it will run, with what it left open and the program needs."""
+    command: str
+    """Command that starts the program, as a line of a shell."""
+    files: tuple[LaunchFile, ...]
+    """Files to run the plan with, the first of which starts it."""
+    settings: tuple[WrittenSetting, ...]
+    """Keys that were written, with the fields that they realise."""
+    not_expressed: tuple[UnexpressedField, ...]
+    """Fields of the plan that neither the program nor the place can express."""
+
+
+def settings_from(options: Iterable[Option], workload: Workload) -> Iterator[Setting]:
+    """Yield the settings of a table of options for a workload; fields without a value or a name there are left out."""
+    read = field_reader(workload)
+    for option in options:
+        value = read(option.field)
+        if option.kind == "word":
+            value = option.values.get(str(value))
+        if value is not None and value is not False:
+            assert isinstance(value, str | int | float)
+            yield Setting(option.key, value, option.comment, (option.field,))

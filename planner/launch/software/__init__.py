@@ -1,0 +1,29 @@
+"""The programs that plans are written for, and those that are refused, with the reason."""
+
+from typing import Final
+
+from planner.launch.software.accelerate import ACCELERATE
+from planner.launch.software.axolotl import AXOLOTL
+from planner.launch.software.deepspeed import DEEPSPEED
+from planner.launch.software.llama_cpp import LLAMA_SERVER
+from planner.launch.software.llama_factory import LLAMA_FACTORY
+from planner.launch.software.ollama import OLLAMA
+from planner.launch.software.trl import TRL
+from planner.launch.software.vllm import VLLM_SERVER
+
+LAUNCHERS: Final = {
+    launcher.name: launcher
+    for launcher in (VLLM_SERVER, LLAMA_SERVER, OLLAMA, ACCELERATE, DEEPSPEED, TRL, AXOLOTL, LLAMA_FACTORY)
+}
+"""Programs by name, servers first."""
+REFUSED: Final = {
+    "torchtune": "its recipes are per model; copy one with `tune cp` and set the plan's fields there",
+    "litgpt": "its configurations are per model; start from one of its `config_hub`",
+    "unsloth": "it is a Python library without a configuration file; set the plan's fields in your script",
+    "megatron-lm": "its arguments describe the model itself, which has to be converted first",
+    "liger": "it is a set of kernels: plan with --profile liger, and write for axolotl, trl or llama-factory",
+    "torchtitan": "its configurations are Python code per model; pass the plan's fields as `--section.key`",
+    "sglang": "the estimate does not describe it",
+    "tensorrt-llm": "the estimate does not describe its server",
+}
+"""Reasons why no files are written for a program, by its name."""

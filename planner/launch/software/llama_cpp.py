@@ -1,0 +1,120 @@
+"""Plans as `llama-server` commands.
+
+**Source**: llama.cpp `tools/server/README.md` at commit 00dc805; see `planner.workload.recipes.servers`.
+"""
+
+from typing import Final
+
+from planner.dtypes import AS_STORED
+from planner.launch.settings import Job, Launcher, LaunchFacts, Setting, settings_from
+from planner.plan.plan import Plan
+from planner.workload.recipes.servers import LLAMA_SERVER_OPTIONS
+from planner.workload.software.llama_cpp import LlamaCppSettings
+from planner.workload.workload import Inference
+
+PORT: Final = 8080
+GGUF: Final = ".gguf"
+UNEXPRESSED: Final = {
+    "prompt_length": "each request has its own; the longest that fits is the context",
+    "prompt_logits": "each request asks for its own",
+    "compute": "llama.cpp chooses it by the kernel",
+    "engine.n_outputs_max": "llama-server sets it itself",
+    "other_processes_bytes": "llama-server takes what it needs, whatever else is on the GPU",
+    "images": "each request has its own",
+}
+"""Fields that no setting of llama.cpp expresses, with the reason."""
+
+
+def weights_file(facts: LaunchFacts) -> str:
+    """Return the GGUF file of the plan, or the usual name of one if the plan names a model that is none."""
+    if facts.model.lower().endswith(GGUF):
+        return facts.model
+    weights = facts.workload.weights
+    name = facts.model.rstrip("/").rpartition("/")[2]
+    return f"./{name}{GGUF}" if weights in (None, AS_STORED) else f"./{name}-{weights}{GGUF}"
+
+
+def model_settings(facts: LaunchFacts, key: str) -> Setting:
+    """Return the setting `key` with the plan's GGUF file."""
+    own = facts.model.lower().endswith(GGUF)
+    comment = "weights of the plan" if own else f"weights: your GGUF file of {facts.model}, in this format"
+    return Setting(key, weights_file(facts), comment, ("model", "weights"))
+
+
+def _write(facts: LaunchFacts) -> Job:
+    workload = facts.workload
+    assert isinstance(workload, Inference)
+    assert isinstance(workload.engine, LlamaCppSettings)
+    engine, slots = workload.engine, workload.engine.slots or workload.batch
+    context = (workload.context_length or 1) * slots
+    chosen = [
+        model_settings(facts, "--model"),
+        Setting("--alias", facts.evaluation.plan.model.id, "name of the model in requests", ("model",)),
+        Setting("--ctx-size", context, f"context of all {slots} slots together", ("context_length",)),
+        *settings_from(LLAMA_SERVER_OPTIONS, workload.replaced(engine=engine.evolve(slots=slots))),
+    ]
+    cache = next(setting for setting in chosen if setting.key == "--cache-type-k")
+    chosen.append(cache._replace(key="--cache-type-v", comment="precision of cached values"))
+    unified = engine.kv_unified if engine.kv_unified is not None else engine.slots is None
+    chosen.append(
+        Setting(
+            "--kv-unified" if unified else "--no-kv-unified",
+            True,
+            "one KV cache for all slots" if unified else "a KV cache for each slot",
+            ("engine.kv_unified",),
+        )
+    )
+    if workload.gpu_layers is None:
+        chosen.append(Setting("--n-gpu-layers", "all", "all layers on the GPU", ("gpu_layers",)))
+    if workload.parallel.pipeline > 1:
+        chosen += _split(facts, workload)
+    chosen.append(Setting("--fit", "off", "nothing is changed to make it fit; the plan was checked"))
+    chosen = [
+        setting._replace(fields=(*setting.fields, "batch"))
+        if setting.key == "--parallel" and slots == workload.batch
+        else setting
+        for setting in chosen
+    ]
+    several = {"batch": f"clients decide how many requests they send; up to {slots} are answered"}
+    return Job(
+        start=("llama-server",),
+        requirement="llama.cpp 0.5.0",
+        arguments=tuple(chosen),
+        image="ghcr.io/ggml-org/llama.cpp:server-cuda",
+        container_start=("/app/llama-server",),
+        local_files=True,
+        places=("shell", "compose", "slurm", "kubernetes"),
+        port=PORT,
+        unexpressed={**UNEXPRESSED, **(several if slots != workload.batch else {})},
+    )
+
+
+def _split(facts: LaunchFacts, workload: Inference) -> list[Setting]:
+    """Return the settings that place the layers on several GPUs as the estimate does."""
+    counts = [device.layers or 1 for device in facts.evaluation.memory.per_gpu for _ in range(device.count)]
+    layers = workload.parallel.pipeline_layers or tuple(counts)
+    return [
+        Setting("--split-mode", "layer", "each GPU holds some of the layers", ("parallel.pipeline",)),
+        Setting(
+            "--tensor-split",
+            ",".join(map(str, layers)),
+            "layers on each GPU",
+            ("parallel.pipeline", *(("parallel.pipeline_layers",) if workload.parallel.pipeline_layers else ())),
+        ),
+    ]
+
+
+def settle(plan: Plan) -> Plan:
+    """Return `plan` with a slot for each request, and one KV cache for all, unless it sets them."""
+    workload = plan.workload
+    assert isinstance(workload, Inference)
+    engine = workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
+    if engine.slots is not None:
+        return plan
+    unified = True if engine.kv_unified is None else engine.kv_unified
+    return plan.evolve(workload=workload.evolve(engine=engine.evolve(slots=workload.batch, kv_unified=unified)))
+
+
+LLAMA_SERVER: Final = Launcher(
+    "llama-server", "llama-server", "llama.cpp 0.5.0", "inference", ("llama.cpp",), settle, _write
+)

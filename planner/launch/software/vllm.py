@@ -1,0 +1,125 @@
+"""Plans as `vllm serve` commands.
+
+**Source**: vLLM 0.33.0 `engine/arg_utils.py`; see `planner.workload.recipes.servers`.
+"""
+
+import math
+from typing import Final
+
+from planner.dtypes import AS_STORED
+from planner.errors import SpecError
+from planner.launch.settings import Job, Launcher, LaunchFacts, Setting, settings_from
+from planner.plan.plan import Plan
+from planner.units import GIB, ceil_div
+from planner.workload.recipes.servers import VLLM_OPTIONS
+from planner.workload.software.vllm import VllmSettings
+from planner.workload.workload import Inference
+
+_PATCH: Final = {"0.33": "0.33.0", "0.19": "0.19.0", "0.11": "0.11.0"}
+_PORT: Final = 8000
+_STEP: Final = 100
+"""The memory fraction is rounded up to 1/100."""
+_CLIENTS: Final = "each request has its own; the longest that fits is the context"
+_UNEXPRESSED: Final = {
+    "prompt_length": _CLIENTS,
+    "prompt_logits": "each request asks for its own",
+    "attention": "vLLM chooses its kernels by the GPU",
+    "parallel.pipeline_layers": "set VLLM_PP_LAYER_PARTITION to these numbers",
+    "images": "vLLM limits images per request, but profiles one",
+    "weights": "vLLM takes the format from the checkpoint: name one in this format",
+}
+
+
+def _write(facts: LaunchFacts) -> Job:
+    workload = facts.workload
+    assert isinstance(workload, Inference)
+    assert isinstance(workload.engine, VllmSettings)
+    version = workload.engine.version or "0.33"
+    utilization = _memory_fraction(facts, workload.engine)
+    engine = workload.engine.evolve(memory_utilization=utilization)
+    # A cache in the compute precision is vLLM's `auto`, which every version has.
+    cache = "auto" if workload.kv_cache == workload.compute else workload.kv_cache
+    chosen = list(settings_from(VLLM_OPTIONS, workload.replaced(engine=engine, kv_cache=cache)))
+    if cache == "auto":
+        chosen.append(Setting("--kv-cache-dtype", "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
+    unexpressed = dict(_UNEXPRESSED)
+    if workload.batch != engine.max_num_seqs:
+        unexpressed["batch"] = f"clients decide how many requests they send; up to {engine.max_num_seqs} are answered"
+    parallel = workload.parallel
+    if parallel.expert > 1 and parallel.expert == (parallel.data or 1) * parallel.tensor:
+        chosen.append(Setting("--enable-expert-parallel", True, "experts split across all GPUs", ("parallel.expert",)))
+    elif parallel.expert > 1:
+        unexpressed["parallel.expert"] = "vLLM splits experts across the tensor- and data-parallel GPUs together"
+    return Job(
+        start=("vllm", "serve", facts.model),
+        requirement=f"vllm=={_PATCH[version]}",
+        arguments=tuple(_explained(setting, facts, workload) for setting in chosen),
+        image=f"vllm/vllm-openai:v{_PATCH[version]}",
+        container_start=("vllm",),
+        port=_PORT,
+        realised=("model", "engine.version"),
+        unexpressed=unexpressed,
+    )
+
+
+def _explained(setting: Setting, facts: LaunchFacts, workload: Inference) -> Setting:
+    """Return `setting` with what its value follows from, where the option alone does not say it."""
+    pool = facts.evaluation.memory.cache_pool
+    if setting.key == "--gpu-memory-utilization" and pool is not None:
+        needed = sum(term.bytes for term in facts.evaluation.memory.terms if term.name in ("kv_cache", "state"))
+        text = (
+            f"share of each GPU's memory: weights, activations and {needed / GIB:.2f} GiB of KV cache for "
+            f"{workload.batch:,} × {workload.context_length or 1:,} tokens"
+        )
+        return setting._replace(comment=text, fields=(*setting.fields, "batch", "other_processes_bytes"))
+    if setting.key == "--max-num-seqs" and setting.value == workload.batch:
+        return setting._replace(fields=(*setting.fields, "batch"))
+    if setting.key == "--dtype" and workload.weights in (AS_STORED, None, workload.compute):
+        return setting._replace(comment="compute precision; weights as stored", fields=("compute", "weights"))
+    return setting
+
+
+def _memory_fraction(facts: LaunchFacts, engine: VllmSettings) -> float | None:
+    """Return the share of each GPU's memory that the plan needs in vLLM, rounded up to 0.01; None without a cache.
+
+    **Formula**: u = ⌈100 · (weights + step + graphs from 0.21 on + outside PyTorch + pages of all sequences) / C⌉ /
+    100; C is the total that a process sees. What the estimate's pool leaves of its own share is what these need.
+
+    Raises:
+        SpecError: If the plan's own share is too small, or the share is more than what is free.
+    """
+    memory = facts.evaluation.memory
+    pool, total = memory.cache_pool, memory.capacity_bytes
+    if pool is None or not total:
+        return engine.memory_utilization
+    workload = facts.workload
+    assert isinstance(workload, Inference)
+    per_sequence = pool.bytes / pool.sequences if pool.sequences else math.inf
+    beside = int(pool.utilization * total) - pool.bytes
+    needed = beside + per_sequence * min(workload.batch, engine.max_num_seqs or workload.batch)
+    free = total - memory.other_processes_bytes
+    planned = facts.evaluation.plan.workload
+    assert isinstance(planned, Inference)
+    own = planned.engine.memory_utilization if isinstance(planned.engine, VllmSettings) else None
+    share = own or (ceil_div(int(needed * _STEP), total) / _STEP if needed < total else math.inf)
+    if needed > share * total or share * total > free:
+        raise SpecError(
+            "engine.memory_utilization",
+            f"the plan needs {needed / GIB:.2f} GiB of each GPU in vLLM, but "
+            + (f"its share is {own:g} of {total / GIB:.2f} GiB" if own else f"{free / GIB:.2f} GiB are free"),
+            "`gpu-planner fit` with --advise lists what makes it fit.",
+        )
+    return share
+
+
+def _settle(plan: Plan) -> Plan:
+    """Return `plan` with as many sequences in a step as it has requests, unless it sets their number."""
+    workload = plan.workload
+    assert isinstance(workload, Inference)
+    engine = workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
+    if engine.max_num_seqs is not None:
+        return plan
+    return plan.evolve(workload=workload.evolve(engine=engine.evolve(max_num_seqs=workload.batch)))
+
+
+VLLM_SERVER: Final = Launcher("vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), _settle, _write)

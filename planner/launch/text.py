@@ -1,0 +1,125 @@
+"""Text of launch files: commands for a shell, YAML with comments, and JSON."""
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+from planner.launch.settings import ConfigFile, Job, RawWord, Scalar, Setting
+
+_TERMINATOR = "\n...\n"
+
+
+class Commented(NamedTuple):
+    """A value in YAML with a comment on its line."""
+
+    value: Any
+    comment: str
+
+
+def quoted(word: str) -> str:
+    """Return a word of a command, quoted for a shell unless the shell is to expand it."""
+    return word if isinstance(word, RawWord) else shlex.quote(word)
+
+
+def command_line(words: Iterable[str]) -> str:
+    """Return words as one line of a shell."""
+    return " ".join(map(quoted, words))
+
+
+def script_lines(job: Job, runner: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the lines of a shell script that runs `job`, behind the words of `runner`, such as `srun`.
+
+    Options stand in an array, since a command that goes on in the next line has no room for comments.
+    """
+    for setting in job.environment:
+        yield f"export {setting.key}={quoted(str(setting.value))}  # {setting.comment}"
+    yield from job.before
+    if job.arguments:
+        yield "arguments=("
+        for setting in job.arguments:
+            yield f"  {command_line(setting.words)}  # {setting.comment}"
+        yield ")"
+    arguments = (RawWord('"${arguments[@]}"'),) if job.arguments else ()
+    yield command_line((*runner, *job.start, *arguments, *job.rest))
+    if job.keep_running:
+        yield job.keep_running
+
+
+def job_words(job: Job) -> tuple[str, ...]:
+    """Return the job's command as words, without its environment."""
+    return (*job.start, *(word for setting in job.arguments for word in setting.words), *job.rest)
+
+
+def commented_words(job: Job) -> list[Commented | str]:
+    """Return the words of the job's arguments, with a comment at the first word of each."""
+    words: list[Commented | str] = []
+    for setting in job.arguments:
+        first, *others = setting.words
+        words += [Commented(first, setting.comment), *others]
+    return [*words, *job.rest]
+
+
+def config_text(config: ConfigFile) -> str:
+    """Return the text of a program's configuration file. JSON and so its file have no comments."""
+    if config.form == "modelfile":
+        return "".join(
+            f"# {setting.comment}\n{setting.key} {setting.value}\n"
+            if setting.key.isupper()
+            else f"# {setting.comment}\nPARAMETER {setting.key} {setting.value}\n"
+            for setting in config.settings
+        )
+    if config.form == "json":
+        return f"{json.dumps(_nested(config.settings, comments=False), indent=2, ensure_ascii=False)}\n"
+    return yaml_text(_nested(config.settings, comments=True))
+
+
+def yaml_text(document: Mapping[str, Any]) -> str:
+    """Return a document as YAML; a `Commented` value has its comment on its line."""
+    return "".join(f"{line}\n" for line in _yaml_lines(document, 0))
+
+
+def _nested(settings: Iterable[Setting], *, comments: bool) -> dict[str, Any]:
+    """Return settings with dotted keys as nested sections."""
+    document: dict[str, Any] = {}
+    for setting in settings:
+        *sections, key = setting.key.split(".")
+        place = document
+        for section in sections:
+            place = place.setdefault(section, {})
+        value = list(setting.value) if isinstance(setting.value, tuple) else setting.value
+        place[key] = Commented(value, setting.comment) if comments else value
+    return document
+
+
+def _yaml_lines(node: Mapping[str, Any] | list[Any], depth: int) -> Iterator[str]:
+    pad = "  " * depth
+    named = isinstance(node, Mapping)
+    items: list[tuple[str, Any]] = (
+        [(f"{_scalar(key)}:", item) for key, item in node.items()]
+        if isinstance(node, Mapping)
+        else [("-", item) for item in node]
+    )
+    for head, item in items:
+        value, comment = item if isinstance(item, Commented) else (item, "")
+        tail = f"  # {comment}" if comment else ""
+        if isinstance(value, Mapping | list) and value:
+            inner = list(_yaml_lines(value, depth + 1))
+            if named:
+                yield f"{pad}{head}{tail}"
+                yield from inner
+            else:
+                yield f"{pad}- {inner[0].lstrip()}"
+                yield from inner[1:]
+        elif isinstance(value, str) and "\n" in value:
+            yield f"{pad}{head} |{tail}"
+            yield from (f"{pad}  {line}".rstrip() for line in value.splitlines())
+        else:
+            yield f"{pad}{head} {_scalar(value)}{tail}"
+
+
+def _scalar(value: Scalar) -> str:
+    text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**6)
+    return text.removesuffix("\n").removesuffix(_TERMINATOR.rstrip("\n"))

@@ -1,0 +1,251 @@
+"""Options of inference servers as workload fields, for writing and for reading: vLLM, llama-server and Ollama.
+
+**Source**: vLLM 0.33.0 `engine/arg_utils.py` and `config/{cache,scheduler,parallel}.py`; llama.cpp
+`tools/server/README.md` at commit 00dc805; Ollama `docs/modelfile.mdx` and `docs/faq.mdx`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+from planner.dtypes import GGUF_FILE_TYPES
+from planner.workload.recipes.config_reader import ConfigReader
+
+_GGUF_NAME: Final = re.compile(r"[-.](\w+)\.gguf$", re.IGNORECASE)
+
+
+class Option(NamedTuple):
+    """A server's option with its workload field, its values by ours, and a comment that explains the setting.
+
+    `values` translates our values to the server's, and several of ours may share one; the last one is read back.
+    """
+
+    key: str
+    field: str
+    kind: Literal["integer", "number", "switch", "word"]
+    comment: str
+    values: Mapping[str, str] = {}
+
+    @property
+    def ours(self) -> dict[str, str]:
+        """Return our values by the server's."""
+        return {theirs: ours for ours, theirs in self.values.items()}
+
+
+VLLM_OPTIONS: Final = (
+    Option(
+        "--dtype",
+        "compute",
+        "word",
+        "compute precision",
+        {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"},
+    ),
+    Option(
+        "--quantization",
+        "weights",
+        "word",
+        "weight format",
+        {"fp8": "fp8", "nf4": "bitsandbytes", "awq4-128": "awq", "gptq4-128": "gptq"},
+    ),
+    Option("--max-model-len", "context_length", "integer", "context: prompt and output tokens together"),
+    Option("--max-num-seqs", "engine.max_num_seqs", "integer", "sequences in one step"),
+    Option("--max-num-batched-tokens", "engine.max_num_batched_tokens", "integer", "tokens in one step"),
+    Option(
+        "--kv-cache-dtype",
+        "kv_cache",
+        "word",
+        "KV-cache precision",
+        {"fp8": "fp8", "fp16": "float16", "bf16": "bfloat16"},
+    ),
+    Option("--gpu-memory-utilization", "engine.memory_utilization", "number", "share of each GPU's memory"),
+    Option("--block-size", "engine.block_size", "integer", "tokens in each block of the KV cache"),
+    Option("--enforce-eager", "engine.enforce_eager", "switch", "no CUDA graphs"),
+    Option("--tensor-parallel-size", "parallel.tensor", "integer", "tensor parallelism"),
+    Option("--pipeline-parallel-size", "parallel.pipeline", "integer", "pipeline parallelism"),
+    Option("--data-parallel-size", "parallel.data", "integer", "replicas"),
+)
+"""Options of `vllm serve`."""
+LLAMA_SERVER_OPTIONS: Final = (
+    Option("--parallel", "engine.slots", "integer", "requests answered at the same time"),
+    Option(
+        "--cache-type-k",
+        "kv_cache",
+        "word",
+        "KV-cache precision",
+        {
+            "fp32": "f32",
+            "bf16": "f16",
+            "fp16": "f16",
+            **{name: name for name in ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0")},
+        },
+    ),
+    Option("--flash-attn", "attention", "word", "attention", {"eager": "off", "flash": "on", "sdpa": "on"}),
+    Option("--n-gpu-layers", "gpu_layers", "integer", "layers on the GPU, with the output layer"),
+    Option("--batch-size", "engine.n_batch", "integer", "tokens in a logical batch"),
+    Option(
+        "--ubatch-size", "engine.n_ubatch", "integer", "tokens in a physical batch, for which the compute buffer is"
+    ),
+    Option("--swa-full", "engine.swa_full", "switch", "full context for sliding-window layers"),
+)
+"""Options of llama-server; the context and the unified cache, which depend on slots, are written beside them."""
+OLLAMA_OPTIONS: Final = (
+    Option("num_ctx", "context_length", "integer", "context of each request"),
+    Option("num_gpu", "gpu_layers", "integer", "layers on the GPU, with the output layer"),
+)
+"""Parameters of a Modelfile."""
+OLLAMA_ENVIRONMENT: Final = (
+    Option("OLLAMA_NUM_PARALLEL", "engine.slots", "integer", "requests answered at the same time"),
+    Option(
+        "OLLAMA_KV_CACHE_TYPE",
+        "kv_cache",
+        "word",
+        "KV-cache precision, of the whole server",
+        {"bf16": "f16", "fp16": "f16", "q8_0": "q8_0", "q4_0": "q4_0"},
+    ),
+    Option("OLLAMA_FLASH_ATTENTION", "attention", "word", "attention", {"eager": "0", "flash": "1", "sdpa": "1"}),
+    Option("LLAMA_ARG_BATCH", "engine.n_batch", "integer", "tokens in a logical batch"),
+    Option("LLAMA_ARG_UBATCH", "engine.n_ubatch", "integer", "tokens in a physical batch"),
+)
+"""Environment variables of Ollama's server, which hands `LLAMA_ARG_…` on to llama-server."""
+_VLLM_NEUTRAL: Final = frozenset(("--host", "--port", "--served-model-name", "--trust-remote-code", "--load-format"))
+_LLAMA_NEUTRAL: Final = frozenset(("--host", "--port", "--alias", "--fit", "--cache-type-v", "--metrics"))
+_SHORT: Final = {
+    "-tp": "--tensor-parallel-size",
+    "-pp": "--pipeline-parallel-size",
+    "-dp": "--data-parallel-size",
+    "-q": "--quantization",
+    "-c": "--ctx-size",
+    "-np": "--parallel",
+    "-ctk": "--cache-type-k",
+    "-ctv": "--cache-type-v",
+    "-fa": "--flash-attn",
+    "-ngl": "--n-gpu-layers",
+    "--gpu-layers": "--n-gpu-layers",
+    "-b": "--batch-size",
+    "-ub": "--ubatch-size",
+    "-m": "--model",
+    "-a": "--alias",
+    "-kvu": "--kv-unified",
+    "-no-kvu": "--no-kv-unified",
+    "-ts": "--tensor-split",
+    "-sm": "--split-mode",
+    "-hf": "--hf-repo",
+}
+
+
+def parse_options(words: tuple[str, ...]) -> dict[str, object]:
+    """Return the options among a command's words by their long names; other words are the key `""`.
+
+    A switch has the value True. Later values replace earlier ones.
+    """
+    options: dict[str, object] = {}
+    key = ""
+    for word in words:
+        if word.startswith("-") and not word[1:2].isdecimal():
+            name, joined, value = word.partition("=")
+            key = _SHORT.get(name, name)
+            options[key] = value if joined else True
+            key = "" if joined else key
+        elif key:
+            options[key] = word
+            key = ""
+        else:
+            options.setdefault("", word)
+    return options
+
+
+def read_vllm_options(reader: ConfigReader) -> None:
+    """Read the options of `vllm serve`."""
+    reader.set_task_inference()
+    reader.read_model("" if reader.has("") else "--model")
+    reader.assume("engine", "vLLM", "profile", "vllm")
+    _read_options(reader, VLLM_OPTIONS)
+    sequences = reader.integer("--max-num-seqs")
+    if sequences is not None:
+        reader.set("--max-num-seqs", "batch", sequences)
+    if reader.field("kv_cache") is None:
+        reader.assume("--kv-cache-dtype", "auto", "kv_cache", reader.field("compute") or "bf16")
+    if reader.flag("--enable-expert-parallel"):
+        reader.set("--enable-expert-parallel", "parallel.expert", reader.field("parallel.data") or 1)
+    images = reader.strings("--limit-mm-per-prompt")
+    if images is not None:
+        reader.ignore_unestimated("--limit-mm-per-prompt", "the number of images in each prompt")
+    _set_cards(reader)
+    reader.ignore_rest(_VLLM_NEUTRAL)
+
+
+def read_llama_server(reader: ConfigReader) -> None:
+    """Read the options of `llama-server`; its context is for all slots together."""
+    reader.set_task_inference()
+    key = next((key for key in ("--alias", "--model", "--hf-repo") if reader.has(key)), "--model")
+    reader.read_model(key)
+    reader.assume("engine", "llama-server", "profile", "llama.cpp")
+    _read_weights(reader, "--model")
+    if reader.raw("--n-gpu-layers") == "all":
+        reader.ignore("--n-gpu-layers", "all layers, as in a plan that sets no number")
+    _read_options(reader, LLAMA_SERVER_OPTIONS)
+    _read_slots(reader, "--parallel")
+    context, slots = reader.integer("--ctx-size", low=0), reader.integer("--parallel")
+    if context:
+        reader.set("--ctx-size", "context_length", max(context // (slots or 1), 1))
+    for key, value in (("--kv-unified", True), ("--no-kv-unified", False)):
+        reader.set_if_enabled(key, "engine.kv_unified", value)
+    split = reader.strings("--tensor-split")
+    if split is not None and len(split) > 1:
+        reader.set("--tensor-split", "parallel.pipeline", len(split))
+        if all(share.isdecimal() for share in split) and reader.string("--split-mode") in (None, "layer"):
+            reader.set("--tensor-split", "parallel.pipeline_layers", tuple(map(int, split)))
+    _set_cards(reader)
+    reader.ignore_rest(_LLAMA_NEUTRAL)
+
+
+def read_ollama(reader: ConfigReader) -> None:
+    """Read the parameters of a Modelfile and the environment of its server."""
+    reader.set_task_inference()
+    reader.read_model("ALIAS" if reader.has("ALIAS") else "FROM")
+    reader.assume("engine", "llama-server", "profile", "llama.cpp")
+    _read_weights(reader, "FROM")
+    _read_options(reader, OLLAMA_OPTIONS)
+    _read_options(reader, OLLAMA_ENVIRONMENT)
+    _read_slots(reader, "OLLAMA_NUM_PARALLEL")
+    reader.ignore_rest(("OLLAMA_SCHED_SPREAD",))
+
+
+def _read_options(reader: ConfigReader, options: tuple[Option, ...]) -> None:
+    """Read a table of options; a value that the table does not have is recorded as not estimated."""
+    for option in options:
+        key, ours = option.key, option.ours
+        if option.kind == "switch":
+            reader.set_if_enabled(key, option.field)
+        elif option.kind == "integer" and reader.raw(key) != "all":
+            reader.set_or_default(key, option.field, reader.integer(key, low=0))
+        elif option.kind == "number":
+            reader.set_or_default(key, option.field, reader.number(key, high=1))
+        elif (name := reader.string(key) if option.kind == "word" else None) is not None:
+            if name in ours:
+                reader.set(key, option.field, ours[name])
+            else:
+                reader.ignore_unestimated(key, f"{name[:40]}; the default is assumed")
+
+
+def _read_weights(reader: ConfigReader, key: str) -> None:
+    """Read the format of a GGUF file from its name, which ends with it by custom."""
+    named = _GGUF_NAME.search(reader.string(key) or "")
+    known = {name.casefold(): name for name in GGUF_FILE_TYPES}
+    if named is not None and named[1].casefold() in known:
+        reader.set(key, "weights", known[named[1].casefold()])
+
+
+def _read_slots(reader: ConfigReader, key: str) -> None:
+    slots = reader.integer(key)
+    if slots is not None:
+        reader.set(key, "batch", slots)
+
+
+def _set_cards(reader: ConfigReader) -> None:
+    """Set the number of cards to the product of the degrees of parallelism."""
+    cards = 1
+    for name in ("tensor", "pipeline", "data"):
+        degree = reader.field(f"parallel.{name}")
+        cards *= degree if isinstance(degree, int) else 1
+    reader.set_known_count(cards)

@@ -1,0 +1,115 @@
+"""Plans to launch, and comparison of a plan with what its files give when they are read."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+import planner
+from planner.errors import SpecError
+from planner.launch.launch import launch_settings
+from planner.launch.load import load_launch_file
+from planner.plan.evaluate import evaluate
+from planner.plan.recipes.files import with_recipe
+from planner.workload.fields import fields_of
+from planner.workload.rules import field_reader, nest_fields
+
+LLAMA = planner.ModelChoice(id="meta-llama/Llama-3.1-8B")
+
+
+def serving(profile, gpu="l40s", count=1, **fields):
+    return planner.Plan(model=LLAMA, gpu=gpu, count=count, workload=planner.Inference(profile=profile, **fields))
+
+
+def training(gpu="l40s", count=1, **fields):
+    return planner.Plan(model=LLAMA, gpu=gpu, count=count, workload=planner.Training(**fields))
+
+
+PLANS = {
+    "served": serving("vllm", batch=4, context_length=8192),
+    "served in fp8": serving("vllm", batch=2, kv_cache="fp8", weights="fp8", context_length=4096),
+    "served on 2": serving("vllm", count=2, batch=8, parallel={"tensor": 2}, engine={"max_num_batched_tokens": 4096}),
+    "served eagerly": serving("vllm", compute="fp16", engine={"enforce_eager": True, "memory_utilization": 0.9}),
+    "served in stages": serving("vllm", count=2, parallel={"pipeline": 2}, engine={"block_size": 32}),
+    "gguf": serving("llama.cpp", weights="Q4_K_M", batch=3, context_length=8192),
+    "gguf with fewer layers": serving("llama.cpp", weights="Q8_0", gpu_layers=20, kv_cache="q8_0"),
+    "gguf on 2": serving("llama.cpp", count=2, weights="Q8_0", parallel={"pipeline": 2}),
+    "gguf with slots": serving("llama.cpp", weights="Q4_K_M", batch=2, engine={"slots": 2, "kv_unified": False}),
+    "lora": training(
+        method="lora", lora={"rank": 32, "targets": ("q_proj", "v_proj")}, activation_checkpointing="full"
+    ),
+    "qlora": training(method="qlora", micro_batch=2, sequence_length=1024, activation_checkpointing="full"),
+    "lora with liger": training(method="lora", profile="liger", activation_checkpointing="full"),
+    "full in fsdp": training(count=8, parallel={"zero": 3}, activation_checkpointing="full", gradient_clipping=True),
+    "full in zero-2": training(
+        count=8, profile="deepspeed", parallel={"zero": 2, "offload": "optimizer"}, gradient_accumulation=4
+    ),
+    "full in zero-3": training(
+        count=8, profile="deepspeed", parallel={"zero": 3, "offload": "parameters"}, activation_checkpointing="full"
+    ),
+    "full in 16 bits": training(
+        count=8, weights="bf16", parallel={"zero": 3, "reshard_after_forward": False}, activation_checkpointing="full"
+    ),
+    "pure bf16": training(
+        count=8, compute="bf16", parallel={"zero": 3}, optimizer="lion", activation_checkpointing="full"
+    ),
+    "8 bits": training(
+        count=8, optimizer="adamw-8bit", parallel={"zero": 3}, attention="flash", activation_checkpointing="full"
+    ),
+}
+"""Plans by what they are of."""
+
+
+def without_comments(text, name):
+    """Return a launch file without its comments; JSON and settings in a Modelfile have none."""
+    if name.endswith((".yaml", ".yml")):
+        return yaml.safe_dump(yaml.safe_load(text), sort_keys=False)
+    lines = [line for line in text.splitlines() if line.startswith(("#!", "#SBATCH")) or not line.startswith("#")]
+    return "".join(f"{re.sub(r'  # .*$', '', line)}\n" for line in lines)
+
+
+def written(plan, catalog, program, place):
+    """Return the launch settings, or the error that refuses them."""
+    try:
+        return launch_settings(plan, catalog, program, place)
+    except SpecError as error:
+        return error
+
+
+def read_back(settings, folder: Path):
+    """Write the files without comments to `folder`, and return the recipe that the first one gives."""
+    for file in settings.files:
+        (folder / file.name).write_text(without_comments(file.text, file.name))
+    return load_launch_file(folder / settings.files[0].name)
+
+
+def differences(settings, recipe, catalog):
+    """Return the fields that both can say and that differ, and whether the estimates do.
+
+    What the files do not say is taken from the plan.
+    """
+    unsaid = {row.field for row in settings.not_expressed}
+    plan = settings.plan
+    names = fields_of(plan.workload.task)
+    own = field_reader(plan.workload)
+    fields = {name: value for name in sorted(unsaid) if name in names and (value := own(name)) is not None}
+    workload = recipe.workload
+    for name, value in nest_fields(fields).items():
+        part = getattr(workload, name)
+        change = part.evolve(**value) if isinstance(value, dict) and part is not None else value
+        workload = workload.evolve(**{name: change})
+    again = with_recipe(planner.Plan(model=plan.model, gpu=plan.gpu), recipe.evolve(workload=workload))
+    first, second = evaluate(plan, catalog), evaluate(again, catalog)
+    said = {field for row in settings.settings for field in row.fields if field in names}
+    one, other = field_reader(first.workload), field_reader(second.workload)
+    alike = {"fp16": "bf16", "flash": "sdpa"} if first.workload.profile == "llama.cpp" else {}
+    found = [
+        (name, one(name), other(name))
+        for name in sorted(said)
+        if one(name) is not None and alike.get(one(name), one(name)) != alike.get(other(name), other(name))
+    ]
+    if first.memory.total_bytes != second.memory.total_bytes:
+        found.append(("memory", first.memory.total_bytes, second.memory.total_bytes))
+    if first.plan.count != second.plan.count:
+        found.append(("count", first.plan.count, second.plan.count))
+    return found

@@ -1,0 +1,53 @@
+import yaml
+from launched import PLANS, serving
+
+import planner
+from planner.launch.launch import launch_settings
+from planner.launch.load import load_launch_file
+
+CATALOG = planner.load_catalog()
+
+
+def documents(program, plan):
+    files = launch_settings(plan, CATALOG, program, "kubernetes").files
+    return [yaml.safe_load(file.text) for file in files]
+
+
+def pod(document):
+    return document["spec"]["template"]["spec"]
+
+
+def test_a_server_is_a_deployment_on_the_plans_card():
+    (document,) = documents("vllm", serving("vllm", gpu="h100-sxm5-80gb"))
+    assert document["kind"] == "Deployment"
+    assert pod(document)["nodeSelector"] == {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    assert pod(document)["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 1
+
+
+def test_a_training_is_a_job_with_its_settings_beside_it():
+    job, settings = documents("axolotl", PLANS["qlora"])
+    assert (job["kind"], pod(job)["restartPolicy"], settings["kind"]) == ("Job", "Never", "ConfigMap")
+    assert yaml.safe_load(settings["data"]["axolotl.yaml"])["adapter"] == "qlora"
+
+
+def test_weights_in_a_file_come_from_a_volume():
+    (document,) = documents("llama-server", PLANS["gguf"])
+    assert "weights" in {volume["name"] for volume in pod(document)["volumes"]}
+
+
+def test_ram_is_asked_for_and_a_card_without_a_label_is_named():
+    plan = serving("llama.cpp", gpu="rtx-4070", weights="Q4_K_M", gpu_layers=20)
+    settings = launch_settings(plan, CATALOG, "llama-server", "kubernetes")
+    document = yaml.safe_load(settings.files[0].text)
+    assert "memory" in pod(document)["containers"][0]["resources"]["limits"]
+    assert "nodeSelector" not in pod(document)
+    assert "gpu" in {row.field for row in settings.not_expressed}
+
+
+def test_a_pod_of_another_hand_is_read(tmp_path):
+    file = tmp_path / "pod.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, args: [vllm, serve, Qwen/Qwen3-8B], "
+        "env: [{name: A, valueFrom: {}}], resources: {limits: {amd.com/gpu: 1}}}]}\n"
+    )
+    assert load_launch_file(file).cards == 1

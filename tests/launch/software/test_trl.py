@@ -1,0 +1,40 @@
+import pytest
+import yaml
+from launched import PLANS, training
+
+import planner
+from planner.errors import SpecError
+from planner.launch.launch import launch_settings
+
+CATALOG = planner.load_catalog()
+FULL = {"activation_checkpointing": "full"}
+
+
+def config(plan):
+    files = {file.name: file.text for file in launch_settings(plan, CATALOG, "trl").files}
+    return yaml.safe_load(files["sft.yaml"])
+
+
+def test_adapters_on_4_bits():
+    document = config(PLANS["qlora"])
+    assert document["use_peft"] is document["load_in_4bit"] is True
+    assert document["lora_target_modules"] == ["all-linear"]
+    assert document["max_grad_norm"] == 0.0
+
+
+def test_adapters_on_8_bits_with_magnitudes_in_fp16():
+    document = config(training(method="lora", weights="int8", compute="amp-fp16", lora={"dora": True}, **FULL))
+    assert document["load_in_8bit"] is document["use_dora"] is document["fp16"] is True
+    assert document["bf16"] is False
+
+
+def test_a_loss_in_chunks_has_256_tokens_each():
+    plan = training(method="lora", loss="chunked", loss_chunks=8, sequence_length=2048, **FULL)
+    assert config(plan)["loss_type"] == "chunked_nll"
+    with pytest.raises(SpecError, match="no chunked loss in 5 chunks"):
+        config(plan.evolve(workload=plan.workload.evolve(loss_chunks=5)))
+
+
+def test_8_bits_of_computing_are_refused():
+    with pytest.raises(SpecError, match="not in fp8"):
+        config(training(gpu="h100-sxm5-80gb", count=8, compute="fp8", parallel={"zero": 3}, **FULL))

@@ -1,0 +1,160 @@
+import json
+from pathlib import Path
+
+import pytest
+from launched import LLAMA, PLANS, differences, read_back, serving, training, written
+from recordings import training as traced_training
+from recordings import two_steps
+
+import planner
+from planner.errors import PlannerError, SpecError
+from planner.launch.launch import launch_settings, save_launch_files
+from planner.launch.places import PLACES
+from planner.launch.software import LAUNCHERS, REFUSED
+from planner.memory.corrections import Correction
+from planner.trace.analysis.summary import facts_of
+
+CATALOG = planner.load_catalog()
+KEYS = json.loads((Path(__file__).parents[1] / "truth" / "launch-keys.json").read_text())
+SECTIONS = {"fsdp_config": "accelerate", "parallelism_config": "parallelism", "deepspeed": "deepspeed"}
+OF_LAUNCHERS = {
+    "--config_file", "--config", "--num_processes", "--num_gpus", "--launcher", "-f",
+    "FORCE_TORCHRUN", "NPROC_PER_NODE",
+}  # fmt: skip
+"""Options of what starts a training, and variables of it."""
+OF_LIBRARIES = {"bnb_4bit_use_double_quant", "lr"}
+"""Keys that are handed on to bitsandbytes and to PyTorch's optimizer."""
+
+
+def pairs(places):
+    return [(name, program, place) for name in PLANS for program in LAUNCHERS for place in places]
+
+
+@pytest.mark.parametrize("places", [("shell",), tuple(PLACES)[1:]], ids=["shell", "elsewhere"])
+def test_what_is_written_gives_the_plan_again_without_our_comments(places, tmp_path):
+    chosen = pairs(places) if places == ("shell",) else pairs(places)[::5]
+    launched = [(case, written(PLANS[case[0]], CATALOG, *case[1:])) for case in chosen]
+    done = [(case, settings) for case, settings in launched if not isinstance(settings, SpecError)]
+    assert len(done) > 40
+
+    wrong = {}
+    for case, settings in done:
+        folder = tmp_path / " ".join(case)
+        folder.mkdir()
+        recipe = read_back(settings, folder)
+        unknown = [key.key for key in recipe.ignored if key.reason.startswith("unknown")]
+        wrong[case] = differences(settings, recipe, CATALOG) + unknown
+    assert {case: found for case, found in wrong.items() if found} == {}
+
+
+def test_each_program_and_place_writes_some_plan():
+    programs = {
+        case[1] for case in pairs(("shell",)) if not isinstance(written(PLANS[case[0]], CATALOG, *case[1:]), SpecError)
+    }
+    assert programs == set(LAUNCHERS)
+
+
+def test_each_key_is_one_that_the_named_version_knows():
+    ours = {"llama-server": {"llama-server"}, "ollama": {"llama-server"}, "accelerate": {"accelerate"}}
+    unknown = set()
+    for name, program, place in pairs(("shell",)):
+        settings = written(PLANS[name], CATALOG, program, place)
+        for row in () if isinstance(settings, SpecError) else settings.settings:
+            *sections, key = row.key.split(".")
+            owners = {SECTIONS.get(section, program) for section in sections[:1]} or ours.get(program, {program})
+            known = {one for owner in owners | ours.get(program, set()) if owner in KEYS for one in KEYS[owner]["keys"]}
+            spellings = {key, key.removeprefix("--").replace("-", "_"), key.removeprefix("fsdp_")}
+            spellings.add(key.removeprefix("parallelism_config_"))
+            if program == "ollama" and not key.startswith("LLAMA_ARG_"):
+                continue  # a Modelfile has no source that is read
+            if key not in OF_LAUNCHERS | OF_LIBRARIES and not spellings & known:
+                unknown.add((program, row.key))
+    assert unknown == set()
+
+
+def test_each_setting_says_what_it_is_for():
+    settings = launch_settings(PLANS["qlora"], CATALOG, "axolotl")
+    assert all(row.comment for row in settings.settings)
+    assert {"method", "micro_batch", "sequence_length"} <= {field for row in settings.settings for field in row.fields}
+
+
+def test_fields_that_a_program_has_no_key_for_are_named_in_the_result_and_the_file():
+    plan = training(method="lora", lora={"rank": 8}, other_processes_bytes=2**30, activation_checkpointing="full")
+    settings = launch_settings(plan, CATALOG, "accelerate")
+    named = {row.field: row for row in settings.not_expressed}
+    assert {"model", "gpu", "method", "lora.rank", "micro_batch", "other_processes_bytes"} <= set(named)
+    assert named["lora.rank"].reason == "your script sets it"
+    assert "# Not expressed: lora.rank = 8: your script sets it" in settings.files[0].text
+
+
+def test_a_plan_that_leaves_its_program_open_is_for_the_one_that_is_named():
+    plan = planner.Plan(model=LLAMA, gpu="l40s", workload=planner.Inference(batch=2))
+    assert launch_settings(plan, CATALOG, "vllm").plan.workload.profile == "vllm"
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_a_program_that_is_not_written_is_refused_with_the_reason(name):
+    with pytest.raises(SpecError, match="no files are written for") as refused:
+        launch_settings(PLANS["served"], CATALOG, name)
+    assert REFUSED[name] in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("plan", "program", "place", "message"),
+    [
+        (PLANS["served"], "vlm", "shell", "no program is called 'vlm'"),
+        (PLANS["served"], "vllm", "cluster", "no place is called 'cluster'"),
+        (PLANS["served"], "accelerate", "shell", "the plan is for inference"),
+        (PLANS["served"], "llama-server", "shell", "the plan is for vllm, which llama-server does not run"),
+        (PLANS["gguf"], "ollama", "kubernetes", "no files are written for Ollama in Kubernetes"),
+        (PLANS["served"].evolve(gpu=None), "vllm", "shell", "GPUs of one kind"),
+        (training(micro_batch=64), "accelerate", "shell", "does not fit"),
+        (serving("vllm", gpu="tesla-t4"), "vllm", "shell", "bf16"),
+        (training(count=12, parallel={"zero": 3}, activation_checkpointing="full"), "trl", "shell", "whole nodes"),
+        (training(count=16, parallel={"zero": 3}, activation_checkpointing="full"), "trl", "slurm", "nodes of TRL"),
+        (
+            training(count=16, parallel={"zero": 3}, activation_checkpointing="full"),
+            "accelerate",
+            "shell",
+            "nodes of shell",
+        ),
+    ],
+)
+def test_what_cannot_run_so_is_refused_by_name(plan, program, place, message):
+    with pytest.raises(SpecError, match=message):
+        launch_settings(plan, CATALOG, program, place)
+
+
+def test_a_traced_module_has_no_settings_and_a_correction_is_named():
+    traced = planner.ModelChoice.of_trace(facts_of(two_steps(2**30, traced_training())))
+    with pytest.raises(SpecError, match="a script of its own"):
+        launch_settings(PLANS["served"].evolve(model=traced), CATALOG, "vllm")
+    correction = Correction(
+        terms=(),
+        gpu="l40s",
+        model_type="llama",
+        profile="vllm",
+        task="inference",
+        log="vllm",
+        date="2026-11-01",
+        digest="ab",
+    )
+    named = launch_settings(PLANS["served"].evolve(corrections=(correction,)), CATALOG, "vllm").not_expressed
+    assert "corrections" in {row.field for row in named}
+
+
+def test_files_are_not_replaced_by_others(tmp_path):
+    settings = launch_settings(PLANS["served"], CATALOG, "vllm")
+    save_launch_files(settings, tmp_path / "a")
+    save_launch_files(settings, tmp_path / "a")
+    (tmp_path / "a" / "run.sh").write_text("mine")
+    with pytest.raises(PlannerError, match="exists with another content"):
+        save_launch_files(settings, tmp_path / "a")
+    with pytest.raises(PlannerError, match="cannot be written"):
+        save_launch_files(settings, tmp_path / "a" / "run.sh")
+
+
+def test_nothing_secret_is_written(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    texts = [file.text for place in PLACES for file in launch_settings(PLANS["lora"], CATALOG, "trl", place).files]
+    assert not any("hf_secret" in text for text in texts)

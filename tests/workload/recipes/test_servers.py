@@ -1,0 +1,57 @@
+import pytest
+
+from planner.workload.recipes.detect import read_recipe
+from planner.workload.recipes.servers import parse_options
+
+
+def read(kind, *words):
+    return read_recipe(parse_options(words), "a command", kind)
+
+
+def test_options_are_parsed_by_their_long_names():
+    words = ("model", "-tp", "2", "--enforce-eager", "-c=5", "--port", "80", "more", "-ngl", "-1")
+    assert parse_options(words) == {
+        "": "model", "--tensor-parallel-size": "2", "--enforce-eager": True, "--ctx-size": "5", "--port": "80",
+        "--n-gpu-layers": "-1",
+    }  # fmt: skip
+
+
+def test_vllm_counts_its_cards_and_takes_the_cache_of_the_computation():
+    recipe = read("vllm", "Qwen/Qwen3-8B", "-tp", "2", "-pp", "2", "--dtype", "float16", "--max-num-seqs", "8")
+    assert (recipe.cards, recipe.workload.kv_cache, recipe.workload.batch) == (4, "fp16", 8)
+
+
+def test_vllm_splits_experts_over_replicas_and_ignores_what_is_not_estimated():
+    recipe = read(
+        "vllm", "a/b", "-dp", "4", "--enable-expert-parallel", "--limit-mm-per-prompt", '{"image":2}', "--quantization",
+        "quark", "--port", "1", "--swap-space", "4",
+    )  # fmt: skip
+    assert recipe.workload.parallel.expert == 4
+    reasons = {entry.key: entry.reason.partition(":")[0] for entry in recipe.ignored}
+    assert reasons == {
+        "--limit-mm-per-prompt": "not estimated", "--quantization": "not estimated", "--port": "does not change memory",
+        "--swap-space": "unknown",
+    }  # fmt: skip
+
+
+def test_experts_of_a_single_replica_are_not_split():
+    assert read("vllm", "a/b", "--enable-expert-parallel").workload.parallel.expert == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "context"),
+    [(("-c", "8192", "-np", "4"), 2048), (("-c", "8192"), 8192), (("-c", "0"), None), ((), None)],
+)
+def test_the_context_of_llama_server_is_divided_among_slots(words, context):
+    assert read("llama.cpp", "-m", "x-Q8_0.gguf", *words).workload.context_length == context
+
+
+def test_layers_of_llama_server_are_split_by_whole_numbers():
+    recipe = read("llama.cpp", "-m", "a.gguf", "-ts", "20,12", "-ngl", "all", "--no-kv-unified")
+    assert (recipe.cards, recipe.workload.parallel.pipeline_layers) == (2, (20, 12))
+    assert read("llama.cpp", "-m", "a.gguf", "-ts", "0.5,0.5").workload.parallel.pipeline == 2
+    assert read("llama.cpp", "-m", "a.gguf", "-ts", "1").cards == 1
+
+
+def test_a_repository_names_the_model():
+    assert read("llama.cpp", "-hf", "ggml-org/Qwen3-8B-GGUF").model == "ggml-org/Qwen3-8B-GGUF"
