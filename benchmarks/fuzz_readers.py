@@ -36,6 +36,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_hardware
 from planner.hardware.own_file import read_own
 from planner.hardware.query import GpuQuery
+from planner.launch.load import load_launch_file
 from planner.memory.logs.read import read_log
 from planner.models.catalog import ModelRecord
 from planner.models.readers.adapter import read_adapter
@@ -181,18 +182,18 @@ def _trace_facts(path: Path) -> object:
 
 
 def _read_settings(path: Path) -> object:
-    from planner.gui.settings import _read_settings
+    from planner.gui.settings import SettingsStore
 
-    return _read_settings(path)
+    store = SettingsStore(path)
+    if store.unread is not None:
+        raise store.unread
+    return store.current
 
 
 def _read_session(path: Path) -> object:
     from planner.gui.autosave import _read_session
 
-    session = _read_session(path)
-    if session is None:
-        raise PlannerError("the session was moved aside", "It is kept beside the others.")
-    return session
+    return _read_session(path)
 
 
 _PARSERS: tuple[Callable[[str], object], ...] = (
@@ -261,6 +262,9 @@ READERS: dict[str, Reader] = {
     "workload": Reader(read_workload, mutate_json, "workload.json"),
     "recipe-yaml": Reader(_read_recipe, mutate_text, "recipe.yml"),
     "recipe-json": Reader(_read_recipe, mutate_json, "recipe.json"),
+    "launch-script": Reader(load_launch_file, mutate_text, "run.sh"),
+    "launch-place": Reader(load_launch_file, mutate_text, "job.yaml"),
+    "launch-modelfile": Reader(load_launch_file, mutate_text, "Modelfile"),
     "hardware": Reader(read_own, mutate_json, "hardware.json"),
     "hardware, imported": Reader(partial(read_own, today=date(2026, 11, 24)), mutate_json, "cards.json"),
     "catalog": Reader(lambda path: read_records(path, Gpu, [path]), mutate_json, "gpus.json"),

@@ -317,4 +317,5 @@ def _read_session(file: Path) -> SavedSession:
     except UnreadableFileError as error:
         raise PlannerError(error.reason, error.hint) from error
     except ValidationError as error:
-        raise SpecError.from_validation(error) from error
+        problem = SpecError.from_validation(error)
+        raise PlannerError(problem.message, problem.hint or "It may be of a newer version of GPU Planner.") from error

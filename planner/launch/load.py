@@ -64,7 +64,10 @@ def load_launch_file(path: Path) -> Recipe:
         text = _text(path)
         return _with_slurm_cards(_recipe_in_script(text, {}, path), text)
     if path.name == _MODELFILE:
-        return read_recipe(_modelfile_keys(_text(path)), str(path), "ollama")
+        keys = _modelfile_keys(_text(path))
+        if "FROM" not in keys:
+            raise RecipeError(path, "names no model", "A Modelfile begins with FROM and a model or its file.")
+        return read_recipe(keys, str(path), "ollama")
     if path.suffix.lower() in YAML_ENDINGS:
         document = parsed_file(path)
         for place in PLACES.values():

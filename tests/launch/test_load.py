@@ -112,3 +112,11 @@ def test_a_modelfile_in_a_config_map_is_read(tmp_path):
 @pytest.mark.parametrize("name", ["axolotl.yaml", "type.yml"])
 def test_a_training_file_in_yaml_is_no_file_of_a_place(tmp_path, name):
     assert recipe(tmp_path, "type: task\nbase_model: Qwen/Qwen3-8B\n", name).format == "axolotl"
+
+
+def test_a_modelfile_without_a_model_is_refused(tmp_path):
+    file = tmp_path / "Modelfile"
+    file.write_text("PARAMETER num_ctx 4096\n")
+    with pytest.raises(RecipeError, match="names no model") as refused:
+        load_launch_file(file)
+    assert "FROM" in refused.value.hint

@@ -1,14 +1,17 @@
 """The report on a plan: whether it fits, how fast it runs, what it costs, what to buy, and what the figures rest on."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import date
 from typing import Final, NamedTuple
 
 from planner import __version__
 from planner.cost.estimate import CostEstimate
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
-from planner.errors import PlannerError
+from planner.errors import PlannerError, SpecError
 from planner.hardware.system import System
+from planner.launch.launch import launch_settings
+from planner.launch.software import LAUNCHERS
 from planner.performance.result import TimeResult
 from planner.plan.advice.advise import Advice, advise
 from planner.plan.catalog import Catalog
@@ -38,10 +41,11 @@ from planner.present.memory.advice import advice_row, advice_title
 from planner.present.memory.verdict import hypothetical_note, needs_change
 from planner.present.memory.view import MemoryView, evaluation_view
 from planner.present.plan.phrase import hardware_phrase, plan_phrase, work_phrase
-from planner.present.plan.settings import field_value_text
+from planner.present.plan.settings import field_value_text, setting_title
 from planner.present.report.document import (
     Block,
     Bullets,
+    CodeListing,
     Prose,
     Report,
     ReportAnswer,
@@ -57,6 +61,7 @@ from planner.present.report.memory_blocks import memory_blocks
 from planner.workload.fields import fields_of
 from planner.workload.presentation import FieldContext
 from planner.workload.rules import field_reader
+from planner.workload.software.registry import DEFAULT
 
 _VERDICT_TONES: Final[dict[str | None, Tone]] = {"fits": "ok", "tight": "warn", "does-not-fit": "bad"}
 _ADVICE: Final = 6
@@ -133,6 +138,7 @@ def report_on_evaluated_plan(parts: PlanReportParts) -> Report:
         _cost_section(parts),
         _bill_section(parts),
         _risk_section(parts),
+        _launch_section(parts),
         _sources_section(parts),
     )
     return Report(
@@ -417,6 +423,26 @@ def _risk_section(parts: PlanReportParts) -> ReportSection:
         Bullets(tuple(warning.sentence for warning in warnings)),
         ReportTable(tuple(ReportColumn(head, "right" if head == heads[1] else "left") for head in heads), rows),
     )
+
+
+def _launch_section(parts: PlanReportParts) -> ReportSection:
+    """Return the files that run the plan with the first program that can, and what they do not express."""
+    title, evaluation = "Launch settings", parts.evaluation
+    for launcher in LAUNCHERS.values():
+        profile = evaluation.workload.profile or DEFAULT
+        if launcher.task != evaluation.workload.task or profile not in launcher.profiles:
+            continue
+        with suppress(SpecError):
+            settings = launch_settings(evaluation.plan, parts.catalog, launcher.name)
+            missing = tuple((setting_title(one.field), one.value, one.reason) for one in settings.not_expressed)
+            return section(
+                title,
+                Prose(f"With {settings.title} ({settings.version}):"),
+                *(CodeListing(file.text, file.name) for file in settings.files),
+                ReportTable(tuple(map(ReportColumn, ("Not in these files", "Value", "Why"))), missing),
+                Prose("`gpu-planner launch` writes them for other programs, and for clusters and clouds."),
+            )
+    return section(title)
 
 
 def _sources_section(parts: PlanReportParts) -> ReportSection:

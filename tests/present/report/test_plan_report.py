@@ -11,7 +11,7 @@ from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.errors import PlannerError
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.report import plan_report
-from planner.present.report.document import Bullets, Drawing, Prose, ReportTable
+from planner.present.report.document import Bullets, CodeListing, Drawing, Prose, ReportTable
 from planner.present.report.html import report_html
 from planner.present.report.plan_report import report_on_plan
 from planner.trace.analysis.summary import facts_of
@@ -54,6 +54,7 @@ def test_the_report_has_its_sections_in_the_order_of_a_decision(service):
         "Cost",
         "Bill of materials",
         "Risks, and what would change the answer",
+        "Launch settings",
         "Formulas and sources",
     ]
     assert service.title == "meta-llama/Llama-3.1-8B on 1 × L40S"
@@ -90,6 +91,19 @@ def test_every_cost_and_every_figure_has_its_source(service):
                 assert all(row[-1] for row in block.rows), block.columns[0].title
     assert "Cards" in _cells(_section(service, "Bill of materials"))
     assert "From the wall" in _cells(_section(service, "Bill of materials"))
+
+
+def test_the_files_that_run_the_plan_are_in_it(service):
+    launch = _section(service, "Launch settings")
+    listing = next(block for block in launch.blocks if isinstance(block, CodeListing))
+    assert "vllm serve meta-llama/Llama-3.1-8B" in listing.text
+    assert "--max-num-seqs 16" in listing.text
+    assert "Card" in _cells(launch)
+
+
+def test_a_plan_that_no_program_is_written_for_has_no_files(catalog):
+    report = report_on_plan(SERVICE.evolve(workload=Inference(), gpu=None), catalog, TODAY)
+    assert "Launch settings" not in [part.title for part in report.sections]
 
 
 def test_costs_are_drawn_with_their_sensitivity(service):
