@@ -52,6 +52,7 @@ _CORE = (
     "core",
     "cost",
     "hardware",
+    "launch",
     "memory",
     "models",
     "monitor",
