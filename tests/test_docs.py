@@ -13,6 +13,7 @@ import pytest
 from fake_nvml_kit import A, card
 from huggingface_hub import constants
 from recording_kit import CARDS, sample, written
+from recordings import training, two_steps
 
 from planner.cli.main import COMMANDS as NAMES
 from planner.cli.main import main
@@ -22,6 +23,8 @@ from planner.models.readers.hub.repository import _HUB_DOMAINS
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN
+from planner.trace.files import save_recording
+from planner.units import MIB
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Training
 
@@ -109,6 +112,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "nvidia-smi.csv").write_text(LOG, encoding="utf-8")
     samples = (sample(float(at), a={"energy_joules": 360.0 * at, "utilization_fraction": 1.0}) for at in range(5))
     (tmp_path / "run.gpurec").write_bytes(written([CARDS, *samples]))
+    save_recording("run.trace.json.gz", two_steps(MIB, training(batch=8)))
     return tmp_path
 
 

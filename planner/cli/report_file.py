@@ -33,7 +33,7 @@ examples:
   gpu-planner report meta-llama/Llama-3.1-8B --profile vllm --gpu l40s --requests-per-day 20000 -o report.pdf
   gpu-planner report plan.json --versus other.json -o comparison.md
   gpu-planner report run.gpurec --tariff 0.30 -o run.html
-  gpu-planner report net.trace.json.gz --gpu "RTX 4090" -o trace.html
+  gpu-planner report run.trace.json.gz --gpu "RTX 4090" -o trace.html
 
 exit codes: 0 done, 2 wrong input, 3 a PDF needs the window's packages"""
 
