@@ -307,9 +307,9 @@ def said(items: list[Compared]) -> str:
 
 
 def stated_of(compared: list[Compared]) -> Iterator[Stated]:
-    """Yield the stated interval or chance of each uncertain row, by kind and counter."""
+    """Yield the stated interval or chance of each uncertain row, by kind and counter; doubtful rows teach nothing."""
     for item in compared:
-        if item.predicted.interval is not None:
+        if item.predicted.interval is not None and item.row.confidence != "C":
             group = f"{item.row.kind}, {counter_of(item.row.metric)}"
             measured = item.row.measured_gib * GIB
             source = item.row.family + (f" {item.row.model}" if item.row.family in _PAGES else "")

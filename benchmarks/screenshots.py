@@ -51,6 +51,7 @@ DIALOGS = (
     "plan.prices",
     "plan.trace",
     "plan.compare-log",
+    "plan.launch",
     "catalog.new-card",
     "monitor.doctor",
     "monitor.settings",

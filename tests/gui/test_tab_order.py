@@ -11,7 +11,15 @@ from planner.gui.tab import START, TABS
 from planner.gui.widgets.focus import focus_stops
 from planner.gui.window import MainWindow
 
-DIALOGS = ("plan.trace", "plan.compare-log", "plan.prices", "plan.recommend", "help.manual", "help.shortcuts")
+DIALOGS = (
+    "plan.trace",
+    "plan.launch",
+    "plan.compare-log",
+    "plan.prices",
+    "plan.recommend",
+    "help.manual",
+    "help.shortcuts",
+)
 LOOKS, BETWEEN_LOOKS_MS = 10, 50
 
 

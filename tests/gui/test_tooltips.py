@@ -23,6 +23,7 @@ from planner.present.columns import Column
 DIALOGS = (
     "plan.trace",
     "plan.compare-log",
+    "plan.launch",
     "plan.recommend",
     "plan.prices",
     "catalog.change",

@@ -17,6 +17,7 @@ from planner.launch.launch import launch_settings, save_launch_files
 from planner.launch.places import PLACES
 from planner.launch.settings import LaunchSettings
 from planner.launch.software import LAUNCHERS
+from planner.present.plan.settings import setting_title
 
 _SIZE: Final = QSize(860, 640)
 _SMALLEST: Final = QSize(560, 420)
@@ -50,6 +51,7 @@ class LaunchDialog(QDialog):
         self.unsaid = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
         self.copy = copy_button(self.preview.toPlainText)
         self.save = QPushButton("&Save to a folder…")
+        self.save.setToolTip("Write these files to a folder; a file with another content is not replaced")
         self.save.clicked.connect(self._choose_folder)
         self.setWindowTitle("Launch settings")
         self.setMinimumSize(_SMALLEST)
@@ -85,7 +87,8 @@ class LaunchDialog(QDialog):
         rows = () if self.settings is None else self.settings.not_expressed
         texts = [file.text if len(files) == 1 else f"# {file.name}\n{file.text}" for file in files]
         self.preview.setPlainText("\n".join(texts))
-        self.unsaid.setText("\n".join(f"Not expressed: {row.field} = {row.value}: {row.reason}" for row in rows))
+        unsaid = (f"Not in the files: {setting_title(row.field)} ({row.value}): {row.reason}." for row in rows)
+        self.unsaid.setText("\n".join(unsaid))
         self.problem.setText(problem)
         for part, is_shown in ((self.problem, bool(problem)), (self.preview, bool(files)), (self.unsaid, bool(rows))):
             part.setVisible(is_shown)
