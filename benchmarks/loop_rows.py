@@ -29,7 +29,7 @@ def peak_without_loss(architecture: Architecture, workload: Training, *, returns
         if any(term.name == "activations" for term in snapshot.terms):
             alive += _wide_query_bytes(architecture, workload)
         logits = next((term for term in snapshot.written() if term.name == "logits"), None)
-        if logits and snapshot.name == "forward":
+        if logits and logits.bytes and snapshot.name == "forward":
             outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))
             alive += 2 * outputs * width * _size(workload) - logits.bytes
         peak = max(peak, alive)
