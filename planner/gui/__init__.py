@@ -16,6 +16,7 @@ _CORE = (
     "planner.plan.evaluate",
     "planner.plan.memory_curve",
     "planner.plan.files",
+    "planner.plan.merging",
     "planner.plan.timing",
     "planner.performance.inference.estimate",
     "planner.memory.software.transformers",

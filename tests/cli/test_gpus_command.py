@@ -185,7 +185,7 @@ def test_nothing_found_is_no_error(said):
         (["--show", "GTX 9999"], "gpu: no accelerator is called 'GTX 9999'", "gpus WORDS"),
         (["--compare", "A100"], "'A100' matches 4 records", "a100-"),
         (["--compare", "RTX 4090", "nope"], "no accelerator is called 'nope'", "gpus WORDS"),
-        (["--where", "memory_gib >="], "--where: at position 14: expected a number", "--help"),
+        (["--where", "memory_gib >="], "--where: at position 14: expected a number", "Example: memory_gib >= 24"),
         (["--where", "__import__('os')"], "--where: at position 1: expected a field", "Fields: name"),
         (["--where", 'fits == "fits"'], "fits: needs a model", "--fits MODEL"),
         (["--where", "hours < 3"], "hours: needs a model", "--fits MODEL"),
