@@ -220,8 +220,6 @@ def parse_yaml(data: bytes) -> Any:  # noqa: ANN401  # whatever the file holds
         value = yaml.load(text, Loader=_strict_loader())  # a subclass of the safe loader
     except UnicodeDecodeError as error:
         raise UnreadableFileError("is not YAML: it is not text in UTF-8", _CORRECT_IT) from error
-    except RecursionError as error:
-        raise _depth_error() from error
     except _RepeatedKeyError as error:
         raise UnreadableFileError(str(error), "Keep one of them.") from error
     except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:

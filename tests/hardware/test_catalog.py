@@ -86,7 +86,7 @@ def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "gpus" / "broken.json").mkdir()
-    with pytest.raises(CatalogError, match="cannot be read"):
+    with pytest.raises(CatalogError, match="is a folder, not a catalog file"):
         load_hardware(tmp_path)
 
 
