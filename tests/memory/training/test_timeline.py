@@ -43,3 +43,8 @@ def test_plain_sgd_with_few_tokens_peaks_where_all_gradients_meet_the_logits():
     result = estimate_memory(llama(), Training(compute="bf16", optimizer="sgd", sequence_length=16))
     assert result.peak_phase == "backward"
     assert {term.name for term in result.terms} == {"weights", "gradients", "logits", "framework_overhead"}
+
+
+def test_an_update_of_all_parameters_in_one_call_holds_copies_of_them():
+    assert "temporaries" not in alive(snapshots(llama()), "step")
+    assert alive(snapshots(llama(), optimizer_step="foreach"), "step")["temporaries"] == 2 * P
