@@ -152,9 +152,9 @@ def report_on_evaluated_plan(parts: PlanReportParts) -> Report:
 
 
 def made_sentence(today: date) -> str:
-    """Return of which day the prices are, which version made the report, and how to open it again."""
+    """Return of which day the prices are, which version made the report, and that it holds the plan."""
     day = fmt.date(today.isoformat())
-    return f"Prices as of {day}. Made by GPU Planner {__version__}, which opens the plan from this file again."
+    return f"Prices as of {day}. Made by GPU Planner {__version__}; this file holds the plan as well."
 
 
 def plan_title(evaluation: Evaluation, catalog: Catalog) -> str:
@@ -440,7 +440,7 @@ def _launch_section(parts: PlanReportParts) -> ReportSection:
                 Prose(f"With {settings.title} ({settings.version}):"),
                 *(CodeListing(file.text, file.name) for file in settings.files),
                 ReportTable(tuple(map(ReportColumn, ("Not in these files", "Value", "Why"))), missing),
-                Prose("`gpu-planner launch` writes them for other programs, and for clusters and clouds."),
+                Prose("The command gpu-planner launch writes them for other programs, and for clusters and clouds."),
             )
     return section(title)
 
