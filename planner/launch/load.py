@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from planner.errors import RecipeError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from planner.errors import RecipeError, SpecError
 from planner.launch.places import PLACES
 from planner.launch.settings import LaunchPlace, PlacedJob
 from planner.plan.recipes.files import YAML_ENDINGS, is_recipe_file, linked_config, load_recipe, parsed_file
@@ -49,6 +51,9 @@ _PROGRAMS: Final = (
 )
 
 
+_PLACED_JOB: Final = TypeAdapter(PlacedJob, config=ConfigDict(coerce_numbers_to_str=True))
+
+
 def is_launch_file(path: Path) -> bool:
     """Return whether `path` is a script, a Modelfile or another program's training file, by its name and its keys."""
     return path.suffix.lower() in SCRIPT_ENDINGS or path.name == _MODELFILE or is_recipe_file(path)
@@ -79,7 +84,11 @@ def load_launch_file(path: Path) -> Recipe:
 
 def _placed_job(place: LaunchPlace, document: Mapping[str, object], path: Path) -> PlacedJob | None:
     try:
-        return place.read(document)
+        found = place.read(document)
+        return None if found is None else _PLACED_JOB.validate_python(found)
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        raise RecipeError(path, f"is not a file of {place.title} with one program: {problem.message}", _HINT) from error
     except (KeyError, IndexError, StopIteration, TypeError, ValueError, AttributeError) as error:
         raise RecipeError(path, f"is not a file of {place.title} with one program ({error})", _HINT) from error
 

@@ -48,7 +48,11 @@ def _with_replicas(parallel: Parallel, count: int) -> Parallel:
 def _check_network(parallel: Parallel, architecture: Architecture) -> None:
     """Reject degrees of parallelism that the model's layers do not allow."""
     if architecture.kind == "diffusion":
-        raise SpecError("parallel", "the networks in a diffusion pipeline cannot be split across cards")
+        raise SpecError(
+            "parallel",
+            "the networks in a diffusion pipeline cannot be split across cards",
+            "Leave the degrees unset: each GPU then makes images of its own.",
+        )
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
     if parallel.tensor > 1:
         for layer in layers:
@@ -76,14 +80,15 @@ def _check_tensor(layer: Layer, cards: int) -> None:
             reason = (
                 f"{mixer.kv_heads:,} key-value heads can be neither divided nor repeated evenly for {cards:,} cards"
             )
-            raise SpecError("parallel.tensor", reason)
+            raise SpecError("parallel.tensor", reason, _divisors_hint(mixer.heads))
     block = layer.feed_forward
     widths = [block.intermediate] if isinstance(block, Mlp) else []
     if isinstance(block, Moe):
         widths = [block.intermediate, block.shared_intermediate]
     for width in widths:
         if width % cards:
-            raise SpecError("parallel.tensor", f"a feed-forward width of {width:,} is not divisible by {cards:,}")
+            reason = f"a feed-forward width of {width:,} is not divisible by {cards:,}"
+            raise SpecError("parallel.tensor", reason, "Take a degree that divides it, such as 2.")
 
 
 def _divisors_hint(size: int) -> str:
@@ -95,7 +100,7 @@ def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
     """Reject an expert parallelism that does not divide the routed experts or the replicas."""
     routed = {block.experts for block in blocks if isinstance(block, Moe)}
     if not routed:
-        raise SpecError("parallel.expert", "this model has no routed experts")
+        raise SpecError("parallel.expert", "this model has no routed experts", "Set it to 1.")
     for experts in routed:
         if experts % parallel.expert:
             reason = f"{experts:,} experts are not divisible by {parallel.expert:,}"
@@ -108,13 +113,17 @@ def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
 def _check_stages(parallel: Parallel, architecture: Architecture) -> None:
     """Reject pipeline stages that the model's layers cannot fill."""
     if architecture.kind not in _ONE_STACK:
-        raise SpecError("parallel.pipeline", "an encoder-decoder model cannot be split into pipeline stages")
+        reason = "an encoder-decoder model cannot be split into pipeline stages"
+        raise SpecError("parallel.pipeline", reason, "Set it to 1, or share the model by ZeRO.")
     layers = architecture.depth
     if parallel.pipeline * parallel.interleave > layers:
         stages = parallel.pipeline * parallel.interleave
-        raise SpecError("parallel.pipeline", f"{layers:,} layers cannot fill {stages:,} stages")
+        reason = f"{layers:,} layers cannot fill {stages:,} stages"
+        raise SpecError("parallel.pipeline", reason, f"Take at most {layers:,} stages.")
     if parallel.pipeline_layers and sum(parallel.pipeline_layers) != layers:
         named = sum(parallel.pipeline_layers)
         raise SpecError(
-            "parallel.pipeline_layers", f"the stages have {named:,} layers in total, but the model has {layers:,}"
+            "parallel.pipeline_layers",
+            f"the stages have {named:,} layers in total, but the model has {layers:,}",
+            "Leave it unset to split the layers evenly.",
         )

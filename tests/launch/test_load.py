@@ -120,3 +120,16 @@ def test_a_modelfile_without_a_model_is_refused(tmp_path):
     with pytest.raises(RecipeError, match="names no model") as refused:
         load_launch_file(file)
     assert "FROM" in refused.value.hint
+
+
+@pytest.mark.parametrize("words", ["[vllm, serve, Qwen/Qwen3-8B, [a]]", "[vllm, serve, {a: b}]", "[vllm, serve, null]"])
+def test_what_is_no_word_of_a_command_is_refused(tmp_path, words):
+    text = f"services: {{plan: {{image: vllm/vllm-openai, command: {words}}}}}"
+    with pytest.raises(RecipeError, match="is not a file of Docker Compose with one program") as refused:
+        recipe(tmp_path, text, "compose.yaml")
+    assert refused.value.hint
+
+
+def test_numbers_among_the_words_of_a_command_are_read_as_words(tmp_path):
+    text = "services: {plan: {image: v, command: [vllm, serve, Qwen/Qwen3-8B, --max-model-len, 4096]}}"
+    assert recipe(tmp_path, text, "compose.yaml").workload.context_length == 4096

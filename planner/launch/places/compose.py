@@ -45,7 +45,8 @@ def _read(document: Mapping[str, Any]) -> PlacedJob | None:
     if "services" not in document:
         return None
     service = next(iter(document["services"].values()))
-    words = tuple(str(word).replace("$$", "$") for key in ("entrypoint", "command") for word in service.get(key) or ())
+    given = (word for key in ("entrypoint", "command") for word in service.get(key) or ())
+    words = tuple(word.replace("$$", "$") if isinstance(word, str) else word for word in given)
     devices = service.get("deploy", {}).get("resources", {}).get("reservations", {}).get("devices", ({},))
     count = devices[0].get("count")
     cards = count if isinstance(count, int) else None
