@@ -111,7 +111,8 @@ def _yaml_lines(node: Mapping[str, Any] | list[Any], depth: int) -> Iterator[str
                 yield f"{pad}{head}{tail}"
                 yield from inner
             else:
-                yield f"{pad}- {inner[0].lstrip()}"
+                first = inner[0].lstrip(" ")  # a key may begin with another blank
+                yield f"{pad}- {first}"
                 yield from inner[1:]
         elif isinstance(value, str) and "\n" in value:
             yield f"{pad}{head} |{tail}"
