@@ -15,8 +15,8 @@ from planner.launch.settings import LaunchSettings
 from planner.launch.software import LAUNCHERS
 
 _DESCRIPTION: Final = f"""\
-Write the files and commands that run a plan with another program. Each setting says which part of the plan it realises;
-what the program cannot express is named.
+Write the files and commands that run a plan with another program. Each setting says which part of the plan it
+expresses; what the program cannot express is named.
 
 programs: {", ".join(LAUNCHERS)}
 places: {", ".join(PLACES)}"""

@@ -155,8 +155,8 @@ def _place(name: str) -> LaunchPlace:
 
 
 def _unexpressed(facts: LaunchFacts, job: Job, launcher: Launcher, place: LaunchPlace) -> Iterator[UnexpressedField]:
-    """Yield each field that the plan sets and that no setting realises, with the reason."""
-    written = {*job.realised, *(field for setting in job.settings for field in setting.fields)}
+    """Yield each field that the plan sets and that no setting expresses, with the reason."""
+    written = {*job.expressed, *(field for setting in job.settings for field in setting.fields)}
     evaluation = facts.evaluation
     plan = evaluation.plan
     read, read_filled = field_reader(evaluation.settled_workload), field_reader(facts.workload)

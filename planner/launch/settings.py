@@ -1,7 +1,7 @@
 """Settings of other programs, the job that they describe, and the files of a launch."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from planner.base import Spec
 from planner.hardware.gpu import Gpu
@@ -23,7 +23,7 @@ class RawWord(str):
 
 
 class Setting(NamedTuple):
-    """A key of another program with its value, the plan's fields that it realises, and a comment that says so.
+    """A key of another program with its value, the plan's fields that it expresses, and a comment that says so.
 
     The key of a nested setting is dotted, such as `fsdp_config.fsdp_version`.
     """
@@ -56,9 +56,9 @@ class Job(NamedTuple):
     `image` is a container with the program, in which it starts by `container_start`; `local_files` is whether it reads
     weights from a file beside its script, and `places` are those that are written for it, empty for all. `before` are
     commands that run first, `keep_running` one that runs last, and `port` is that of a server. `rendezvous` are
-    arguments of each node if there are several; empty if the program cannot span them. `realised` are the plan's fields
-    that the command or the version realises, `unexpressed` the reasons why others cannot be, and `named` those of them
-    that are told even at their defaults.
+    arguments of each node if there are several; empty if the program cannot span them. `expressed` are the plan's
+    fields that the command or the version expresses, `unexpressed` the reasons why others cannot be, and `named` those
+    of them that are told even at their defaults.
     """
 
     start: tuple[str, ...]
@@ -75,7 +75,7 @@ class Job(NamedTuple):
     keep_running: str = ""
     port: int | None = None
     rendezvous: tuple[Setting, ...] = ()
-    realised: tuple[str, ...] = ()
+    expressed: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     unexpressed: Mapping[str, str] = {}
 
@@ -83,6 +83,10 @@ class Job(NamedTuple):
     def settings(self) -> tuple[Setting, ...]:
         """Return all settings of the job, those of its files included."""
         return (*self.arguments, *self.environment, *(one for file in self.configs for one in file.settings))
+
+    def on_nodes(self, nodes: int) -> Self:
+        """Return the job as each of `nodes` starts it: with the arguments by which several find each other."""
+        return self._replace(arguments=(*self.arguments, *self.rendezvous)) if nodes > 1 else self
 
 
 class LaunchFacts(NamedTuple):
@@ -161,7 +165,7 @@ class LaunchFile(Spec):
 
 
 class WrittenSetting(Spec):
-    """A key that was written, with its value, the plan's fields that it realises, and the comment beside it."""
+    """A key that was written, with its value, the plan's fields that it expresses, and the comment beside it."""
 
     key: str
     value: Scalar | tuple[Scalar, ...]
@@ -195,7 +199,7 @@ class LaunchSettings(Spec):
     files: tuple[LaunchFile, ...]
     """Files to run the plan with, the first of which starts it."""
     settings: tuple[WrittenSetting, ...]
-    """Keys that were written, with the fields that they realise."""
+    """Keys that were written, with the fields that they express."""
     not_expressed: tuple[UnexpressedField, ...]
     """Fields of the plan that neither the program nor the place can express."""
 

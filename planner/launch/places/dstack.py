@@ -7,39 +7,27 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from planner.launch.places.card_names import card_name
+from planner.launch.places.clouds import SHARED_NAMES, card_name, node_script
 from planner.launch.settings import Job, LaunchFacts, LaunchFile, LaunchPlace, PlacedJob
-from planner.launch.text import Commented, script_lines, yaml_text
+from planner.launch.text import Commented, yaml_text
 
 _NAMES: Final = {
+    **SHARED_NAMES,
     "h100-nvl-94gb": "H100NVL",
     "h200-sxm-141gb": "H200",
     "h200-nvl-141gb": "H200NVL",
-    "l4": "L4",
-    "l40": "L40",
-    "l40s": "L40S",
-    "a10": "A10",
-    "a10g": "A10G",
-    "a40": "A40",
-    "tesla-t4": "T4",
     "rtx-a6000": "A6000",
-    "rtx-3090": "RTX3090",
-    "rtx-4090": "RTX4090",
-    "rtx-5090": "RTX5090",
 }
 _MASTER: Final = 'export MASTER_ADDR="$DSTACK_MASTER_NODE_IP"'
 
 
 def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
     name = card_name(facts.gpu, _NAMES, DSTACK.title)
-    several = facts.nodes > 1
-    body = job._replace(arguments=(*job.arguments, *job.rendezvous)) if several else job
-    lines = ("set -euo pipefail", *((_MASTER,) if several else ()), *script_lines(body))
     document: dict[str, Any] = {
         "type": "task" if job.port is None else "service",
         "name": "plan",
         "image": Commented(job.image, job.requirement),
-        "commands": ["".join(f"{line}\n" for line in lines)],
+        "commands": [node_script(facts, job, _MASTER)],
     }
     if job.port is not None:
         document["port"] = job.port

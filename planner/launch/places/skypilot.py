@@ -7,33 +7,21 @@ in `sky/catalog/data_fetchers`; `H100` and `A100-80GB` alone are of several form
 from collections.abc import Mapping
 from typing import Any, Final
 
-from planner.launch.places.card_names import card_name
+from planner.launch.places.clouds import SHARED_NAMES, card_name, node_script
 from planner.launch.settings import Job, LaunchFacts, LaunchFile, LaunchPlace, PlacedJob
-from planner.launch.text import Commented, script_lines, yaml_text
+from planner.launch.text import Commented, yaml_text
 
 _NAMES: Final = {
+    **SHARED_NAMES,
     "h100-sxm5-80gb": "H100-SXM",
     "a100-sxm4-80gb": "A100-80GB-SXM",
-    "l4": "L4",
-    "l40": "L40",
-    "l40s": "L40S",
-    "a10": "A10",
-    "a10g": "A10G",
-    "a40": "A40",
-    "tesla-t4": "T4",
     "rtx-a6000": "RTXA6000",
-    "rtx-3090": "RTX3090",
-    "rtx-4090": "RTX4090",
-    "rtx-5090": "RTX5090",
 }
 _MASTER: Final = 'export MASTER_ADDR=$(echo "$SKYPILOT_NODE_IPS" | head -n1)'
 
 
 def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
     name = card_name(facts.gpu, _NAMES, SKYPILOT.title)
-    several = facts.nodes > 1
-    body = job._replace(arguments=(*job.arguments, *job.rendezvous)) if several else job
-    lines = ("set -euo pipefail", *((_MASTER,) if several else ()), *script_lines(body))
     resources: dict[str, Any] = {
         "accelerators": Commented(f"{name}:{facts.cards_per_node}", f"{facts.gpu.name} on each node"),
     }
@@ -45,7 +33,7 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
         "workdir": ".",
         "resources": resources,
         "setup": Commented(f"pip install {job.requirement}" if "==" in job.requirement else "true", job.requirement),
-        "run": "".join(f"{line}\n" for line in lines),
+        "run": node_script(facts, job, _MASTER),
     }
     return (LaunchFile(name="sky.yaml", text=yaml_text(document)),)
 

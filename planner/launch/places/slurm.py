@@ -16,7 +16,6 @@ _UNEXPRESSED: Final = {
 
 def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
     several = facts.nodes > 1
-    body = job._replace(arguments=(*job.arguments, *job.rendezvous)) if several else job
     runner = ("srun", "--kill-on-bad-exit=1") if several else ("srun",)
     lines = (
         "#!/bin/bash",
@@ -29,7 +28,7 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
         f"# {facts.nodes} × {facts.cards_per_node} {facts.gpu.name}; one launcher on each node starts its processes",
         f"# Needs {job.requirement}",
         *((f"{_MASTER}\nexport MASTER_ADDR",) if several else ()),
-        *script_lines(body, runner),
+        *script_lines(job.on_nodes(facts.nodes), runner),
     )
     return (LaunchFile(name="job.sbatch", text="".join(f"{line}\n" for line in lines)),)
 

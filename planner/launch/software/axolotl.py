@@ -28,8 +28,6 @@ _PRECISIONS: Final[dict[str, tuple[tuple[str, bool | str], ...]]] = {
     "fp32": (("bf16", False), ("float32", True)),
     "tf32": (("bf16", False), ("tf32", True)),
 }
-
-
 _LOADED: Final = {"amp-bf16": "bf16", "amp-fp16": "fp16", "bf16": "bf16", "fp32": "fp32", "tf32": "fp32"}
 
 
@@ -80,7 +78,7 @@ def _write(facts: LaunchFacts) -> Job:
         rest=("--", "--num_processes", str(facts.cards)),
         configs=(ConfigFile(_CONFIG, "yaml", settings),),
         image="axolotlai/axolotl:0.19.0",
-        realised=("parallel.data",),
+        expressed=("parallel.data",),
         unexpressed={**UNEXPRESSED, "weights": "axolotl loads in the compute precision"},
     )
 
@@ -89,9 +87,9 @@ def _adapters(workload: Training) -> tuple[Setting, ...]:
     if not workload.adapts:
         return ()
     lora, weights = lora_of(workload), workload.weights or ""
-    quantised = weights.startswith("nf4")
+    quantized = weights.startswith("nf4")
     rows = [
-        Setting("adapter", "qlora" if quantised else "lora", "adapters are trained", ("method",)),
+        Setting("adapter", "qlora" if quantized else "lora", "adapters are trained", ("method",)),
         Setting("lora_r", lora.rank, "rank of the adapters", ("lora.rank",)),
         Setting("lora_alpha", 2 * lora.rank, "scale of the adapters; choose yours"),
         Setting("lora_dropout", lora.dropout, "dropout of the adapters", ("lora.dropout",)),
@@ -104,7 +102,7 @@ def _adapters(workload: Training) -> tuple[Setting, ...]:
         rows.append(Setting("peft_use_dora", True, "weight-decomposed adapters", ("lora.dora",)))
     if lora.adapter_dtype == "bf16":
         rows.append(Setting("peft_autocast_adapter_dtype", False, "adapters in 16 bits", ("lora.adapter_dtype",)))
-    if quantised:
+    if quantized:
         rows.append(Setting("load_in_4bit", True, "frozen weights in NF4", ("method", "weights")))
         rows.append(
             Setting(

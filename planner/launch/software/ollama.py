@@ -50,7 +50,7 @@ def _write(facts: LaunchFacts) -> Job:
         local_files=True,
         places=("shell", "slurm"),
         keep_running="wait",
-        realised=("model",),
+        expressed=("model",),
         unexpressed={
             **UNEXPRESSED,
             "engine.swa_full": _NO_SETTING,

@@ -57,7 +57,7 @@ def _write(facts: LaunchFacts) -> Job:
         image=f"vllm/vllm-openai:v{_PATCH[version]}",
         container_start=("vllm",),
         port=_PORT,
-        realised=("model", "engine.version"),
+        expressed=("model", "engine.version"),
         unexpressed=unexpressed,
     )
 

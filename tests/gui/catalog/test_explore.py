@@ -14,7 +14,7 @@ from planner.present.catalog.column_sets import COLUMN_SETS
 
 @pytest.fixture
 def tab(tab, qtbot, tasks):
-    qtbot.waitUntil(lambda: not tasks.busy)
+    qtbot.waitUntil(lambda: not tasks.busy and any(row.prices for row in tab.gpus.model.all_records))
     return tab
 
 

@@ -2,7 +2,7 @@ import pytest
 
 import planner
 from planner.errors import SpecError
-from planner.launch.places.card_names import card_name
+from planner.launch.places.clouds import card_name
 from planner.launch.places.dstack import DSTACK
 from planner.launch.places.kubernetes import KUBERNETES
 from planner.launch.places.skypilot import SKYPILOT
