@@ -273,7 +273,7 @@ def draw_recordings(window: "MainWindow", folder: Path) -> None:
         file = folder / f"{name}.gpurec"
         file.write_bytes(whole[:size])
         if name == "cut":
-            monitor.unfinished_banner.show_offer(file)
+            monitor.unfinished_banner.show_offers((file,))
             draw_in_all_looks(window, folder, "recording-offered")
             monitor.unfinished_banner.open.click()
         else:

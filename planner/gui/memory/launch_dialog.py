@@ -1,21 +1,25 @@
 """Dialog that shows the files by which another program runs the plan, to be copied or saved."""
 
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QSize, Slot
 from PySide6.QtGui import QFontDatabase
-from PySide6.QtWidgets import QComboBox, QDialog, QFileDialog, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QPlainTextEdit, QPushButton, QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons, copy_button
+from planner.gui.widgets.inputs.choice_field import ChoiceBox
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.launch.launch import launch_settings, save_launch_files
 from planner.launch.places import PLACES
-from planner.launch.settings import LaunchSettings
+from planner.launch.places.shell import SHELL
+from planner.launch.settings import Launcher, LaunchSettings, UnexpressedField
 from planner.launch.software import LAUNCHERS
 from planner.present.plan.settings import setting_title
 
@@ -30,12 +34,13 @@ class LaunchDialog(QDialog):
         super().__init__(parent)
         self._workspace = workspace
         self.settings: LaunchSettings | None = None
-        self.program, self.place = QComboBox(), QComboBox()
-        plan = workspace.plan
-        launchers = [one for one in LAUNCHERS.values() if one.task == plan.workload.task]
-        launchers.sort(key=lambda one: plan.workload.profile not in one.profiles)
+        self.program, self.place = ChoiceBox(theme), ChoiceBox(theme)
+        launchers = [one for one in LAUNCHERS.values() if one.task == workspace.plan.workload.task]
+        launchers.sort(key=self._unexpressed_count)
         for launcher in launchers:
             self.program.addItem(launcher.title, launcher.name)
+        for box in (self.program, self.place):
+            box.setSizeAdjustPolicy(ChoiceBox.SizeAdjustPolicy.AdjustToContents)
         for place in PLACES.values():
             self.place.addItem(place.title, place.name)
         self.program.setAccessibleName("Program")
@@ -87,13 +92,20 @@ class LaunchDialog(QDialog):
         rows = () if self.settings is None else self.settings.not_expressed
         texts = [file.text if len(files) == 1 else f"# {file.name}\n{file.text}" for file in files]
         self.preview.setPlainText("\n".join(texts))
-        unsaid = (f"Not in the files: {setting_title(row.field)} ({row.value}): {row.reason}." for row in rows)
-        self.unsaid.setText("\n".join(unsaid))
+        self.unsaid.setText("\n".join(_unexpressed_lines(rows)))
         self.problem.setText(problem)
         for part, is_shown in ((self.problem, bool(problem)), (self.preview, bool(files)), (self.unsaid, bool(rows))):
             part.setVisible(is_shown)
         self.copy.setEnabled(bool(files))
         self.save.setEnabled(bool(files))
+
+    def _unexpressed_count(self, launcher: Launcher) -> float:
+        """Return how many fields of the plan `launcher` leaves to others, infinity if it cannot run the plan."""
+        workspace = self._workspace
+        try:
+            return len(launch_settings(workspace.plan, workspace.catalog, launcher.name, SHELL.name).not_expressed)
+        except SpecError:
+            return math.inf
 
     @Slot()
     def _choose_folder(self) -> None:
@@ -111,3 +123,10 @@ class LaunchDialog(QDialog):
             self.problem.setVisible(True)
         else:
             self.accept()
+
+
+def _unexpressed_lines(rows: Sequence[UnexpressedField]) -> Iterator[str]:
+    """Yield one line for each reason, with all fields that are not in the files for this reason."""
+    for reason in dict.fromkeys(row.reason for row in rows):
+        fields = [f"{setting_title(row.field)} ({row.value})" for row in rows if row.reason == reason]
+        yield f"Not in the files: {', '.join(fields)} – {reason}."

@@ -10,6 +10,7 @@ from planner.gui.monitor.replay import SPEEDS, RecordingReplay
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton, push_button
+from planner.gui.widgets.inputs.choice_field import ChoiceBox
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import in_row
 from planner.present import format as fmt
@@ -45,8 +46,8 @@ class Toolbar(QWidget):
         self.live = QPushButton("Back to live")
         self.live.setToolTip("Close the recording, and show this machine's readings")
         self.pause = IconButton(theme, "pause", "Pause")
-        self.span = _combo_box("Displayed time span")
-        self.interval = _combo_box("Interval between readings")
+        self.span = _choice_box(theme, "Displayed time span")
+        self.interval = _choice_box(theme, "Interval between readings")
         self.record = QPushButton("&Record")
         self.record.setToolTip("Write all readings to a file, until stopped")
         self.open = push_button("&Open…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop, DCGM or amd-smi.")
@@ -132,8 +133,8 @@ class Toolbar(QWidget):
         self.record.setIcon(self._theme.icon("stop" if self._is_recording else "record", "bad"))
 
 
-def _combo_box(name: str) -> QComboBox:
-    box = QComboBox()
+def _choice_box(theme: Theme, name: str) -> ChoiceBox:
+    box = ChoiceBox(theme)
     box.setAccessibleName(name)
     box.setToolTip(name)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
@@ -169,8 +170,7 @@ class ReplayBar(QWidget):
         self.slider.setToolTip("Click or drag to a time in the recording")
         self.slider.setPageStep(_PAGE_SECONDS * _STEPS)
         self.slider.setSingleStep(_STEPS)
-        self.speed = QComboBox()
-        self.speed.setAccessibleName("Speed")
+        self.speed = _choice_box(theme, "Speed")
         self.speed.setToolTip("Speed at which the recording is played")
         for speed in SPEEDS:
             self.speed.addItem(f"{speed:g} ×", speed)
