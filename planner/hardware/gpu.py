@@ -176,6 +176,9 @@ class Gpu(Spec):
     segment: Segment
     architecture: Line
     aliases: tuple[Line, ...] = ()
+    machines: tuple[Line, ...] = Field(
+        default=(), description="computers that are sold with the chip, such as Mac Studio"
+    )
     announced: DayOrLess | None = Field(default=None, description="when the vendor presented the card, if long before")
     released: DayOrLess | None = Field(default=None, description="when the card was first sold or rented")
 
@@ -286,9 +289,10 @@ class Gpu(Spec):
 
     @property
     def search_text(self) -> str:
-        """Return the text that a search matches, in lower case: name, aliases, id, vendor and architecture."""
+        """Return the text that a search matches, in lower case: names, machines, vendor and architecture."""
         squeezed = self.id.replace("-", "")  # people type rtx4090
-        return "\n".join((self.name, *self.aliases, self.id, squeezed, self.vendor, self.architecture)).lower()
+        names = self.name, *self.aliases, self.id, squeezed, *self.machines
+        return "\n".join((*names, self.vendor, self.architecture)).lower()
 
     @property
     def kind_words(self) -> frozenset[str]:

@@ -169,8 +169,10 @@ def _similar_names_hint(catalog: HardwareCatalog, text: str, matches: tuple[Gpu,
     close = close or _names_with_numbers_of(catalog, text)
     if not close and (part := _part_that_is_a_name(catalog, text)):
         return f"Did you mean {part!r}? {_LIST_COMMAND}"
-    if _APPLE_COMPUTER.match(text.strip()):
-        return "Name the chip, such as apple-m2-max: `gpu-planner gpus apple` lists them."
+    for machine in sorted({name for gpu in catalog.gpus for name in gpu.machines}):
+        if machine.lower() in text.lower():
+            chips = [gpu.id for gpu in catalog.gpus if machine in gpu.machines]
+            return f"Name its chip, such as {chips[-1]}: `gpu-planner gpus {machine.lower()}` lists {len(chips)}."
     close = close or _names_spelled_alike(catalog, text)
     return f"Close names: {', '.join(close[:_SUGGESTIONS])}. {_LIST_COMMAND}" if close else _LIST_COMMAND
 
@@ -245,7 +247,6 @@ def _name_words(text: str) -> Words:
     return frozenset(re.findall(r"[a-z0-9.]+", plain))
 
 
-_APPLE_COMPUTER: Final = re.compile(r"(mac|imac)", re.IGNORECASE)
 _COUNT_WORDS: Final = {"single": 1, "dual": 2, "triple": 3, "quad": 4}
 # No card's name begins like this: `7900XTX` and `4060 Ti` have more digits, and `24 GB` is a size.
 _COUNTED: Final = re.compile(

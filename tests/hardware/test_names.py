@@ -192,7 +192,7 @@ def test_a_count_may_stand_before_or_after_a_name(text: str, split: tuple[int | 
     [
         ("H100s", "Did you mean 'H100'?"),
         ("Google Colab T4", "Did you mean 'T4'?"),
-        ("MacBook Pro 16GB", "Name the chip, such as apple-m2-max"),
+        ("MacBook Pro 16GB", "Name its chip, such as apple-m5: `gpu-planner gpus macbook pro` lists 15."),
         ("RTX 4070S", "rtx-4070-super"),
     ],
 )

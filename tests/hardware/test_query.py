@@ -36,6 +36,7 @@ def test_an_empty_query_finds_everything_in_order(hardware: HardwareCatalog) -> 
         ("ada gaming 6000", None),
         ("nvidia ada lovelace 6000", "rtx-6000-ada"),
         ("trillium", "tpu-v6e"),
+        ("mac studio m3", "apple-m3-ultra"),
         ("xyzzy", None),
     ],
 )

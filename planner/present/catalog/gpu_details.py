@@ -123,6 +123,7 @@ def _board_details(gpu: Gpu) -> tuple[Detail, ...]:
         field_detail(gpu, "released", "First sold or rented", fmt.date(gpu.released)),
         field_detail(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
         *_power_limit_details(gpu),
+        *((field_detail(gpu, "machines", "Sold in", ", ".join(gpu.machines)),) if gpu.machines else ()),
         field_detail(gpu, "form_factor", "Form factor", gpu.form_factor or fmt.UNKNOWN),
         field_detail(gpu, "interconnect", "Interconnect", gpu.interconnect or fmt.UNKNOWN),
         field_detail(gpu, "mig", "MIG", fmt.yes_no(gpu.mig)),
