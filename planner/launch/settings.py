@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Self
 
 from planner.base import Spec
+from planner.cost.renting.offer import Offer
 from planner.hardware.gpu import Gpu
 from planner.memory.logs.reading import FigureName
 from planner.models.architecture import Architecture
@@ -103,7 +104,8 @@ class Measurement(NamedTuple):
 class LaunchFacts(NamedTuple):
     """The facts of a plan that programs and places need: its evaluation, and how many cards each node has.
 
-    `workload` has all defaults filled in, those of the engine on this card included.
+    `workload` has all defaults filled in, those of the engine on this card included. `offer` is the rental offer that
+    the plan names.
     """
 
     evaluation: Evaluation
@@ -112,6 +114,7 @@ class LaunchFacts(NamedTuple):
     gpu: Gpu
     nodes: int
     cards_per_node: int
+    offer: Offer | None = None
 
     @property
     def cards(self) -> int:

@@ -74,20 +74,30 @@ class ExpectedAmount(Spec):
     """An amount that the output of a command should show: its estimate with its range, and the words beside it."""
 
     name: RowName | FigureName
+    """Row of the comparison, such as `weights` or `generation`."""
     unit: FigureUnit | Literal["bytes"]
+    """Unit of the values."""
     value: float
+    """The estimate."""
     low: float | None
+    """Lower end of its range; None without one."""
     high: float | None
+    """Upper end of its range; None without one."""
     prints: str
+    """Words beside the amount in the output."""
 
 
 class PlanCheck(Spec):
     """A command, or lines of Python, that measure what a plan estimates, and what they should show."""
 
     title: str
+    """What is measured, and when."""
     command: str
+    """The command, ready to copy."""
     language: Literal["shell", "python"]
+    """Whether it is of a shell or of Python."""
     expected: tuple[ExpectedAmount, ...]
+    """What the output should show."""
 
 
 def plan_checks(plan: Plan, catalog: Catalog) -> tuple[PlanCheck, ...]:
@@ -102,7 +112,7 @@ def plan_checks(plan: Plan, catalog: Catalog) -> tuple[PlanCheck, ...]:
     launcher = _launcher(own)
     if launcher is None:
         evaluation = evaluate(own, catalog)
-        found = (_torch_measurement(evaluation),)
+        found: tuple[Measurement, ...] = (_torch_measurement(evaluation),)
     else:
         # The plan is measured as it is estimated, with what it leaves open at the program's own defaults.
         facts = launch_facts(own, catalog, launcher._replace(settle=lambda unsettled: unsettled))

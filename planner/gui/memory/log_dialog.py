@@ -325,6 +325,7 @@ class LogDialog(QDialog):
         self.keep_speed = QCheckBox("&Keep the measured speed in the plan")
         self.keep_speed.setToolTip("Scale the plan's times to the measured speed")
         self._copy = QPushButton("&Copy comparison")
+        self._copy.setToolTip("Copy the comparison to the clipboard as text")
         self.setWindowTitle("Verify")
         self.setMinimumSize(_SMALLEST)
         self._lay_out(theme)
