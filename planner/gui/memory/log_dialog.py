@@ -75,14 +75,14 @@ def _value_column(
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    text_column("part", "Part", lambda row: row.title, width=32, about="Memory or speed that the log reports"),
+    text_column("part", "Part", lambda row: row.title, width=27, about="Memory or speed that the log reports"),
     _value_column(
         "predicted",
         "Estimated",
         lambda row: row.predicted_value,
         lambda row: row.predicted,
         about="The plan's estimate, with its range",
-        width=30,
+        width=27,
     ),
     _value_column(
         "actual",
@@ -112,7 +112,7 @@ LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
         "why",
         "Why",
         lambda row: row.why,
-        width=24,
+        width=17,
         tooltip=lambda row: row.why,
         about="Likely reason for the difference",
     ),

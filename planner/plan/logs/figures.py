@@ -37,7 +37,7 @@ _SHORT_ANSWER: Final = 128
 _SIXTEEN_BITS: Final = ("fp16", "bf16")
 
 
-class ComparedFigure(Spec):
+class FigureComparison(Spec):
     """A speed or a token count as estimated, with its range, and as measured.
 
     The estimate is under the conditions of the measurement; `is_of_plan` is whether these are the plan's own. Without
@@ -81,7 +81,7 @@ class FigureEstimate(NamedTuple):
     high: float | None
 
 
-def compare_figures(evaluation: Evaluation, reading: LogReading, catalog: Catalog) -> Iterator[ComparedFigure]:
+def compare_figures(evaluation: Evaluation, reading: LogReading, catalog: Catalog) -> Iterator[FigureComparison]:
     """Yield each speed of `reading` beside the estimate under its conditions."""
     known: dict[_Conditions | None, Evaluation | str] = {None: evaluation}
     for figure in reading.figures:
@@ -108,7 +108,7 @@ def estimated_figure(name: FigureName, evaluation: Evaluation) -> FigureEstimate
     return _TIMES[name](time, evaluation)
 
 
-def condition_notes(figures: tuple[ComparedFigure, ...]) -> Iterator[str]:
+def condition_notes(figures: tuple[FigureComparison, ...]) -> Iterator[str]:
     """Yield a note if speeds were measured under other conditions than the plan's."""
     if any(figure.predicted is not None and not figure.is_of_plan for figure in figures):
         yield "Speeds measured with other prompts, answers or requests than the plan's are estimated for those."
@@ -124,7 +124,7 @@ def request_tokens(workload: Inference) -> tuple[int, int]:
     return max(context - answer, 1), answer
 
 
-def measured_speed(figures: tuple[ComparedFigure, ...], evaluation: Evaluation, note: str) -> MeasuredSpeed | None:
+def measured_speed(figures: tuple[FigureComparison, ...], evaluation: Evaluation, note: str) -> MeasuredSpeed | None:
     """Return the speed to keep in the plan, None if none was measured under the plan's own conditions.
 
     The last figure counts: of steps, else of the answers' tokens per second on all cards together.
@@ -234,15 +234,15 @@ def _evaluation_under(conditions: _Conditions, evaluation: Evaluation, catalog: 
         return SpecError.from_validation(error).message
 
 
-def _compared(figure: LoggedFigure, under: Evaluation | str, evaluation: Evaluation) -> ComparedFigure:
+def _compared(figure: LoggedFigure, under: Evaluation | str, evaluation: Evaluation) -> FigureComparison:
     unit = FIGURE_UNITS[figure.name]
     if isinstance(under, str):
         reason = f"There is no estimate under the conditions of this measurement: {under}."
-        return ComparedFigure(measured=figure, unit=unit, explanation=reason)
+        return FigureComparison(measured=figure, unit=unit, explanation=reason)
     estimate = None if _is_unlike(figure) else estimated_figure(figure.name, under)
     if estimate is None:
-        return ComparedFigure(measured=figure, unit=unit, explanation=_missing_reason(figure, under))
-    compared = ComparedFigure(
+        return FigureComparison(measured=figure, unit=unit, explanation=_missing_reason(figure, under))
+    compared = FigureComparison(
         measured=figure,
         unit=unit,
         predicted=estimate.value,
@@ -275,7 +275,7 @@ def _missing_reason(figure: LoggedFigure, under: Evaluation) -> str:
     return "The estimate has no such figure."
 
 
-def _explanations(compared: ComparedFigure, under: Evaluation) -> Iterator[str]:
+def _explanations(compared: FigureComparison, under: Evaluation) -> Iterator[str]:
     """Yield what the estimate is for, and what may explain a difference outside its range."""
     figure, time = compared.measured, under.time
     yield from _other_settings(figure, under)

@@ -9,7 +9,7 @@ from planner.memory.logs.reading import Counter, LoggedAmount, LogReading, Sense
 from planner.memory.logs.vllm import GRAPHS
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.figures import ComparedFigure
+from planner.plan.logs.figures import FigureComparison
 from planner.workload.software.registry import serving_support
 from planner.workload.workload import Inference, Workload
 
@@ -87,7 +87,7 @@ class LogComparison(Spec):
 
     reading: LogReading
     rows: tuple[LogComparisonRow, ...]
-    figures: tuple[ComparedFigure, ...] = ()
+    figures: tuple[FigureComparison, ...] = ()
     notes: tuple[str, ...] = ()
 
     def row(self, name: RowName) -> LogComparisonRow | None:

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from planner.memory.logs.read import FORMATS
 from planner.memory.logs.reading import FigureName, LoggedFigure
-from planner.plan.logs.figures import ComparedFigure, FigureUnit
+from planner.plan.logs.figures import FigureComparison, FigureUnit
 from planner.plan.logs.log_amounts import LogComparison, LogComparisonRow, RowName
 from planner.present import format as fmt
 
@@ -119,7 +119,7 @@ def _log_row(row: LogComparisonRow) -> LogRow:
     )
 
 
-def _figure_row(figure: ComparedFigure) -> LogRow:
+def _figure_row(figure: FigureComparison) -> LogRow:
     measured, difference = figure.measured, figure.difference
     is_close = difference is not None and figure.is_in_range
     return LogRow(

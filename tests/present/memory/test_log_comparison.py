@@ -5,7 +5,7 @@ import pytest
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.figures import FIGURE_UNITS, ComparedFigure
+from planner.plan.logs.figures import FIGURE_UNITS, FigureComparison
 from planner.plan.logs.log_amounts import LogComparison, LogComparisonRow
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN
@@ -77,7 +77,7 @@ def test_every_row_has_a_title():
 def figure(name, predicted, actual, **more):
     measured = {"name": name, "value": actual, "low": actual, "high": actual, "line": 7, "text": ""}
     conditions = {key: more.pop(key) for key in tuple(more) if key.endswith("_tokens") or key == "requests"}
-    return ComparedFigure(measured={**measured, **conditions}, unit=FIGURE_UNITS[name], predicted=predicted, **more)
+    return FigureComparison(measured={**measured, **conditions}, unit=FIGURE_UNITS[name], predicted=predicted, **more)
 
 
 def test_speeds_have_their_conditions_and_their_range():
