@@ -56,6 +56,8 @@ RESULTS = (
     "planner.plan.evaluate.Evaluation",
     "planner.memory.result.MemoryResult",
     "planner.launch.settings.LaunchSettings",
+    "planner.launch.verify.PlanCheck",
+    "planner.launch.verify.ExpectedAmount",
     "planner.memory.result.Term",
     "planner.memory.fit.CardFit",
     "planner.performance.result.TimeResult",

@@ -53,12 +53,15 @@ from planner.numbers import BYTES, COUNT, LENGTH, MONEY, parse_number
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.files import load_plan
+from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.files import load_corrections, open_log
+from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.files import is_recipe_file, load_recipe
 from planner.records import read_records
 from planner.trace.analysis.summary import facts_of
 from planner.trace.files import is_recording_file, load_recording
 from planner.trace.notation import parse_arguments, parse_assumed_values, parse_input
+from planner.workload.workload import Inference
 
 
 class Reader(NamedTuple):
@@ -141,6 +144,11 @@ def _read_recipe(path: Path) -> object:
 
 def _read_memory_log(path: Path) -> object:
     return read_log(open_log(path).text)
+
+
+def _compare_memory_log(path: Path) -> object:
+    plan = Plan(model=ModelChoice(id="Qwen/Qwen2.5-7B"), gpu="l40s", workload=Inference(profile="vllm"))
+    return compare_plan(plan, _catalog(), read_log(open_log(path).text))
 
 
 def _read_prices(path: Path) -> object:
@@ -279,6 +287,7 @@ READERS: dict[str, Reader] = {
     "recording-lines": Reader(_read_recorded_lines, mutate_json_lines, "a.jsonl"),
     "log": Reader(_read_recording, mutate_text, "log.csv"),
     "memory-log": Reader(_read_memory_log, mutate_text, "run.log"),
+    "memory-log, compared": Reader(_compare_memory_log, mutate_text, "run.log", slow=True),
     "corrections": Reader(load_corrections, mutate_json, "corrections.json"),
     "trace": Reader(_read_trace, mutate_gzip(mutate_json), "trace.json"),
     "trace, summarized": Reader(_trace_facts, mutate_gzip(mutate_json), "trace.json", slow=True),

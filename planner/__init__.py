@@ -137,7 +137,12 @@ The files that run a plan with another program, which give the plan again when t
 ...     planner.load_launch_file(file).workload.batch
 2
 
-The log of a run, compared with its plan; errors have a message and a hint:
+The commands that measure a plan on the real cards; the log of a run, compared with its plan; errors have a message and
+a hint:
+
+>>> check = planner.plan_checks(serving.evolve(gpu="l40s"), catalog)[0]
+>>> check.language, check.expected[0].name
+('python', 'allocated')
 
 >>> log = planner.read_log("CUDA out of memory. Tried to allocate 2.78 GiB. GPU 0 has a total capacity of 23.5 GiB "
 ...     "of which 1.73 GiB is free. Of the allocated memory 20.1 GiB is allocated by PyTorch, and 0.35 GiB is "
@@ -189,6 +194,7 @@ if TYPE_CHECKING:
     from planner.hardware.system_fields import SystemQuery
     from planner.launch.launch import launch_settings
     from planner.launch.load import load_launch_file
+    from planner.launch.verify import plan_checks
     from planner.memory.estimate import estimate_memory
     from planner.memory.logs.read import read_log
     from planner.models.load import load_model
@@ -266,6 +272,7 @@ __all__ = [
     "load_recipe",
     "load_recording",
     "own_hardware_file",
+    "plan_checks",
     "plan_of_preset",
     "power_and_cooling",
     "price_words",
@@ -332,6 +339,7 @@ _HOMES = {
     "load_recipe": "planner.plan.recipes.files",
     "load_recording": "planner.trace.files",
     "own_hardware_file": "planner.paths",
+    "plan_checks": "planner.launch.verify",
     "plan_of_preset": "planner.plan.recipes.preset",
     "power_and_cooling": "planner.hardware.power",
     "price_words": "planner.plan.prices",

@@ -26,10 +26,11 @@ from planner.present.memory.comparison import versus_view
 from planner.present.memory.log_comparison import LogView, log_view
 
 _LOG_HEADS: Final = (
-    TableColumn("Memory", flexible=True),
+    TableColumn("Part", flexible=True),
     TableColumn("Estimated", "right"),
     TableColumn("Measured", "right"),
     TableColumn("Difference", "right"),
+    TableColumn("In range", "right"),
 )
 _STDIN: Final = "-"
 
@@ -43,7 +44,7 @@ def corrected_plan_and_comparison(
         LogError: If the log cannot be read.
         SpecError: If the log has nothing to compare, or no correction can be derived from the log.
     """
-    log = _read_log_text(arguments.log) if arguments.log is not None else None
+    log = named_log(arguments.log) if arguments.log is not None else None
     comparison = compare_plan(plan, catalog, read_log(log.text)) if log else None
     if arguments.correct:
         evaluation = evaluate(plan.evolve(corrections=()), catalog)
@@ -57,7 +58,7 @@ def corrected_plan_and_comparison(
 def comparison_block(comparison: LogComparison, width: int | None) -> str:
     """Return the comparison with a log as text: sentence, table, notes and reasons for differences."""
     view, prose = log_view(comparison), prose_width(width)
-    rows = [[row.title, row.predicted, row.actual, row.difference] for row in view.rows]
+    rows = [[row.title, row.predicted, row.actual, row.difference, row.in_range] for row in view.rows]
     blocks = (
         "\n".join(wrap(text, prose) for text in (view.sentence, view.subject)),
         table(_LOG_HEADS, rows, width),
@@ -70,7 +71,12 @@ def _note_lines(view: LogView) -> tuple[str, ...]:
     return (*view.notes, *(f"{row.title}: {row.why}" for row in view.rows))
 
 
-def _read_log_text(name: str) -> Log:
+def named_log(name: str) -> Log:
+    """Return the log in the file `name`, or from standard input if it is `-`.
+
+    Raises:
+        LogError: If it cannot be read.
+    """
     if name != _STDIN:
         return open_log(Path(name))
     data = sys.stdin.buffer.read(MAX_BYTES + 1)

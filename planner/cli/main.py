@@ -49,6 +49,7 @@ COMMANDS: Final = {
     "trace": CliCommand(
         "planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"
     ),
+    "verify": CliCommand("planner.cli.verify", "measure on the real cards what a plan estimates, and compare"),
 }
 _HELP: Final = """usage: gpu-planner [FILE]              open the window, with a plan, a model or a recording
        gpu-planner COMMAND [options]   answer in the terminal

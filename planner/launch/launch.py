@@ -129,7 +129,8 @@ def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFact
     nodes, rest = divmod(plan.count, per_node)
     if rest:
         raise SpecError("count", f"{plan.count} GPUs are not whole nodes of {per_node}", "Change the number of GPUs.")
-    return LaunchFacts(evaluation, filled, architecture, gpu, nodes, per_node)
+    offer = None if plan.cost.rent.offer is None else catalog.cost.offer(plan.cost.rent.offer)
+    return LaunchFacts(evaluation, filled, architecture, gpu, nodes, per_node, offer)
 
 
 def _with_unexpressed(file: LaunchFile, rows: tuple[UnexpressedField, ...]) -> LaunchFile:

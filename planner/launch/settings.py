@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Self
 
 from planner.base import Spec
+from planner.cost.renting.offer import Offer
 from planner.hardware.gpu import Gpu
+from planner.memory.logs.reading import FigureName
 from planner.models.architecture import Architecture
 from planner.plan.evaluate import Evaluation
+from planner.plan.logs.log_amounts import RowName
 from planner.plan.plan import Plan
 from planner.workload.choices import Task
 from planner.workload.recipes.servers import Option
@@ -89,10 +92,20 @@ class Job(NamedTuple):
         return self._replace(arguments=(*self.arguments, *self.rendezvous)) if nodes > 1 else self
 
 
+class Measurement(NamedTuple):
+    """A command that measures what is estimated: rows of memory and figures of speed with the words that print them."""
+
+    title: str
+    command: str
+    memory: tuple[tuple[RowName, str], ...] = ()
+    figures: tuple[tuple[FigureName, str], ...] = ()
+
+
 class LaunchFacts(NamedTuple):
     """The facts of a plan that programs and places need: its evaluation, and how many cards each node has.
 
-    `workload` has all defaults filled in, those of the engine on this card included.
+    `workload` has all defaults filled in, those of the engine on this card included. `offer` is the rental offer that
+    the plan names.
     """
 
     evaluation: Evaluation
@@ -101,6 +114,7 @@ class LaunchFacts(NamedTuple):
     gpu: Gpu
     nodes: int
     cards_per_node: int
+    offer: Offer | None = None
 
     @property
     def cards(self) -> int:
@@ -117,7 +131,8 @@ class LaunchFacts(NamedTuple):
 class Launcher(NamedTuple):
     """A program that plans are written for; `profiles` are the programs of a workload that it runs.
 
-    `settle` sets what a plan leaves open and the program needs, so that the plan is estimated as it will run.
+    `settle` sets what a plan leaves open and the program needs, so that the plan is estimated as it will run. `measure`
+    returns the commands that measure a job on the real cards; without it they are lines of PyTorch.
     """
 
     name: str
@@ -127,6 +142,7 @@ class Launcher(NamedTuple):
     profiles: tuple[str, ...]
     settle: Callable[[Plan], Plan]
     write: Callable[[LaunchFacts], Job]
+    measure: Callable[[LaunchFacts, Job], tuple[Measurement, ...]] | None = None
 
 
 class LaunchPlace(NamedTuple):

@@ -197,6 +197,18 @@ class MemoryResult(Spec):
         """Return the phase with the highest memory."""
         return next(phase for phase in self.phases if phase.name == self.peak_phase)
 
+    @property
+    def cache_pool_bounds(self) -> tuple[int, int] | None:
+        """Return the least and the most bytes of the engine's cache pool, None without one.
+
+        The pool is what the other terms leave of a fixed share: it is smallest where these are at their upper bound.
+        """
+        if self.cache_pool is None:
+            return None
+        others = [term for term in self.terms if term.name not in ("kv_cache", "state")]
+        low = self.cache_pool.bytes - sum(term.high_bytes - term.bytes for term in others)
+        return max(low, 0), self.cache_pool.bytes + sum(term.bytes - term.low_bytes for term in others)
+
     def term(self, name: str) -> Term | None:
         """Return the memory term called `name`, None if it is not alive at the peak."""
         return next((term for term in self.terms if term.name == name), None)

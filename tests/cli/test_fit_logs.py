@@ -90,6 +90,6 @@ def test_what_cannot_be_read_names_the_formats(said, tmp_path):
     file = tmp_path / "empty.log"
     file.write_text("Hello.", encoding="utf-8")
     text = said(*TRAINING, "--log", file, code=2)
-    assert "no memory amounts were recognized" in text
+    assert "no memory amounts or speeds were recognized" in text
     assert "llama.cpp" in text
     assert "cannot be read" in said(*TRAINING, "--log", tmp_path / "none.log", code=2)

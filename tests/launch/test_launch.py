@@ -72,6 +72,29 @@ def test_each_key_is_one_that_the_named_version_knows():
     assert unknown == set()
 
 
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [
+        ("vllm", "served"),
+        ("llama-server", "gguf"),
+        ("ollama", "gguf"),
+        ("accelerate", "full in fsdp"),
+        ("deepspeed", "full in zero-2"),
+        ("trl", "lora"),
+        ("axolotl", "qlora"),
+        ("llama-factory", "qlora"),
+    ],
+)
+def test_the_files_of_a_program_in_each_place_are_known(program, name, golden):
+    blocks = []
+    for place in PLACES:
+        found = written(PLANS[name], CATALOG, program, place)
+        files = () if isinstance(found, SpecError) else found.files
+        blocks += [f"===== {place}: refused: {found.message}\n"] if isinstance(found, SpecError) else []
+        blocks += [f"===== {place}: {file.name}\n{file.text}" for file in files]
+    golden(f"launch/{program}.txt", "\n".join(blocks))
+
+
 def test_each_setting_says_what_it_is_for():
     settings = launch_settings(PLANS["qlora"], CATALOG, "axolotl")
     assert all(row.comment for row in settings.settings)

@@ -6,6 +6,8 @@ from small_models import architectures, llama, workloads
 from planner.memory.estimate import estimate_memory
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
 from planner.units import GIB
 from planner.workload.workload import Inference
 
@@ -41,3 +43,15 @@ def test_certain_bytes_are_told_from_assumed_ones():
     assert by_certainty == {"exact": found.exact, "measured": found.measured, "assumed": found.assumed}
     assert found.exact + found.measured + found.assumed == result.total_bytes
     assert found.exact > 12 * GIB
+
+
+def test_an_engines_pool_is_smallest_where_the_other_terms_are_largest(catalog):
+    found = evaluate(
+        Plan(model=ModelChoice(id="Qwen/Qwen2.5-7B"), gpu="l40s", workload=Inference(profile="vllm")), catalog
+    )
+    memory = found.memory
+    others = [term for term in memory.terms if term.name != "kv_cache"]
+    low, high = memory.cache_pool_bounds
+    assert memory.cache_pool.bytes - low == sum(term.high_bytes - term.bytes for term in others) > 0
+    assert high - memory.cache_pool.bytes == sum(term.bytes - term.low_bytes for term in others) > 0
+    assert memory.evolve(cache_pool=None).cache_pool_bounds is None

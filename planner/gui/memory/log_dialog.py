@@ -1,4 +1,4 @@
-"""Dialog that compares an estimate with the log of a real run."""
+"""Dialog with the commands that measure a plan, and the comparison of its estimate with what they print."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QMimeData, QSize, QTimer, Signal, Slot
-from PySide6.QtGui import QFontDatabase, QGuiApplication
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
+    QComboBox,
     QDialog,
     QFileDialog,
     QPlainTextEdit,
@@ -17,73 +18,164 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.errors import PlannerError
+from planner.errors import PlannerError, SpecError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
+from planner.launch.verify import plan_checks
 from planner.memory.corrections import Correction, with_correction
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
+from planner.performance.setting import MeasuredSpeed
+from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
-from planner.plan.logs.comparison import compare_plan
+from planner.plan.logs.comparison import compare_plan, without_measurements
 from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, load_corrections, open_log, pasted_log, save_correction
+from planner.plan.logs.measured_plan import speed_to_keep
+from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.present.columns import Column, text_column
+from planner.present.memory.checks import CheckView, check_views
 from planner.present.memory.log_comparison import LogRow, LogView, log_view
 
 _LOG_FILES: Final = "Logs (*.log *.txt *.json *.csv *.out);;All files (*)"
 _TASK: Final = "read-log"
+_CHECKS_TASK: Final = "plan-checks"
+_EMPTY: Final = (
+    "Run the command on the real GPU, then paste what it prints: measured and estimated figures will stand here side "
+    "by side, with the range of the estimate and the likely reason of a difference."
+)
 _REST_MS: Final = 200
 _FIELD_LINES: Final = 6
+_COMMAND_LINES: Final = 5
 _MAX_SHOWN_LINES: Final = 500
-_SIZE: Final = QSize(920, 640)
+_SIZE: Final = QSize(1060, 700)
 _SMALLEST: Final = QSize(640, 520)
 
 
-def _difference_bytes(row: LogRow) -> int | None:
-    return row.difference_bytes
+def _difference(row: LogRow) -> float | None:
+    return row.difference_value
 
 
-def _size_column(
-    key: str, title: str, get_bytes: Callable[[LogRow], int | None], text: Callable[[LogRow], str], about: str
+def _value_column(
+    key: str,
+    title: str,
+    get_value: Callable[[LogRow], float | None],
+    text: Callable[[LogRow], str],
+    about: str,
+    width: int,
 ) -> Column[LogRow]:
-    return Column(key, title, get_bytes, text, align="right", width=12, tooltip=lambda row: row.exact, help=about)
+    return Column(key, title, get_value, text, align="right", width=width, tooltip=lambda row: row.exact, help=about)
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    text_column("part", "Part", lambda row: row.title, width=25, about="Part of the memory that the log reports"),
-    _size_column(
+    text_column("part", "Part", lambda row: row.title, width=27, about="Memory or speed that the log reports"),
+    _value_column(
         "predicted",
         "Estimated",
-        lambda row: row.predicted_bytes,
+        lambda row: row.predicted_value,
         lambda row: row.predicted,
-        about="Size in the plan's estimate",
+        about="The plan's estimate, with its range",
+        width=27,
     ),
-    _size_column("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual, about="Size in the log"),
+    _value_column(
+        "actual",
+        "Measured",
+        lambda row: row.actual_value,
+        lambda row: row.actual,
+        about="Value in the log",
+        width=12,
+    ),
     Column(
         "difference",
         "Difference",
-        _difference_bytes,
+        _difference,
         lambda row: row.difference,
         align="right",
         width=10,
         help="Log minus estimate, as a share of the estimate",
     ),
     text_column(
+        "in_range",
+        "In range",
+        lambda row: row.in_range,
+        width=10,
+        about="Whether the measurement lies within the range of the estimate",
+    ),
+    text_column(
         "why",
         "Why",
         lambda row: row.why,
-        width=24,
+        width=17,
         tooltip=lambda row: row.why,
         about="Likely reason for the difference",
     ),
 )
+
+
+class CheckCommands(QWidget):
+    """The commands that measure the plan: one is chosen, shown with what it should print, and copied."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._views: tuple[CheckView, ...] = ()
+        self.choice = QComboBox()
+        self.choice.setAccessibleName("What to measure")
+        self.choice.setToolTip("Measurement of the plan on the real GPU")
+        self.choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.command = QPlainTextEdit(readOnly=True)
+        self.command.setAccessibleName("Command")
+        self.command.setToolTip("Command that measures the plan")
+        self.command.setTabChangesFocus(True)
+        self.command.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.command.setMinimumHeight(self.command.fontMetrics().lineSpacing() * _COMMAND_LINES)
+        self.expected = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
+        self.problem = make_label(role="bad", wrap=True, selectable=True)
+        self.problem.hide()
+        self.copy = QPushButton("C&opy command")
+        self.copy.setToolTip("Copy the command to the clipboard")
+        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.command.toPlainText()))
+        self.choice.currentIndexChanged.connect(self._show_command)
+        label = make_label("&Measure")
+        label.setBuddy(self.choice)
+        space = theme.spacing
+        in_column(
+            in_row(label, (self.choice, 1), self.copy, spacing=space.small),
+            self.problem,
+            (self.command, 1),
+            self.expected,
+            owner=self,
+            spacing=space.tiny,
+        )
+
+    def set_views(self, views: tuple[CheckView, ...], problem: str = "") -> None:
+        """Show commands, or why there are none; the chosen one stays chosen."""
+        chosen = max(self.choice.currentIndex(), 0)
+        self._views = views
+        self.choice.blockSignals(True)
+        self.choice.clear()
+        self.choice.addItems([view.title for view in views])
+        self.choice.setCurrentIndex(min(chosen, len(views) - 1))
+        self.choice.blockSignals(False)
+        self.problem.setText(problem)
+        self.problem.setVisible(bool(problem))
+        self._show_command()
+
+    @Slot()
+    def _show_command(self) -> None:
+        view = self._views[self.choice.currentIndex()] if self._views else None
+        self.command.setPlainText("" if view is None else view.command)
+        rows = () if view is None else view.expected
+        self.expected.setText("Should show: " + ", ".join(f"{row.title} {row.estimated}" for row in rows))
+        self.expected.setVisible(bool(rows))
+        for part in (self.choice, self.command, self.copy):
+            part.setEnabled(view is not None)
 
 
 class LogSource(QWidget):
@@ -102,18 +194,23 @@ class LogSource(QWidget):
         self.field.setMinimumHeight(self.field.fontMetrics().lineSpacing() * _FIELD_LINES + 2 * theme.spacing.small)
         self.open_button = QPushButton("&Open a file…")
         self.open_button.setToolTip("Read a log from a file")
+        self.paste_button = QPushButton("Pa&ste")
+        self.paste_button.setToolTip("Read what was copied")
+        label = make_label("What it printe&d")
+        label.setBuddy(self.field)
         about = make_label(
             (
-                "PyTorch's memory_summary(), memory_stats(), snapshot as JSON or out-of-memory message; start-up lines "
-                "of vLLM or llama.cpp; nvidia-smi; metrics of the Trainer, PEFT or torchtune."
+                "Output of these commands, and PyTorch's memory_summary(), snapshot as JSON or out-of-memory message; "
+                "metrics of the Trainer, PEFT or torchtune."
             ),
             "muted",
             theme.font("small"),
             wrap=True,
         )
         in_column(
-            self.field,
-            in_row((about, 1), self.open_button, spacing=theme.spacing.medium),
+            in_row(label, STRETCH, self.paste_button, self.open_button, spacing=theme.spacing.small),
+            (self.field, 1),
+            about,
             owner=self,
             spacing=theme.spacing.tiny,
         )
@@ -122,6 +219,7 @@ class LogSource(QWidget):
         self.field.textChanged.connect(self._rest.start)
         self.field.dropped.connect(self.open_file)
         self.open_button.clicked.connect(self._choose_log_file)
+        self.paste_button.clicked.connect(self._paste)
 
     @Slot(object)
     def open_file(self, path: Path) -> None:
@@ -135,6 +233,12 @@ class LogSource(QWidget):
         if text.strip():
             log = pasted_log(text, datetime.now().astimezone().date())
             self._tasks.run(_TASK, partial(_log_with_reading, log), self._emit_log, self._on_error)
+
+    @Slot()
+    def _paste(self) -> None:
+        self.field.selectAll()
+        self.field.paste()
+        self.field.setFocus()
 
     @Slot()
     def _choose_log_file(self) -> None:
@@ -183,6 +287,10 @@ class _LogField(QPlainTextEdit):
             super().insertFromMimeData(source)
 
 
+def _views_of_checks(plan: Plan, catalog: Catalog) -> tuple[CheckView, ...]:
+    return check_views(plan_checks(plan, catalog))
+
+
 def _log_with_reading(log: Log) -> tuple[Log, LogReading]:
     return log, read_log(log.text)
 
@@ -192,13 +300,16 @@ def _log_file_with_reading(path: Path) -> tuple[Log, LogReading]:
 
 
 class LogDialog(QDialog):
-    """Non-modal dialog that compares the plan's estimate with the log of a run, and follows changes of the plan."""
+    """Non-modal dialog that verifies the plan's estimate by what a run prints, and follows changes of the plan."""
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, parent: QWidget) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._workspace, self._tasks = workspace, tasks
         self._log_and_reading: tuple[Log, LogReading] | None = None
         self._suggested: Correction | None = None
+        self._speed: MeasuredSpeed | None = None
+        self.commands = CheckCommands(theme)
+        self.empty = make_label(_EMPTY, role="muted", wrap=True)
         self.view: LogView | None = None
         self.source = LogSource(theme, tasks)
         self.problem = make_label(role="bad", wrap=True)
@@ -211,8 +322,11 @@ class LogDialog(QDialog):
         self.use = QCheckBox("&Use this correction in the plan")
         self.use.setToolTip("Correct the plan's estimate with the log's figures")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self._copy = QPushButton("&Copy")
-        self.setWindowTitle("Compare with a log")
+        self.keep_speed = QCheckBox("&Keep the measured speed in the plan")
+        self.keep_speed.setToolTip("Scale the plan's times to the measured speed")
+        self._copy = QPushButton("&Copy comparison")
+        self._copy.setToolTip("Copy the comparison to the clipboard as text")
+        self.setWindowTitle("Verify")
         self.setMinimumSize(_SMALLEST)
         self._lay_out(theme)
         self.resize(_SIZE)
@@ -220,6 +334,7 @@ class LogDialog(QDialog):
         self.source.refused.connect(self._show_error)
         self.table.current_changed.connect(self._show_difference_reason)
         self.use.clicked.connect(self._switch_correction)
+        self.keep_speed.clicked.connect(self._switch_speed)
         self._copy.clicked.connect(self.copy)
         workspace.changed.connect(self.compare)
         self.compare()
@@ -228,9 +343,11 @@ class LogDialog(QDialog):
     def compare(self) -> None:
         """Compare the current plan with the log; without a log, offer the stored correction."""
         self.view = None
-        self._suggested = None
+        self._suggested = self._speed = None
+        if self.isVisible():
+            self._find_checks()
         with self._workspace.reporting():
-            uncorrected_plan = self._workspace.plan.evolve(corrections=())
+            uncorrected_plan = without_measurements(self._workspace.plan)
             evaluation = evaluate(uncorrected_plan, self._workspace.catalog)
             if self._log_and_reading is None:
                 key = evaluation.correction_key
@@ -245,7 +362,22 @@ class LogDialog(QDialog):
                 else:
                     self.view = log_view(comparison)
                     self._suggested = suggest_correction(comparison, evaluation, log.date, log.digest)
+                    self._speed = speed_to_keep(comparison, evaluation, log)
         self._show_comparison()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Find the commands for the plan as it is."""
+        super().showEvent(event)
+        self._find_checks()
+
+    def _find_checks(self) -> None:
+        work = partial(_views_of_checks, self._workspace.plan, self._workspace.catalog)
+        self._tasks.run(_CHECKS_TASK, work, self.commands.set_views, self._show_no_checks)
+
+    def _show_no_checks(self, error: BaseException) -> None:
+        if not isinstance(error, SpecError):
+            raise error
+        self.commands.set_views((), error.explanation)
 
     @Slot()
     def copy(self) -> None:
@@ -284,8 +416,16 @@ class LogDialog(QDialog):
                 other_corrections = tuple(item for item in others if item.key != correction.key)
                 self._workspace.apply("correction", corrections=other_corrections)
 
+    @Slot(bool)
+    def _switch_speed(self, is_on: bool) -> None:
+        """Keep the measured speed in the plan, or remove it."""
+        with self._workspace.step():
+            timing = self._workspace.plan.timing.evolve(measured=self._speed if is_on else None)
+            self._workspace.apply("measured speed", timing=timing)
+
     def _show_comparison(self) -> None:
         view = self.view
+        self.empty.setVisible(view is None)
         for widget in (self.sentence, self._subject, self.table, self._notes):
             widget.setVisible(view is not None)
         self._copy.setEnabled(view is not None)
@@ -304,6 +444,9 @@ class LogDialog(QDialog):
         self.use.setEnabled(correction is not None)
         self.use.setChecked(correction is not None and correction in self._workspace.plan.corrections)
         self.about.setText(self._correction_text(correction))
+        kept = self._workspace.plan.timing.measured
+        self.keep_speed.setVisible(self._speed is not None)
+        self.keep_speed.setChecked(self._speed is not None and kept == self._speed)
 
     def _correction_text(self, correction: Correction | None) -> str:
         if correction is not None:
@@ -326,6 +469,7 @@ class LogDialog(QDialog):
             button.setAutoDefault(False)
         self.problem.hide()
         self.table.horizontalHeader().setStretchLastSection(True)
-        above = ((self.source, 1), self.problem, self.sentence, self._subject)
-        below = (self.reason, self._notes, self.use, self.about)
+        pair = in_row((self.commands, 1), (self.source, 1), spacing=space.large)
+        above = ((pair, 1), self.problem, self.empty, self.sentence, self._subject)
+        below = (self.reason, self._notes, self.keep_speed, self.use, self.about)
         in_column(*above, self.table, *below, buttons, owner=self, margins=space.large, spacing=space.small)

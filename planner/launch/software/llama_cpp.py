@@ -6,7 +6,9 @@
 from typing import Final
 
 from planner.dtypes import AS_STORED
-from planner.launch.settings import Job, Launcher, LaunchFacts, Setting, settings_from
+from planner.launch.settings import Job, Launcher, LaunchFacts, Measurement, Setting, settings_from
+from planner.launch.text import command_line, job_words
+from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
 from planner.workload.recipes.servers import LLAMA_SERVER_OPTIONS
 from planner.workload.software.llama_cpp import LlamaCppSettings
@@ -14,6 +16,18 @@ from planner.workload.workload import Inference
 
 PORT: Final = 8080
 GGUF: Final = ".gguf"
+_BENCH_WORDS: Final = {
+    "--model": "-m",
+    "--n-gpu-layers": "-ngl",
+    "--cache-type-k": "-ctk",
+    "--cache-type-v": "-ctv",
+    "--flash-attn": "-fa",
+    "--batch-size": "-b",
+    "--ubatch-size": "-ub",
+    "--split-mode": "-sm",
+    "--tensor-split": "-ts",
+}
+"""Options of llama.cpp's benchmarks by those of llama-server."""
 UNEXPRESSED: Final = {
     "prompt_length": "each request has its own; the longest that fits is the context",
     "prompt_logits": "each request asks for its own",
@@ -115,6 +129,56 @@ def settle(plan: Plan) -> Plan:
     return plan.evolve(workload=workload.evolve(engine=engine.evolve(slots=workload.batch, kv_unified=unified)))
 
 
+def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
+    """Return the start of the server, and llama.cpp's own benchmark with the same settings.
+
+    **Source**: llama.cpp `tools/llama-bench/README.md` at commit 08d0baa; `tools/batched-bench`.
+    """
+    workload = facts.workload
+    assert isinstance(workload, Inference)
+    (prompt, answer), requests = request_tokens(workload), workload.batch
+    planned = facts.evaluation.plan.workload
+    assert isinstance(planned, Inference)
+    slots = planned.engine.slots if isinstance(planned.engine, LlamaCppSettings) and planned.engine.slots else requests
+    # Without slots of its own, a plan is estimated with one for each request.
+    sizes = {"--parallel": slots, "--ctx-size": slots * (workload.context_length or 1)}
+    arguments = tuple(setting._replace(value=sizes.get(setting.key, setting.value)) for setting in job.arguments)
+    own = [(word, setting.value) for setting in job.arguments if (word := _BENCH_WORDS.get(setting.key))]
+    layers = facts.architecture.depth + 1
+    options = [
+        word
+        for key, value in own
+        for word in (key, str(layers if value == "all" else value).replace(",", "/" if key == "-ts" else ","))
+    ]
+    if requests == 1:
+        shared = ("llama-bench", *options, "-o", "jsonl")
+        speeds = (
+            f"{command_line((*shared, '-p', str(prompt), '-n', '0'))}\n"
+            f"{command_line((*shared, '-p', '0', '-n', str(answer), '-d', str(prompt)))}"
+        )
+    else:
+        lengths = ("-c", str(requests * (prompt + answer)), "-npp", str(prompt), "-ntg", str(answer))
+        speeds = command_line(("llama-batched-bench", *options, *lengths, "-npl", str(requests)))
+    return (
+        Measurement(
+            "Memory: the server's start",
+            f"{command_line(job_words(job._replace(arguments=arguments)))} 2>&1 | tee llama-server.log",
+            (
+                ("weights", "model buffer size"),
+                ("kv_cache", "KV buffer size"),
+                ("state", "RS buffer size"),
+                ("working", "compute buffer size"),
+                ("host", "CPU buffer sizes"),
+            ),
+        ),
+        Measurement(
+            "Speed: without the server",
+            speeds,
+            figures=(("prompt", "avg_ts, or S_PP t/s"), ("generation", "avg_ts, or S_TG t/s")),
+        ),
+    )
+
+
 LLAMA_SERVER: Final = Launcher(
-    "llama-server", "llama-server", "llama.cpp 0.5.0", "inference", ("llama.cpp",), settle, _write
+    "llama-server", "llama-server", "llama.cpp 0.5.0", "inference", ("llama.cpp",), settle, _write, _measure
 )

@@ -8,7 +8,9 @@ from typing import Final
 
 from planner.dtypes import AS_STORED
 from planner.errors import SpecError
-from planner.launch.settings import Job, Launcher, LaunchFacts, Setting, settings_from
+from planner.launch.settings import Job, Launcher, LaunchFacts, Measurement, Setting, settings_from
+from planner.launch.text import command_line, job_words
+from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
 from planner.units import GIB, ceil_div
 from planner.workload.recipes.servers import VLLM_OPTIONS
@@ -19,6 +21,8 @@ _PATCH: Final = {"0.33": "0.33.0", "0.19": "0.19.0", "0.11": "0.11.0"}
 _PORT: Final = 8000
 _STEP: Final = 100
 """The memory fraction is rounded up to 1/100."""
+_REQUESTS_EACH: Final = 8
+"""Requests of the benchmark for each that runs at the same time, so that most of the run has all of them."""
 _CLIENTS: Final = "each request has its own; the longest that fits is the context"
 _UNEXPRESSED: Final = {
     "prompt_length": _CLIENTS,
@@ -122,4 +126,47 @@ def _settle(plan: Plan) -> Plan:
     return plan.evolve(workload=workload.evolve(engine=engine.evolve(max_num_seqs=workload.batch)))
 
 
-VLLM_SERVER: Final = Launcher("vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), _settle, _write)
+def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
+    """Return the start of the server and a benchmark of it.
+
+    The server gets the share of memory that the estimate is for, not the least that the plan needs.
+    """
+    workload, pool = facts.workload, facts.evaluation.memory.cache_pool
+    assert isinstance(workload, Inference)
+    arguments = tuple(
+        setting._replace(value=pool.utilization)
+        if setting.key == "--gpu-memory-utilization" and pool is not None
+        else setting
+        for setting in job.arguments
+    )
+    prompt, answer = request_tokens(workload)
+    bench = (
+        "vllm", "bench", "serve", "--model", facts.model, "--port", str(_PORT), "--dataset-name", "random",
+        "--random-input-len", str(prompt), "--random-output-len", str(answer), "--ignore-eos",
+        "--max-concurrency", str(workload.batch), "--num-prompts", str(_REQUESTS_EACH * workload.batch),
+    )  # fmt: skip
+    return (
+        Measurement(
+            "Memory: the server's start",
+            f"{command_line(job_words(job._replace(arguments=arguments)))} 2>&1 | tee vllm.log",
+            (
+                ("weights", "Model loading took … GiB"),
+                ("working", "peak activation, or torch peak memory increase"),
+                ("overhead", "non-torch memory, and CUDA graphs"),
+                ("pool", "Available KV cache memory: … GiB"),
+            ),
+            (("cache-tokens", "GPU KV cache size: … tokens"),),
+        ),
+        Measurement(
+            "Speed: while the server runs",
+            command_line(bench),
+            figures=(
+                ("throughput", "Output token throughput (tok/s)"),
+                *((("first-token", "Mean TTFT (ms)"),) if workload.batch == 1 else ()),
+                ("output-token", "Mean TPOT (ms)"),
+            ),
+        ),
+    )
+
+
+VLLM_SERVER: Final = Launcher("vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), _settle, _write, _measure)

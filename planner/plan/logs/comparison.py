@@ -1,15 +1,16 @@
-"""Comparison of a memory estimate with a log: by memory term if the log separates terms, otherwise by counter."""
+"""Comparison of an estimate with a log: memory by term if the log separates terms, otherwise by counter; speeds."""
 
-from collections.abc import Iterator
-from typing import Final, get_args
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, get_args
 
 from planner.errors import SpecError
 from planner.memory.corrections import TermCorrection
 from planner.memory.logs.reading import LogReading
-from planner.memory.result import TermName
+from planner.memory.result import Term, TermName
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.logs.corrections import can_correct, counter_correction, term_corrections
+from planner.plan.logs.figures import compare_figures, condition_notes
 from planner.plan.logs.log_amounts import (
     LogAmounts,
     LogComparison,
@@ -19,6 +20,7 @@ from planner.plan.logs.log_amounts import (
     amounts_in_log,
 )
 from planner.plan.logs.reasons import explain_row, log_notes
+from planner.plan.measured import predict_card
 from planner.plan.plan import Plan
 
 GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
@@ -30,24 +32,39 @@ GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
     "overhead": ("framework_overhead", "communication"),
 }
 """Memory terms of the estimate that each comparison row includes."""
+
+
+class EstimatedBytes(NamedTuple):
+    """An estimated amount of memory with its range, None where it has none."""
+
+    bytes: int
+    low: int | None
+    high: int | None
+
+
 _COUNTERS: Final[tuple[RowName, ...]] = tuple(name for name in get_args(RowName) if name not in (*GROUPS, "sum"))
 _FEWEST_SUMMED: Final = 2
 
 
 def compare_plan(plan: Plan, catalog: Catalog, reading: LogReading) -> LogComparison:
-    """Compare `plan`, estimated without corrections, with the log `reading`.
+    """Compare `plan`, estimated without corrections and measured speeds, with the log `reading`.
 
     Raises:
         SpecError: If the plan cannot be evaluated, or nothing in the log has a counterpart in an estimate.
     """
-    return compare_with_log(evaluate(plan.evolve(corrections=()), catalog), reading)
+    return compare_with_log(evaluate(without_measurements(plan), catalog), reading, catalog)
 
 
-def compare_with_log(evaluation: Evaluation, reading: LogReading) -> LogComparison:
+def without_measurements(plan: Plan) -> Plan:
+    """Return `plan` without the corrections and the speed that were measured, so that the estimate itself is left."""
+    return plan.evolve(corrections=(), timing=plan.timing.evolve(measured=None))
+
+
+def compare_with_log(evaluation: Evaluation, reading: LogReading, catalog: Catalog) -> LogComparison:
     """Compare the estimate in `evaluation` with the log `reading`, with explanations for the differences.
 
     Each term has its largest value in any phase. Of several devices the fullest counts, or the sum over the devices if
-    they hold parts of a model that the plan has on one.
+    they hold parts of a model that the plan has on one. Speeds are compared with the plan under their own conditions.
 
     Raises:
         SpecError: If nothing in the log has a counterpart in an estimate.
@@ -55,10 +72,50 @@ def compare_with_log(evaluation: Evaluation, reading: LogReading) -> LogComparis
     actuals = amounts_in_log(evaluation, reading)
     terms = tuple(_term_rows(evaluation, actuals, reading))
     rows = (*terms, *_sum_rows(terms), *_counter_rows(evaluation, actuals, reading, with_terms=bool(terms)))
-    if not rows:
-        hint = "Choose a log with the size of weights, caches, or allocated, reserved or used memory."
+    figures = tuple(compare_figures(evaluation, reading, catalog))
+    if not rows and not figures:
+        hint = "Choose a log with the size of weights, caches, or allocated, reserved or used memory, or with speeds."
         raise SpecError("log", "nothing in this log can be compared with an estimate", hint)
-    return LogComparison(reading=reading, rows=rows, notes=tuple(log_notes(evaluation, reading, actuals)))
+    notes = (*log_notes(evaluation, reading, actuals), *condition_notes(figures))
+    return LogComparison(reading=reading, rows=rows, figures=figures, notes=notes)
+
+
+def estimated_bytes(evaluation: Evaluation, name: RowName) -> EstimatedBytes | None:
+    """Return the estimate of a comparison row with its range, None if the plan has none."""
+    if name in GROUPS:
+        amount: int | None = _largest_bytes(evaluation, GROUPS[name])
+    else:
+        amount = _predicted_counter_bytes(evaluation, name)
+    return None if amount is None else EstimatedBytes(amount, *_bounds(evaluation, name, amount))
+
+
+def _bounds(evaluation: Evaluation, name: RowName, amount: int) -> tuple[int | None, int | None]:
+    """Return the range of a row: one case in twenty lies below, and one above.
+
+    The bounds of the whole are sums of the terms' bounds; PyTorch's live tensors are all but the framework's own.
+    """
+    memory = evaluation.memory
+    if name == "capacity":
+        return memory.capacity_low_bytes, memory.capacity_high_bytes
+    if name == "pool":
+        return memory.cache_pool_bounds or (None, None)
+    if name in GROUPS:
+        alive = [term for term in memory.terms if term.name in GROUPS[name]]
+        below, above = _margins(alive)
+        return (amount - below, amount + above) if alive else (None, None)
+    if name not in ("allocated", "reserved", "process", "card"):
+        return None, None
+    below, above = memory.total_bytes - memory.low_bytes, memory.high_bytes - memory.total_bytes
+    if name == "allocated":
+        less, more = _margins([term for term in memory.terms if term.name == "framework_overhead"])
+        below, above = max(below - less, 0), max(above - more, 0)
+    return amount - below, amount + above
+
+
+def _margins(terms: Iterable[Term]) -> tuple[int, int]:
+    """Return by how much the terms together may be smaller, and by how much larger."""
+    pairs = [(term.bytes - term.low_bytes, term.high_bytes - term.bytes) for term in terms]
+    return sum(below for below, _ in pairs), sum(above for _, above in pairs)
 
 
 def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading) -> Iterator[LogComparisonRow]:
@@ -70,9 +127,8 @@ def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading)
             continue
         predicted = _largest_bytes(evaluation, terms)
         corrections = term_corrections(name, predicted, actual, actuals, evaluation, reading) if correctable else ()
-        yield _comparison_row(
-            name, predicted, actual, explain_row(name, predicted, actual, evaluation, reading, actuals), corrections
-        )
+        reason = explain_row(name, predicted, actual, evaluation, reading, actuals)
+        yield _comparison_row(name, estimated_bytes(evaluation, name), actual, reason, corrections)
 
 
 def _counter_rows(
@@ -90,18 +146,23 @@ def _counter_rows(
         if correctable and predicted is not None:
             corrections = counter_correction(name, predicted, attributed, actual, evaluation)
             attributed += sum(item.added_bytes for item in corrections)
-        yield _comparison_row(
-            name, predicted, actual, explain_row(name, predicted, actual, evaluation, reading, actuals), corrections
-        )
+        reason = explain_row(name, predicted, actual, evaluation, reading, actuals)
+        yield _comparison_row(name, estimated_bytes(evaluation, name), actual, reason, corrections)
 
 
 def _comparison_row(
-    name: RowName, predicted: int | None, actual: MeasuredAmount, reason: str, corrections: tuple[TermCorrection, ...]
+    name: RowName,
+    predicted: EstimatedBytes | None,
+    actual: MeasuredAmount,
+    reason: str,
+    corrections: tuple[TermCorrection, ...],
 ) -> LogComparisonRow:
     """Return the row that compares an estimated with a measured amount."""
     return LogComparisonRow(
         name=name,
-        predicted_bytes=predicted,
+        predicted_bytes=predicted.bytes if predicted else None,
+        predicted_low_bytes=predicted.low if predicted else None,
+        predicted_high_bytes=predicted.high if predicted else None,
         actual_bytes=actual.bytes,
         low_bytes=actual.low,
         high_bytes=actual.high,
@@ -119,12 +180,20 @@ def _sum_rows(rows: tuple[LogComparisonRow, ...]) -> Iterator[LogComparisonRow]:
         yield LogComparisonRow(
             name="sum",
             predicted_bytes=sum(row.predicted_bytes or 0 for row in summed),
+            predicted_low_bytes=_sum_of(row.predicted_low_bytes for row in summed),
+            predicted_high_bytes=_sum_of(row.predicted_high_bytes for row in summed),
             actual_bytes=sum(row.actual_bytes for row in summed),
             low_bytes=sum(row.low_bytes for row in summed),
             high_bytes=sum(row.high_bytes for row in summed),
             explanation="Sum of the rows above, which may peak at different times.",
             lines=tuple(sorted({line for row in summed for line in row.lines})),
         )
+
+
+def _sum_of(bounds: Iterable[int | None]) -> int | None:
+    """Return the sum of the bounds, None if one is not known."""
+    known = list(bounds)
+    return None if None in known else sum(bound or 0 for bound in known)
 
 
 def _largest_bytes(evaluation: Evaluation, names: tuple[TermName, ...]) -> int:
@@ -135,13 +204,13 @@ def _largest_bytes(evaluation: Evaluation, names: tuple[TermName, ...]) -> int:
 
 def _predicted_counter_bytes(evaluation: Evaluation, name: RowName) -> int | None:
     """Return the estimate for a memory counter, such as allocated or reserved memory, in bytes."""
-    memory = evaluation.memory
+    memory, filled = evaluation.memory, predict_card(evaluation).memory_bytes
     amounts: dict[RowName, int | None] = {
         "pool": memory.cache_pool.bytes if memory.cache_pool else None,
         "allocated": memory.allocated_bytes,
         "reserved": memory.reserved_bytes,
-        "process": memory.total_bytes,
-        "card": memory.total_bytes + memory.other_processes_bytes,
+        "process": filled,
+        "card": filled + memory.other_processes_bytes,
         "capacity": memory.capacity_bytes,
         "card-total": evaluation.gpu.smi_memory_bytes if evaluation.gpu else None,
         "host": memory.host_bytes,

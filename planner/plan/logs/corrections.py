@@ -30,8 +30,12 @@ _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
 
 def can_correct(evaluation: Evaluation, reading: LogReading) -> bool:
     """Return whether `reading` is from the plan's engine, and the plan is estimated for a card."""
-    log_format = SOFTWARE[evaluation.workload.profile or DEFAULT].log_format
-    return evaluation.traced is None and evaluation.plan.gpu is not None and reading.engine in (None, log_format)
+    return evaluation.traced is None and evaluation.plan.gpu is not None and is_of_program(evaluation, reading)
+
+
+def is_of_program(evaluation: Evaluation, reading: LogReading) -> bool:
+    """Return whether `reading` is from the plan's program, as far as it says."""
+    return reading.engine in (None, SOFTWARE[evaluation.workload.profile or DEFAULT].log_format)
 
 
 def term_corrections(

@@ -9,6 +9,7 @@ from planner.memory.logs.reading import Counter, LoggedAmount, LogReading, Sense
 from planner.memory.logs.vllm import GRAPHS
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
+from planner.plan.logs.figures import FigureComparison
 from planner.workload.software.registry import serving_support
 from planner.workload.workload import Inference, Workload
 
@@ -41,10 +42,10 @@ class MeasuredAmount(NamedTuple):
 
 
 class LogComparisonRow(Spec):
-    """One amount of memory in bytes, as estimated and as measured in the log.
+    """One amount of memory in bytes, as estimated with its range and as measured in the log.
 
-    `at_least` is true if the run may have used more than the log shows. `corrections` would remove the difference;
-    there are none if its cause is a different setup.
+    `low_bytes` to `high_bytes` is the rounding of the measured amount. `at_least` is true if the run may have used more
+    than the log shows. `corrections` would remove the difference; there are none if its cause is a different setup.
     """
 
     name: RowName
@@ -52,6 +53,8 @@ class LogComparisonRow(Spec):
     actual_bytes: int
     low_bytes: int
     high_bytes: int
+    predicted_low_bytes: int | None = None
+    predicted_high_bytes: int | None = None
     at_least: bool = False
     explanation: str = ""
     lines: tuple[int, ...] = ()
@@ -67,12 +70,24 @@ class LogComparisonRow(Spec):
         """Return whether the estimate is within the rounding of the number in the log."""
         return self.predicted_bytes is not None and self.low_bytes <= self.predicted_bytes <= self.high_bytes
 
+    @property
+    def is_in_range(self) -> bool | None:
+        """Return whether the measurement is within the estimated range; None without a range.
+
+        What was measured of a run before its peak is within the range if it is not above it.
+        """
+        if self.predicted_low_bytes is None or self.predicted_high_bytes is None:
+            return None
+        reaches_low = self.at_least or self.high_bytes >= self.predicted_low_bytes
+        return reaches_low and self.low_bytes <= self.predicted_high_bytes
+
 
 class LogComparison(Spec):
-    """A memory estimate compared with a log, with notes on the differences."""
+    """An estimate compared with a log: rows of memory, figures of speed, and notes on the differences."""
 
     reading: LogReading
     rows: tuple[LogComparisonRow, ...]
+    figures: tuple[FigureComparison, ...] = ()
     notes: tuple[str, ...] = ()
 
     def row(self, name: RowName) -> LogComparisonRow | None:

@@ -3,6 +3,8 @@
 from typing import Final, NamedTuple
 
 from planner.memory.logs.read import FORMATS
+from planner.memory.logs.reading import FigureName, LoggedFigure
+from planner.plan.logs.figures import FigureComparison, FigureUnit
 from planner.plan.logs.log_amounts import LogComparison, LogComparisonRow, RowName
 from planner.present import format as fmt
 
@@ -22,21 +24,34 @@ ROW_TITLES: Final[dict[RowName, str]] = {
     "card-total": "nvidia-smi's total",
     "host": "Host memory",
 }
+FIGURE_TITLES: Final[dict[FigureName, str]] = {
+    "prompt": "Prompt",
+    "generation": "Generation",
+    "throughput": "Throughput",
+    "first-token": "Time to first token",
+    "output-token": "Time per output token",
+    "step": "Optimizer step",
+    "request": "Request",
+    "cache-tokens": "KV cache in tokens",
+}
 _NOT_ESTIMATED: Final = "not estimated"
 _NO_REASON: Final = "The cause of this difference is unknown."
+_CLOSE: Final = 0.01
 
 
 class LogRow(NamedTuple):
-    """A row of the comparison of a log with its estimate, with rounded texts and exact bytes."""
+    """A row of the comparison of a log with its estimate: rounded texts, and exact values in `unit`."""
 
-    name: RowName
+    name: RowName | FigureName
     title: str
-    predicted_bytes: int | None
-    actual_bytes: int
-    difference_bytes: int | None
+    unit: str
+    predicted_value: float | None
+    actual_value: float
+    difference_value: float | None
     predicted: str
     actual: str
     difference: str
+    in_range: str
     why: str
     exact: str
 
@@ -52,20 +67,23 @@ class LogView(NamedTuple):
     def as_text(self) -> str:
         """Return the comparison as plain text."""
         rows = [
-            f"{row.title:<28} {row.predicted:>14} {row.actual:>14} {row.difference:>11}  {row.why}" for row in self.rows
+            f"{row.title:<34} {row.predicted:>26} {row.actual:>14} {row.difference:>11} {row.in_range:>11}  {row.why}"
+            for row in self.rows
         ]
-        head = f"{'':<28} {'estimated':>14} {'measured':>14} {'difference':>11}"
+        head = f"{'':<34} {'estimated':>26} {'measured':>14} {'difference':>11} {'in range':>11}"
         blocks = ([self.sentence, self.subject], [head, *rows], [f"- {note}" for note in self.notes])
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[dict[str, object], ...]:
-        """Return one row per compared amount with exact bytes, for export."""
+        """Return one row per compared amount with exact values, for export."""
         return tuple(
             {
                 "row": row.name,
-                "predicted_bytes": row.predicted_bytes,
-                "actual_bytes": row.actual_bytes,
-                "difference_bytes": row.difference_bytes,
+                "unit": row.unit,
+                "predicted": row.predicted_value,
+                "actual": row.actual_value,
+                "difference": row.difference_value,
+                "in_range": row.in_range,
                 "why": row.why,
             }
             for row in self.rows
@@ -77,7 +95,7 @@ def log_view(comparison: LogComparison) -> LogView:
     return LogView(
         sentence=_log_comparison_sentence(comparison),
         subject=_log_subject(comparison),
-        rows=tuple(_log_row(row) for row in comparison.rows),
+        rows=(*map(_log_row, comparison.rows), *map(_figure_row, comparison.figures)),
         notes=comparison.notes,
     )
 
@@ -88,15 +106,78 @@ def _log_row(row: LogComparisonRow) -> LogRow:
     return LogRow(
         name=row.name,
         title=ROW_TITLES[row.name],
-        predicted_bytes=row.predicted_bytes,
-        actual_bytes=row.actual_bytes,
-        difference_bytes=difference,
-        predicted=fmt.size(row.predicted_bytes, _NOT_ESTIMATED),
+        unit="bytes",
+        predicted_value=row.predicted_bytes,
+        actual_value=row.actual_bytes,
+        difference_value=difference,
+        predicted=estimated_size_text(row.predicted_bytes, row.predicted_low_bytes, row.predicted_high_bytes),
         actual=f"{at_least}{fmt.size(row.actual_bytes)}",
         difference="" if difference is None else _difference_text(difference, row.predicted_bytes),
+        in_range=_range_text(row.is_in_range, difference, row.predicted_bytes),
         why=row.explanation or _NO_REASON,
         exact=_exact_amounts_text(row),
     )
+
+
+def _figure_row(figure: FigureComparison) -> LogRow:
+    measured, difference = figure.measured, figure.difference
+    is_close = difference is not None and figure.is_in_range
+    return LogRow(
+        name=measured.name,
+        title=_figure_title(measured),
+        unit=figure.unit,
+        predicted_value=figure.predicted,
+        actual_value=measured.value,
+        difference_value=difference,
+        predicted=estimated_figure_text(figure.unit, figure.predicted, figure.predicted_low, figure.predicted_high),
+        actual=_figure_text(figure.unit, measured.value),
+        difference=fmt.signed_percent(difference / figure.predicted) if difference and figure.predicted else "",
+        in_range=_range_text(figure.is_in_range, difference, figure.predicted),
+        why=figure.explanation or ("The measurement is within the estimated range." if is_close else _NO_REASON),
+        exact=f"measured {measured.low:,.6g} to {measured.high:,.6g} {figure.unit}, line {measured.line} of the log",
+    )
+
+
+def _figure_title(figure: LoggedFigure) -> str:
+    """Return what was measured: `Generation, 128 tokens after 512, 8 requests`."""
+    parts = [FIGURE_TITLES[figure.name]]
+    if figure.name == "prompt" and figure.prompt_tokens:
+        parts.append(fmt.plural(figure.prompt_tokens, "token"))
+    elif figure.answer_tokens:
+        before = figure.depth_tokens + (figure.prompt_tokens or 0)
+        parts.append(f"{fmt.plural(figure.answer_tokens, 'token')}{f' after {fmt.integer(before)}' if before else ''}")
+    if (figure.requests or 1) > 1:
+        parts.append(fmt.plural(figure.requests or 1, "request"))
+    return ", ".join(parts)
+
+
+def estimated_size_text(value: int | None, low: int | None, high: int | None) -> str:
+    """Return an estimated size with its range if it has one: `17.4 GiB (16.9 – 18.3)`."""
+    if value is None or low is None or high is None:
+        return fmt.size(value, _NOT_ESTIMATED)
+    return fmt.size_with_range(value, low, high)
+
+
+def estimated_figure_text(unit: FigureUnit, value: float | None, low: float | None, high: float | None) -> str:
+    """Return an estimated speed with its range: `6,610 (5,800 – 7,500) tokens/s`."""
+    if value is None:
+        return _NOT_ESTIMATED
+    if unit == "s":
+        return fmt.duration_with_range(value, low, high)
+    return f"{fmt.number_range(value, low, high)}{fmt.THIN}{unit}"
+
+
+def _figure_text(unit: FigureUnit, value: float) -> str:
+    return fmt.duration(value) if unit == "s" else f"{fmt.significant(value)}{fmt.THIN}{unit}"
+
+
+def _range_text(is_in_range: bool | None, difference: float | None, predicted: float | None) -> str:
+    """Return whether a measurement is within the estimated range, or as close as programs print."""
+    if is_in_range is None or difference is None or not predicted:
+        return ""
+    if is_in_range:
+        return "yes"
+    return "within 1 %" if abs(difference / predicted) <= _CLOSE else "no"
 
 
 def _exact_amounts_text(row: LogComparisonRow) -> str:
@@ -120,7 +201,7 @@ def _log_comparison_sentence(comparison: LogComparison) -> str:
     rows = [row for name in widest if (row := comparison.row(name)) and row.difference_bytes is not None]
     row = next(iter(sorted(rows, key=lambda row: row.at_least)), None)
     if row is None or row.difference_bytes is None or not row.predicted_bytes:
-        return "The log has no total that can be compared with the estimate."
+        return _speed_sentence(comparison)
     at_least = "at least " if row.at_least else ""
     sizes = f"estimated {fmt.size(row.predicted_bytes)}, measured {at_least}{fmt.size(row.actual_bytes)}"
     what = "" if row.name == "sum" else f" ({ROW_TITLES[row.name][:1].lower()}{ROW_TITLES[row.name][1:]})"
@@ -130,6 +211,14 @@ def _log_comparison_sentence(comparison: LogComparison) -> str:
     if row.difference_bytes < 0:
         return f"The run used {fmt.precise_percent(share)} less memory than estimated{what}: {sizes}."
     return f"The run used {at_least}{fmt.precise_percent(share)} more memory than estimated{what}: {sizes}."
+
+
+def _speed_sentence(comparison: LogComparison) -> str:
+    """Return a sentence on how many of the speeds are in their range, for a log without a total of memory."""
+    told = [figure.is_in_range for figure in comparison.figures if figure.is_in_range is not None]
+    if not told:
+        return "The log has no total that can be compared with the estimate."
+    return f"{fmt.integer(sum(told))} of {fmt.plural(len(told), 'speed')} within the estimated range."
 
 
 def _log_subject(comparison: LogComparison) -> str:
@@ -142,5 +231,6 @@ def _log_subject(comparison: LogComparison) -> str:
     if reading.model is not None:
         parts.append(reading.model)
     return (
-        f"{', '.join(parts)}; {fmt.plural(len(reading.measured), 'amount')}. Differences are measured minus estimated."
+        f"{', '.join(parts)}; {fmt.plural(len(reading.measured) + len(reading.figures), 'amount')}. "
+        "Differences are measured minus estimated."
     )

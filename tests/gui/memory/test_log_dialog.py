@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog
 from planner.plan.logs.files import corrections_file, load_corrections
 from planner.plan.plan import ModelChoice
 from planner.units import MIB
-from planner.workload.workload import Training
+from planner.workload.workload import Inference, Training
 
 SUMMARY = """\
 |                  PyTorch CUDA memory summary, device ID 0                 |
@@ -156,11 +156,60 @@ def test_without_anything_to_correct_it_says_what_that_takes(dialog, workspace, 
     assert "This log cannot correct the estimate" in dialog.about.text()
 
 
+def test_the_commands_of_the_plan_are_shown_with_what_they_should_show_and_copied(dialog, workspace, qtbot):
+    commands = dialog.commands
+    qtbot.waitUntil(lambda: "train_step()" in commands.command.toPlainText())
+    assert dialog.empty.isVisible()
+    assert commands.expected.text().startswith("Should show: Allocated by PyTorch ")
+    commands.choice.setCurrentIndex(1)
+    assert commands.command.toPlainText().startswith("nvidia-smi ")
+    commands.copy.click()
+    assert QGuiApplication.clipboard().text() == commands.command.toPlainText()
+    workspace.apply("serve", workload=Inference(profile="vllm"), gpu="l40s")
+    qtbot.waitUntil(lambda: commands.choice.count() == 3)
+    assert commands.choice.currentText() == "Speed: while the server runs"
+    assert commands.command.toPlainText().startswith("vllm bench serve ")
+
+
+def test_a_plan_that_no_command_can_measure_says_why(dialog, workspace, qtbot):
+    workspace.apply("serve", workload=Inference(profile="vllm"), gpu=None)
+    qtbot.waitUntil(dialog.commands.problem.isVisible)
+    assert "GPUs of one kind" in dialog.commands.problem.text()
+    assert not dialog.commands.copy.isEnabled()
+    workspace.apply("serve", gpu="l40s")
+    qtbot.waitUntil(dialog.commands.copy.isEnabled)
+    assert not dialog.commands.problem.isVisible()
+
+
+def test_what_was_copied_is_pasted_over_what_was_there(dialog, qtbot):
+    dialog.source.field.setPlainText("other text")
+    QGuiApplication.clipboard().setText(SUMMARY)
+    with qtbot.waitSignal(dialog.source.read):
+        qtbot.mouseClick(dialog.source.paste_button, Qt.MouseButton.LeftButton)
+    assert dialog.source.field.toPlainText() == SUMMARY
+    assert not dialog.empty.isVisible()
+
+
+def test_a_measured_speed_is_kept_in_the_plan_and_taken_out_again(dialog, workspace, qtbot):
+    assert not dialog.keep_speed.isVisible()
+    read(qtbot, dialog, '{"seconds_per_step": 0.5}')
+    (row,) = dialog.view.rows
+    assert (row.title, row.in_range) == ("Optimizer step", "no")
+    dialog.keep_speed.setFocus()
+    qtbot.keyClick(dialog.keep_speed, Qt.Key.Key_Space)
+    assert workspace.plan.timing.measured.value == 0.5
+    assert dialog.keep_speed.isChecked()
+    assert dialog.view.rows[0].predicted_value == row.predicted_value
+    dialog.keep_speed.click()
+    assert workspace.plan.timing.measured is None
+    assert not dialog.keep_speed.isChecked()
+
+
 def test_the_comparison_follows_the_plan_and_is_copied(dialog, workspace, qtbot):
     dialog.copy()
     read(qtbot, dialog)
-    before = dialog.view.rows[0].predicted_bytes
+    before = dialog.view.rows[0].predicted_value
     workspace.answer("batch", {"workload.micro_batch": 2})
-    assert dialog.view.rows[0].predicted_bytes > before
+    assert dialog.view.rows[0].predicted_value > before
     dialog.copy()
     assert "Allocated by PyTorch" in QGuiApplication.clipboard().text()

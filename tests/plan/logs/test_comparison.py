@@ -95,7 +95,7 @@ def test_any_reading_can_be_compared(measured, plan, engine, tokens):
     )
     evaluation = evaluate(plan, catalog)
     try:
-        comparison = compare_with_log(evaluation, reading)
+        comparison = compare_with_log(evaluation, reading, KNOWN)
     except SpecError:
         return
     made = suggest_correction(comparison, evaluation, "2026-10-03", "ab")

@@ -71,6 +71,8 @@ def test_an_out_of_memory_message_gives_a_lower_bound(compared, held, words):
 
 def test_overhead_is_explained_only_by_an_engine_that_the_log_names(catalog):
     reading = read_log(VLLM)
-    known, unknown = (compare_with_log(evaluate(RUN, catalog), one) for one in (reading, reading.evolve(engine=None)))
+    known, unknown = (
+        compare_with_log(evaluate(RUN, catalog), one, catalog) for one in (reading, reading.evolve(engine=None))
+    )
     assert "CUDA graphs take" in known.row("overhead").explanation
     assert "CUDA graphs take" not in unknown.row("overhead").explanation

@@ -5,6 +5,7 @@ import pytest
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
 from planner.plan.logs.comparison import compare_plan
+from planner.plan.logs.figures import FIGURE_UNITS, FigureComparison
 from planner.plan.logs.log_amounts import LogComparison, LogComparisonRow
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN
@@ -66,8 +67,47 @@ def test_a_comparison_is_exported_as_text_and_rows(catalog):
     assert "version 0.8.5, meta/L; 1 amount" in shown.subject
     assert "Weights" in printed
     assert "- The log is from vLLM" in printed
-    assert shown.csv_rows()[0]["actual_bytes"] == round(14.9889 * GIB)
+    assert shown.csv_rows()[0]["actual"] == round(14.9889 * GIB)
 
 
 def test_every_row_has_a_title():
     assert set(ROW_TITLES) == set(LogComparisonRow.model_fields["name"].annotation.__args__)
+
+
+def figure(name, predicted, actual, **more):
+    measured = {"name": name, "value": actual, "low": actual, "high": actual, "line": 7, "text": ""}
+    conditions = {key: more.pop(key) for key in tuple(more) if key.endswith("_tokens") or key == "requests"}
+    return FigureComparison(measured={**measured, **conditions}, unit=FIGURE_UNITS[name], predicted=predicted, **more)
+
+
+def test_speeds_have_their_conditions_and_their_range():
+    shown = log_view(
+        LogComparison(
+            reading=READING,
+            rows=(),
+            figures=(
+                figure("prompt", 100.0, 110.0, predicted_low=90.0, predicted_high=120.0, prompt_tokens=512),
+                figure("generation", 10.0, 20.0, predicted_low=9.0, predicted_high=12.0, answer_tokens=1, requests=8),
+                figure("output-token", None, 0.25, answer_tokens=5, depth_tokens=1_000, explanation="No time."),
+                figure("cache-tokens", 1000.0, 1005.0, predicted_low=1000.0, predicted_high=1000.0),
+            ),
+        )
+    )
+    rows = [(row.title, row.predicted, row.actual, row.difference, row.in_range) for row in shown.rows]
+    assert [tuple(text.replace(THIN, " ") for text in row) for row in rows] == [
+        ("Prompt, 512 tokens", "100 (90.0 – 120) tokens/s", "110 tokens/s", "+10 %", "yes"),
+        ("Generation, 1 token, 8 requests", "10.0 (9.00 – 12.0) tokens/s", "20.0 tokens/s", "+100 %", "no"),
+        ("Time per output token, 5 tokens after 1,000", "not estimated", "250 ms", "", ""),
+        ("KV cache in tokens", "1,000 tokens", "1,005 tokens", "+0.50 %", "within 1 %"),
+    ]
+    assert shown.sentence == "1 of 3 speeds within the estimated range."
+    assert [row.why for row in shown.rows][::2] == ["The measurement is within the estimated range.", "No time."]
+    assert shown.rows[0].exact == "measured 110 to 110 tokens/s, line 7 of the log"
+    assert shown.csv_rows()[0]["unit"] == "tokens/s"
+
+
+def test_a_range_is_told_in_the_unit_of_the_estimate():
+    estimated = row("process", 10 * GIB, 9 * GIB, predicted_low_bytes=9 * GIB, predicted_high_bytes=12 * GIB)
+    (shown,) = view_of(estimated).rows
+    assert shown.predicted.replace(THIN, " ") == "10.0 GiB (9.00 – 12.0)"
+    assert shown.in_range == "yes"
