@@ -32,7 +32,10 @@ def open_once(dialog: QDialog) -> None:
 
 
 def open_later(dialog: QDialog, parent: QWidget) -> None:
-    """Open a dialog that has just been created over `parent` in a later turn; both at once would block the window."""
+    """Open a dialog that has just been created over `parent` in a later turn; both at once would block the window.
+
+    The wait ends with `parent`, which may be closed before.
+    """
 
     def open_now() -> None:
         opening.deleteLater()
@@ -40,7 +43,7 @@ def open_later(dialog: QDialog, parent: QWidget) -> None:
             dialog.setParent(parent, dialog.windowFlags())
         dialog.open()
 
-    opening = CalmTimer(dialog)
+    opening = CalmTimer(parent)
     opening.timeout.connect(open_now)
     opening.start()
 
