@@ -28,7 +28,7 @@ from planner.hardware.catalog import load_hardware
 from planner.performance.efficiency import family_of
 from planner.performance.kernels import attention, collectives, experts, latent, products
 from planner.performance.kernels.card import KernelCard, kernel_card
-from planner.performance.kernels.curves import KernelCurve, file_name
+from planner.performance.kernels.curves import ALL_CARDS, WARP_LEVEL, KernelCurve, file_name, multiplies_by_warp
 from planner.performance.kernels.times import LAWS, element_format
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -44,18 +44,18 @@ _PRIOR: Final = 2e-4
 """Weight of the start values for each row, which decides only what the rows leave open."""
 
 
-_WRITE: Final = (6, 0.8, 1, 1, 0.5, 1, 0.5, 1, 1, 0.05, 0.05, 1, 1, 1, 1)
+_WRITE: Final = (12, 0.8, 0.2, 2, 0.5, 1, 0.5, 1, 1, 0.05, 0.05, 1, 1, 1, 1)
 _COLLECTIVE: Final = (10, 1.2, 0.7, 0.9, 1, 3)
 STARTS: Final[dict[str, tuple[type[Any], tuple[float, ...]]]] = {
-    "product": (products.ProductShape, (3, 0.8, 0.3, 1, 0.8, 1, 1, 2, 0.3, 1)),
-    "attention-read": (attention.AttentionShape, (6, 0.6, 0.5, 0.5, 1, 0.5, 0.5, 0.3, 0.7, 1, 1, 1)),
+    "product": (products.ProductShape, (6, 0.8, 0.3, 1, 0.8, 0.5, 1, 4, 0.3, 1)),
+    "attention-read": (attention.AttentionShape, (12, 0.6, 0.5, 0.5, 1, 0.5, 0.5, 0.6, 0.7, 1, 1, 1)),
     "attention-write": (attention.AttentionShape, _WRITE),
     "attention-write-single": (attention.AttentionShape, _WRITE),
-    "latent-read": (latent.LatentShape, (8, 0.6, 0.5, 0.5, 1, 0.5, 0.3, 0.3)),
-    "latent-write": (latent.LatentShape, (8, 0.7, 1, 1, 0.5, 1, 1, 1, 0.5)),
+    "latent-read": (latent.LatentShape, (8, 0.6, 0.5, 0.5, 1, 0.5, 0.6, 0.3)),
+    "latent-write": (latent.LatentShape, (8, 0.7, 0.2, 2, 0.5, 1, 1, 1, 0.5)),
     "experts": (
         experts.ExpertShape,
-        (15, 0.6, 0.7, 1, 0.8, 1, 1, 0.1, 0.3, 0.3, 0.3, 0.3, 1, 0.5, 1, 1, 0.7),
+        (30, 0.6, 0.7, 1, 0.8, 1, 1, 0.1, 0.3, 0.3, 0.3, 0.6, 1, 0.5, 0.2, 1, 0.7),
     ),
     "all-reduce": (collectives.CollectiveShape, _COLLECTIVE),
     "all-gather": (collectives.CollectiveShape, _COLLECTIVE),
@@ -108,11 +108,12 @@ def main() -> None:
 
 
 def pools() -> dict[str, set[str]]:
-    """Return the catalog files of families and of all cards, with the cards whose rows they are fitted to."""
+    """Return the catalog files of several cards, with the cards whose rows they are fitted to, the nearest first."""
     found: dict[str, set[str]] = defaultdict(set)
     for card in CARDS.values():
         found[file_name(family_of(_cards.gpu(card)))].add(card)
-    return {**found, "all-cards": set(CARDS.values())}
+    warp_level = {card for card in CARDS.values() if multiplies_by_warp(_cards.gpu(card))}
+    return {**found, WARP_LEVEL: warp_level, ALL_CARDS: set(CARDS.values())}
 
 
 def _of_cards(rows: Iterable[KernelRow], cards: set[str]) -> list[KernelRow]:
@@ -135,12 +136,14 @@ def pooled_curves(fitted: list[KernelRow]) -> list[KernelCurve]:
 
 
 def left_out_curves(fitted: list[KernelRow], card: str) -> list[KernelCurve]:
-    """Return the curves that `card` gets without its own rows: of its family, and where that has none of all cards."""
-    family = next(members for members in pools().values() if card in members)
-    near = pooled_curves(_of_cards(fitted, family - {card})) if family - {card} else []
-    known = {curve[:4] for curve in near}
-    rest = [row for row in fitted if row.card != card and row.key not in known]
-    return near + pooled_curves(rest)
+    """Return the curves that `card` gets without its own rows: of the nearest cards on which each was measured."""
+    curves: list[KernelCurve] = []
+    for members in pools().values():
+        if card in members:
+            known = {curve[:4] for curve in curves}
+            rows = [row for row in _of_cards(fitted, members - {card}) if row.key not in known]
+            curves += pooled_curves(rows)
+    return curves
 
 
 def _by_key(rows: list[KernelRow]) -> dict[tuple[str, str, str, str], list[KernelRow]]:

@@ -44,6 +44,19 @@ FORMATS: Final = {
     "w4a8_mxfp4_mxfp8": "mxfp4-fp8",
 }
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
+_INTEL: Final = "arc-pro-b60-24gb"
+_SAME_KERNEL: Final = {
+    "sglang": "sglang_torch_linear",
+    "vllm_default": "torch.nn.functional.linear",
+    "vllm_flash_attn": "vllm_flash_attn_fa2",
+    "flash_attention": "fa3",
+    "moe_torch_flow": "moe_torch_flow_cutlass",
+    "vllm_fused_moe": "vllm_unquantizedfusedmoe_triton_tritonexperts",
+}
+"""Later names of the kernels of the A100, whose tables are of earlier collectors.
+
+**Source**: ai-dynamo/aiconfigurator@000b928 collector/sglang/collect_attn.py (`FlashAttentionBackend`, which is
+FlashAttention-3's package); vllm-project/vllm `get_flash_attn_version` (3 on capability 9, 2 before)."""
 _COLLECTIVES: Final[Mapping[str, Collective]] = {
     "all_reduce": "all-reduce",
     "all_gather": "all-gather",
@@ -97,8 +110,16 @@ def read_tables(folder: Path) -> list[KernelRow]:
             with gzip.open(path, "rt", encoding="utf-8") as text:
                 measured = [row for row in csv.DictReader(text) if float(row["latency"] or 0) > 0]
             own = _ENGINES.get(engine, engine)
-            rows += [row for each in measured for row in reader(CARDS[path.parent.name], own, version, each)]
+            card = CARDS[path.parent.name]
+            rows += [_renamed(row) for each in measured for row in reader(card, own, version, each)]
     return rows
+
+
+def _renamed(row: KernelRow) -> KernelRow:
+    """Return `row` with one name for each kernel: what two makers' libraries run under one name are two."""
+    if row.card == _INTEL:
+        return row._replace(implementation=f"{row.implementation} on XPU")
+    return row._replace(implementation=_SAME_KERNEL.get(row.implementation, row.implementation))
 
 
 def read_sample(path: Path) -> list[KernelRow]:

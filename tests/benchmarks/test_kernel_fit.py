@@ -50,3 +50,22 @@ def test_a_fit_finds_the_parameters_of_a_curve(rows):
     ]
     assert shape._fields == ("cards", "sent_bytes")
     assert abs(relative_errors("all-reduce", fit("all-reduce", made), made)).max() < 0.02
+
+
+def test_a_kernel_has_one_name_on_all_cards_but_another_on_intels(rows):
+    assert {row.implementation for row in rows if row.key[:3] == ("product", "vllm", "bf16")} == {
+        "torch.nn.functional.linear",
+        "vllm_default on XPU",
+    }
+
+
+def test_a_card_of_its_own_family_gets_curves_of_cards_with_its_instructions(rows):
+    from kernel_fit import left_out_curves, pools
+
+    names = list(pools())
+    assert names[-2:] == ["warp-level-cards", "all-cards"]
+    assert pools()["warp-level-cards"] == {"a100-sxm4-80gb", "l40s", "rtx-pro-6000-blackwell-server"}
+    key = ("latent-write", "vllm", "bf16", "vllm_triton_mla")
+    few = [row for row in rows if row.key == key]
+    (curve,) = left_out_curves(few, "l40s")
+    assert curve.rows == sum(row.card == "a100-sxm4-80gb" for row in few)

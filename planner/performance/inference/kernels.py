@@ -85,7 +85,7 @@ def pass_kernels(
 def _is_measured(gpu: Gpu, kernel: Kernel, engine: str, number_format: str) -> bool:
     """Return whether `kernel` was measured in `engine`, on `gpu` or on its family."""
     found = find_curve(gpu, kernel, engine, number_format)
-    return found is not None and found.curve.engine == engine and found.reach != "all cards"
+    return found is not None and found.curve.engine == engine and found.reach in ("own table", "family")
 
 
 def _layers(architecture: Architecture) -> tuple[KernelLayers, ...] | None:

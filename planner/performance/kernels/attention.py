@@ -35,9 +35,9 @@ class AttentionShape(NamedTuple):
 class ReadCurve(NamedTuple):
     """Fitted parameters of attention over new tokens.
 
-    `launch` µs; `matrix` share of the dense rate with heads of 128, `fill` steps of keys that start a block, `memory`
+    `launch` thousand clock cycles; `matrix` share of the dense rate with heads of 128, `fill` steps of keys that start a block, `memory`
     share of the bandwidth, `overlap` of both; `longest` how much of the longest block is not hidden, `windowed` blocks
-    of keys that a window adds, `block` µs that each block of queries costs. The last four are the rate with heads up to
+    of keys that a window adds, `block` thousand cycles that each block of queries costs. The last four are the rate with heads up to
     64, 192, 256 and more, relative to 128.
     """
 
@@ -58,9 +58,9 @@ class ReadCurve(NamedTuple):
 class WriteCurve(NamedTuple):
     """Fitted parameters of the attention of one new token.
 
-    `launch` µs; `memory` share of the bandwidth of all multiprocessors, `unit` of one alone, `start` µs that each group
-    of keys costs; `matrix` share of the dense rate, `overlap` of all; `cache` how much faster than memory the L2 cache
-    is; `queries` passes over queries and results; `split` the keys (in 64) below which a sequence is not split;
+    `launch` thousand clock cycles; `memory` share of the bandwidth, `unit` of that between one multiprocessor and the
+    cache, `start` thousand cycles that each group of keys costs; `matrix` share of the dense rate, `overlap` of all; `cache` share of the bandwidth of the L2
+    cache; `queries` passes over queries and results; `split` the keys (in 64) below which a sequence is not split;
     `wide` and `windowed` how much of the keys is read again for each query in wide groups, and with a window. The last
     four are as in `ReadCurve`.
     """
@@ -101,10 +101,10 @@ def attention_read_seconds(curve: ReadCurve, shape: AttentionShape, card: Kernel
     added = curve.fill * _KEYS + (reach < tokens) * curve.windowed * _BLOCK
     blocks = shape.sequences * shape.heads * ceil(tokens / _BLOCK)
     waves = blocks / card.multiprocessors
-    products = key * (waves * (mean + added) + curve.longest * (reach + added)) + max(waves, 1.0) * curve.block * 1e-6
+    products = key * (waves * (mean + added) + curve.longest * (reach + added)) + max(waves, 1.0) * card.cycles_seconds(curve.block)
     each = 4 * shape.heads + 2 * (2 + shape.cache_bytes) * shape.key_heads
     read = shape.sequences * tokens * shape.head_size * each / (card.bytes_per_s * curve.memory)
-    return curve.launch * 1e-6 + combined_seconds(curve.overlap, products, read)
+    return card.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, products, read)
 
 
 def attention_write_seconds(curve: WriteCurve, shape: AttentionShape, card: KernelCard) -> float:
@@ -125,14 +125,15 @@ def attention_write_seconds(curve: WriteCurve, shape: AttentionShape, card: Kern
     moved = sequences * shape.tokens * key
     parts = min(max(card.multiprocessors / sequences, 1.0), max(shape.tokens / (_KEYS * curve.split), 1.0))
     waves = max(1.0, sequences * parts / card.multiprocessors)
-    alone = shape.tokens / parts * key * card.multiprocessors / (card.bytes_per_s * curve.unit * size)
-    serial = waves * (curve.start * 1e-6 + alone)
+    alone = shape.tokens / parts * key / (card.port_bytes_per_s * curve.unit * size)
+    serial = waves * (card.cycles_seconds(curve.start) + alone)
     missed = 1 / (1 + (card.cache_bytes / moved) ** 4)
-    read = moved / (card.bytes_per_s * curve.memory * size) * (missed + (1 - missed) / (1 + curve.cache))
+    cached = card.port_bytes_per_s * card.multiprocessors * curve.cache
+    read = moved / size * (missed / (card.bytes_per_s * curve.memory) + (1 - missed) / cached)
     multiplied = shape.sequences * shape.key_heads * max(group, 16.0) * shape.tokens * 4 * shape.head_size
     products = multiplied / (card.ops_per_s * curve.matrix)
     passes = curve.queries * 4 * shape.sequences * shape.heads * shape.head_size / card.bytes_per_s
-    return curve.launch * 1e-6 + combined_seconds(curve.overlap, read, products, serial) + passes
+    return card.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, read, products, serial) + passes
 
 
 def _head_factor(shape: AttentionShape, curve: ReadCurve | WriteCurve) -> float:

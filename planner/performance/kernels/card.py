@@ -19,10 +19,14 @@ _CACHE_BYTES: Final = {"7.0": 6e6, "8.0": 40e6, "9.0": 50e6, "10.0": 126e6, "10.
 _CACHE_BYTES_PER_BUS_BIT: Final = {"7.5": 16e3, "8.6": 16e3, "8.7": 16e3, "8.9": 250e3, "12.0": 250e3}
 """L2 cache for each bit of the memory bus on cards with GDDR: 6 MB on 384 bits in Ampere, 96 in Ada (whitepapers)."""
 _USUAL_CACHE_BYTES: Final = 18e6
+_CLOCKS_HZ: Final = {"9.0": 1.98e9, "10.0": 1.965e9, "10.3": 2.032e9}
+"""Boost clocks by compute capability, for cards whose record has none: those of H100, B200 and B300."""
+_USUAL_CLOCK_HZ: Final = 1.9e9
+_PORT_BYTES_PER_CLOCK: Final = 64
 
 
 class KernelCard(NamedTuple):
-    """Physical figures of a card: bandwidth, dense rate of one format, multiprocessors, L2 cache and links.
+    """Physical figures of a card: bandwidth, dense rate of one format, multiprocessors, L2 cache, links and clock.
 
     `link_bytes_per_s` is the bandwidth to other cards in one direction.
     """
@@ -32,6 +36,19 @@ class KernelCard(NamedTuple):
     multiprocessors: float
     cache_bytes: float
     link_bytes_per_s: float
+    clock_hz: float
+
+    def cycles_seconds(self, thousands: float) -> float:
+        """Return the seconds of so many thousand clock cycles."""
+        return thousands * 1e3 / self.clock_hz
+
+    @property
+    def port_bytes_per_s(self) -> float:
+        """Return the bandwidth between one multiprocessor and the L2 cache.
+
+        **Source**: NVIDIA A100 whitepaper (64 bytes a clock for each multiprocessor; the same since Volta).
+        """
+        return _PORT_BYTES_PER_CLOCK * self.clock_hz
 
 
 @lru_cache(maxsize=1024)
@@ -42,7 +59,7 @@ def kernel_card(gpu: Gpu, dtype: str = "fp16") -> KernelCard | None:
         return None
     both_ways = parse_link_bytes_per_s(gpu.interconnect)
     link = both_ways / 2 if both_ways else host_bytes_per_s(gpu)
-    return KernelCard(bandwidth, rate, _multiprocessors(gpu), _cache_bytes(gpu), link)
+    return KernelCard(bandwidth, rate, _multiprocessors(gpu), _cache_bytes(gpu), link, _clock_hz(gpu))
 
 
 def combined_seconds(overlap: float, first: float, second: float, third: float = 0.0) -> float:
@@ -61,6 +78,11 @@ def _multiprocessors(gpu: Gpu) -> float:
         return _MULTIPROCESSORS.get(capability, _USUAL_MULTIPROCESSORS) * FEWER_MULTIPROCESSORS.get(gpu.id, 1.0)
     each = _AMD_CORES_EACH if gpu.vendor == "AMD" else _CORES_EACH.get(capability, _USUAL_CORES_EACH)
     return gpu.shader_cores / gpu.device_count / each
+
+
+def _clock_hz(gpu: Gpu) -> float:
+    """Return the boost clock in Hz."""
+    return gpu.boost_clock_hz or _CLOCKS_HZ.get(gpu.compute_capability or "", _USUAL_CLOCK_HZ)
 
 
 def _cache_bytes(gpu: Gpu) -> float:

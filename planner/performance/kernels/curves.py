@@ -24,10 +24,16 @@ Kernel = Literal[
     "all-to-all",
 ]
 """Kernels with curves; `attention-write-single` is the attention of a new token whose heads do not share keys."""
-Reach = Literal["own table", "family", "all cards"]
-"""Origin of a curve: measured on the card, on others of its family, or on all other cards."""
+Reach = Literal["own table", "family", "same instructions", "all cards"]
+"""Origin of a curve: measured on the card, on its family, on cards with the same matrix instructions, or on all."""
 _FAMILY_FILES: Final = {"Hopper PCIe": "Hopper SXM"}
-_ALL_CARDS: Final = "all-cards"
+ALL_CARDS: Final = "all-cards"
+WARP_LEVEL: Final = "warp-level-cards"
+_WARP_LEVEL_MAJORS: Final = ("7", "8", "12")
+"""Major compute capabilities of cards whose kernels multiply by the instruction of one warp (`mma.sync`).
+
+**Source**: NVIDIA/cutlass README (`sm_90a` has warp-group products, `sm_100a` products by tensor memory; neither is in
+`sm_120`); Dao-AILab/flash-attention README (FlashAttention-2 for Ampere and Ada, 3 for Hopper)."""
 
 
 class KernelCurve(NamedTuple):
@@ -75,7 +81,7 @@ class KernelTime(NamedTuple):
 def find_curve(gpu: Gpu, kernel: Kernel, engine: str, number_format: str, head_size: int = 0) -> FoundCurve | None:
     """Return the curve of `kernel` that applies to `gpu`, or None if no card was measured in this format.
 
-    It is the curve of the card itself, of its family or of all cards, of `engine` before other engines, and of the
+    It is the curve of the card itself, of its family, of cards with the same matrix instructions or of all cards, of `engine` before other engines, and of the
     implementation with the right head size and the most measurements.
     """
     for same_engine in (True, False):
@@ -97,7 +103,14 @@ def _files(gpu: Gpu) -> Iterator[tuple[Reach, str]]:
     yield "own table", gpu.id
     family = family_of(gpu)
     yield "family", file_name(_FAMILY_FILES.get(family, family))
-    yield "all cards", _ALL_CARDS
+    if multiplies_by_warp(gpu):
+        yield "same instructions", WARP_LEVEL
+    yield "all cards", ALL_CARDS
+
+
+def multiplies_by_warp(gpu: Gpu) -> bool:
+    """Return whether the fastest matrix instruction of `gpu` is that of one warp, so that it runs the same kernels."""
+    return (gpu.compute_capability or "").partition(".")[0] in _WARP_LEVEL_MAJORS
 
 
 def file_name(family: str) -> str:

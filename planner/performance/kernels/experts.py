@@ -28,11 +28,11 @@ class ExpertShape(NamedTuple):
 class ExpertCurve(NamedTuple):
     """Fitted parameters of routed experts.
 
-    `launch` µs; `matrix` share of the dense rate with many rows for each expert, `few` rows (in 32) below which it
+    `launch` thousand clock cycles; `matrix` share of the dense rate with many rows for each expert, `few` rows (in 32) below which it
     falls and `fall` how steeply; `memory` share of the bandwidth, `overlap` of both; `moved` passes over inputs and
     results; `even` and `even_growth` how much more than the mean the fullest card gets if tokens are spread evenly,
-    `uneven` and `uneven_growth` if not; `expert` the launch of each expert in 10 ns; `prologue` inner steps (hundreds);
-    `cache` how much faster than memory the L2 cache is; `unit` share of the bandwidth of a multiprocessor alone;
+    `uneven` and `uneven_growth` if not; `expert` the launch of each expert in tens of cycles; `prologue` inner steps (hundreds);
+    `cache` share of the bandwidth of the L2 cache; `unit` share of that between one multiprocessor and the cache;
     `spread` and `clustered` how fast experts are touched with the number of rows.
     """
 
@@ -79,9 +79,10 @@ def experts_seconds(curve: ExpertCurve, shape: ExpertShape, card: KernelCard) ->
     products = 2 * rows * weights / (card.ops_per_s * curve.matrix) * slower
     read = touched * weights * shape.weight_bytes
     missed = 1 / (1 + (card.cache_bytes / read) ** 4)
-    read = read / (card.bytes_per_s * curve.memory) * (missed + (1 - missed) / (1 + curve.cache))
-    strip = card.multiprocessors * 128 * shape.weight_bytes / (card.bytes_per_s * curve.unit)
+    cached = card.port_bytes_per_s * card.multiprocessors * curve.cache
+    read = read * (missed / (card.bytes_per_s * curve.memory) + (1 - missed) / cached)
+    strip = 128 * shape.weight_bytes / (card.port_bytes_per_s * curve.unit)
     alone = (shape.hidden + shape.width) * strip * min(touched, 1.0)
     passes = curve.moved * rows * (4 * shape.hidden + 2 * shape.matrices * shape.width) / card.bytes_per_s
     kernels = combined_seconds(curve.overlap, products, read, alone)
-    return curve.launch * 1e-6 + kernels + passes + held * curve.expert * 1e-8
+    return card.cycles_seconds(curve.launch + held * curve.expert * 1e-2) + kernels + passes

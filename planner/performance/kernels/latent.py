@@ -25,7 +25,9 @@ class LatentShape(NamedTuple):
 
 
 class LatentReadCurve(NamedTuple):
-    """Fitted parameters of latent attention over new tokens; as in `attention.ReadCurve`.
+    """Fitted parameters of latent attention over new tokens; as in `attention.ReadCurve`, but for the `launch` in µs.
+
+    Triton's kernels, of which it consists in vLLM and SGLang, are started by the host.
 
     `unfold` is the inverse of the share of the rate at which latents are turned into keys and values.
     """
@@ -41,7 +43,7 @@ class LatentReadCurve(NamedTuple):
 
 
 class LatentWriteCurve(NamedTuple):
-    """Fitted parameters of the latent attention of one new token; as in `attention.WriteCurve`."""
+    """Fitted parameters of the latent attention of one new token; as in `attention.WriteCurve`, the `launch` in µs."""
 
     launch: float
     memory: float
@@ -69,7 +71,7 @@ def latent_read_seconds(curve: LatentReadCurve, shape: LatentShape, card: Kernel
     waves = shape.sequences * shape.heads * ceil(tokens / _BLOCK) / card.multiprocessors
     added = curve.fill * _KEYS
     products = key * (waves * ((tokens + 1) / 2 + added) + curve.longest * (tokens + added))
-    products = products + max(waves, 1.0) * curve.block * 1e-6
+    products = products + max(waves, 1.0) * card.cycles_seconds(curve.block)
     each = 4 * shape.heads * (_QUERY + _VALUE) + 2 * (_LATENT + _ROTARY)
     read = shape.sequences * tokens * each / (card.bytes_per_s * curve.memory)
     unfolded = 2 * shape.sequences * tokens * _LATENT * shape.heads * 2 * _VALUE / card.ops_per_s * curve.unfold
@@ -90,11 +92,12 @@ def latent_write_seconds(curve: LatentWriteCurve, shape: LatentShape, card: Kern
     sequences = shape.sequences * ceil(shape.heads / _GROUP)
     parts = min(max(card.multiprocessors / sequences, 1.0), max(shape.tokens / (_KEYS * curve.split), 1.0))
     waves = max(1.0, sequences * parts / card.multiprocessors)
-    alone = shape.tokens / parts * key * card.multiprocessors / (card.bytes_per_s * curve.unit)
-    serial = waves * (curve.start * 1e-6 + alone)
+    alone = shape.tokens / parts * key / (card.port_bytes_per_s * curve.unit)
+    serial = waves * (card.cycles_seconds(curve.start) + alone)
     moved = shape.sequences * shape.tokens * key
     missed = 1 / (1 + (card.cache_bytes / moved) ** 4)
-    read = moved / (card.bytes_per_s * curve.memory) * (missed + (1 - missed) / (1 + curve.cache))
+    cached = card.port_bytes_per_s * card.multiprocessors * curve.cache
+    read = moved * (missed / (card.bytes_per_s * curve.memory) + (1 - missed) / cached)
     multiplied = shape.sequences * max(shape.heads, 16.0) * shape.tokens * 2 * (2 * _LATENT + _ROTARY)
     products = multiplied / (card.ops_per_s * curve.matrix)
     passes = curve.queries * 2 * shape.sequences * shape.heads * (2 * _LATENT + _ROTARY) / card.bytes_per_s

@@ -24,10 +24,10 @@ class ProductShape(NamedTuple):
 class ProductCurve(NamedTuple):
     """Fitted parameters of matrix products.
 
-    `launch` µs to start it; `matrix` share of the dense rate that an endless block reaches, `edge` how much less small
+    `launch` thousand clock cycles to start it; `matrix` share of the dense rate that an endless block reaches, `edge` how much less small
     blocks reach, `prologue` the inner steps (hundreds) that filling and emptying the pipeline cost; `memory` share of
-    the bandwidth, `cache` how much faster than memory the L2 cache is, `held` the share of it that weights occupy;
-    `overlap` how well reading and multiplying overlap; `merge` µs to sum split parts; `inputs` passes over the inputs
+    the bandwidth, `cache` share of the bandwidth of the L2 cache, `held` the share of it that weights occupy;
+    `overlap` how well reading and multiplying overlap; `merge` thousand cycles to sum split parts; `inputs` passes over the inputs
     to quantise or rearrange them.
     """
 
@@ -62,11 +62,12 @@ def matmul_seconds(curve: ProductCurve, shape: ProductShape, card: KernelCard) -
         block = rows * columns * (1 + curve.edge * (64 / rows + 64 / columns)) * steady
         for parts in _SPLITS:
             waves = ceil(blocks * parts / card.multiprocessors)
-            merge = curve.merge * 1e-6 * (parts > 1)
+            merge = card.cycles_seconds(curve.merge) * (parts > 1)
             products = min(products, waves * (shape.inner / parts + curve.prologue * 100) * block + merge)
     weights = shape.columns * shape.inner * shape.weight_bytes
     moved = weights + shape.rows * shape.inner * shape.input_bytes + 2 * shape.rows * shape.columns
     missed = 1 / (1 + (curve.held * card.cache_bytes / moved) ** 4)
-    read = moved / (card.bytes_per_s * curve.memory) * (missed + (1 - missed) / (1 + curve.cache))
+    cached = card.port_bytes_per_s * card.multiprocessors * curve.cache
+    read = moved * (missed / (card.bytes_per_s * curve.memory) + (1 - missed) / cached)
     passes = curve.inputs * shape.rows * shape.inner / card.bytes_per_s
-    return curve.launch * 1e-6 + combined_seconds(curve.overlap, products, read) + passes
+    return card.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, products, read) + passes

@@ -90,7 +90,7 @@ def _time(
     number_format: str,
     shape: tuple[float, ...],
     head_size: int = 0,
-    longest_launch: float = inf,
+    longest_launch_seconds: float = inf,
 ) -> KernelTime | None:
     """Return the time of `kernel` on `gpu`; None if the format was not measured, or figures are unknown."""
     found = find_curve(gpu, kernel, engine, number_format, head_size)
@@ -98,7 +98,8 @@ def _time(
     if found is None or card is None:
         return None
     law, (launch, *others) = LAWS[kernel], found.curve.parameters
-    curve = law.curve(min(launch, longest_launch), *others)
+    longest = longest_launch_seconds / card.cycles_seconds(1)
+    curve = law.curve(min(launch, longest), *others)
     return KernelTime.within(law.seconds(curve, shape, card), found)
 
 
@@ -113,14 +114,14 @@ def matmul_time(
     """
     kind = element_format(number_format)
     shape = ProductShape(rows, columns, inner, kind.weight_bytes, kind.input_bytes)
-    longest = launch_seconds(gpu, engine) * 1e6 if fused else inf
-    return _time(gpu, "product", engine, number_format, shape, longest_launch=longest)
+    longest = launch_seconds(gpu, engine) if fused else inf
+    return _time(gpu, "product", engine, number_format, shape, longest_launch_seconds=longest)
 
 
 def launch_seconds(gpu: Gpu, engine: str) -> float:
     """Return the seconds between two kernels of a CUDA graph on `gpu`: the launch of a product in 16 bits."""
-    found = find_curve(gpu, "product", engine, "bf16")
-    return found.curve.parameters[0] * 1e-6 if found else 0.0
+    found, card = find_curve(gpu, "product", engine, "bf16"), kernel_card(gpu)
+    return card.cycles_seconds(found.curve.parameters[0]) if found and card else 0.0
 
 
 def attention_prompt_time(gpu: Gpu, engine: str, number_format: str, shape: AttentionShape) -> KernelTime | None:

@@ -11,7 +11,7 @@ from planner.performance.kernels.attention import (
 )
 from planner.performance.kernels.card import KernelCard
 
-CARD = KernelCard(bytes_per_s=1e12, ops_per_s=100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11)
+CARD = KernelCard(1e12, 100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11, clock_hz=1e9)
 READ = ReadCurve(
     launch=5,
     matrix=1,
@@ -33,7 +33,7 @@ WRITE = WriteCurve(
     start=0,
     matrix=1e9,
     overlap=30,
-    cache=0,
+    cache=1,
     queries=0,
     split=1,
     wide=1,
@@ -96,7 +96,7 @@ def test_a_new_token_reads_the_cache_once_for_each_group_of_heads() -> None:
 
 
 def test_a_single_long_sequence_is_split_over_the_multiprocessors() -> None:
-    alone = WRITE._replace(unit=1.0, memory=1e9)
+    alone = WRITE._replace(unit=10 / 64, memory=1e9)
     shape = _prompt(sequences=1.0, key_heads=1.0, heads=1.0, tokens=64_000.0)
     read = 2 * 128 * 64_000 * 2 / 1e12
     assert attention_write_seconds(alone, shape, CARD) == pytest.approx(5e-6 + read, rel=1e-4)

@@ -1,5 +1,7 @@
 """Physical figures of a card on which its kernels depend."""
 
+import pytest
+
 from planner.hardware.gpu import Gpu
 from planner.performance.kernels.card import combined_seconds, kernel_card
 from planner.plan.catalog import Catalog
@@ -35,6 +37,21 @@ def test_a_card_without_a_count_of_cores_has_those_of_its_chip(catalog: Catalog)
     assert chip.shader_cores is None
     assert card is not None
     assert card.multiprocessors == 148
+
+
+def test_a_card_without_a_clock_has_that_of_its_chip(catalog: Catalog) -> None:
+    cards = [kernel_card(_gpu(catalog, name)) for name in ("a100-sxm4-80gb", "gb200-186gb")]
+    assert [card and card.clock_hz for card in cards] == [1.41e9, 1.965e9]
+    unknown = kernel_card(_gpu(catalog, "l40s").evolve(boost_clock_hz=None))
+    assert unknown is not None
+    assert unknown.clock_hz == 1.9e9
+
+
+def test_a_multiprocessor_reads_64_bytes_from_the_cache_in_a_cycle(catalog: Catalog) -> None:
+    card = kernel_card(_gpu(catalog, "a100-sxm4-80gb"))
+    assert card is not None
+    assert card.port_bytes_per_s == pytest.approx(90.24e9)
+    assert card.cycles_seconds(2.82) == pytest.approx(2e-6)
 
 
 def test_a_cut_down_card_has_fewer_of_them(catalog: Catalog) -> None:

@@ -5,7 +5,7 @@ import pytest
 from planner.performance.kernels.card import KernelCard
 from planner.performance.kernels.collectives import CollectiveCurve, collective_seconds, collective_shape
 
-CARD = KernelCard(bytes_per_s=1e12, ops_per_s=100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11)
+CARD = KernelCard(1e12, 100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11, clock_hz=1e9)
 CURVE = CollectiveCurve(launch=10, hops=1.5, link=0.8, crowd=0.9, overlap=30, protocol=0)
 
 

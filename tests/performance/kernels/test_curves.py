@@ -49,6 +49,14 @@ def test_the_cards_own_curve_comes_before_that_of_its_family(catalog: Catalog, f
     assert other.reach == "all cards"
 
 
+def test_cards_with_the_same_matrix_instructions_come_before_all_cards(catalog: Catalog, folder: Path) -> None:
+    _write(folder, "warp-level-cards", _row())
+    _write(folder, "all-cards", _row())
+    names = ("rtx-3090", "a100-sxm4-80gb", "rtx-pro-6000-blackwell-server", "h100-sxm5-80gb", "b200-sxm-180gb")
+    found = [find_curve(catalog.hardware.gpu(name), "product", "vllm", "bf16") for name in names]
+    assert [each and each.reach for each in found] == ["same instructions"] * 3 + ["all cards"] * 2
+
+
 def test_the_engine_of_another_card_comes_before_another_engine_of_the_card(catalog: Catalog, folder: Path) -> None:
     gpu = catalog.hardware.gpu("l40s")
     _write(folder, gpu.id, _row("sglang"))

@@ -7,7 +7,7 @@ import pytest
 from planner.performance.kernels.card import KernelCard
 from planner.performance.kernels.experts import ExpertCurve, ExpertShape, experts_seconds
 
-CARD = KernelCard(bytes_per_s=1e12, ops_per_s=100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11)
+CARD = KernelCard(1e12, 100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11, clock_hz=1e9)
 PLAIN = ExpertCurve(
     launch=20,
     matrix=1,
@@ -22,7 +22,7 @@ PLAIN = ExpertCurve(
     uneven_growth=1,
     expert=0,
     prologue=0,
-    cache=0,
+    cache=1,
     unit=1e9,
     spread=1,
     clustered=1,

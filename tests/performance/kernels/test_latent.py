@@ -11,9 +11,9 @@ from planner.performance.kernels.latent import (
     latent_write_seconds,
 )
 
-CARD = KernelCard(bytes_per_s=1e12, ops_per_s=100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11)
+CARD = KernelCard(1e12, 100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11, clock_hz=1e9)
 READ = LatentReadCurve(launch=8, matrix=1, fill=0, memory=1e9, overlap=30, longest=0, block=0, unfold=0)
-WRITE = LatentWriteCurve(launch=8, memory=1, unit=1e9, start=0, matrix=1e9, overlap=30, queries=0, split=1, cache=0)
+WRITE = LatentWriteCurve(launch=8, memory=1, unit=1e9, start=0, matrix=1e9, overlap=30, queries=0, split=1, cache=1)
 
 
 def test_a_prompt_multiplies_queries_of_192_and_values_of_128() -> None:

@@ -5,10 +5,10 @@ import pytest
 from planner.performance.kernels.card import KernelCard
 from planner.performance.kernels.products import ProductCurve, ProductShape, matmul_seconds
 
-CARD = KernelCard(bytes_per_s=1e12, ops_per_s=100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11)
+CARD = KernelCard(1e12, 100e12, multiprocessors=100, cache_bytes=1.0, link_bytes_per_s=1e11, clock_hz=1e9)
 QUICK = CARD._replace(ops_per_s=1e18)
 PLAIN = ProductCurve(
-    launch=2, matrix=1, edge=0, prologue=0, memory=1, cache=0, overlap=30, merge=1e6, inputs=0, held=1e-9
+    launch=2, matrix=1, edge=0, prologue=0, memory=1, cache=1, overlap=30, merge=1e6, inputs=0, held=1e-9
 )
 """Nothing but waves of blocks and bytes, the larger of which counts."""
 
@@ -41,7 +41,7 @@ def test_a_small_result_is_split_so_that_more_multiprocessors_work() -> None:
 
 
 def test_weights_that_fit_into_the_cache_are_read_faster() -> None:
-    cached = PLAIN._replace(cache=3, held=1)
+    cached = PLAIN._replace(cache=4e12 / 6.4e12, held=1)
     shape = ProductShape(1, 1_024, 1_024, 2, 2)
     moved = 2 * (1_024 * 1_024 + 2 * 1_024)
     assert matmul_seconds(cached, shape, QUICK._replace(cache_bytes=1e9)) == pytest.approx(
