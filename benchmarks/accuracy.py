@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import NamedTuple
 
-from aims import Missed, limit_of, unmet
+from aims import Missed, limit_of, source_errors, unmet
 from calibration import LEVELS, Stated, came_true, found_without_source, grouped, print_reliability
 from counters import counter_of
 from curves import write_curves
@@ -136,7 +136,7 @@ def manual_tables(
     strict = {kind: [item for item in items if item.strict] for kind, items in of_kind.items()}
     yield (
         "memory",
-        ["measured (complete, quality A)", "rows", "median error", "within 5%", "worst", "bias"],
+        ["measured (complete, quality A)", "rows", "median error", "of sources", "within 5%", "worst", "bias"],
         [_errors(title, items) for title, items in _by_profile(strict) if items],
     )
     left_out = Counter(row.kind for row, _ in excluded)
@@ -199,7 +199,8 @@ def _errors(title: str, items: list[Compared]) -> list[str]:
     worst = max((item.error for item in items), key=abs)
     near = sum(abs(item.error) <= 0.05 for item in items) / len(items)
     middle, bias = median(abs(item.error) for item in items), median(item.error for item in items)
-    return [title, str(len(items)), f"{middle:.2%}", f"{near:.0%}", f"{worst:+.1%}", f"{bias:+.1%}"]
+    half = median(source_errors((item.row.family, item.error) for item in items))
+    return [title, str(len(items)), f"{middle:.2%}", f"{half:.2%}", f"{near:.0%}", f"{worst:+.1%}", f"{bias:+.1%}"]
 
 
 def _explained(reasons: list[str | None]) -> tuple[int, int]:
@@ -224,7 +225,7 @@ def strict_rows(compared: list[Compared]) -> Iterator[Missed]:
     """Yield the rows of the strictest set that a profile covers, as the aims ask for them."""
     for item in compared:
         if item.strict and item.predicted.has_profile:
-            yield Missed(item.row.kind, item.row.id, item.error, reason_for(item.row.id) is not None)
+            yield Missed(item.row.kind, item.row.family, item.row.id, item.error, reason_for(item.row.id) is not None)
 
 
 def compare(kinds: Iterable[str]) -> tuple[list[Compared], list[tuple[Row, str]]]:
@@ -270,6 +271,7 @@ def print_summary(compared: list[Compared], kinds: Iterable[str]) -> None:
         for label, chosen in (("A, complete", [i for i in of_kind if i.strict]), ("all covered", of_kind)):
             if chosen:
                 print_line(kind, label, chosen)
+                print_sources(chosen)
         for source in sorted({item.row.family for item in of_kind}):
             print_line("", f"  {source}", [item for item in of_kind if item.row.family == source])
     print()
@@ -283,6 +285,12 @@ def print_line(kind: str, label: str, chosen: list[Compared]) -> None:
         f"{kind:14} {label:24} {len(chosen):5} {median(abs(i.error) for i in chosen):8.2%} {near:7.0%} "
         f"{worst.error:+9.2%} {median(i.error for i in chosen):+8.2%}  {worst.row.id}"
     )
+
+
+def print_sources(chosen: list[Compared]) -> None:
+    """Print how far sources are off, each by the median of its rows: half of them, and on average."""
+    errors = source_errors((item.row.family, item.error) for item in chosen)
+    print(f"{'':14} {'  its sources':24} {len(errors):5} {median(errors):8.2%}  on average {mean(errors):.2%}")
 
 
 def print_misses(compared: list[Compared]) -> None:

@@ -27,8 +27,6 @@ _FORMATS: Final = {"bf16": "bf16", "fp16": "bf16", "BF16": "bf16", "F16": "bf16"
 _CACHES: Final = {"fp16": "bf16", "bf16": "bf16", "fp8": "fp8"}
 _HEAD: Final = "bf16"
 """Format of the output head and of routers, which engines do not quantise."""
-_ELEMENTWISE: Final = 3
-"""Element-wise kernels of a layer: two norms with the sums before them, and the activation."""
 _MOST_CARDS: Final = 8
 """Most cards over which collectives were measured."""
 _STREAM_BYTES: Final = 2
@@ -63,9 +61,11 @@ def pass_kernels(
 
     All must have been measured in the engine, on the card or on its family.
     """
-    tables, products, stored = machine.engine.kernels, _FORMATS.get(weights), _CACHES.get(cache)
-    layers = _layers(architecture)
-    if tables is None or products is None or stored is None or layers is None or machine.unfused:
+    engine, products, stored = machine.engine, _FORMATS.get(weights), _CACHES.get(cache)
+    tables, layers = engine.kernels, _layers(architecture)
+    if tables is None or stored is None or layers is None or machine.unfused:
+        return None
+    if products is None or products not in engine.kernel_formats:
         return None
     needed: list[tuple[Kernel, str, str]] = [
         ("product", tables, products),
@@ -126,7 +126,7 @@ def kernels_time(
 
     **Assumes** that kernels run one after the other, that tokens are spread evenly over experts, and that each process
     that schedules sequences of its own has all heads and dense weights on its card (`enable_attention_dp`), with the
-    experts divided over the cards.
+    experts divided over the cards; where one process schedules for all cards, each has a part of every expert.
     """
     cards = sharing.tensor
     if cards > _MOST_CARDS or sharing.offloaded.share or (work.expert_layers and sharing.stages > 1):
@@ -139,7 +139,8 @@ def kernels_time(
         products += layers.number * _attention_products(kernels, layers.attention, rows, split)
         products += layers.number * _block_products(kernels, layers.feed_forward, batch.rows, rows, cards)
         attention += layers.number * _attention_seconds(kernels, layers.attention, batch, replicas, split)
-        launches += layers.number * _ELEMENTWISE * launch_seconds(kernels.gpu, kernels.tables)
+        kernels_each = machine.engine.elementwise_launches(layers.attention)
+        launches += layers.number * kernels_each * launch_seconds(kernels.gpu, kernels.tables)
     read = min(products, work.read_bytes(batch.rows) / (machine.bytes_per_s * cards))
     is_prompt = batch.scores > 0
     return PassTime(
@@ -168,10 +169,10 @@ def _block_products(kernels: PassKernels, block: Mlp | Moe, all_rows: float, row
     shape = ExpertShape(
         tokens=all_rows,
         hidden=hidden,
-        width=block.intermediate,
+        width=block.intermediate / split,
         experts=block.experts,
         chosen=block.top_k,
-        cards=cards,
+        cards=cards / split,
         matrices=_GATED_MATRICES,
         weight_bytes=size,
         skewed=0.0,

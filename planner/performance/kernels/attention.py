@@ -35,10 +35,10 @@ class AttentionShape(NamedTuple):
 class ReadCurve(NamedTuple):
     """Fitted parameters of attention over new tokens.
 
-    `launch` thousand clock cycles; `matrix` share of the dense rate with heads of 128, `fill` steps of keys that start a block, `memory`
-    share of the bandwidth, `overlap` of both; `longest` how much of the longest block is not hidden, `windowed` blocks
-    of keys that a window adds, `block` thousand cycles that each block of queries costs. The last four are the rate with heads up to
-    64, 192, 256 and more, relative to 128.
+    `launch` thousand clock cycles; `matrix` share of the dense rate with heads of 128, `fill` steps of keys that start
+    a block, `memory` share of the bandwidth, `overlap` of both; `longest` how much of the longest block is not hidden,
+    `windowed` blocks of keys that a window adds, `block` thousand cycles that each block of queries costs. The last
+    four are the rate with heads up to 64, 192, 256 and more, relative to 128.
     """
 
     launch: float
@@ -59,10 +59,10 @@ class WriteCurve(NamedTuple):
     """Fitted parameters of the attention of one new token.
 
     `launch` thousand clock cycles; `memory` share of the bandwidth, `unit` of that between one multiprocessor and the
-    cache, `start` thousand cycles that each group of keys costs; `matrix` share of the dense rate, `overlap` of all; `cache` share of the bandwidth of the L2
-    cache; `queries` passes over queries and results; `split` the keys (in 64) below which a sequence is not split;
-    `wide` and `windowed` how much of the keys is read again for each query in wide groups, and with a window. The last
-    four are as in `ReadCurve`.
+    cache, `start` thousand cycles that each group of keys costs; `matrix` share of the dense rate, `overlap` of all;
+    `cache` share of the bandwidth of the L2 cache; `queries` passes over queries and results; `split` the keys (in 64)
+    below which a sequence is not split; `wide` and `windowed` how much of the keys is read again for each query in wide
+    groups, and with a window. The last four are as in `ReadCurve`.
     """
 
     launch: float
@@ -101,7 +101,9 @@ def attention_read_seconds(curve: ReadCurve, shape: AttentionShape, card: Kernel
     added = curve.fill * _KEYS + (reach < tokens) * curve.windowed * _BLOCK
     blocks = shape.sequences * shape.heads * ceil(tokens / _BLOCK)
     waves = blocks / card.multiprocessors
-    products = key * (waves * (mean + added) + curve.longest * (reach + added)) + max(waves, 1.0) * card.cycles_seconds(curve.block)
+    products = key * (waves * (mean + added) + curve.longest * (reach + added)) + max(waves, 1.0) * card.cycles_seconds(
+        curve.block
+    )
     each = 4 * shape.heads + 2 * (2 + shape.cache_bytes) * shape.key_heads
     read = shape.sequences * tokens * shape.head_size * each / (card.bytes_per_s * curve.memory)
     return card.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, products, read)

@@ -81,8 +81,8 @@ class KernelTime(NamedTuple):
 def find_curve(gpu: Gpu, kernel: Kernel, engine: str, number_format: str, head_size: int = 0) -> FoundCurve | None:
     """Return the curve of `kernel` that applies to `gpu`, or None if no card was measured in this format.
 
-    It is the curve of the card itself, of its family, of cards with the same matrix instructions or of all cards, of `engine` before other engines, and of the
-    implementation with the right head size and the most measurements.
+    It is the curve of the card itself, of its family, of cards with the same matrix instructions or of all cards, of
+    `engine` before other engines, and of the implementation with the right head size and the most measurements.
     """
     for same_engine in (True, False):
         for reach, name in _files(gpu):

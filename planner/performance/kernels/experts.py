@@ -28,12 +28,12 @@ class ExpertShape(NamedTuple):
 class ExpertCurve(NamedTuple):
     """Fitted parameters of routed experts.
 
-    `launch` thousand clock cycles; `matrix` share of the dense rate with many rows for each expert, `few` rows (in 32) below which it
-    falls and `fall` how steeply; `memory` share of the bandwidth, `overlap` of both; `moved` passes over inputs and
-    results; `even` and `even_growth` how much more than the mean the fullest card gets if tokens are spread evenly,
-    `uneven` and `uneven_growth` if not; `expert` the launch of each expert in tens of cycles; `prologue` inner steps (hundreds);
-    `cache` share of the bandwidth of the L2 cache; `unit` share of that between one multiprocessor and the cache;
-    `spread` and `clustered` how fast experts are touched with the number of rows.
+    `launch` thousand clock cycles; `matrix` share of the dense rate with many rows for each expert, `few` rows (in 32)
+    below which it falls and `fall` how steeply; `memory` share of the bandwidth, `overlap` of both; `moved` passes over
+    inputs and results; `even` and `even_growth` how much more than the mean the fullest card gets if tokens are spread
+    evenly, `uneven` and `uneven_growth` if not; `expert` the launch of each expert in tens of cycles; `prologue` inner
+    steps (hundreds); `cache` share of the bandwidth of the L2 cache; `unit` share of that between one multiprocessor
+    and the cache; `spread` and `clustered` how fast experts are touched with the number of rows.
     """
 
     launch: float

@@ -24,11 +24,11 @@ class ProductShape(NamedTuple):
 class ProductCurve(NamedTuple):
     """Fitted parameters of matrix products.
 
-    `launch` thousand clock cycles to start it; `matrix` share of the dense rate that an endless block reaches, `edge` how much less small
-    blocks reach, `prologue` the inner steps (hundreds) that filling and emptying the pipeline cost; `memory` share of
-    the bandwidth, `cache` share of the bandwidth of the L2 cache, `held` the share of it that weights occupy;
-    `overlap` how well reading and multiplying overlap; `merge` thousand cycles to sum split parts; `inputs` passes over the inputs
-    to quantise or rearrange them.
+    `launch` thousand clock cycles to start it; `matrix` share of the dense rate that an endless block reaches, `edge`
+    how much less small blocks reach, `prologue` the inner steps (hundreds) that filling and emptying the pipeline cost;
+    `memory` share of the bandwidth, `cache` share of the bandwidth of the L2 cache, `held` the share of it that weights
+    occupy; `overlap` how well reading and multiplying overlap; `merge` thousand cycles to sum split parts; `inputs`
+    passes over the inputs to quantise or rearrange them.
     """
 
     launch: float

@@ -8,6 +8,7 @@ from planner.dtypes import SCHEMES
 from planner.hardware.gpu import Gpu
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Architecture
+from planner.models.layers import Attention
 from planner.performance.efficiency import Family
 from planner.performance.inference.work import PassWork, work_of
 from planner.performance.reach import (
@@ -75,7 +76,8 @@ class Engine:
     the time of a layer with stacked memory, whose hosts have slower processors. `layer_clock_hz` is the clock of the
     card on which `layer_seconds` of a CUDA graph was measured: the card itself starts its kernels, and takes longer
     with a lower clock. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
-    `kernels` is the name of its tables of measured kernels, if their sum is the time of a pass. `measured_decoding` and
+    `kernels` is the name of its tables of measured kernels, if their sum is the time of a pass, and `kernel_formats`
+    are the tables' formats of products of which that is so. `measured_decoding` and
     `measured_prompts` are the families of cards on which it was measured, by `sources` sources.
     """
 
@@ -104,6 +106,7 @@ class Engine:
     stacked_layer_seconds: float | None = None
     layer_clock_hz: float | None = None
     kernels: str | None = None
+    kernel_formats: tuple[str, ...] = ("bf16", "fp8", "nvfp4")
     sources: int = 1
     measured_decoding: tuple[Family, ...] = ()
     measured_prompts: tuple[Family, ...] = ()
@@ -160,6 +163,13 @@ class Engine:
         **Source**: vLLM 0.33 `QKVParallelLinear` (`num_kv_head_replicas`).
         """
         return min(cards, work.key_heads)
+
+    def elementwise_launches(self, _attention: Attention) -> int:
+        """Return the element-wise kernels of a layer: by default both norms with their sums, and the activation.
+
+        **Source**: NVIDIA/TensorRT-LLM `attentionOp.cpp` (rotary positions and the cache are written with attention).
+        """
+        return 3
 
     def schedulers(self, _work: PassWork, _cards: int) -> int:
         """Return how many processes on the host share the scheduling of the sequences of tensor-parallel cards."""

@@ -6,7 +6,7 @@ from small_models import bundled
 
 from planner.performance.inference.kernels import pass_kernels
 from planner.performance.inference.machine import card_speed
-from planner.performance.inference.passes import HostWeights, ModelSplit
+from planner.performance.inference.passes import HostWeights, ModelSplit, elementwise_seconds
 from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
 from planner.performance.inference.work import work_of
 from planner.performance.kernels.attention import AttentionShape
@@ -116,6 +116,37 @@ def test_cards_with_sequences_of_their_own_share_the_experts():
     assert decoding_step_time(run(model=model, weights="nvfp4", gpu=rtx), 128, 1_000).tensor_exchange == 0
 
 
+def served_by_vllm(model, tensor=1, gpu="h100-sxm5-80gb"):
+    device, architecture = card(gpu), bundled().models.model(model)
+    machine = card_speed(device, ENGINES["vllm"], "bf16")
+    kernels = kernels_of(gpu, "vllm", "bf16", model, "fp16")
+    sharing = ModelSplit(links_of(device, TimeSetting()), tensor, 1, HostWeights())
+    return ServedModel(architecture, work_of(architecture, "bf16"), machine, sharing, "fp16", kernels=kernels)
+
+
+def test_one_scheduler_for_all_cards_has_a_part_of_each_expert_on_each():
+    two = served_by_vllm("Qwen/Qwen3-30B-A3B", tensor=2)
+    step = decoding_step_time(two, 128, 1_000)
+    h100 = card("h100-sxm5-80gb")
+
+    def vllm_product(columns, inner):
+        return matmul_time(h100, "vllm", "bf16", 128, columns, inner, fused=True).seconds
+
+    layer = vllm_product(2_560, 2_048) + vllm_product(2_048, 2_048) + vllm_product(128, 2_048)
+    layer += experts_time(h100, "vllm", "bf16", ExpertShape(128, 2_048, 384, 128, 8, 1, 3, 2, 0.0)).seconds
+    assert step.weights_read + step.compute == pytest.approx(48 * layer + vllm_product(151_936 / 2, 2_048))
+    summed = collective_time(h100, "vllm", "graph", "all-reduce", 2, 128 * 2_048 * 2).seconds
+    assert step.tensor_exchange == pytest.approx(96 * summed)
+
+
+@pytest.mark.parametrize(("model", "launches"), [(LLAMA_8B, 32 * 5), ("Qwen/Qwen3-8B", 36 * 7)])
+def test_vllm_rotates_writes_and_normalizes_queries_and_keys_in_kernels_of_their_own(model, launches):
+    one = served_by_vllm(model)
+    step = decoding_step_time(one, 1, 1_000)
+    moved = elementwise_seconds(one.work, one.machine, 1, 1)
+    assert step.elementwise - moved == pytest.approx(launches * launch_seconds(card("h100-sxm5-80gb"), "vllm"))
+
+
 def test_shared_experts_are_products_of_each_card():
     rtx, model = "rtx-pro-6000-blackwell-server", "meta-llama/Llama-4-Scout-17B-16E-Instruct"
     scout = run(model=model, weights="nvfp4", gpu=rtx)
@@ -140,6 +171,7 @@ def test_a_split_that_no_table_has_takes_the_classes():
 @pytest.mark.parametrize(
     "other",
     [
+        {"engine": "llama.cpp"},
         {"engine": "vllm"},
         {"weights": "awq4-128"},
         {"cache": "int8"},
@@ -153,6 +185,7 @@ def test_a_split_that_no_table_has_takes_the_classes():
     ],
     ids=[
         "engine",
+        "format in another engine",
         "format",
         "cache",
         "unfused",

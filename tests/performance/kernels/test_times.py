@@ -34,7 +34,11 @@ def test_every_curve_has_the_parameters_of_its_law() -> None:
 
 def test_every_table_is_of_a_card_or_a_family(catalog: Catalog) -> None:
     cards = {gpu.id for gpu in catalog.hardware.gpus}
-    assert [name for name in FILES if name not in cards and not name.startswith(("family-", "warp-level-cards", "all-cards"))] == []
+    assert [
+        name
+        for name in FILES
+        if name not in cards and not name.startswith(("family-", "warp-level-cards", "all-cards"))
+    ] == []
 
 
 def test_a_product_of_an_h100_takes_what_was_measured(catalog: Catalog) -> None:
