@@ -101,9 +101,8 @@ def attention_read_seconds(curve: ReadCurve, shape: AttentionShape, card: Kernel
     added = curve.fill * _KEYS + (reach < tokens) * curve.windowed * _BLOCK
     blocks = shape.sequences * shape.heads * ceil(tokens / _BLOCK)
     waves = blocks / card.multiprocessors
-    products = key * (waves * (mean + added) + curve.longest * (reach + added)) + max(waves, 1.0) * card.cycles_seconds(
-        curve.block
-    )
+    products = key * (waves * (mean + added) + curve.longest * (reach + added))
+    products = products + max(waves, 1.0) * card.cycles_seconds(curve.block)
     each = 4 * shape.heads + 2 * (2 + shape.cache_bytes) * shape.key_heads
     read = shape.sequences * tokens * shape.head_size * each / (card.bytes_per_s * curve.memory)
     return card.cycles_seconds(curve.launch) + combined_seconds(curve.overlap, products, read)
