@@ -21,6 +21,7 @@ from planner.performance.kernels.times import (
     launch_seconds,
     matmul_time,
 )
+from planner.performance.reach import memory_class
 
 _FORMATS: Final = {"bf16": "bf16", "fp16": "bf16", "BF16": "bf16", "F16": "bf16", "fp8": "fp8", "nvfp4": "nvfp4"}
 """Formats of weights that kernels multiply as stored, with the tables' names."""
@@ -59,7 +60,7 @@ def pass_kernels(
 ) -> PassKernels | None:
     """Return the kernels of a pass over `architecture` on `gpu`, or None if one of them was not measured.
 
-    All must have been measured in the engine, on the card or on its family.
+    All must have been measured in the engine, on the card or, with stacked memory, on its family.
     """
     engine, products, stored = machine.engine, _FORMATS.get(weights), _CACHES.get(cache)
     tables, layers = engine.kernels, _layers(architecture)
@@ -83,9 +84,17 @@ def pass_kernels(
 
 
 def _is_measured(gpu: Gpu, kernel: Kernel, engine: str, number_format: str) -> bool:
-    """Return whether `kernel` was measured in `engine`, on `gpu` or on its family."""
+    """Return whether `kernel` was measured in `engine`, on `gpu` or on a card that reads memory as it does.
+
+    With stacked memory that is any card of its family. GDDR keeps the bits that correct errors among the data, on cards
+    for servers and not on others, so that a fifth of the bandwidth may be lost.
+
+    **Source**: NVIDIA, CUDA C++ Best Practices Guide, "Theoretical Bandwidth Calculation".
+    """
     found = find_curve(gpu, kernel, engine, number_format)
-    return found is not None and found.curve.engine == engine and found.reach in ("own table", "family")
+    if found is None or found.curve.engine != engine:
+        return False
+    return found.reach == "own table" or (found.reach == "family" and memory_class(gpu) == "HBM")
 
 
 def _layers(architecture: Architecture) -> tuple[KernelLayers, ...] | None:

@@ -124,6 +124,11 @@ def served_by_vllm(model, tensor=1, gpu="h100-sxm5-80gb"):
     return ServedModel(architecture, work_of(architecture, "bf16"), machine, sharing, "fp16", kernels=kernels)
 
 
+def test_stacked_memory_is_read_alike_in_a_family():
+    assert kernels_of("h20-96gb", "vllm", "bf16", LLAMA_8B, "fp16") is not None
+    assert kernels_of("rtx-5090", "vllm", "bf16", LLAMA_8B, "fp16") is None
+
+
 def test_one_scheduler_for_all_cards_has_a_part_of_each_expert_on_each():
     two = served_by_vllm("Qwen/Qwen3-30B-A3B", tensor=2)
     step = decoding_step_time(two, 128, 1_000)
@@ -182,6 +187,7 @@ def test_a_split_that_no_table_has_takes_the_classes():
         {"model": "google-bert/bert-base-uncased"},
         {"gpu": "tesla-v100-sxm2-32gb", "weights": "bf16", "cache": "fp16"},
         {"gpu": "h100-sxm5-80gb", "weights": "nvfp4"},
+        {"gpu": "rtx-4090"},
     ],
     ids=[
         "engine",
@@ -195,6 +201,7 @@ def test_a_split_that_no_table_has_takes_the_classes():
         "encoder",
         "far card",
         "no such kernel",
+        "GDDR of another card",
     ],
 )
 def test_what_was_not_measured_has_no_kernels(other):
