@@ -6,6 +6,9 @@
 Qwen3-32B in 16 bits on 2, 4 and 8 H100, 8 to 128 requests at once. A time per token is a decoding step at the mean
 context plus its share of the prompts that are read meanwhile. Prints the median error and the median signed error by
 classes, and by sums of kernels with as many element-wise launches in a layer as TensorRT-LLM's and as vLLM's code has.
+
+Then the published speeds of Qwen3 in SGLang, by the tables of either engine in 16 bits and in FP8, whether estimates
+stand on these sums or not: why they do not is seen here.
 """
 
 import argparse
@@ -15,6 +18,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+
+from throughput_inference import TASKS, Case, case_of, predict, speeds_of
+from throughput_rows import Excluded, truth
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
@@ -26,7 +32,7 @@ from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
 from planner.performance.software import vllm
 from planner.performance.software.engine import Engine
-from planner.plan.catalog import load_catalog
+from planner.plan.catalog import Catalog, load_catalog
 
 _MODEL, _CARD, _VERSION = "Qwen/Qwen3-32B", "h100-sxm5-80gb", "0.12.0"
 _SETTINGS = {
@@ -57,6 +63,40 @@ def main() -> None:
                 groups[name].append(error)
         for name, errors in groups.items():
             print(f"  {name:14} {len(errors):4} {median(map(abs, errors)):7.1%} {median(errors):+7.1%}")
+    print_published(catalog)
+
+
+def print_published(catalog: Catalog) -> None:
+    """Print the errors of published speeds by sums of kernels and by classes, by tables, format and experts."""
+    print("published speeds of Qwen3 in SGLang: median error, median signed error, by sums; median error by classes")
+    groups: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in truth(None):
+        if row.source != "qw3" or "SGLang" not in row.framework or row.task not in TASKS or not row.value:
+            continue
+        case, classes = case_of(row, catalog), predict(row, catalog, by_classes=True)
+        if isinstance(case, Excluded) or isinstance(classes, Excluded):
+            continue
+        for tables in ("vllm", "sglang"):
+            other = with_tables(case, tables)
+            speeds = speeds_of(other) if other else None
+            if speeds is not None and not isinstance(speeds, Excluded):
+                kind = "experts" if case.run.work.expert_layers else "dense"
+                errors = speeds.ours / row.value - 1, classes.ours / row.value - 1
+                groups[f"{tables} {case.weights} {kind}"].append(errors)
+    for name, found in sorted(groups.items()):
+        sums, by_classes = zip(*found, strict=True)
+        print(
+            f"  {name:22} {len(found):4} {median(map(abs, sums)):7.1%} {median(sums):+7.1%}"
+            f" {median(map(abs, by_classes)):7.1%}"
+        )
+
+
+def with_tables(case: Case, tables: str) -> Case | None:
+    """Return `case` as the sum of the kernels in the tables of an engine, or None if one was not measured."""
+    engine = replace(case.engine, kernels=tables, kernel_formats=("bf16", "fp8"))
+    machine = case.run.machine._replace(engine=engine)
+    kernels = pass_kernels(case.run.architecture, machine, case.gpu, case.weights, case.run.cache)
+    return case._replace(run=case.run._replace(machine=machine, kernels=kernels)) if kernels else None
 
 
 def measured(path: Path) -> Iterator[dict[str, str]]:

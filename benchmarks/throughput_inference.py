@@ -156,8 +156,13 @@ def predict(row: Row, catalog: Catalog, *, substituted: bool = False, by_classes
         return case
     if by_classes:
         case = case._replace(run=case.run._replace(kernels=None))
-    speeds = _PREDICTORS[row.task](case)
+    speeds = speeds_of(case)
     return speeds if isinstance(speeds, Excluded) else _with_interval(case, speeds)
+
+
+def speeds_of(case: Case) -> Speeds | Excluded:
+    """Return the estimated speeds of a case, without their intervals."""
+    return _PREDICTORS[case.row.task](case)
 
 
 def _with_interval(case: Case, speeds: Speeds) -> Speeds:
