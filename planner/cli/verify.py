@@ -15,8 +15,7 @@ from planner.errors import SpecError
 from planner.launch.verify import plan_checks
 from planner.memory.logs.read import read_log
 from planner.plan.catalog import Catalog
-from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.measured_plan import with_measurements
+from planner.plan.logs.comparison import compare_plan, with_measurements
 from planner.plan.plan import Plan
 from planner.present.memory.checks import check_views
 

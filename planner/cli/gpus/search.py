@@ -41,8 +41,7 @@ from planner.present.catalog.records import (
 )
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_row import SystemRow, system_rows, system_rows_without_plan
-from planner.present.columns import Column, Row, text_column
-from planner.present.record_text import to_csv
+from planner.present.columns import Column, Row, text_column, to_csv
 
 if TYPE_CHECKING:
     from planner.plan.job_costs import CardJob

@@ -30,8 +30,7 @@ from planner.monitor.doctor import (
     unavailable_error,
 )
 from planner.monitor.history import History
-from planner.monitor.host.environment import detect_environment
-from planner.monitor.host.pci import find_cards
+from planner.monitor.host.environment import detect_environment, find_cards
 from planner.monitor.readings.faults import Fault
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
