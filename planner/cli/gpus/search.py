@@ -192,7 +192,7 @@ def _empty_list_hint(words: Sequence[str], query: GpuQuery, catalog: Catalog) ->
     names = [word for word in words if hardware_family(catalog.hardware, word)]
     if len(names) > 1:
         return f"Cards are compared by: gpu-planner gpus --compare {shlex.join(names)}"
-    from planner.cli.meant import meant_command
+    from planner.cli.command_guess import meant_command
 
     text = " ".join(words)
     if "--" in (meant := meant_command(words, catalog)):

@@ -40,8 +40,8 @@ from planner.plan.logs.files import Log, corrections_file, load_corrections, ope
 from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.present.columns import Column, text_column
-from planner.present.memory.checks import CheckView, check_views
 from planner.present.memory.log_comparison import LogRow, LogView, log_view
+from planner.present.memory.measuring_commands import CheckView, check_views
 
 _LOG_FILES: Final = "Logs (*.log *.txt *.json *.csv *.out);;All files (*)"
 _TASK: Final = "read-log"

@@ -36,9 +36,9 @@ from planner.present.memory.view import evaluation_view
 if TYPE_CHECKING:
     from planner.gui.memory.devices import DeviceTable
     from planner.gui.memory.log_dialog import LogDialog
+    from planner.gui.memory.pinned_comparison import VersusPanel
     from planner.gui.memory.trace.evidence import TraceComparison, TraceEvidence
     from planner.gui.memory.trace.status import TraceStatus
-    from planner.gui.memory.versus import VersusPanel
 
 _SUGGESTIONS_TASK: Final = "memory-suggestions"
 _CONTROLS_WIDTH: Final = 384
@@ -127,7 +127,7 @@ class MemoryTab(QuestionTab):
     @cached_property
     def versus(self) -> "VersusPanel":
         """Return the comparison with the pinned plan."""
-        from planner.gui.memory.versus import VersusPanel
+        from planner.gui.memory.pinned_comparison import VersusPanel
 
         widget = VersusPanel(self.workspace, self.theme)
         widget.activated.connect(self.breakdown.open_term)
