@@ -1,11 +1,12 @@
-"""Three random audits of the catalog against sources that it was not made from.
+"""Four random audits of the catalog against sources that it was not made from.
 
-    python benchmarks/catalog_audit.py draw --seed 20261125    # the figures that a seed draws
+    python benchmarks/catalog_audit.py draw --seed 20261128    # the figures that a seed draws
     python benchmarks/catalog_audit.py check    # what the independent sources say of them, from catalog_audit.csv
 
 The draw is from the records as they are, so that a catalog that has grown draws other figures: `check` therefore reads
 the records and fields from `catalog_audit.csv`, compares each with the catalog of today, and ends with 1 if a figure
-differs without an explanation or is not the one that was audited. No figure is in two audits.
+differs without an explanation or is not the one that was audited. What a draw has in common with an earlier one is
+left out of it, so that no figure is in two audits.
 Empty `theirs`: no independent source was found; `was`: the figure that the audit found wrong. `public code` is a file
 of a public repository, found by its words; a repository's name is followed by the commit that was read.
 """
@@ -22,7 +23,7 @@ from typing import Any, Final
 
 from planner.paths import catalog_dir
 
-SEEDS: Final = (20261123, 20261124, 20261125)
+SEEDS: Final = (20261123, 20261124, 20261125, 20261128)
 TABLE: Final = Path(__file__).with_suffix(".csv")
 _DRAWN: Final[Mapping[str, tuple[int, int, tuple[str, ...]]]] = {
     "gpus": (

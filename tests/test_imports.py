@@ -12,7 +12,7 @@ GPUS = "from planner.cli.main import main; main(['gpus', '4090'])"
 WINDOW = "from planner.gui.app import create; app, window = create([]); window.grab()"
 LATER = (
     *("planner.gui.catalog.tab", "planner.gui.cost.tab", "planner.gui.monitor.tab"),
-    *("planner.gui.memory.devices", "planner.gui.memory.log_dialog", "planner.gui.memory.versus"),
+    *("planner.gui.memory.devices", "planner.gui.memory.log_dialog", "planner.gui.memory.pinned_comparison"),
     *(
         "planner.gui.memory.trace.dialog",
         "planner.gui.memory.trace.evidence",

@@ -233,7 +233,7 @@ def _command_hint(words: Sequence[str]) -> str:
     """Return the command that `words` probably mean, or else all of them."""
     from difflib import get_close_matches
 
-    from planner.cli.meant import meant_command
+    from planner.cli.command_guess import meant_command
     from planner.cli.user_catalog import user_catalog
 
     first = words[0].lower()

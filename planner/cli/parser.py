@@ -76,7 +76,7 @@ class Parser(argparse.ArgumentParser):
         """Return the command that was probably meant, if this one takes a model and `words` name it."""
         if not any(action.dest == "model" for action in self._get_positional_actions()):
             return ""
-        from planner.cli.meant import meant_command
+        from planner.cli.command_guess import meant_command
         from planner.cli.user_catalog import user_catalog
 
         whole = meant_command(words, user_catalog(), self.prog.rpartition(" ")[2], self._option_string_actions)
@@ -93,7 +93,7 @@ class Parser(argparse.ArgumentParser):
             return f'Quote a name of several words: "{" ".join(first)}".' if unknown in first[1:] else ""
         from difflib import get_close_matches  # these are slow to import and rarely needed
 
-        from planner.cli.meant import option_here
+        from planner.cli.command_guess import option_here
 
         name = unknown.partition("=")[0]
         meant = (*_PREFERRED.get(name, ()), option_here(name))

@@ -15,10 +15,9 @@ from planner.errors import SpecError
 from planner.launch.verify import plan_checks
 from planner.memory.logs.read import read_log
 from planner.plan.catalog import Catalog
-from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.measured_plan import with_measurements
+from planner.plan.logs.comparison import compare_plan, with_measurements
 from planner.plan.plan import Plan
-from planner.present.memory.checks import check_views
+from planner.present.memory.measuring_commands import check_views
 
 _DESCRIPTION: Final = """\
 Print the commands that measure on the real cards what is estimated, with what they should show. With --log: compare

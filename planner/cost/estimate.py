@@ -18,9 +18,8 @@ from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back, paid_until
 from planner.cost.rent_or_buy.decision import DecisionInputs, make_decision
 from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, find_best_mix
-from planner.cost.renting.market import RentalMarket
 from planner.cost.renting.quote import TERM_YEARS, RentQuote
-from planner.cost.renting.rent_cost import rent_cost
+from planner.cost.renting.rent_cost import RentalMarket, rent_cost
 from planner.cost.renting.table import OfferRow
 from planner.cost.result import CostPoint, CostResult, Machines, RentalMode, RentCost
 from planner.cost.terms import CostTerms

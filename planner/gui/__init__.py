@@ -10,7 +10,7 @@ _CORE = (
     "planner.hardware.power",
     "planner.models.load",
     "planner.models.readers.decoder.llama_like",
-    "planner.monitor.alert_rules",
+    "planner.monitor.settings",
     "planner.monitor.settings",
     "planner.plan.editing.draft",
     "planner.plan.evaluate",
@@ -26,7 +26,7 @@ _CORE = (
     "planner.present.memory.solved",
     "planner.present.catalog.column_sets",
     "planner.present.columns",
-    "planner.present.record_text",
+    "planner.present.columns",
     "planner.present.cost.time",
     "planner.trace.consent",
 )

@@ -56,7 +56,7 @@ LATER_IMPORTS: Final = (
     "planner.gui.memory.trace.dialog",
     "planner.trace.run",
     "planner.gui.memory.log_dialog",
-    "planner.gui.memory.versus",
+    "planner.gui.memory.pinned_comparison",
     "planner.gui.catalog.system_page",
     "planner.gui.catalog.scatter.panel",
     "planner.gui.catalog.scatter.plot",

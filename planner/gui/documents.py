@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QAbstractButton, QFileDialog, QInputDialog, QMessa
 from planner.errors import NetworkError, PlannerError
 from planner.gui.autosave import Autosave, keep_plan
 from planner.gui.locks import FileLock
-from planner.gui.report_dialog import choose_report_file
 from planner.gui.tasks import TaskRunner
+from planner.gui.widgets.dialogs import choose_report_file
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_model_file
 from planner.paths import state_dir, traces_dir

@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from planner.glossary import GlossaryTerm, glossary
 from planner.gui.actions import Action, ActionSet
 from planner.gui.choices import card_choices, model_choices
-from planner.gui.explain.explainer import Explainer
+from planner.gui.explainer import Explainer
 from planner.gui.memory.questions.inputs import field_context_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.popover import SearchPopover

@@ -23,7 +23,7 @@ from planner.errors import PlannerError
 from planner.gui.actions import ActionSet
 from planner.gui.commands import declare
 from planner.gui.documents import Documents
-from planner.gui.explain.explainer import Explainer
+from planner.gui.explainer import Explainer
 from planner.gui.frame.banner import Banner
 from planner.gui.frame.plan_bar import PlanBar
 from planner.gui.frame.status_line import StatusLine

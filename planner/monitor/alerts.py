@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from planner.monitor.alert_rules import AlertRules
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import CardProcess, Sample
+from planner.monitor.settings import AlertRules
 
 # 5 % utilization as idle and 2 °C of hysteresis are all-smi's values; 5 points of memory are chosen to match them.
 _IDLE_BELOW: Final = 0.05

@@ -7,8 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.errors import MonitorUnavailableError
 from planner.installation import package_command
-from planner.monitor.host.environment import HostEnvironment
-from planner.monitor.host.pci import PowerState, is_same_pci_address
+from planner.monitor.host.environment import HostEnvironment, PowerState, is_same_pci_address
 from planner.monitor.readings.faults import Fault, Severity
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest

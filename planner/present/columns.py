@@ -1,13 +1,16 @@
-"""Table columns and detail lines with the provenance of their figures, shared by the window and the command line."""
+"""Table columns and detail lines with the provenance of their figures, and records as text for export."""
 
-from collections.abc import Callable, Sequence
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from planner.present import format as fmt
 from planner.present.names import CERTAINTY_TITLES
 
-if TYPE_CHECKING:  # tables of models and of readings do without these
+if TYPE_CHECKING:
     from planner.hardware.gpu import Gpu, Provenance
     from planner.hardware.software_support import SoftwareFact
     from planner.hardware.system import System
@@ -252,3 +255,31 @@ def bytes_detail(record: "Gpu | System", field: str, title: str, value: int | No
 def lacking_detail(title: str, fact: "SoftwareFact") -> Detail:
     """Return the detail line of a rate that a chip does not support, with the source of that fact."""
     return Detail(title, fmt.NOT_SUPPORTED, fact.source, as_of=f"read {fmt.date(fact.as_of)}", mark=ONE_SOURCE_MARK)
+
+
+def to_tsv(columns: Sequence[Column[Any]], records: Sequence[Any]) -> str:
+    """Return records as tab-separated text: a header and one line per record, with the texts of the table."""
+    lines = [[column.header for column in columns]]
+    lines += [[column.text(record) for column in columns] for record in records]
+    return "\n".join("\t".join(line) for line in lines) + "\n"
+
+
+def to_csv(fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
+    """Return `rows` as CSV with a header of `fields`; unknown values are empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=fields, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def to_json(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return `rows` as a JSON list of objects."""
+    return json.dumps(list(rows), indent=2, ensure_ascii=False) + "\n"
+
+
+def rows_to_csv(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of texts, the header among them, as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

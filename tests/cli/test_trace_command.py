@@ -14,7 +14,7 @@ from recordings import Recorder, training, two_steps
 
 from planner.cli.main import main
 from planner.cli.progress import ProgressLine
-from planner.cli.trace.report import trace_report
+from planner.cli.trace.command import trace_report
 from planner.present.format import THIN
 from planner.present.trace.view import trace_view
 from planner.trace.analysis.trace_result import conclude

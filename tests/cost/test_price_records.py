@@ -25,7 +25,7 @@ SOURCES_WITHOUT_A_DAY = ("Crusoe",)
 
 
 def test_the_catalog_holds_everything_that_was_collected() -> None:
-    assert len(COST.offers) == 602
+    assert len(COST.offers) == 610
     assert len({offer.provider for offer in COST.offers}) == 36
     assert len(COST.purchases) == 117
     assert Counter(record.level for record in COST.energy) == {
@@ -91,7 +91,7 @@ def test_prices_that_leave_something_out_say_so() -> None:
 
 
 def test_prices_of_marketplaces_are_told_apart() -> None:
-    assert Counter(offer.price_kind for offer in COST.offers) == {"list": 561, "from": 30, "median": 11}
+    assert Counter(offer.price_kind for offer in COST.offers) == {"list": 569, "from": 30, "median": 11}
 
 
 @for_each("purchase", COST.purchases)

@@ -3,8 +3,8 @@
 import pytest
 from PySide6.QtWidgets import QFileDialog
 
-from planner.gui.report_dialog import choose_report_file
 from planner.gui.report_pdf import pdf_bytes
+from planner.gui.widgets.dialogs import choose_report_file
 from planner.plan.files import embedded_plan_html, load_plan
 from planner.present.report.document import Drawing, Prose, Rectangle, Report, ReportAnswer, ReportSection
 from planner.present.report.printed import printed_report

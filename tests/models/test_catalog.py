@@ -208,7 +208,6 @@ UNKNOWN_FORMATS = [
     "moonshotai/Kimi-K2.5",
     "microsoft/bitnet-b1.58-2B-4T",
     "google/gemma-3-270m-it",
-    "internlm/internlm3-8b-instruct",
     "mistralai/Mistral-Large-Instruct-2407",
     "bigscience/T0_3B",
     "bigscience/T0pp",

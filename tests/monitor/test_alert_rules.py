@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import SpecError
-from planner.monitor.alert_rules import AlertRules
+from planner.monitor.settings import AlertRules
 
 
 def test_alerts_are_off_by_default_with_thresholds_for_heat_and_full_memory():

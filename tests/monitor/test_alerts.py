@@ -2,13 +2,13 @@
 
 import pytest
 
-from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind, AlertWatch
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Sample
+from planner.monitor.settings import AlertRules
 from planner.monitor.supervisor.snapshot import apply_update
 
 GIB = 2**30

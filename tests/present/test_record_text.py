@@ -10,7 +10,7 @@ from planner.present.catalog.gpu_row import gpu_rows
 from planner.present.catalog.records import GPU_FIELDS, gpu_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_row import system_rows
-from planner.present.record_text import rows_to_csv, to_csv, to_json, to_tsv
+from planner.present.columns import rows_to_csv, to_csv, to_json, to_tsv
 
 HARDWARE: HardwareCatalog = load_hardware(catalog_dir())
 

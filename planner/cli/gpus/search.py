@@ -41,8 +41,7 @@ from planner.present.catalog.records import (
 )
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_row import SystemRow, system_rows, system_rows_without_plan
-from planner.present.columns import Column, Row, text_column
-from planner.present.record_text import to_csv
+from planner.present.columns import Column, Row, text_column, to_csv
 
 if TYPE_CHECKING:
     from planner.plan.job_costs import CardJob
@@ -193,7 +192,7 @@ def _empty_list_hint(words: Sequence[str], query: GpuQuery, catalog: Catalog) ->
     names = [word for word in words if hardware_family(catalog.hardware, word)]
     if len(names) > 1:
         return f"Cards are compared by: gpu-planner gpus --compare {shlex.join(names)}"
-    from planner.cli.meant import meant_command
+    from planner.cli.command_guess import meant_command
 
     text = " ".join(words)
     if "--" in (meant := meant_command(words, catalog)):

@@ -43,8 +43,8 @@ from planner.present.catalog.placement import infeasible_reason, is_feasible
 from planner.present.catalog.records import card_facts, comparison_totals, system_facts
 from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import SystemRow, system_rows_without_plan
+from planner.present.columns import rows_to_csv
 from planner.present.cost.time import unknown_time_sentence
-from planner.present.record_text import rows_to_csv
 
 
 def print_hardware(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import json
 import signal
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -30,8 +31,7 @@ from planner.monitor.doctor import (
     unavailable_error,
 )
 from planner.monitor.history import History
-from planner.monitor.host.environment import detect_environment
-from planner.monitor.host.pci import find_cards
+from planner.monitor.host.environment import detect_environment, find_cards
 from planner.monitor.readings.faults import Fault
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
@@ -198,7 +198,15 @@ def _print_json_lines(history_updates: Iterable[tuple[History, bool]]) -> None:
         if is_sample or (history.end is not None and _has_other_faults(history.inventory, reported)):
             reported = history.inventory
             report = _readings_with_diagnoses_json(history.latest, diagnosis.verdicts(history))
-            print(to_json(report).decode(), flush=True)
+            print(json_line(report), flush=True)
+
+
+def json_line(report: Mapping[str, Any]) -> str:
+    """Return `report` as JSON in one line.
+
+    Not by pydantic, which turns what a signal raises in it into an error of its own: `kill` would look like a bug.
+    """
+    return json.dumps(report, ensure_ascii=False, separators=(",", ":"))
 
 
 def _has_other_faults(inventory: Inventory, before: Inventory) -> bool:

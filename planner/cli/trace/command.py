@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,14 +13,14 @@ from pydantic import ValidationError
 from planner.cli.main import DOES_NOT_FIT
 from planner.cli.parser import Parser, number_type, option_value, row_limit
 from planner.cli.progress import ProgressLine
-from planner.cli.table import terminal_width
+from planner.cli.report import memory_report, prose_width, wrap
+from planner.cli.table import TableColumn, table, terminal_width
 from planner.cli.trace.options import (
     add_trace_options,
     default_option_texts_of_trace,
     given_option_names,
     request_from_arguments,
 )
-from planner.cli.trace.report import trace_report
 from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, SpecError
 from planner.hardware.gpu import Gpu
@@ -30,7 +30,8 @@ from planner.models.load import load_config
 from planner.numbers import AMOUNT, BYTES, COUNT
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import smallest_first
-from planner.present.trace.view import trace_view
+from planner.present import format as fmt
+from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, TraceView, notable_modules, trace_view
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.memory import traced_fits_on
 from planner.trace.analysis.summary import facts_of
@@ -48,6 +49,70 @@ from planner.trace.recording import TraceRecording
 from planner.trace.request import Target
 from planner.trace.result import TraceResult
 from planner.trace.run import TraceLimits, trace
+
+_ALIVE_HEADS: Final = (
+    TableColumn("Alive at the peak", flexible=True, narrowest=11),
+    TableColumn("Size", "right"),
+    TableColumn("Share", "right"),
+    TableColumn("Module", flexible=True, narrowest=10, keep="end"),
+    TableColumn("Operator", flexible=True, narrowest=10),
+    TableColumn("Shape", flexible=True, narrowest=10),
+    TableColumn("Line", flexible=True, keep="end"),
+)
+_MODULE_HEADS: Final = (
+    TableColumn("Module", flexible=True, keep="end"),
+    TableColumn("Class", flexible=True),
+    TableColumn("Parameters", "right"),
+    TableColumn("Size", "right"),
+    TableColumn("Share", "right"),
+    TableColumn("At the peak", flexible=True),
+)
+_RESERVATION_HEADS: Final = (TableColumn("Caching allocator"), TableColumn(""), TableColumn("", "right"))
+
+
+def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, top: int) -> str:
+    """Return the report of a trace; the tables of live tensors and of modules have at most `top` rows each."""
+    memory = view.memory._replace(
+        reason=f"{view.memory.reason} {view.runs_out}".strip(),
+        terms=tuple(
+            row._replace(how=row.numbers_put_in) if len(row.symbols) == 1 else row for row in view.memory.terms
+        ),
+    )
+    prose = prose_width(width)
+    more = (
+        _live_tensor_table(view.alive, width, top),
+        _module_table(view.modules, width, top) if view.modules else "",
+        table(_RESERVATION_HEADS, [list(row) for row in view.reservation], width),
+        "\n".join(line for row in view.differences for line in _difference_lines(row, prose)),
+        wrap(view.traced_with, prose),
+    )
+    return memory_report(memory, wrap(view.subject, prose), defaults, width, more=more)
+
+
+def _live_tensor_table(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:
+    shown = [
+        [row.title, row.size, row.share_text, row.module, row.operator, row.shape, row.place] for row in rows[:top]
+    ]
+    rest = sum(row.bytes for row in rows[top:])
+    if rest:
+        shown.append([f"{fmt.integer(len(rows) - top)} more", fmt.size(rest), "", "", "", "", ""])
+    return table(_ALIVE_HEADS, shown, width)
+
+
+def _module_table(rows: tuple[ModuleRow, ...], width: int | None, top: int) -> str:
+    notable = notable_modules(rows, top)
+    shown = [[row.title, row.class_name, row.parameters_text, row.size, row.share_text, row.holds] for row in notable]
+    left_out = len(rows) - len(notable)
+    return table(_MODULE_HEADS, shown, width) + (
+        f"\n{fmt.plural(left_out, 'smaller module')} left out" if left_out else ""
+    )
+
+
+def _difference_lines(row: DifferenceRow, width: int) -> Iterator[str]:
+    place = f" ({row.place})" if row.place else ""
+    yield wrap(f"Assumed: {row.name}{place}: {row.explanation}", width, "", "    ")
+    yield wrap(f"counted as {row.amount}; true value within {row.range_text} [{row.source}]", width, "    ")
+
 
 _PYTHON: Final = ".py"
 _NAME: Final = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"

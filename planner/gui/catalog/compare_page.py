@@ -36,7 +36,7 @@ from planner.present.catalog.comparison import (
     system_entry,
 )
 from planner.present.catalog.gpu_row import GpuRow, gpu_row_without_plan
-from planner.present.record_text import rows_to_csv
+from planner.present.columns import rows_to_csv
 
 if TYPE_CHECKING:
     from planner.cost.card_prices import CardPrices

@@ -1,22 +1,20 @@
 """The Catalog tab: all cards and systems, with the plan's verdict on each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QStackedWidget
+from PySide6.QtWidgets import QFileDialog, QMenu, QStackedWidget, QWidget
 
-from planner.gui.catalog.bar import CatalogBar
+from planner.gui.catalog.bar import CatalogBar, SavedFilters
 from planner.gui.catalog.compare_page import ComparePage
-from planner.gui.catalog.export import CatalogExportMenu, write_rows
 from planner.gui.catalog.filters import CatalogFilter, RecordFilter
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.own_cards import OwnCards
 from planner.gui.catalog.page import Page
-from planner.gui.catalog.saved_filters import SavedFilters
 from planner.gui.catalog.settings import View
 from planner.gui.catalog.system_page import SystemPage
 from planner.gui.tab import Tab
@@ -24,8 +22,10 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.result_menu import Copied, copy_to_clipboard, save_as
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
+from planner.present.columns import to_csv, to_json, to_tsv
 
 _ROOM_FOR_FILTERS: Final = 1000
 """Width of the tab in pixels from which the filters are shown at first."""
@@ -268,3 +268,59 @@ class CatalogTab(Tab):
     @Slot()
     def _open_columns(self) -> None:
         self.page.open_columns(self.bar.columns)
+
+
+_ROW_FILES: Final = "Table (*.csv);;Records (*.json)"
+_COMPARISON_FILES: Final = "Markdown (*.md);;Table (*.csv);;Picture (*.png)"
+
+
+def write_rows(path: Path, fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
+    """Write `rows` as JSON if `path` ends in `.json`, otherwise as CSV with the columns `fields`.
+
+    Raises:
+        PlannerError: If the file cannot be written.
+    """
+    save_as(path, {".csv": partial(to_csv, fields, rows), ".json": partial(to_json, rows)}, ".csv")
+
+
+class CatalogExportMenu(QMenu):
+    """Menu that copies and saves the current view of the Catalog tab."""
+
+    def __init__(self, tab: "CatalogTab", parent: QWidget) -> None:
+        super().__init__(parent)
+        self._tab = tab
+        self.aboutToShow.connect(self.fill)
+
+    @Slot()
+    def fill(self) -> None:
+        """Rebuild the menu for the current view."""
+        self.clear()
+        compare = self._tab.compare
+        copies: dict[str, Copied]
+        if self._tab.view == "compare":
+            copies = {
+                "Copy as &Markdown": compare.as_markdown,
+                "Copy as &CSV": compare.as_csv,
+                "Copy as &picture": compare.picture,
+            }
+        else:
+            page = self._tab.page
+            copies = {
+                "Copy as &table": lambda: to_tsv(page.table.visible_columns, page.table.records().records),
+                "Copy as &CSV": lambda: to_csv(page.export_fields, page.export_rows()),
+                "Copy as &JSON": lambda: to_json(page.export_rows()),
+            }
+        for title, copied in copies.items():
+            self.addAction(title, partial(copy_to_clipboard, copied))
+        self.addSeparator()
+        self.addAction("&Save…", self.save)
+
+    @Slot()
+    def save(self) -> None:
+        """Ask for a file and export the current view."""
+        comparing = self._tab.view == "compare"
+        name = "comparison.md" if comparing else f"{self._tab.page.key}.csv"
+        kinds = _COMPARISON_FILES if comparing else _ROW_FILES
+        chosen, _ = QFileDialog.getSaveFileName(self._tab, "Export", name, kinds)
+        if chosen:
+            self._tab.export_to(Path(chosen))

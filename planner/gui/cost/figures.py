@@ -13,9 +13,8 @@ from planner.cost.result import MoneyTerm
 from planner.gui.tab import PinButtons
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import colored, fact_rows, make_label, table_row
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
-from planner.gui.widgets.rich_text import colored, fact_rows, table_row
 from planner.gui.workspace import Workspace
 from planner.plan.plan import Plan
 from planner.present import format as fmt

@@ -17,9 +17,8 @@ from planner.gui.widgets.status_icons import age_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
-from planner.present.columns import Column, number_column, text_column
+from planner.present.columns import Column, number_column, rows_to_csv, text_column
 from planner.present.cost.offers import JOB_OFFER_COLUMNS, offer_row_id
-from planner.present.record_text import rows_to_csv
 
 _OFFERS_HEIGHT = 220
 _REGIONS_HEIGHT: Final = 200

@@ -1,23 +1,79 @@
-"""Form for the model and the task: fine-tune, train or run."""
+"""Form for the model and the task: fine-tune, train or run, or a published recipe."""
 
-from functools import partial
-from typing import Final, cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, cast
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.gui.choices import SEARCH_MODELS, choose_model, hub_choice, model_choices, model_detail
-from planner.gui.memory.questions.preset_button import PresetButton
 from planner.gui.memory.questions.questions import bind, button_row, new_form
-from planner.gui.theme import Theme
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.popover import SearchPopover
+from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.choices import Goal
 from planner.workload.workload import Training, Workload
+
+if TYPE_CHECKING:
+    from planner.plan.recipes.preset import Preset
+
+_LIST_WIDTH = 620
+
+
+class PresetButton(QPushButton):
+    """Button that opens the list of recipes; the chosen recipe becomes the plan as one undo step."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self.setText("Start from a recipe…")
+        self.setToolTip("Published training and inference setups, with their sources.")
+        set_style_role(self, "link")
+        self._workspace, self._theme = workspace, theme
+        self.clicked.connect(self.open)
+        workspace.navigator.preset_requested.connect(self.open)
+
+    @cached_property
+    def popover(self) -> SearchPopover:
+        """Return the list of recipes, built on first use."""
+        popover = SearchPopover(self, self._theme, "Search recipes")
+        popover.chosen.connect(self._apply_preset)
+        return popover
+
+    @Slot()
+    def open(self) -> None:
+        """Open the list of recipes below the button."""
+        # Imported here and below, on first use, to keep the start of the window fast.
+        from planner.plan.recipes.preset import load_presets
+        from planner.present.plan.starting_points import preset_detail
+
+        hardware = self._workspace.catalog.hardware
+        choices = [
+            Choice(preset, preset.title, preset_detail(preset, hardware), words=f"{preset.id} {preset.summary}")
+            for preset in load_presets()
+        ]
+        self.popover.offer(self, choices, width=_LIST_WIDTH)
+
+    @Slot(object)
+    def _apply_preset(self, preset: "Preset") -> None:
+        from planner.plan.recipes.preset import with_preset
+        from planner.present.plan.starting_points import preset_notes
+
+        workspace = self._workspace
+        with workspace.reporting():
+            model = preset.own_model
+            plan = with_preset(workspace.plan if model is None else workspace.plan.evolve(model=model), preset)
+            workspace.end_gesture()
+            workspace.apply(preset.title, model=plan.model, workload=plan.workload, gpu=plan.gpu, count=plan.count)
+            workspace.end_gesture()
+            first, *others = preset_notes(preset)
+            workspace.noticed.emit(first, " ".join((*others, ", ".join(preset.sources))))
+
 
 GOALS: Final[tuple[tuple[Goal, str], ...]] = (("fine-tune", "Fine-tune"), ("train", "Train"), ("run", "Run"))
 

@@ -12,13 +12,12 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.gui.memory.advice import AdvicePanel
 from planner.gui.memory.answer import AnswerPanel, CorrectionStrip
-from planner.gui.memory.breakdown import Breakdown
+from planner.gui.memory.breakdown import Breakdown, PhaseBars
 from planner.gui.memory.controls import QuestionColumn
 from planner.gui.memory.curves.exploration import ExplorationPanel
-from planner.gui.memory.phases import PhaseBars
 from planner.gui.memory.stacked_bar import StackedBar
 from planner.gui.memory.trace.controller import TraceController, TracedRunForm
-from planner.gui.memory.trace.other_card import OtherCardStrip
+from planner.gui.memory.trace.status import OtherCardStrip
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
@@ -30,17 +29,16 @@ from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
+from planner.present.columns import rows_to_csv
 from planner.present.memory.verdict import host_note
 from planner.present.memory.view import evaluation_view
-from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:
     from planner.gui.memory.devices import DeviceTable
     from planner.gui.memory.log_dialog import LogDialog
-    from planner.gui.memory.trace.comparison import TraceComparison
-    from planner.gui.memory.trace.evidence import TraceEvidence
+    from planner.gui.memory.pinned_comparison import VersusPanel
+    from planner.gui.memory.trace.evidence import TraceComparison, TraceEvidence
     from planner.gui.memory.trace.status import TraceStatus
-    from planner.gui.memory.versus import VersusPanel
 
 _SUGGESTIONS_TASK: Final = "memory-suggestions"
 _CONTROLS_WIDTH: Final = 384
@@ -129,7 +127,7 @@ class MemoryTab(QuestionTab):
     @cached_property
     def versus(self) -> "VersusPanel":
         """Return the comparison with the pinned plan."""
-        from planner.gui.memory.versus import VersusPanel
+        from planner.gui.memory.pinned_comparison import VersusPanel
 
         widget = VersusPanel(self.workspace, self.theme)
         widget.activated.connect(self.breakdown.open_term)
@@ -139,7 +137,7 @@ class MemoryTab(QuestionTab):
     @cached_property
     def comparison(self) -> "TraceComparison":
         """Return the comparison of the estimate with its trace."""
-        from planner.gui.memory.trace.comparison import TraceComparison
+        from planner.gui.memory.trace.evidence import TraceComparison
 
         widget = TraceComparison(self.workspace, self.theme, self.tracer)
         self._comparison_place.addWidget(widget)
@@ -301,6 +299,6 @@ class MemoryTab(QuestionTab):
 
 
 def _find_suggestions(evaluation: Evaluation, catalog: Catalog) -> str:
-    from planner.present.memory.without_card import suggestions_without_card  # loads prices, in the background
+    from planner.present.memory.advice import suggestions_without_card  # loads prices, in the background
 
     return suggestions_without_card(evaluation, catalog, datetime.now(UTC).date())

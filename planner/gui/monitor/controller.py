@@ -16,10 +16,9 @@ from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.replay import LoadedRecording, RecordingLoader
 from planner.gui.monitor.settings import MonitorSettings, UnfinishedRecording
 from planner.gui.monitor.settings_dialog import SettingsDialog
-from planner.gui.report_dialog import choose_report_file
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.dialogs import open_once
+from planner.gui.widgets.dialogs import choose_report_file, open_once
 from planner.gui.workspace import Workspace
 from planner.monitor.recording.export import export
 from planner.monitor.recording.logs.importing import open_recording

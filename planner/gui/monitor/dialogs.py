@@ -20,15 +20,14 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.monitor.doctor import SetupCheck, binding_version, check_setup
-from planner.monitor.host.environment import detect_environment
-from planner.monitor.host.pci import find_cards
+from planner.monitor.host.environment import detect_environment, find_cards
 from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary
+from planner.present.columns import to_tsv
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, EvidenceRow, checklist_text
 from planner.present.monitor.readings import setup_check_text
 from planner.present.monitor.recording import SUMMARY_COLUMNS, recording_line, summary_lines
-from planner.present.record_text import to_tsv
 
 _DOCTOR_SIZE: Final = QSize(820, 480)
 _CHECK_UP: Final = "monitor doctor"

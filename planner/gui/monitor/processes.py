@@ -15,7 +15,7 @@ from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
-from planner.monitor.host.termination import terminate, termination_refusal
+from planner.monitor.host.processes import terminate, termination_refusal
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import CardProcess
 from planner.present import format as fmt

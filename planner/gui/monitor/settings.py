@@ -7,8 +7,7 @@ from typing import Final
 from pydantic import Field
 
 from planner.base import Spec
-from planner.monitor.alert_rules import AlertRules
-from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS
+from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, AlertRules
 from planner.present import format as fmt
 
 

@@ -10,7 +10,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
-from planner.monitor.alert_rules import AlertRules
+from planner.monitor.settings import AlertRules
 from planner.numbers import AMOUNT, MONEY, PERCENT, NumberKind
 
 _DEAREST_USD: Final = 10.0

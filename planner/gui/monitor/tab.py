@@ -10,11 +10,9 @@ from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from planner.gui.monitor.card_lines import CardLines
 from planner.gui.monitor.controller import Controller
-from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.dialogs import VerdictDialog
-from planner.gui.monitor.feed import Feed
-from planner.gui.monitor.headline import EmptyState, HeadlinePanel
-from planner.gui.monitor.notices import AlertNotifier, FaultList, UnfinishedBanner
+from planner.gui.monitor.feed import Diagnoser, Feed
+from planner.gui.monitor.notices import AlertNotifier, EmptyState, FaultList, HeadlinePanel, UnfinishedBanner
 from planner.gui.monitor.plan_strip import PlanLines, PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.monitor.plots.specs import AxisRange

@@ -12,8 +12,7 @@ from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.result_menu import Copied, ExportMenu, FileFormat
-from planner.present.columns import Column
-from planner.present.record_text import rows_to_csv
+from planner.present.columns import Column, rows_to_csv
 
 if TYPE_CHECKING:
     from planner.gui.plot.chart import Chart

@@ -32,6 +32,7 @@ from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.variants import apply_option, counts_tokens
 from planner.present import format as fmt
+from planner.present.columns import rows_to_csv
 from planner.present.cost.prices import age_phrase
 from planner.present.cost.recommendation import (
     OptionRow,
@@ -42,7 +43,6 @@ from planner.present.cost.recommendation import (
     option_columns,
     option_rows,
 )
-from planner.present.record_text import rows_to_csv
 
 _RENT_OR_OWN_CHOICES: Final = ((("rent", "own"), "rented or owned"), (("rent",), "rented"), (("own",), "owned"))
 _RENTAL_TYPES: Final = (

@@ -1,12 +1,25 @@
-"""Helpers for dialogs: close and copy buttons, opening, and confirmation boxes."""
+"""Helpers for dialogs: close and copy buttons, opening, confirmation boxes, and the question for a report's file."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QMessageBox, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QMessageBox, QPushButton, QWidget
 
 from planner.gui.threads import CalmTimer
+
+_KINDS: Final = "Web page (*.html);;PDF (*.pdf);;Markdown (*.md)"
+
+
+def choose_report_file(parent: QWidget, suggestion: Path) -> Path | None:
+    """Ask for the file of a report, and return it with the ending of its format; None if the question was closed."""
+    name, kind = QFileDialog.getSaveFileName(parent, "Write a report", str(suggestion), _KINDS)
+    if not name:
+        return None
+    path = Path(name)
+    return path if path.suffix else path.with_suffix(kind.partition("(*")[2].rstrip(")"))
 
 
 def closing_buttons(dialog: QDialog, *actions: QPushButton) -> QDialogButtonBox:

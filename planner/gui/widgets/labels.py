@@ -1,10 +1,31 @@
-"""Labels in the theme's text roles, icons in its colors, and labels that elide their text."""
+"""Labels in the theme's text roles, icons in its colors, labels that elide their text, and rich text."""
+
+from collections.abc import Iterable
+from html import escape
 
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy
 
 from planner.gui.theme import Theme, set_style_role
+
+_CELL = '<td style="padding-right: 12px">{}</td>'
+
+
+def table_row(*cells: str) -> str:
+    """Return an HTML table row of cells, each of which is rich text."""
+    return f"<tr>{''.join(map(_CELL.format, cells))}</tr>"
+
+
+def fact_rows(facts: Iterable[tuple[str, str]], color: str) -> str:
+    """Return HTML table rows for the facts that have a text: the name in `color`, then the plain text."""
+    return "".join(table_row(colored(name, color), escape(text)) for name, text in facts if text)
+
+
+def colored(text: str, color: str) -> str:
+    """Return HTML that shows plain text in `color`."""
+    return f'<span style="color: {color}">{escape(text)}</span>'
+
 
 _SHORTEST = 4
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, NoReturn
 
-from planner.monitor.host.environment import detect_environment
-from planner.monitor.host.pci import PCI_DEVICES
+from planner.monitor.host.environment import PCI_DEVICES, detect_environment
 from planner.monitor.sampler.loop import ParentChannel, Sampler, redirect_missing_streams
 from planner.monitor.sampler.watch import CardWatch, SleepPolicy
 from planner.monitor.settings import BackOff, SamplerSettings

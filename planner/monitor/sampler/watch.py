@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from planner.monitor.host.environment import HostEnvironment
-from planner.monitor.host.pci import PCI_DEVICES, can_runtime_suspend, find_cards
+from planner.monitor.host.environment import PCI_DEVICES, HostEnvironment, can_runtime_suspend, find_cards
 from planner.monitor.host.processes import HostProcesses
 from planner.monitor.nvml import NoBindingError, Nvml, NvmlFailure, opening_fault
 from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind

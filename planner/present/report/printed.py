@@ -8,8 +8,7 @@ from planner.base import Spec
 from planner.plan.files import embedded_plan_html
 from planner.present.format import unbroken
 from planner.present.report.document import Block, Bullets, CodeListing, Drawing, Prose, Report, ReportTable
-from planner.present.report.html import scheme_colors
-from planner.present.report.svg import figure_svg
+from planner.present.report.html import figure_svg, scheme_colors
 
 _TABLE: Final = "border-collapse: collapse; margin-top: 6px; margin-bottom: 8px"
 _CELL: Final = "padding: 2px 10px 2px 0; border-bottom: 1px solid #dde0e6"

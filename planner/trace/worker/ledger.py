@@ -1,4 +1,4 @@
-"""Ledger of a run: every storage from the operator that makes it to its release, and operation counts."""
+"""Ledger of a run: each storage from the operator that makes it to its release, operation counts, custom operators."""
 
 import weakref
 from array import array
@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 import torch
 from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
+from torch._library.custom_ops import CustomOpDef
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -16,6 +17,7 @@ from planner.memory.result import PhaseName
 from planner.trace.facts import CATEGORIES, Category
 from planner.trace.recording import Allocations, RecordedPhase
 from planner.trace.worker.call_sites import CallSites, NameTable
+from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.fake_tensors.autograd_in_place import AutogradInPlace
 from planner.trace.worker.fake_tensors.eager_behavior import (
     correct_storage_sizes,
@@ -420,3 +422,20 @@ def _storage_key(tensor: torch.Tensor) -> int:
 
 def _operator_name(func: Any) -> str:
     return func if isinstance(func, str) else str(func).removesuffix(".default").replace(".", "::", 1)
+
+
+@contextmanager
+def custom_operators(ledger: AllocationLedger) -> Iterator[None]:
+    """Run the function of a custom operator on fake tensors, operator by operator, if it has no other for them."""
+    original_init = CustomOpDef.__init__
+
+    def init(operator: Any, namespace: str, name: str, schema: str, fn: Callable[..., Any], *args: Any) -> None:
+        def run(*inputs: Any, **options: Any) -> Any:
+            with ledger.recorded():
+                return fn(*inputs, **options)
+
+        original_init(operator, namespace, name, schema, fn, *args)
+        operator._abstract_fn = run
+
+    with patched_attributes(CustomOpDef, __init__=init):
+        yield

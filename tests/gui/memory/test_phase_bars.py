@@ -5,7 +5,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QToolTip
 
-from planner.gui.memory.phases import PhaseBars
+from planner.gui.memory.breakdown import PhaseBars
 
 
 def test_the_peak_is_said_and_each_phase_explains_itself(qtbot, theme, qapp):

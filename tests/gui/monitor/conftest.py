@@ -14,8 +14,7 @@ from planner.gui.monitor.tab import MonitorTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
-from planner.monitor.alert_rules import AlertRules
-from planner.monitor.settings import SamplerSettings, Timeouts
+from planner.monitor.settings import AlertRules, SamplerSettings, Timeouts
 
 MakeTab = Callable[..., MonitorTab]
 

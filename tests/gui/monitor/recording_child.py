@@ -11,7 +11,7 @@ from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
-from planner.monitor.alert_rules import AlertRules
+from planner.monitor.settings import AlertRules
 from planner.plan.catalog import load_catalog
 
 MARK = "recorded before the end"

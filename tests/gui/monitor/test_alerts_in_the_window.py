@@ -6,8 +6,8 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QSystemTrayIcon
 from tab_kit import wait
 
-from planner.monitor.alert_rules import AlertRules
 from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.settings import AlertRules
 
 HOLD_SECONDS = 0.2
 NOTHING = AlertRules(

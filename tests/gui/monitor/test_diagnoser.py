@@ -6,14 +6,13 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 
 from planner.gui.monitor.controller import DEMO
-from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.dialogs import VerdictDialog, verdict_html
-from planner.gui.monitor.feed import DisplayedReadings, Feed
+from planner.gui.monitor.feed import Diagnoser, DisplayedReadings, Feed
 from planner.gui.monitor.replay import RecordingLoader, RecordingReplay
-from planner.monitor.alert_rules import AlertRules
 from planner.monitor.history import History
 from planner.monitor.readings.events import EventKind
 from planner.monitor.readings.inventory import Inventory
+from planner.monitor.settings import AlertRules
 from planner.present.monitor.headline import card_line, machine_headline
 from planner.present.monitor.readings import card_rows
 

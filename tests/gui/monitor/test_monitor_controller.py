@@ -13,12 +13,12 @@ from PySide6.QtWidgets import QApplication, QInputDialog, QWidget
 
 from planner.gui.monitor.dialogs import DoctorDialog, SummaryDialog
 from planner.gui.monitor.replay import RecordingLoader, RecordingReplay
-from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import Recorder
+from planner.monitor.settings import AlertRules
 from planner.plan.plan import ModelChoice
 
 

@@ -12,8 +12,7 @@ from planner.gui.settings import TableLayout
 from planner.gui.widgets.status_icons import StatusIcon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
-from planner.present.columns import number_column, text_column
-from planner.present.record_text import to_csv, to_json
+from planner.present.columns import number_column, text_column, to_csv, to_json
 
 
 @dataclass(frozen=True)

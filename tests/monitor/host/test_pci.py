@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from planner.monitor.host.pci import can_runtime_suspend, find_cards, is_same_pci_address
+from planner.monitor.host.environment import can_runtime_suspend, find_cards, is_same_pci_address
 
 
 def _device(folder: Path, name: str, **files: str) -> Path:

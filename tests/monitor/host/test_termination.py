@@ -11,7 +11,7 @@ import pytest
 from fake_nvml_kit import A, card
 
 from planner.errors import PlannerError
-from planner.monitor.host.termination import terminate, termination_refusal
+from planner.monitor.host.processes import terminate, termination_refusal
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, HostProcess
 

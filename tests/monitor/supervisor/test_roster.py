@@ -4,7 +4,7 @@ from state_kit import DEVICE, A, B
 
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
-from planner.monitor.supervisor.roster import is_startup_inventory, merge_inventories
+from planner.monitor.supervisor.supervisor import is_startup_inventory, merge_inventories
 
 
 def test_cards_are_not_forgotten_with_their_sampler():

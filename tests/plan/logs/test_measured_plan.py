@@ -8,8 +8,8 @@ from log_texts import RUN, TRAIN, summary
 
 from planner.errors import SpecError
 from planner.plan.evaluate import evaluate
+from planner.plan.logs.comparison import with_measurements
 from planner.plan.logs.files import pasted_log
-from planner.plan.logs.measured_plan import with_measurements
 from planner.units import MIB
 
 

@@ -24,7 +24,7 @@ from planner.present.catalog.records import (
     system_fields,
 )
 from planner.present.catalog.system_row import SystemRow, system_rows, system_rows_without_plan
-from planner.present.record_text import to_csv
+from planner.present.columns import to_csv
 
 DAY = date(2026, 11, 22)
 

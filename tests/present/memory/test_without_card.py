@@ -6,8 +6,8 @@ import pytest
 
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.memory import without_card
-from planner.present.memory.without_card import suggestions_without_card
+from planner.present.memory import advice
+from planner.present.memory.advice import suggestions_without_card
 from planner.workload.workload import Inference, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
@@ -26,8 +26,8 @@ def test_the_cheapest_card_that_fits_is_named_with_its_price(catalog):
 
 
 def test_a_price_asked_by_sellers_is_not_called_a_launch_price(catalog, monkeypatch):
-    price = without_card.buying_prices(catalog, TODAY)["rtx-3090"]
-    monkeypatch.setattr(without_card, "buying_prices", lambda *_: {"rtx-3090": price})
+    price = advice.buying_prices(catalog, TODAY)["rtx-3090"]
+    monkeypatch.setattr(advice, "buying_prices", lambda *_: {"rtx-3090": price})
     assert said(catalog, Inference()).startswith("The cheapest card that fits: GeForce RTX 3090, $1,070 (2025).")
 
 

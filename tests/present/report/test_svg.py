@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 from report_samples import DRAWING
 
-from planner.present.report.svg import figure_svg
+from planner.present.report.html import figure_svg
 
 _SVG = "{http://www.w3.org/2000/svg}"
 

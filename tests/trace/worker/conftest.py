@@ -12,7 +12,7 @@ from planner.trace.run import TraceLimits
 @pytest.fixture
 def traces_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trace with other values without a process for each, one at a time, as nothing here outlives a run."""
-    from planner.trace.worker import bounds
+    from planner.trace.worker import job
     from planner.trace.worker.job import record_trace
 
     tracing = Lock()
@@ -21,4 +21,4 @@ def traces_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
         with tracing:
             return record_trace(request, lambda *_: None)
 
-    monkeypatch.setattr(bounds, "trace", trace_in_turn)
+    monkeypatch.setattr(job, "trace", trace_in_turn)

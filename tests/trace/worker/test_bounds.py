@@ -12,7 +12,7 @@ from planner.trace.analysis.live_memory import live_memory
 from planner.trace.recording import TraceRecording
 from planner.trace.request import AssumedValue, TraceRequest
 from planner.trace.run import trace
-from planner.trace.worker import bounds
+from planner.trace.worker import job
 from planner.trace.worker.building.build import build_run
 from planner.trace.worker.job import record_trace
 from planner.trace.worker.observer import RunObserver
@@ -176,7 +176,7 @@ def test_an_assumption_that_changes_nothing_is_not_told(tmp_path: Path, name: st
 
 @pytest.mark.oracle
 def test_it_is_said_if_no_trace_with_other_values_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "trace", trace)
+    monkeypatch.setattr(job, "trace", trace)
     recording = recorded(request(tmp_path, "once", steps=1))
     assert BOUNDED not in [difference.name for difference in recording.differences]
     assert "No trace with other values succeeded" in recording.notes[-1]

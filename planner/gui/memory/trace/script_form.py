@@ -1,17 +1,18 @@
 """Form for the script to trace, with its arguments, launcher and working folder."""
 
 import os
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QTimer, Signal, Slot
-from PySide6.QtWidgets import QFileDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
 
 from planner.errors import ModelFileError, SpecError
 from planner.gui.memory.questions.questions import new_form
-from planner.gui.memory.trace.recent_button import RecentButton
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
@@ -20,6 +21,34 @@ from planner.trace.candidates import runs_as_script
 from planner.trace.consent import user_files
 from planner.trace.launcher import join_words, parse_command, split_words
 from planner.trace.request import Target, TraceRequest
+
+_MOST_CHARACTERS: Final = 100
+
+
+class RecentButton(IconButton):
+    """Button whose menu lists `entries()`, each a text and what it does."""
+
+    def __init__(
+        self, theme: Theme, title: str, entries: Callable[[], Iterable[tuple[str, Callable[[], object]]]]
+    ) -> None:
+        super().__init__(theme, "chevron-down", title)
+        self._entries = entries
+        self._menu = QMenu(self)
+        self._menu.aboutToShow.connect(self._fill)
+        self.clicked.connect(lambda: self._menu.popup(self.mapToGlobal(self.rect().bottomLeft())))
+
+    @Slot()
+    def _fill(self) -> None:
+        self._menu.clear()
+        for text, choose in self._entries():
+            self._menu.addAction(_shortened(text).replace("&", "&&"), choose)
+        if self._menu.isEmpty():
+            self._menu.addAction("None yet").setEnabled(False)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+
 
 _PYTHON: Final = "Python files (*.py);;All files (*)"
 _READ_DELAY_MS: Final = 200

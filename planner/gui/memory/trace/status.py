@@ -1,4 +1,4 @@
-"""Status of the tracer: progress with a *Cancel* button, or the failure with its traceback."""
+"""Status of the tracer: progress with a *Cancel* button, a failure with its traceback, or another card's notice."""
 
 from typing import Final
 
@@ -9,9 +9,38 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit, QProgressBar, QPushButton,
 from planner.errors import PlannerError, TraceError
 from planner.gui.memory.trace.tracer import FailedTrace, Tracer, TraceRun
 from planner.gui.theme import Theme, set_style_role
-from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.buttons import link_button, push_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.plan.evaluate import Evaluation
+
+
+class OtherCardStrip(QWidget):
+    """Notice that the traced operators are not those of the plan's card, with a button to trace again."""
+
+    def __init__(self, theme: Theme, tracer: Tracer) -> None:
+        super().__init__()
+        self.words = make_label(role="warn", wrap=True)
+        self.again = link_button("Trace again", "Trace the module again, with the operators of the plan's card.")
+        in_row((self.words, 1), self.again, owner=self, spacing=theme.spacing.small)
+        self.again.clicked.connect(tracer.trace_for_card)
+        self.hide()
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Show the notice if the traced module of `evaluation` was traced for another card."""
+        traced, gpu = evaluation.traced, evaluation.gpu
+        self.hide()
+        if traced is None or gpu is None:
+            return
+        from planner.plan.trace_request import is_traced_for_other_card  # few plans are traced
+
+        if is_traced_for_other_card(traced.request, gpu):
+            self.words.setText(
+                f"The trace was made for another card, of CUDA {traced.request.compute_capability}. "
+                f"The operators of the {gpu.name} may need other memory."
+            )
+            self.show()
+
 
 _MAX_LINES: Final = 12
 _OUTDATED_NOTE: Final = "The figures below are for the previous settings."

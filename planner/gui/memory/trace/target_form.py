@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
 
 from planner.errors import ModelFileError, SpecError
 from planner.gui.memory.questions.questions import new_form
-from planner.gui.memory.trace.recent_button import RecentButton
+from planner.gui.memory.trace.script_form import RecentButton
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton, link_button
 from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField

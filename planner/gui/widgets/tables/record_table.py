@@ -35,8 +35,7 @@ from planner.gui.widgets.tables.cell_view import CellView, PinnedColumn
 from planner.gui.widgets.tables.cells import CellColumn, CellPainter, Marker
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.terms import explaining_action, term_of
-from planner.present import record_text
-from planner.present.columns import Column
+from planner.present.columns import Column, to_tsv
 
 PADDING: Final = 8
 """Pixels on each side of a cell's content."""
@@ -312,7 +311,7 @@ class RecordTable(CellView):
 
     def copy_selected(self) -> None:
         """Copy the selected rows with their header, separated by tabs, to the clipboard."""
-        QGuiApplication.clipboard().setText(record_text.to_tsv(self.visible_columns, self.selected_records))
+        QGuiApplication.clipboard().setText(to_tsv(self.visible_columns, self.selected_records))
 
     def column_menu(self) -> QMenu:
         """Return a new menu to sort, choose and restore columns."""

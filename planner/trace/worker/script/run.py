@@ -1,31 +1,116 @@
-"""Running a script unchanged, as `__main__`, up to its last traced step."""
+"""Running a script unchanged, as `__main__` of one rank that loads its own data, up to its last traced step."""
 
+import inspect
 import os
 import runpy
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from unittest.mock import patch
 
-from torch import nn
+import torch.distributed as dist
+from torch import multiprocessing, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from planner.errors import TraceError
 from planner.trace.candidates import find_trace_candidates
 from planner.trace.consent import user_files
-from planner.trace.launcher import launcher_notes
+from planner.trace.launcher import launcher_environment, launcher_notes
 from planner.trace.request import Target, TraceRequest
+from planner.trace.worker.building.distribution import one_of_ranks, reduced_bucket_future
 from planner.trace.worker.cuda.dispatch import patched_attributes
 from planner.trace.worker.ledger import AllocationLedger
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.script.checkpoints import checkpoints_without_data
-from planner.trace.worker.script.downloads import refused_downloads
 from planner.trace.worker.script.files import scratch_files
 from planner.trace.worker.script.host import host_and_card
-from planner.trace.worker.script.loaders import inline_loaders
-from planner.trace.worker.script.ranks import launched_rank
 from planner.trace.worker.script.steps import EndOfScript, ScriptModules, ScriptSteps, watched_steps
-from planner.trace.worker.script.weights import weights_by_name
+from planner.trace.worker.script.weights import refused_downloads, weights_by_name
+
+
+@contextmanager
+def launched_rank(target: Target, ledger: AllocationLedger, add_note: Callable[[str], None]) -> Iterator[None]:
+    """Run the script as the first of its ranks; the process group that it starts sends nothing."""
+    original_init: Any = dist.init_process_group
+    original_replica: Any = DistributedDataParallel.__init__
+
+    def init_process_group(
+        backend: str | None = None,  # the other ranks are not there, whatever connects them
+        init_method: str | None = None,
+        timeout: object = None,
+        world_size: int = -1,
+        rank: int = -1,
+        **_kwargs: object,
+    ) -> None:
+        ranks = world_size if world_size > 0 else int(os.environ.get("WORLD_SIZE", "1"))
+        number = rank if rank >= 0 else int(os.environ.get("RANK", "0"))
+        original_init("fake", rank=number, world_size=ranks, store=FakeStore())
+
+    def init_replica(replica: Any, module: Any, *_args: Any, **kwargs: Any) -> None:
+        options = {name: value for name, value in kwargs.items() if name not in ("device_ids", "output_device")}
+        original_replica(replica, module, **options)
+        # The fake ranks return no sum; an in-place all-reduce would leave its result in the bucket.
+        replica.register_comm_hook(None, reduced_bucket_future)
+
+    def spawn(fn: Callable[..., object], args: tuple[object, ...] = (), nprocs: int = 1, *_: Any, **__: Any) -> None:
+        add_note(f"One of {nprocs:,} processes is traced; the others are not started.")
+        fn(0, *args)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, launcher_environment(target)))
+        stack.enter_context(patched_attributes(dist, init_process_group=init_process_group))
+        stack.enter_context(patched_attributes(multiprocessing, spawn=spawn))
+        stack.enter_context(patched_attributes(DistributedDataParallel, __init__=init_replica))
+        stack.enter_context(one_of_ranks(ledger))
+        try:
+            yield
+        finally:
+            if dist.is_initialized():
+                dist.destroy_process_group()
+
+
+_WITHOUT_WORKERS: Final = {
+    "num_workers": 0,
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "multiprocessing_context": None,
+    "timeout": 0,
+    "pin_memory": False,
+}
+
+
+@contextmanager
+def inline_loaders(ledger: AllocationLedger, add_note: Callable[[str], None]) -> Iterator[None]:
+    """Start no worker processes and threads of data loaders; choose the samples with real random numbers."""
+    original_init: Any = DataLoader.__init__
+    signature = inspect.signature(original_init)
+    original_iter, original_index = _BaseDataLoaderIter.__init__, _BaseDataLoaderIter._next_index
+
+    def init(*args: Any, **kwargs: Any) -> None:
+        given = signature.bind(*args, **kwargs).arguments
+        if given.get("num_workers"):
+            add_note(f"{given['num_workers']} workers of a data loader are not started: batches are loaded inline.")
+        original_init(**given | {name: value for name, value in _WITHOUT_WORKERS.items() if name in given})
+
+    def start(batches: Any, *args: Any, **kwargs: Any) -> None:
+        # Seeds and the order of samples are numbers that the script's tensors do not depend on.
+        with ledger.real_tensors():
+            original_iter(batches, *args, **kwargs)
+
+    def next_index(batches: Any) -> Any:
+        with ledger.real_tensors():
+            return original_index(batches)
+
+    with ExitStack() as stack:
+        stack.enter_context(patched_attributes(DataLoader, __init__=init))
+        stack.enter_context(patched_attributes(_BaseDataLoaderIter, __init__=start, _next_index=next_index))
+        yield
+
 
 _MAIN: Final = "__main__"
 _ARGUMENTS_HINT: Final = "Check its arguments; in a shell, they follow -- after the options of the trace."

@@ -4,7 +4,7 @@ from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtSvg import QSvgRenderer
 
-from planner.gui.explain.drawing import DRAWING_SIZE, drawing_pixmap
+from planner.gui.drawing import DRAWING_SIZE, drawing_pixmap
 from planner.gui.theme import load_tokens
 from planner.paths import resources_dir
 

@@ -22,9 +22,8 @@ from planner.gui.workspace import Workspace
 from planner.plan.comparison import PlanComparison, compare_evaluations
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.columns import Column, text_column
+from planner.present.columns import Column, rows_to_csv, text_column
 from planner.present.memory.comparison import VersusRow, VersusView, versus_view
-from planner.present.record_text import rows_to_csv
 
 
 def _size_column(

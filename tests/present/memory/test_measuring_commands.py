@@ -2,7 +2,7 @@
 
 from planner.launch.verify import ExpectedAmount, PlanCheck
 from planner.present.format import THIN
-from planner.present.memory.checks import check_views
+from planner.present.memory.measuring_commands import check_views
 from planner.units import GIB
 
 

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLineEdit, QMenu, QToolTip, QWidget
 
 from planner.glossary import find_term, glossary
-from planner.gui.explain.explainer import TermCard
+from planner.gui.explainer import TermCard
 from planner.gui.manual import Manual
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField

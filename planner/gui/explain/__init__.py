@@ -1,1 +1,0 @@
-"""Explanations of terms: the card of a term, its drawing, and GPU basics."""
