@@ -30,7 +30,7 @@ class Disaggregation(Spec):
 
 
 class ServingSetup(Spec):
-    """How requests reach the replicas, and whether they use the cache of earlier requests again."""
+    """Way of requests to the replicas, and whether these use the cache of earlier requests again."""
 
     router: Router = "round-robin"
     prefix_cache: bool = Field(default=True, description="where the engine has one")

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 
 from planner.performance.inference.steps import StepTimes
+from planner.serving.cluster import SimulatedRun, finish
 from planner.serving.deployment import Deployment
 from planner.serving.replica import Replica
 from planner.serving.requests import NEVER, Requests
-from planner.serving.simulate import Run, finish
 
 Stop = Callable[[], bool]
 
 
 def run_disaggregated(
     deployment: Deployment, requests: Requests, times: StepTimes, watched: tuple[float, float], stop: Stop
-) -> Run | None:
+) -> SimulatedRun | None:
     """Return the run of `requests` through replicas for prompts, then through others for answers; None if stopped.
 
     A prompt gives the first token where it was read; its cache is then sent, one request after the other from each
@@ -43,7 +43,7 @@ def run_disaggregated(
         return None
     _join(requests, prompts, answers)
     replicas = (*readers, *writers)
-    return Run(requests, replicas, max(replica.clock for replica in replicas))
+    return SimulatedRun(requests, replicas, max(replica.clock for replica in replicas))
 
 
 def _first_tokens(requests: Requests) -> Requests:

@@ -1,6 +1,6 @@
 """The prefix cache of a replica: blocks of earlier prompts that later ones with the same beginning use again."""
 
-from planner.serving.requests import Prefix
+from planner.serving.traffic import CommonBeginning
 
 
 class _Entry:
@@ -31,7 +31,7 @@ class PrefixCache:
         self._entries: dict[int, _Entry] = {}
         self.taken = 0
 
-    def matched(self, prefixes: tuple[Prefix, ...], prompt: int) -> int:
+    def matched(self, prefixes: tuple[CommonBeginning, ...], prompt: int) -> int:
         """Return the tokens at the beginning of a prompt that are cached: whole blocks, without the last token."""
         found = 0
         for prefix in prefixes:
@@ -48,7 +48,7 @@ class PrefixCache:
         """Return the blocks of an unused beginning that nothing has overwritten; its end is overwritten first."""
         return max(0, min(entry.blocks, entry.expiry - self.taken))
 
-    def claim(self, prefixes: tuple[Prefix, ...]) -> tuple[int, int]:
+    def claim(self, prefixes: tuple[CommonBeginning, ...]) -> tuple[int, int]:
         """Return the blocks of the beginnings, and how many of them a further user takes from the free ones."""
         whole = moved = 0
         for prefix in prefixes:
@@ -59,7 +59,7 @@ class PrefixCache:
             whole = (whole if entry is None else entry.start) + blocks
         return whole, moved
 
-    def acquire(self, prefixes: tuple[Prefix, ...]) -> int:
+    def acquire(self, prefixes: tuple[CommonBeginning, ...]) -> int:
         """Count a further user of the beginnings; return their blocks that are no longer free."""
         whole = moved = 0
         for prefix in prefixes:
@@ -76,12 +76,12 @@ class PrefixCache:
             whole = entry.start + entry.blocks
         return moved
 
-    def computed(self, prefixes: tuple[Prefix, ...]) -> None:
+    def computed(self, prefixes: tuple[CommonBeginning, ...]) -> None:
         """Note that a prompt with these beginnings has been read."""
         for prefix in prefixes:
             self._entries[prefix.name].ready = True
 
-    def release(self, prefixes: tuple[Prefix, ...], free: int) -> int:
+    def release(self, prefixes: tuple[CommonBeginning, ...], free: int) -> int:
         """Count one user less of the beginnings; return the blocks that are free again, beside `free` others."""
         released = 0
         for prefix in prefixes:

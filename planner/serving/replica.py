@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 from planner.performance.inference.steps import StepTimes
 from planner.serving.latencies import DurationCounts
 from planner.serving.prefix_cache import PrefixCache
-from planner.serving.requests import NEVER, Prefix, Requests
+from planner.serving.requests import NEVER, Requests
 from planner.serving.scheduling import Scheduling
+from planner.serving.traffic import CommonBeginning
 
 _SPREAD: Final = 0.02
 """Relative change of the time of a step from which the steps taken together are counted in parts."""
@@ -342,7 +343,7 @@ class Replica:
         return self._begin(_Reading(number, done, total), size, own, shared, prefixes)
 
     def _begin(
-        self, entry: _Reading, size: int, own: int, shared: int, prefixes: tuple[Prefix, ...]
+        self, entry: _Reading, size: int, own: int, shared: int, prefixes: tuple[CommonBeginning, ...]
     ) -> tuple[_Reading, int]:
         """Take the blocks of an admitted request, and note when it was scheduled."""
         number = entry.number

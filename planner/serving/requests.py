@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from math import exp, log
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.serving.traffic import (
+    CommonBeginning,
     ConcurrentClients,
     DailyArrivals,
     FixedLength,
@@ -22,13 +23,6 @@ _P90: Final = 1.2815515655446004
 """Standard deviations above the median that one value in ten exceeds."""
 
 
-class Prefix(NamedTuple):
-    """A beginning that several prompts have in common: its name, and the tokens of the prompt up to its end."""
-
-    name: int
-    end: int
-
-
 class Requests:
     """Columns of requests in the order of their numbers: what they ask, and when what happened to them.
 
@@ -40,7 +34,7 @@ class Requests:
         self.arrival: list[float] = []
         self.prompt: list[int] = []
         self.output: list[int] = []
-        self.prefixes: list[tuple[Prefix, ...]] = []
+        self.prefixes: list[tuple[CommonBeginning, ...]] = []
         self.session: list[int] = []
         self.followed_by: list[int] = []
         self.pause: list[float] = []
@@ -58,7 +52,7 @@ class Requests:
         arrival: float,
         prompt: int,
         output: int,
-        prefixes: tuple[Prefix, ...] = (),
+        prefixes: tuple[CommonBeginning, ...] = (),
         session: int = -1,
     ) -> int:
         """Add a request and return its number; `arrival` is `NEVER` for one that follows another."""
@@ -124,13 +118,13 @@ class _Draws:
         self._prefixes, self._random = traffic.prefixes, Random(f"{seed} prefixes")
         self.pauses = Random(f"{seed} pauses")
 
-    def next_request(self) -> tuple[int, int, tuple[Prefix, ...]]:
+    def next_request(self) -> tuple[int, int, tuple[CommonBeginning, ...]]:
         """Return the prompt tokens, output tokens and common beginnings of the next request."""
         prompt, shared = self._input(), self._prefixes
         if shared is None or self._random.random() >= shared.share:
             return prompt, self._output(), ()
         name = self._random.randrange(shared.prefixes)
-        return max(prompt, shared.tokens + 1), self._output(), (Prefix(name, shared.tokens),)
+        return max(prompt, shared.tokens + 1), self._output(), (CommonBeginning(name, shared.tokens),)
 
 
 def _length_source(
@@ -154,10 +148,9 @@ def _of_trace(trace: TrafficTrace, speed: float, number: int) -> Requests:
     found = Requests()
     begin = trace.arrival_seconds[0]
     for index in range(min(number, len(trace.arrival_seconds))):
-        prompt, prefixes = trace.input_tokens[index], ()
-        if trace.prefix_ids and trace.prefix_tokens[index] > 0:
-            prefixes = (Prefix(trace.prefix_ids[index], min(trace.prefix_tokens[index], prompt)),)
-        found.add((trace.arrival_seconds[index] - begin) / speed, prompt, trace.output_tokens[index], prefixes)
+        prompt = trace.input_tokens[index]
+        shared = trace.beginnings[index] if trace.beginnings else ()
+        found.add((trace.arrival_seconds[index] - begin) / speed, prompt, trace.output_tokens[index], shared)
     return found
 
 
@@ -185,7 +178,9 @@ def _of_sessions(traffic: Traffic, sessions: Sessions, times: Iterator[float], n
         while draws.pauses.random() > last:
             context = found.prompt[before] + found.output[before]
             prompt, output, _ = draws.next_request()
-            own = (*shared, Prefix(-1 - session, context))
+            if sessions.most_tokens is not None and context + prompt + output > sessions.most_tokens:
+                break
+            own = (*shared, CommonBeginning(-1 - session, context))
             turn = found.add(NEVER, context + prompt, output, own, session)
             found.followed_by[before] = turn
             if sessions.think_seconds:

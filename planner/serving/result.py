@@ -5,7 +5,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from planner.base import Spec, record
-from planner.serving.targets import Latency, Target
+from planner.serving.targets import Latency, LatencyTarget
 
 PERCENTS: Final = (50.0, 75.0, 90.0, 95.0, 99.0)
 """Percentiles of each table."""
@@ -69,9 +69,9 @@ class LatencyTable(Spec):
 
 
 class TargetResult(Spec):
-    """Whether a target is held, with the range of its figure."""
+    """Figure of a target with its range, and whether it is within the limit."""
 
-    target: Target
+    target: LatencyTarget
     seconds: float
     low_seconds: float
     high_seconds: float

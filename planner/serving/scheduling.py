@@ -1,4 +1,4 @@
-"""How an engine schedules requests: what a step holds, when a request is admitted, and what it keeps of the cache."""
+"""Scheduling of an engine: the content of a step, the admission of requests, and their part of the cache."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from math import exp, hypot, inf, log, sqrt
 from statistics import fmean, variance
-from typing import Final, NamedTuple
+from typing import Final
 
-from planner.performance.inference.steps import AS_ESTIMATED, StepScale, StepTimes
-from planner.serving.deployment import Deployment, Router
+from planner.performance.inference.steps import AS_ESTIMATED, StepScale
+from planner.serving.cluster import SimulatedRun, make_replica, serve, step_times
+from planner.serving.deployment import Deployment
+from planner.serving.disaggregated import run_disaggregated
 from planner.serving.latencies import DurationCounts
 from planner.serving.replica import Replica
 from planner.serving.requests import NEVER, Requests, draw_requests
@@ -23,8 +25,7 @@ from planner.serving.result import (
     ServingSimulation,
     TargetResult,
 )
-from planner.serving.static_batches import StaticReplica
-from planner.serving.targets import Goodput, Latency, Target, Targets
+from planner.serving.targets import Goodput, Latency, LatencyTarget, Targets
 from planner.serving.traffic import Traffic
 
 Stop = Callable[[], bool]
@@ -39,28 +40,6 @@ _BATCHES: Final = 20
 _NINE_TENTHS: Final = 1.2816
 """Standard deviations beyond which one case in ten lies."""
 _UNDERWAY_SHARE: Final = 0.05
-_OVERLOADED: Final = 1.5
-_LOAD_GAP: Final = 8
-_CHECKED_EVERY: Final = 512
-
-
-class Run(NamedTuple):
-    """A finished run of a simulation: the requests with their times, and the replicas."""
-
-    requests: Requests
-    replicas: Sequence[Replica | StaticReplica]
-    seconds: float
-
-    @property
-    def ended(self) -> list[int]:
-        """Return the numbers of the requests that were answered."""
-        return [number for number, time in enumerate(self.requests.end) if time != NEVER]
-
-    @property
-    def queue_seconds(self) -> list[float]:
-        """Return how long each answered request waited until it was scheduled."""
-        requests = self.requests
-        return [requests.scheduled[number] - requests.arrival[number] for number in self.ended]
 
 
 def simulate_traffic(
@@ -105,35 +84,17 @@ def run_once(
     *,
     detail: bool = False,
     stop: Stop = lambda: False,
-) -> Run | None:
+) -> SimulatedRun | None:
     """Return one run of `number` requests, whose steps take as long as `scale` says; None once `stop` returns true."""
     requests = draw_requests(traffic, number, seed)
     times = step_times(deployment, requests, scale)
     watched = _watched_minute(requests) if detail else (inf, inf)
     if deployment.setup.disaggregation is not None:
-        from planner.serving.disaggregated import run_disaggregated  # few services have separate replicas
-
         return run_disaggregated(deployment, requests, times, watched, stop)
     replicas = [make_replica(deployment, index, times, requests, watched) for index in range(deployment.replicas)]
-    if not _serve(replicas, requests, deployment.setup.router, stop):
+    if not serve(replicas, requests, deployment.setup.router, stop):
         return None
-    return Run(requests, replicas, max((replica.clock for replica in replicas), default=0.0))
-
-
-def step_times(deployment: Deployment, requests: Requests, scale: StepScale) -> StepTimes:
-    """Return the times of steps with requests of these lengths."""
-    context = fmean(requests.prompt) + fmean(requests.output) / 2
-    return StepTimes(deployment.run, context, deployment.scheduling.padded, scale, deployment.expert_ranks)
-
-
-def make_replica(
-    deployment: Deployment, index: int, times: StepTimes, requests: Requests, watched: tuple[float, float]
-) -> Replica | StaticReplica:
-    """Return a replica of the deployment that has no requests yet."""
-    rules = deployment.scheduling
-    if rules.static:
-        return StaticReplica(index, times, rules, requests)
-    return Replica(index, times, rules, deployment.cache_blocks, requests, deployment.fixed_blocks, watched)
+    return SimulatedRun(requests, replicas, max((replica.clock for replica in replicas), default=0.0))
 
 
 def _watched_minute(requests: Requests) -> tuple[float, float]:
@@ -143,53 +104,10 @@ def _watched_minute(requests: Requests) -> tuple[float, float]:
     return begin, begin + _MINUTE
 
 
-def _serve(replicas: Sequence[Replica | StaticReplica], requests: Requests, router: Router, stop: Stop) -> bool:
-    """Let all requests through the replicas; return False if `stop` returned true before the end."""
-    if router == "round-robin" or len(replicas) == 1:
-        for place, number in enumerate(requests.initial):
-            replicas[place % len(replicas)].submit(number, requests.arrival[number])
-        return all(finish(replica, stop) for replica in replicas)
-    choose = _ROUTERS[router]
-    for place, number in enumerate(requests.initial):
-        time = requests.arrival[number]
-        for replica in replicas:
-            replica.advance(time)
-        choose(replicas, number).submit(number, time)
-        if place % _CHECKED_EVERY == 0 and stop():
-            return False
-    return all(finish(replica, stop) for replica in replicas)
-
-
-def finish(replica: Replica | StaticReplica, stop: Stop) -> bool:
-    """Let a replica answer all its requests, in slices between which it is asked whether to stop."""
-    until = max(replica.clock, 1.0)
-    while replica.load:
-        if stop():
-            return False
-        replica.advance(until)
-        until = 2 * until
-    return True
-
-
-def _least_loaded(replicas: Sequence[Replica | StaticReplica], _number: int) -> Replica | StaticReplica:
-    return min(replicas, key=lambda replica: (replica.load, replica.index))
-
-
-def _with_prefix(replicas: Sequence[Replica | StaticReplica], number: int) -> Replica | StaticReplica:
-    """Return the replica that has most of the prompt, unless it has many more requests than the others."""
-    least = _least_loaded(replicas, number)
-    limit = _OVERLOADED * least.load + _LOAD_GAP
-    best = max(replicas, key=lambda replica: (replica.cached_part(number), -replica.load, -replica.index))
-    return best if best.cached_part(number) and best.load <= limit else least
-
-
-_ROUTERS: Final = {"least-loaded": _least_loaded, "prefix-aware": _with_prefix}
-
-
 class _Figures:
     """Times of the requests of a run that ended after the warm-up, in order of their arrival."""
 
-    def __init__(self, run: Run, traffic: Traffic) -> None:
+    def __init__(self, run: SimulatedRun, traffic: Traffic) -> None:
         self.run, found = run, run.requests
         ended = sorted(run.ended, key=lambda number: found.arrival[number])
         skipped = 0 if traffic.arrivals.kind == "trace" else int(_WARM_UP * len(ended))
@@ -351,7 +269,7 @@ def _inflation(values: Sequence[float]) -> float:
     return max(1.0, sqrt(batch_variance(values) / independent)) if independent > 0 else 1.0
 
 
-def _judged(target: Target, tables: Sequence[LatencyTable]) -> TargetResult:
+def _judged(target: LatencyTarget, tables: Sequence[LatencyTable]) -> TargetResult:
     table = next((table for table in tables if table.latency == target.latency), None)
     if table is None:
         return TargetResult(target=target, seconds=0.0, low_seconds=0.0, high_seconds=0.0, holds=True, surely=True)
@@ -403,7 +321,7 @@ def _good_share(figures: _Figures, wanted: Goodput) -> float:
     return good / len(figures.counted) if figures.counted else 1.0
 
 
-def _is_saturated(run: Run, traffic: Traffic) -> bool:
+def _is_saturated(run: SimulatedRun, traffic: Traffic) -> bool:
     """Return whether requests arrive faster than they are answered: more wait at the end than the sample explains."""
     requests = run.requests
     if traffic.arrivals.kind == "clients" or len(requests) < _BATCHES:
@@ -423,7 +341,7 @@ def _is_saturated(run: Run, traffic: Traffic) -> bool:
     return fmean(queue[half:]) > 2 * fmean(queue[:half])
 
 
-def _cache_use(deployment: Deployment, run: Run) -> CacheUse:
+def _cache_use(deployment: Deployment, run: SimulatedRun) -> CacheUse:
     capacity = deployment.cache_tokens
     prompts = max(1, sum(run.requests.prompt))
     shares = [
@@ -440,7 +358,7 @@ def _cache_use(deployment: Deployment, run: Run) -> CacheUse:
     )
 
 
-def _limit(deployment: Deployment, run: Run, busy: float) -> ServingLimit:
+def _limit(deployment: Deployment, run: SimulatedRun, busy: float) -> ServingLimit:
     """Return what most holds requests up: the queue's reason if they wait long, else the larger part of the work."""
     requests = run.requests
     waits = run.queue_seconds
@@ -457,11 +375,11 @@ def _limit(deployment: Deployment, run: Run, busy: float) -> ServingLimit:
     return "prompts" if prompts > 0.5 * busy else "decoding"
 
 
-def _fills_sequences(run: Run) -> bool:
+def _fills_sequences(run: SimulatedRun) -> bool:
     return any(replica.was_full for replica in run.replicas)
 
 
-def _minute(run: Run) -> MinuteInDetail | None:
+def _minute(run: SimulatedRun) -> MinuteInDetail | None:
     watched = run.replicas[0].watched
     if watched[0] == inf:
         return None
@@ -499,7 +417,7 @@ def _known(time: float) -> float | None:
     return None if time == NEVER else time
 
 
-def _notes(deployment: Deployment, run: Run) -> Iterator[str]:
+def _notes(deployment: Deployment, run: SimulatedRun) -> Iterator[str]:
     rejected = sum([len(replica.rejected) for replica in run.replicas])
     if rejected:
         yield f"{rejected:,} requests are longer than the KV cache of a replica and were rejected."

@@ -16,12 +16,10 @@ LATENCY_TITLES: Final[dict[Latency, str]] = {
     "tpot": "mean time between tokens of a request",
     "e2e": "time to the last token",
 }
-_TARGET: Final = re.compile(
-    r"\s*(?:p(?P<percent>\d+(?:\.\d+)?)|(?P<mean>mean))\s*=\s*(?P<value>\d*\.?\d+)\s*(?P<unit>ms|s)\s*"
-)
+_TARGET: Final = re.compile(r"\s*(?:p(?P<percent>\d+(?:\.\d+)?)|mean)\s*=\s*(?P<value>\d*\.?\d+)\s*(?P<unit>ms|s)\s*")
 
 
-class Target(Spec):
+class LatencyTarget(Spec):
     """A limit on a percentile of a time, or on its mean where `percentile` is None."""
 
     latency: Latency
@@ -35,7 +33,7 @@ class Target(Spec):
         return f"{which} {LATENCY_TITLES[self.latency]}"
 
 
-def parse_target(latency: Latency, text: str) -> Target:
+def parse_latency_target(latency: Latency, text: str) -> LatencyTarget:
     """Return the target on `latency` that is written as `p95=1s`, `p99=50ms` or `mean=0.2s`.
 
     Raises:
@@ -46,7 +44,9 @@ def parse_target(latency: Latency, text: str) -> Target:
         reason = f"{text!r} is no target such as p95=1s, p99=50ms or mean=0.2s"
         raise SpecError(latency, reason, hint="Write a percentile or mean, = and a time in s or ms.")
     seconds = float(found["value"]) * (1e-3 if found["unit"] == "ms" else 1.0)
-    return Target(latency=latency, percentile=float(found["percent"]) if found["percent"] else None, seconds=seconds)
+    return LatencyTarget(
+        latency=latency, percentile=float(found["percent"]) if found["percent"] else None, seconds=seconds
+    )
 
 
 class Goodput(Spec):
@@ -61,7 +61,7 @@ class Goodput(Spec):
 class Targets(Spec):
     """All limits that a service holds: on percentiles of times, and on the share of good answers."""
 
-    limits: tuple[Target, ...] = ()
+    limits: tuple[LatencyTarget, ...] = ()
     goodput: Goodput | None = None
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
 """Traffic of a service: when requests arrive, how long prompts and answers are, and what prompts have in common."""
 
 import math
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -128,20 +128,28 @@ class Sessions(Spec):
     think_seconds: float = Field(
         default=0.0, ge=0, le=1e6, allow_inf_nan=False, description="mean pause between an answer and the next turn"
     )
+    most_tokens: int | None = Field(
+        default=None, ge=1, le=_LONGEST, description="context at which a session ends; none: no limit"
+    )
+
+
+class CommonBeginning(NamedTuple):
+    """A beginning that several prompts have in common: its number, and the tokens of the prompt up to its end."""
+
+    name: int
+    end: int
 
 
 class TrafficTrace(Spec):
     """Recorded requests in the order of their arrival: seconds since the first, and tokens of prompts and answers.
 
-    `prefix_tokens` and `prefix_ids` say how much of a prompt equals that of all requests with the same id, where the
-    record has it.
+    `beginnings` are those that each prompt has in common with others, the shortest first, where the record has them.
     """
 
     arrival_seconds: tuple[float, ...]
     input_tokens: tuple[int, ...]
     output_tokens: tuple[int, ...]
-    prefix_ids: tuple[int, ...] = ()
-    prefix_tokens: tuple[int, ...] = ()
+    beginnings: tuple[tuple[CommonBeginning, ...], ...] = ()
     source: str = ""
 
     @model_validator(mode="after")
@@ -151,8 +159,8 @@ class TrafficTrace(Spec):
             raise ValueError(f"a trace has 1 to {_MOST_REQUESTS:,} requests, not {number:,}")
         if {len(self.input_tokens), len(self.output_tokens)} != {number}:
             raise ValueError("arrival_seconds, input_tokens and output_tokens must have the same length")
-        if len(self.prefix_ids) != len(self.prefix_tokens) or len(self.prefix_ids) not in (0, number):
-            raise ValueError("prefix_ids and prefix_tokens must both have the length of the trace, or be empty")
+        if len(self.beginnings) not in (0, number):
+            raise ValueError("beginnings must have the length of the trace, or be empty")
         if min(self.input_tokens) < 1 or min(self.output_tokens) < 1:
             raise ValueError("each request needs at least one input token and one output token")
         if any(later < earlier for earlier, later in zip(self.arrival_seconds, self.arrival_seconds[1:], strict=False)):
@@ -165,8 +173,7 @@ class TrafficTrace(Spec):
             arrival_seconds=self.arrival_seconds[::step],
             input_tokens=self.input_tokens[::step],
             output_tokens=self.output_tokens[::step],
-            prefix_ids=self.prefix_ids[::step],
-            prefix_tokens=self.prefix_tokens[::step],
+            beginnings=self.beginnings[::step],
             source=self.source,
         )
 

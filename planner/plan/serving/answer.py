@@ -15,7 +15,7 @@ Objective = Literal["usd", "cards", "watts"]
 
 
 class ServingWish(Spec):
-    """What a search for the hardware of a service may choose from, and what it minimises."""
+    """Choices of a search for the hardware of a service, and the figure that it minimises."""
 
     objective: Objective = "usd"
     gpus: tuple[str, ...] = Field(default=(), description="only these cards, by catalog id; empty: all that can be had")
@@ -41,7 +41,7 @@ WhatIf = Literal["longer-prompts", "longer-answers", "more-requests", "fewer-rep
 
 
 class Consequence(Spec):
-    """What a change of traffic or settings would do to an option: whether its targets still hold, by which figure.
+    """Consequence of a change of traffic or settings for an option: whether its targets still hold, else which fail.
 
     `cache_factor` is the tokens that the cache then holds, relative to now.
     """

@@ -1,4 +1,4 @@
-"""What would break or ease an option: longer prompts, more requests, fewer replicas, other formats of the cache."""
+"""Consequences of changes for an option: longer prompts, more requests, fewer replicas, other formats of the cache."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple

@@ -73,7 +73,7 @@ class Configuration(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """What a search is about: the plan and traffic, the targets, and where its cards come from."""
+    """The plan and traffic of a search, its targets, and the market of its cards."""
 
     plan: Plan
     architecture: Architecture
@@ -307,7 +307,7 @@ def _least_replicas(deployment: Deployment, traffic: Traffic) -> int:
 
 def _cached_share(traffic: Traffic, prompt: float) -> float:
     """Return the largest share of prompt tokens that a prefix cache can save."""
-    if traffic.sessions is not None or (traffic.trace is not None and traffic.trace.prefix_ids):
+    if traffic.sessions is not None or (traffic.trace is not None and traffic.trace.beginnings):
         return 1 - 1 / prompt
     if traffic.prefixes is None:
         return 0.0
