@@ -16,7 +16,7 @@ from planner.plan.plan import Plan
 from planner.plan.serving.answer import ServingWish
 from planner.serving.deployment import Disaggregation, ServingSetup
 from planner.serving.presets import TrafficPreset, load_traffic_presets
-from planner.serving.targets import Goodput, Target, Targets, parse_target
+from planner.serving.targets import Goodput, LatencyTarget, Targets, parse_latency_target
 from planner.serving.traffic import (
     Arrivals,
     ConcurrentClients,
@@ -210,11 +210,11 @@ def targets_from(arguments: argparse.Namespace) -> Targets:
     Raises:
         SpecError: If a target cannot be read, or is given twice; it names the option.
     """
-    limits: list[Target] = []
+    limits: list[LatencyTarget] = []
     for name in _LATENCIES:
         for text in getattr(arguments, name):
             try:
-                limits.append(parse_target(name, text if "=" in text else f"p95={text}"))
+                limits.append(parse_latency_target(name, text if "=" in text else f"p95={text}"))
             except SpecError as error:
                 raise SpecError(f"--{name}", error.reason, error.hint) from error
     preset = preset_from(arguments)

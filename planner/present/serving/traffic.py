@@ -3,7 +3,7 @@
 from typing import Final
 
 from planner.present import format as fmt
-from planner.serving.targets import LATENCY_TITLES, Goodput, Latency, Target, Targets
+from planner.serving.targets import LATENCY_TITLES, Goodput, Latency, LatencyTarget, Targets
 from planner.serving.traffic import (
     ConcurrentClients,
     FixedLength,
@@ -68,7 +68,7 @@ def _length_phrase(lengths: Lengths, unit: str = "") -> str:
     return f"the trace's numbers of{unit or ' tokens'}"
 
 
-def target_text(target: Target) -> str:
+def target_text(target: LatencyTarget) -> str:
     """Return a target as a phrase: `p95 time to first token ≤ 1 s`."""
     return f"{target.title} ≤ {limit_text(target.seconds)}"
 
