@@ -6,11 +6,13 @@ from typing import Final, NamedTuple
 
 from planner.performance.inference.steps import StepScale, StepTimes
 from planner.serving.deployment import Deployment, Router
+from planner.serving.lockstep import LockstepGroup
 from planner.serving.replica import Replica
 from planner.serving.requests import NEVER, Requests
 from planner.serving.static_batches import StaticReplica
 
 Stop = Callable[[], bool]
+Mover = Replica | StaticReplica | LockstepGroup
 
 _OVERLOADED: Final = 1.5
 _LOAD_GAP: Final = 8
@@ -52,30 +54,44 @@ def make_replica(
     return Replica(index, times, rules, deployment.cache_blocks, requests, deployment.fixed_blocks, watched)
 
 
-def serve(replicas: Sequence[Replica | StaticReplica], requests: Requests, router: Router, stop: Stop) -> bool:
-    """Let all requests through the replicas; return False if `stop` returned true before the end."""
+def serve(
+    replicas: Sequence[Replica | StaticReplica], requests: Requests, router: Router, stop: Stop, ranks: int = 1
+) -> bool:
+    """Let all requests through the replicas; return False if `stop` returned true before the end.
+
+    Each `ranks` replicas in a row share their experts.
+    """
+    movers = _movers(replicas, ranks)
     if router == "round-robin" or len(replicas) == 1:
         for place, number in enumerate(requests.initial):
             replicas[place % len(replicas)].submit(number, requests.arrival[number])
-        return all(finish(replica, stop) for replica in replicas)
+        return all(finish(mover, stop) for mover in movers)
     choose = _ROUTERS[router]
     for place, number in enumerate(requests.initial):
         time = requests.arrival[number]
-        for replica in replicas:
-            replica.advance(time)
+        for mover in movers:
+            mover.advance(time)
         choose(replicas, number).submit(number, time)
         if place % _CHECKED_EVERY == 0 and stop():
             return False
-    return all(finish(replica, stop) for replica in replicas)
+    return all(finish(mover, stop) for mover in movers)
 
 
-def finish(replica: Replica | StaticReplica, stop: Stop) -> bool:
-    """Let a replica answer all its requests, in slices between which it is asked whether to stop."""
-    until = max(replica.clock, 1.0)
-    while replica.load:
+def _movers(replicas: Sequence[Replica | StaticReplica], ranks: int) -> Sequence[Mover]:
+    """Return what advances by itself: the replicas, or the groups of those that share their experts."""
+    sharing = [replica for replica in replicas if isinstance(replica, Replica)]
+    if ranks == 1 or len(sharing) < len(replicas):
+        return replicas
+    return [LockstepGroup(sharing[place : place + ranks]) for place in range(0, len(sharing), ranks)]
+
+
+def finish(mover: Mover, stop: Stop) -> bool:
+    """Let a replica or a group answer all requests, in slices between which it is asked whether to stop."""
+    until = max(mover.clock, 1.0)
+    while mover.load:
         if stop():
             return False
-        replica.advance(until)
+        mover.advance(until)
         until = 2 * until
     return True
 

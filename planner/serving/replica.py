@@ -1,6 +1,7 @@
 """One replica of a served model: the engine's steps, one after the other, and the cache in use."""
 
 from collections import deque
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from math import ceil, inf, sqrt
 from typing import Final, NamedTuple
@@ -45,6 +46,19 @@ class _Reading:
 
     def __init__(self, number: int, done: int, total: int) -> None:
         self.number, self.done, self.total = number, done, total
+
+
+class StepPlan(NamedTuple):
+    """Content of the next step: the prompts to read with their tokens and attention, and the decoding sequences.
+
+    Without prompts it is a decoding step, which may be taken several times.
+    """
+
+    begins: "Sequence[tuple[_Reading, int]]"
+    decoding: int
+    context: int
+    tokens: int
+    attention: float
 
 
 class Replica:
@@ -136,28 +150,93 @@ class Replica:
     def _blocks(self, tokens: int) -> int:
         return -(-tokens // self.scheduling.block_tokens)
 
+    @property
+    def next_arrival(self) -> float:
+        """Return when the next submitted request arrives, infinite if there is none."""
+        return self._pending[0][0] if self._pending else inf
+
     def advance(self, until: float = inf) -> None:
         """Take all steps that begin before `until`, with the requests submitted so far."""
-        pending, waiting, reading = self._pending, self._waiting, self._reading
-        ahead = self.scheduling.schedules_ahead
         while True:
-            ready = self._composed if ahead else self.clock
-            while pending and pending[0][0] <= ready:
-                waiting.append(heappop(pending)[1])
-            if not (waiting or reading or self._decoding):
-                if not pending or pending[0][0] >= until:
+            if self.receive_arrivals():
+                if self.clock >= until:
                     return
-                self.clock = self._composed = max(self.clock, pending[0][0])
-                continue
-            if self.clock >= until:
+                plan = self.compose()
+                if plan.begins:
+                    self.take_prompts(plan, self.own_seconds(plan))
+                else:
+                    first, more = self.decoding_seconds(plan)
+                    self.take_steps(plan, self.steps_within(plan, first, more, until), first, more)
+            elif self.next_arrival >= until:
                 return
-            if self.watched[0] <= self.clock < self.watched[1]:
-                self._record()
-            preempted = self._make_room()
-            if self.receives_cache and waiting and not preempted and self._receive():
-                continue
-            if not ((reading or (waiting and not preempted)) and self._read_prompts(admits=not preempted)):
-                self._decode(until)
+            else:
+                self.start_at(max(self.clock, self.next_arrival))
+
+    def start_at(self, time: float) -> None:
+        """Let an idle replica go on at `time`."""
+        self.clock = self._composed = time
+
+    def receive_arrivals(self) -> bool:
+        """Take note of the requests that have arrived; return whether there is anything to do."""
+        ready = self._composed if self.scheduling.schedules_ahead else self.clock
+        while self._pending and self._pending[0][0] <= ready:
+            self._waiting.append(heappop(self._pending)[1])
+        return bool(self._waiting or self._reading or self._decoding)
+
+    def compose(self) -> "StepPlan":
+        """Return the next step, whose requests have their blocks of the cache."""
+        if self.watched[0] <= self.clock < self.watched[1]:
+            self._record()
+        preempted = self._make_room()
+        while self.receives_cache and self._waiting and not preempted and self._receive():
+            pass
+        if self._reading or (self._waiting and not preempted):
+            begins = self._prompts_to_read(admits=not preempted)
+            if begins:
+                return self._plan(begins)
+        ending = self._ending
+        while self._version.get(ending[0][1], 0) != ending[0][2]:
+            heappop(ending)
+        return StepPlan((), self._decoding, self._context, 0, 0.0)
+
+    def _plan(self, begins: "list[tuple[_Reading, int]]") -> "StepPlan":
+        tokens, attention = 0, 0.0
+        for entry, size in begins:
+            tokens += size
+            attention += self.times.attention(entry.done, entry.done + size)
+        if self.scheduling.mixes:
+            return StepPlan(begins, self._decoding, self._context, tokens, attention)
+        return StepPlan(begins, 0, 0, tokens, attention)
+
+    def own_seconds(self, plan: "StepPlan") -> float:
+        """Return the seconds of a step that reads prompts, without experts that are shared with other replicas."""
+        return self.times.mixed(plan.decoding, plan.context, plan.tokens, plan.attention)
+
+    def decoding_seconds(self, plan: "StepPlan") -> tuple[float, float]:
+        """Return the seconds of the next decoding step, and by how much each following one takes longer."""
+        base = self.times.decoding(plan.decoding)
+        first, more = base.seconds + base.per_token * plan.context, base.per_token * plan.decoding
+        return (base.least, 0.0) if first < base.least else (first, more)
+
+    def steps_within(self, plan: "StepPlan", first: float, more: float, until: float) -> int:
+        """Return how many steps can be taken in which the running sequences decode and nothing else happens."""
+        steps = self._ending[0][0] - self._step
+        base = self.times.decoding(plan.decoding)
+        if first <= base.least and base.per_token:
+            # Reading the cache takes longer with each step, until the card takes longer than the host.
+            each = base.per_token * plan.decoding
+            steps = min(steps, max(1, ceil((base.least - base.seconds - base.per_token * plan.context) / each)))
+        if self._waiting and self.scheduling.answer_share:
+            steps = min(steps, _STEPS_TO_RECONSIDER)
+        if until < inf:
+            steps = min(steps, max(1, _steps_until(until - self.clock, first, more)))
+        if self._pending and not self._waiting:
+            reached = _steps_until(self._pending[0][0] - self.clock, first, more)
+            steps = min(steps, reached + 1 if self.scheduling.schedules_ahead else max(1, reached))
+        free = self.capacity - self.used_blocks
+        while steps > 1 and self._growth(steps) > free:
+            steps //= 2
+        return steps
 
     def _record(self) -> None:
         share = 0.0 if self.capacity == _UNLIMITED else self.used_blocks / self.capacity
@@ -246,15 +325,11 @@ class Replica:
 
     # Steps
 
-    def _read_prompts(self, *, admits: bool) -> bool:
-        """Take a step that reads prompts, of running requests first, then of waiting ones if it `admits` any.
-
-        Return whether there was anything to read.
-        """
+    def _prompts_to_read(self, *, admits: bool) -> "list[tuple[_Reading, int]]":
+        """Return the prompts of the next step with their tokens: of running requests, then of waiting ones."""
         rules = self.scheduling
-        decoding = self._decoding if rules.mixes else 0
         growth = self._grows[self._step % len(self._grows)] if rules.mixes else 0
-        budget = rules.step_tokens - decoding
+        budget = rules.step_tokens - (self._decoding if rules.mixes else 0)
         begins: list[tuple[_Reading, int]] = []
         for entry in tuple(self._reading):
             size = min(entry.total - entry.done, budget)
@@ -269,20 +344,14 @@ class Replica:
                 break
             begins.append(admitted)
             budget -= admitted[1]
-        if not begins:
-            return False
-        if rules.mixes:
-            decoding = self._decoding  # a request may have been preempted for another's prompt
-        tokens, attention = 0, 0.0
-        for entry, size in begins:
-            tokens += size
-            attention += self.times.attention(entry.done, entry.done + size)
-        seconds = self.times.mixed(decoding, self._context if rules.mixes else 0, tokens, attention)
+        return begins
+
+    def take_prompts(self, plan: "StepPlan", seconds: float) -> None:
+        """Take a step of `seconds` seconds that reads prompts."""
         self._pass_time(seconds)
         self.prompt_seconds += seconds
-        self._count_step(seconds, decoding)
-        self._end_reading(begins, tokens, attention)
-        return True
+        self._count_step(seconds, plan.decoding)
+        self._end_reading(plan)
 
     def _count_step(self, seconds: float, decoding: int) -> None:
         """Count the step for the sequences that decoded in it, or the stall of those that did not."""
@@ -398,11 +467,11 @@ class Replica:
             self._residue[number] = residue
         heappush(self._ending, (self._step + remaining, number, self._version.get(number, 0)))
 
-    def _end_reading(self, begins: list[tuple[_Reading, int]], tokens: int, attention: float) -> None:
+    def _end_reading(self, plan: "StepPlan") -> None:
         """Give the requests whose prompts have been read their next token, at the end of the step."""
-        shown = self.clock + self.times.later_stages(tokens, attention)
+        shown = self.clock + self.times.later_stages(plan.tokens, plan.attention)
         requests = self.requests
-        for entry, size in begins:
+        for entry, size in plan.begins:
             entry.done += size
             if entry.done < entry.total:
                 continue
@@ -446,35 +515,10 @@ class Replica:
             if self._version.get(number, 0) == version:
                 self._end(number, self.clock)
 
-    def _decode(self, until: float) -> None:
-        """Take as many steps as possible in which the running sequences decode and nothing else happens."""
-        ending, number = self._ending, self._decoding
-        while self._version.get(ending[0][1], 0) != ending[0][2]:
-            heappop(ending)
-        base = self.times.decoding(number)
-        first, more = base.seconds + base.per_token * self._context, base.per_token * number
-        steps = ending[0][0] - self._step
-        if first < base.least:
-            if more > 0:
-                steps = min(steps, ceil((base.least - first) / more))
-            first, more = base.least, 0.0
-        if self._waiting and self.scheduling.answer_share:
-            steps = min(steps, _STEPS_TO_RECONSIDER)
-        if until < inf:
-            steps = min(steps, max(1, _steps_until(until - self.clock, first, more)))
-        if self._pending and not self._waiting:
-            reached = _steps_until(self._pending[0][0] - self.clock, first, more)
-            steps = min(steps, reached + 1 if self.scheduling.schedules_ahead else max(1, reached))
-        free = self.capacity - self.used_blocks
-        while steps > 1 and self._growth(steps) > free:
-            steps //= 2
-        self._take_steps(steps, first, more, number)
-
-    def _take_steps(self, steps: int, first: float, more: float, number: int) -> None:
+    def take_steps(self, plan: "StepPlan", steps: int, first: float, more: float) -> None:
         """Take `steps` decoding steps, of which the first takes `first` seconds and each following one `more`."""
-        seconds = steps * first + more * steps * (steps - 1) / 2
-        self._count_intervals(steps, first, more, number)
-        self._pass_time(seconds)
+        self._count_intervals(steps, first, more, plan.decoding)
+        self._pass_time(steps * first + more * steps * (steps - 1) / 2)
         self._composed = self.clock - first - more * (steps - 1)
         self._decoded(steps)
 

@@ -92,7 +92,7 @@ def run_once(
     if deployment.setup.disaggregation is not None:
         return run_disaggregated(deployment, requests, times, watched, stop)
     replicas = [make_replica(deployment, index, times, requests, watched) for index in range(deployment.replicas)]
-    if not serve(replicas, requests, deployment.setup.router, stop):
+    if not serve(replicas, requests, deployment.setup.router, stop, deployment.expert_ranks):
         return None
     return SimulatedRun(requests, replicas, max((replica.clock for replica in replicas), default=0.0))
 

@@ -46,8 +46,8 @@ class StepTimes:
     """Seconds of the steps of one replica, by their decoding sequences, context and new prompt tokens.
 
     `context` is the mean length of a sequence, at which the cache of layers with a window is read. `padded` returns the
-    number of rows that a step with so many decoding sequences computes. `expert_ranks` replicas share the routed
-    experts, each of which then reads its part for the tokens of all.
+    number of rows that a step with so many decoding sequences computes. If `expert_ranks` replicas share the routed
+    experts, the times are those of the rest of the network, and `experts` is the time of the experts.
 
     **Formula**: decoding is affine in the context of all sequences; a prompt's pass is the pass over its rows without
     attention, and the attention of its tokens to those before, A(end) − A(begin).
@@ -64,10 +64,9 @@ class StepTimes:
         scale: StepScale = AS_ESTIMATED,
         expert_ranks: int = 1,
     ) -> None:
-        self._exchange_layers = run.work.expert_layers if expert_ranks > 1 else 0
-        self._ranks = expert_ranks
+        self._experts, self._ranks = run.work, expert_ranks
         if expert_ranks > 1:
-            run = run._replace(work=shared_experts(run.work, expert_ranks), kernels=None)
+            run = run._replace(work=without_experts(run.work), kernels=None)
         self._run, self._padded, self._scale = run, padded, scale
         self._stages = run.sharing.stages if run.machine.engine.overlaps_stages else 1
         self._waits = 1 + STAGE_DELAY * (self._stages - 1)
@@ -120,7 +119,7 @@ class StepTimes:
             tokens=max(1.0, self._context if cache else 1.0),
         )
         parts = served_pass_time(self._run, batch)
-        return parts.seconds - parts.host + self._exchange_seconds(rows)
+        return parts.seconds - parts.host
 
     def mixed(self, sequences: int, context: float, tokens: int, attention: float) -> float:
         """Return the seconds of a step that reads `tokens` prompt tokens, while `sequences` sequences decode.
@@ -200,16 +199,24 @@ class StepTimes:
             tokens=tokens,
         )
         parts = served_pass_time(self._run, batch)
-        rest = parts.seconds - parts.host - parts.attention
-        return rest + self._exchange_seconds(tokens), parts.attention
+        return parts.seconds - parts.host - parts.attention, parts.attention
 
-    def _exchange_seconds(self, rows: float) -> float:
-        """Return the seconds in which the ranks of shared experts gather their tokens and scatter the results."""
-        if not self._exchange_layers:
+    def experts(self, rows: float) -> float:
+        """Return the seconds of the routed experts for `rows` tokens of all ranks that share them, 0 if none do.
+
+        **Formula**: the bytes of a rank's part that at least one token chooses, as for a single card, its operations,
+        and the exchange of the tokens.
+        """
+        if self._ranks == 1:
             return 0.0
-        return self._exchange_layers * expert_exchange_seconds(
-            self._run.sharing.links, self._ranks, rows * self._ranks * self._run.work.hidden * _STREAM_BYTES
-        )
+        machine, cards, ranks = self._run.machine, self._run.sharing.tensor, self._ranks
+        read = sum([kind.bytes * kind.active_share(rows) for kind in self._experts.experts]) / ranks
+        reached = machine.ops_per_s * machine.products.fraction * cards
+        seconds = read / (machine.bytes_per_s * machine.read.fraction * cards)
+        seconds += 2 * self._experts.active_expert_parameters * rows / ranks / reached
+        size = rows * self._experts.hidden * _STREAM_BYTES
+        seconds += self._experts.expert_layers * expert_exchange_seconds(self._run.sharing.links, ranks, size)
+        return self._scale.decoding * seconds
 
 
 def expert_exchange_seconds(links: Links, ranks: int, size_bytes: float) -> float:
@@ -224,16 +231,6 @@ def expert_exchange_seconds(links: Links, ranks: int, size_bytes: float) -> floa
     )
 
 
-def shared_experts(work: PassWork, ranks: int) -> PassWork:
-    """Return the work of one of `ranks` ranks that hold equal parts of the routed experts for the tokens of all.
-
-    **Formula**: bytes / g, read where one of g · B tokens chooses them: 1 − (1 − k / E)^(g·B); operations as before.
-    """
-    kinds = []
-    for kind in work.experts:
-        share = 1 - (1 - kind.visits / kind.experts) ** ranks
-        more = share * kind.experts / kind.visits
-        kinds.append(
-            kind._replace(bytes=kind.bytes / ranks, parameters=kind.parameters / more, visits=share * kind.experts)
-        )
-    return work._replace(experts=tuple(kinds))
+def without_experts(work: PassWork) -> PassWork:
+    """Return the work of a network without the products of its routed experts."""
+    return work._replace(experts=(), parameters=work.parameters - work.active_expert_parameters)

@@ -16,12 +16,12 @@ _ELEMENT_BYTES: Final = 2
 
 
 class ExpertGroup(NamedTuple):
-    """The routed experts of all layers with the same number of experts, of which a token visits `visits`."""
+    """The routed experts of all layers with the same number of experts."""
 
     bytes: float
-    parameters: float
+    parameters: int
     experts: int
-    visits: float
+    visits: int
 
     def active_share(self, rows: float) -> float:
         """Return the share of the experts whose weights a pass over `rows` tokens reads.
