@@ -19,11 +19,13 @@ from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.serving.answer import ServingAnswer
-from planner.plan.serving.find_service import plan_serving
+from planner.plan.serving.find_service import DEFAULT_SEARCH_REQUESTS, plan_serving
+from planner.plan.serving.job_traffic import served_plan
 from planner.plan.serving.service_simulation import serving_curve, simulate_serving
 from planner.serving.deployment import ServingSetup
 from planner.serving.presets import load_traffic_presets
 from planner.serving.result import RatePoint, ServingSimulation
+from planner.serving.simulate import DEFAULT_REQUESTS
 from planner.serving.targets import Targets
 from planner.serving.traffic import Traffic
 
@@ -59,7 +61,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     arguments = _parser().parse_args(argv)
     catalog = user_catalog()
     try:
-        plan = plan_from_arguments(arguments, catalog).plan
+        plan = served_plan(plan_from_arguments(arguments, catalog).plan)
     except SpecError as error:
         raise naming_options(error) from error
     traffic, targets, setup = traffic_from(arguments), targets_from(arguments), setup_from(arguments)
@@ -77,11 +79,12 @@ def _is_deployment(arguments: argparse.Namespace, plan: Plan) -> bool:
 def _simulate(
     arguments: argparse.Namespace, plan: Plan, catalog: Catalog, traffic: Traffic, targets: Targets, setup: ServingSetup
 ) -> int:
-    options = {"requests": count_option(arguments, "requests"), "seed": count_option(arguments, "seed")}
-    given = {name: value for name, value in options.items() if value is not None}
-    found = simulate_serving(plan, catalog, traffic, targets, setup, **given)
+    requests, seed = count_option(arguments, "requests") or DEFAULT_REQUESTS, count_option(arguments, "seed") or 0
+    found = simulate_serving(plan, catalog, traffic, targets, setup, requests=requests, seed=seed)
     assert found is not None  # only a stopped simulation returns None
-    points = tuple(serving_curve(plan, catalog, traffic, setup, **given)) if arguments.curve else ()
+    points = (
+        tuple(serving_curve(plan, catalog, traffic, setup, requests=requests, seed=seed)) if arguments.curve else ()
+    )
     if arguments.save:
         save_plan_as(arguments.save, plan)
     if arguments.json:
@@ -116,11 +119,14 @@ def _search(
     if not targets.limits and targets.goodput is None:
         hint = "Add a target, such as --ttft p95=1s or --itl p95=50ms; or name GPUs with --gpu and --count."
         raise SpecError("--ttft, --itl, --tpot, --e2e", "a search needs at least one latency target", hint)
-    given = {name: value for name in ("requests", "seed") if (value := count_option(arguments, name)) is not None}
+    requests, seed = (
+        count_option(arguments, "requests") or DEFAULT_SEARCH_REQUESTS,
+        count_option(arguments, "seed") or 0,
+    )
     wish = wish_from(arguments, plan, catalog)
     answer: ServingAnswer | None = None
     with ProgressLine(sys.stderr) as line:
-        for answer in plan_serving(plan, catalog, traffic, targets, today, wish, setup, **given):
+        for answer in plan_serving(plan, catalog, traffic, targets, today, wish, setup, requests=requests, seed=seed):
             line.show(f"Simulating: {answer.done} of {answer.total} configurations")
     assert answer is not None  # at least one is yielded
     if arguments.save and answer.best is not None:

@@ -7,13 +7,14 @@ from planner.cli.table import TableColumn, column_table, table, terminal_width
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.serving.answer import ServingAnswer
+from planner.present import format as fmt
 from planner.present.serving.options import (
     SERVING_COLUMNS,
     ServingRow,
     consequence_sentence,
     left_out_sentence,
     option_sentence,
-    program_name,
+    program_title,
     search_sentence,
     serving_row,
     serving_rows,
@@ -45,8 +46,8 @@ def simulation_text(
     """Return a simulated service as text: the answer, its targets, its latencies, and its figures over the rate."""
     width = terminal_width()
     assert plan.gpu is not None
-    cards = f"{plan.count} × {catalog.hardware.gpu(plan.gpu).name}"
-    blocks = [wrap(f"{cards} for {traffic_sentence(traffic)}.", prose_width(width))]
+    cards = fmt.count_of(plan.count, catalog.hardware.gpu(plan.gpu).name)
+    blocks = [wrap(f"{cards} with {program_title(plan)}, for {traffic_sentence(traffic)}.", prose_width(width))]
     blocks.append(wrap(simulation_sentence(found, targets.goodput), prose_width(width)))
     blocks += _simulation_blocks(found, targets, width)
     if points:
@@ -90,7 +91,7 @@ def search_text(answer: ServingAnswer, catalog: Catalog, traffic: Traffic, targe
 
 def _option_blocks(row: ServingRow, answer: ServingAnswer, targets: Targets, width: int | None) -> list[str]:
     title = "Best" if answer.best is not None else "Closest to the targets"
-    blocks = [wrap(f"{title}: {option_sentence(row)}, with {program_name(row.option)}.", prose_width(width))]
+    blocks = [wrap(f"{title}: {option_sentence(row)}, with {program_title(row.option.plan)}.", prose_width(width))]
     blocks += _simulation_blocks(row.option.simulation, targets, width)
     if row.option.consequences:
         lines = [wrap(consequence_sentence(one), prose_width(width), _INDENT) for one in row.option.consequences]

@@ -2,15 +2,18 @@
 
 from typing import Final
 
-from planner.cost.job import DEFAULT_JOBS, Job, Run
+from planner.cost.job import DEFAULT_JOBS, Job, Run, Service
 from planner.cost.terms import CostTerms
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.inputs.choice_field import RadioField
+from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.workspace import Workspace
+from planner.plan.serving.job_traffic import job_targets, job_with_preset
 from planner.present import format as fmt
+from planner.present.serving.traffic import targets_phrase
+from planner.serving.presets import load_traffic_presets
 
 _KINDS: Final = (("run", "a run"), ("service", "a service"), ("daily-hours", "hours per day"))
 _UNITS: Final = (
@@ -26,7 +29,10 @@ _FIELDS_BY_KIND: Final = {
         *("amount", "unit", "dataset_samples", "repeats_per_year", "checkpoint_seconds", "restart_seconds"),
         *("evaluation_fraction", "checkpoint_gb", "dataset_gb", "egress_gb"),
     ),
-    "service": ("requests_per_day", "prompt_tokens", "output_tokens", "peak_factor", "model_gb", "egress_gb_per_month"),
+    "service": (
+        *("requests_per_day", "prompt_tokens", "output_tokens", "peak_factor", "model_gb", "egress_gb_per_month"),
+        *("traffic_preset", "burstiness", "latency_percentile", "ttft_seconds", "tpot_seconds", "e2e_seconds"),
+    ),
     "daily-hours": ("hours_per_day", "days_per_week", "stored_gb"),
 }
 
@@ -37,7 +43,7 @@ class JobQuestions(MoneyQuestions):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
         self._jobs: dict[str, Job] = dict(DEFAULT_JOBS)
-        first, form, more = LabelledForm(theme), LabelledForm(theme), LabelledForm(theme)
+        first, form, latency, more = (LabelledForm(theme) for _ in range(4))
         self.kind = RadioField(theme, _KINDS)
         first.add(
             "Job", self.kind, lambda: "daily-hours", "The work that the cards are rented or bought for.", wide=True
@@ -80,6 +86,8 @@ class JobQuestions(MoneyQuestions):
         self._add_storage_fields(more)
         self._layout.addWidget(first)
         self.add_form(form)
+        self._add_latency_fields(latency)
+        self.latency = self.add_section("Traffic and latency", latency, _latency_summary, opened=False)
         self.add_section("Storage and transfer", more, _storage_summary, opened=False)
         self.speed = SpeedQuestions(workspace, theme)
         self.place_section(self.speed, self.speed.form, "Speed")
@@ -90,6 +98,7 @@ class JobQuestions(MoneyQuestions):
         self._jobs[job.kind] = job
         self.kind.set_value(job.kind)
         self.speed.refresh()
+        self.latency.setVisible(isinstance(job, Service))
         super().refresh()
 
     def applies(self, path: str) -> bool:
@@ -97,6 +106,8 @@ class JobQuestions(MoneyQuestions):
         job, name = self.terms.job, path.removeprefix("job.")
         if name == "dataset_samples":
             return isinstance(job, Run) and job.unit == "epochs"
+        if name in ("prompt_tokens", "output_tokens") and isinstance(job, Service) and job.traffic_preset is not None:
+            return False
         return name in ("horizon_years", "chosen") or name in _FIELDS_BY_KIND[job.kind]
 
     def _add_storage_fields(self, form: LabelledForm) -> None:
@@ -126,9 +137,39 @@ class JobQuestions(MoneyQuestions):
         )
         self.ask_number(form, "job.stored_gb", "Stored, GB", gigabytes, "Size of all data stored permanently.")
 
+    def _add_latency_fields(self, form: LabelledForm) -> None:
+        titles = tuple((preset.id, preset.title) for preset in load_traffic_presets())
+        hint = "Kind of service whose lengths, conversations and targets are used, from published traffic."
+        self.traffic = ChoiceField(self.theme, ((None, "all requests alike"), *titles))
+        self.place_field(form, "job.traffic_preset", "Traf&fic", self.traffic, hint)
+        self.traffic.edited.connect(self._choose_traffic)
+        hint = "1: at random; lower: in bursts; higher: evenly spread."
+        self.ask_number(form, "job.burstiness", "Evenness of arrivals", (0.01, 100), hint)
+        hint = "Longest time to the first token of an answer."
+        self.ask_number(form, "job.ttft_seconds", "First token, s", (0.001, 1e6), hint, "no target")
+        hint = "Longest mean time between the tokens of an answer."
+        self.ask_number(form, "job.tpot_seconds", "Per token, ms", (0.01, 1e6), hint, "no target", scale=0.001)
+        hint = "Longest time to the end of an answer."
+        self.ask_number(form, "job.e2e_seconds", "Whole answer, s", (0.001, 1e6), hint, "no target")
+        hint = "Percentage of the requests for which the latency targets must hold."
+        percents = tuple((percent, f"{percent:g} % of requests") for percent in (50.0, 90.0, 95.0, 99.0))
+        self.ask_choice(form, "job.latency_percentile", "Held for", percents, hint)
+
+    def _choose_traffic(self, name: object) -> None:
+        job = self.terms.job
+        assert isinstance(job, Service)  # only services have the field
+        preset = next((each for each in load_traffic_presets() if each.id == name), None)
+        with self.workspace.step():
+            self.workspace.apply("traffic", cost=self.terms.evolve(job=job_with_preset(job, preset)))
+
     def _choose_job_kind(self, kind: object) -> None:
         with self.workspace.step():
             self.workspace.apply("kind of job", cost=self.terms.evolve(job=self._jobs[str(kind)]))
+
+
+def _latency_summary(terms: CostTerms) -> str:
+    job = terms.job
+    return targets_phrase(job_targets(job)) if isinstance(job, Service) else ""
 
 
 def _storage_summary(terms: CostTerms) -> str:

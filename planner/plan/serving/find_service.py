@@ -23,6 +23,7 @@ from planner.plan.recommend.option import ExcludedCount, HardwareOption, Wish
 from planner.plan.recommend.variants import PlanVariant
 from planner.plan.serving.answer import SHOWN_OPTIONS, ServingAnswer, ServingOption, ServingWish
 from planner.plan.serving.consequences import OptionQuestion, find_consequences
+from planner.plan.serving.job_traffic import served_plan
 from planner.plan.serving.service_simulation import deploy_evaluated, with_room_for
 from planner.plan.sharing import SharedFit, sharing_schemes, tensor_domain
 from planner.serving.deployment import Deployment, ServingSetup
@@ -32,7 +33,6 @@ from planner.serving.simulate import simulate_traffic
 from planner.serving.targets import Targets
 from planner.serving.traffic import ConcurrentClients, DailyArrivals, RandomArrivals, Traffic
 from planner.workload.defaults import with_defaults
-from planner.workload.software.vllm import VLLM
 from planner.workload.workload import Inference
 
 Stop = Callable[[], bool]
@@ -50,7 +50,6 @@ _TOO_DEAR: Final = "needs more than the best option even if all goes well"
 _OVER_BUDGET: Final = "over the budget"
 _NO_POWER: Final = "its power is unknown"
 _STOPPED: Final = "the search was stopped"
-_USUAL_ENGINE: Final = VLLM.name
 _STEP_TOKENS: Final = "max_num_batched_tokens"
 _SAMPLE: Final = 500
 _UNSHARED: Final = "its software cannot share the model between so many cards"
@@ -164,7 +163,7 @@ def _question(
             "setup.disaggregation", "a search finds the number of replicas itself", "Simulate a plan with them instead."
         )
     architecture = architecture_of(plan, catalog)
-    workload = plan.workload if plan.workload.profile else plan.workload.evolve(profile=_USUAL_ENGINE)
+    workload = served_plan(plan).workload
     bare = plan.evolve(gpu=None, count=1, workload=workload.evolve(gpus=(), parallel={}))
     cards = Wish(having=wish.having, modes=wish.modes, vendors=wish.vendors, counts=wish.cards_per_replica)
     market = Market(plan, catalog, cards, today, Counter())

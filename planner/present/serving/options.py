@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
+from planner.plan.plan import Plan
 from planner.plan.recommend.option import HardwareOption
 from planner.plan.serving.answer import Consequence, Objective, ServingAnswer, ServingOption, WhatIf
 from planner.present import format as fmt
@@ -91,9 +92,10 @@ def option_sentence(row: ServingRow) -> str:
     return f"{row.cards}{arrangement}, {row.how}{price}"
 
 
-def program_name(option: ServingOption) -> str:
-    """Return the name of the program that serves an option."""
-    return SOFTWARE[option.plan.workload.profile or "hf"].title
+def program_title(plan: Plan) -> str:
+    """Return the name of the program that serves the requests of a plan."""
+    assert plan.workload.profile is not None  # a service without a program is given one
+    return SOFTWARE[plan.workload.profile].title
 
 
 def consequence_sentence(found: Consequence) -> str:

@@ -13,7 +13,7 @@ from planner.serving.result import (
     ServingSimulation,
     TargetResult,
 )
-from planner.serving.targets import Goodput, Latency
+from planner.serving.targets import Goodput, Latency, LatencyTarget
 
 Outcome = Literal["yes", "probably", "probably-not", "no"]
 """Whether a target is held: over the whole range, in the estimate, in a part of the range, or nowhere in it."""
@@ -76,6 +76,11 @@ def _goodput_row(found: GoodputResult, wanted: Goodput) -> TargetRow:
     return TargetRow(goodput_text(wanted), figure, outcome)
 
 
+def latency_outcome(simulation: ServingSimulation, limit: LatencyTarget) -> Outcome | None:
+    """Return the outcome of one target, or None if the simulation does not have it."""
+    return next((_outcome(result) for result in simulation.targets if result.target == limit), None)
+
+
 def simulation_outcome(simulation: ServingSimulation, goodput: Goodput | None = None) -> Outcome:
     """Return the outcome of the target that is held the least; `no` for a service that cannot keep up."""
     if simulation.unsupported is not None or simulation.saturated or simulation.rejected:
@@ -111,8 +116,8 @@ def load_sentence(simulation: ServingSimulation) -> str:
     """Return what limits a service, how busy its cards are, and how full its KV cache gets."""
     parts = [f"Limited by {_LIMITS[simulation.limit]}."]
     parts.append(
-        f"Busy {fmt.percent(simulation.busy_fraction)} of the time, with "
-        f"{fmt.plain(simulation.mean_running)} requests at once on each replica."
+        f"Busy {fmt.percent(simulation.busy_fraction)} of the time; requests answered at once by each replica: "
+        f"{fmt.plain(simulation.mean_running)} in the mean."
     )
     cache = simulation.cache
     if cache is not None and cache.highest_fraction is not None:
@@ -141,10 +146,10 @@ def sample_sentence(simulation: ServingSimulation) -> str:
 def percentile_columns() -> tuple[Column[LatencyTable], ...]:
     """Return the columns of a table with a row for each time of a request."""
     percents = (50.0, 90.0, 95.0, 99.0)
-    title = text_column(
+    title: Column[LatencyTable] = text_column(
         "latency", "Time", lambda table: LATENCY_HEADERS[table.latency], width=20, about="Time of a request"
     )
-    mean = number_column(
+    mean: Column[LatencyTable] = number_column(
         "mean",
         "Mean",
         lambda table: table.mean_seconds,

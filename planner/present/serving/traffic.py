@@ -20,6 +20,8 @@ LATENCY_HEADERS: Final[dict[Latency, str]] = {
     "e2e": "Whole answer",
 }
 """Short titles of the times of a request, for the columns of a table."""
+_MINUTES_FROM: Final = 300.0
+"""Seconds from which a limit is given in minutes."""
 
 
 def traffic_sentence(traffic: Traffic) -> str:
@@ -76,6 +78,8 @@ def target_text(target: LatencyTarget) -> str:
 def limit_text(seconds: float) -> str:
     """Return a limit in the unit in which people give it: `50 ms`, `1.5 s`."""
     value, unit = (seconds * 1_000, "ms") if seconds < 1 else (seconds, "s")
+    if seconds >= _MINUTES_FROM:
+        value, unit = seconds / 60, "min"
     return f"{fmt.plain(value)}{fmt.THIN}{unit}"
 
 
