@@ -139,8 +139,8 @@ class JobQuestions(MoneyQuestions):
 
     def _add_latency_fields(self, form: LabelledForm) -> None:
         titles = tuple((preset.id, preset.title) for preset in load_traffic_presets())
-        hint = "Kind of service whose lengths, conversations and targets are used, from published traffic."
-        self.traffic = ChoiceField(self.theme, ((None, "all requests alike"), *titles))
+        hint = "Requests that are all alike, or lengths, conversations and targets of a kind of service, as published."
+        self.traffic = ChoiceField(self.theme, ((None, "all alike"), *titles))
         self.place_field(form, "job.traffic_preset", "Traf&fic", self.traffic, hint)
         self.traffic.edited.connect(self._choose_traffic)
         hint = "1: at random; lower: in bursts; higher: evenly spread."
@@ -152,8 +152,8 @@ class JobQuestions(MoneyQuestions):
         hint = "Longest time to the end of an answer."
         self.ask_number(form, "job.e2e_seconds", "Whole answer, s", (0.001, 1e6), hint, "no target")
         hint = "Percentage of the requests for which the latency targets must hold."
-        percents = tuple((percent, f"{percent:g} % of requests") for percent in (50.0, 90.0, 95.0, 99.0))
-        self.ask_choice(form, "job.latency_percentile", "Held for", percents, hint)
+        percents = tuple((percent, f"p{percent:g}") for percent in (50.0, 90.0, 95.0, 99.0))
+        self.ask_choice(form, "job.latency_percentile", "Percentile", percents, hint)
 
     def _choose_traffic(self, name: object) -> None:
         job = self.terms.job

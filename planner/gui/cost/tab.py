@@ -261,9 +261,9 @@ class CostTab(QuestionTab):
 
     @Slot()
     def _draw_samples(self) -> None:
-        if self.serving.isVisibleTo(self):
-            self.serving.simulate()
         estimate = self.cost.estimate
+        if self.serving.isVisibleTo(self):
+            self.serving.simulate(self.workspace.evaluation, 1 if estimate is None else estimate.demand.groups)
         if estimate is None or estimate.case is None or self.cost.blocked:
             return
         if self.workspace.plan.cost.buy.owned:

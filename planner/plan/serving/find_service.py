@@ -23,7 +23,7 @@ from planner.plan.recommend.option import ExcludedCount, HardwareOption, Wish
 from planner.plan.recommend.variants import PlanVariant
 from planner.plan.serving.answer import SHOWN_OPTIONS, ServingAnswer, ServingOption, ServingWish
 from planner.plan.serving.consequences import OptionQuestion, find_consequences
-from planner.plan.serving.job_traffic import served_plan
+from planner.plan.serving.job_traffic import served_plan, with_replicas
 from planner.plan.serving.service_simulation import deploy_evaluated, with_room_for
 from planner.plan.sharing import SharedFit, sharing_schemes, tensor_domain
 from planner.serving.deployment import Deployment, ServingSetup
@@ -519,7 +519,7 @@ def _option(question: _Question, configuration: Configuration, replicas: int) ->
     cards = replicas * evaluation.plan.count
     power = gpu.drawn_watts
     return ServingOption(
-        plan=_as_replicas(evaluation.plan, replicas),
+        plan=with_replicas(evaluation.plan, replicas),
         replicas=replicas,
         cards_per_replica=evaluation.plan.count,
         hardware=_cheapest(market, {gpu_id: evaluation}, {gpu_id: replicas}).get(gpu_id),
@@ -527,8 +527,3 @@ def _option(question: _Question, configuration: Configuration, replicas: int) ->
         watts=None if power is None else power * cards,
         changes=configuration.changes,
     )
-
-
-def _as_replicas(plan: Plan, replicas: int) -> Plan:
-    parallel = plan.workload.parallel.evolve(data=replicas, sharing="manual")
-    return plan.evolve(count=plan.count * replicas, workload=plan.workload.evolve(parallel=parallel))

@@ -5,6 +5,7 @@ from statistics import fmean
 from typing import Final
 
 from planner.cost.job import Service
+from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
 from planner.serving.presets import TrafficPreset
 from planner.serving.requests import draw_requests
@@ -76,3 +77,19 @@ def served_plan(plan: Plan) -> Plan:
     if not isinstance(plan.workload, Inference) or plan.workload.profile is not None:
         return plan
     return plan.evolve(workload=plan.workload.evolve(profile=VLLM.name))
+
+
+def with_replicas(plan: Plan, replicas: int) -> Plan:
+    """Return the plan of one replica with `replicas` of them, each on as many cards as `plan` has."""
+    parallel = plan.workload.parallel.evolve(data=replicas, sharing="manual")
+    return plan.evolve(count=plan.count * replicas, workload=plan.workload.evolve(parallel=parallel))
+
+
+def in_groups(evaluation: Evaluation, groups: int) -> Plan:
+    """Return an evaluated plan on `groups` groups of its cards, each of which shares the model as it does now."""
+    parallel = evaluation.workload.parallel
+    replicas = (parallel.data or 1) * groups
+    workload = evaluation.plan.workload.evolve(
+        profile=evaluation.workload.profile, parallel=parallel.evolve(data=replicas, sharing="manual")
+    )
+    return evaluation.plan.evolve(count=evaluation.plan.count * groups, workload=workload)

@@ -57,6 +57,11 @@ class ServingRow(NamedTuple):
         return "price unknown" if hardware is None else _acquisition(hardware, self.card)
 
     @property
+    def is_guessed(self) -> bool:
+        """Return whether no speed was measured on this family of cards."""
+        return self.option.hardware is not None and self.option.hardware.basis == "unmeasured"
+
+    @property
     def outcome(self) -> Outcome:
         """Return how surely the targets are held."""
         return simulation_outcome(self.option.simulation, self.goodput)
@@ -89,7 +94,8 @@ def option_sentence(row: ServingRow) -> str:
     arrangement = f" ({row.arrangement})" if row.arrangement else ""
     usd = row.option.usd_per_month
     price = "" if usd is None else f", {fmt.money(usd)} per month"
-    return f"{row.cards}{arrangement}, {row.how}{price}"
+    guessed = ", speed not measured" if row.is_guessed else ""
+    return f"{row.cards}{arrangement}, {row.how}{price}{guessed}"
 
 
 def program_title(plan: Plan) -> str:
@@ -173,8 +179,15 @@ SERVING_COLUMNS: Final[tuple[Column[ServingRow], ...]] = (
         lower_is_better=True,
     ),
     _seconds_column("ttft", "First token, p95", "s", 1.0),
-    _seconds_column("itl", "Between tokens, p95", "ms", 0.001),
+    _seconds_column("tpot", "Per token, p95", "ms", 0.001),
     text_column("outcome", "Targets", lambda row: OUTCOME_WORDS[row.outcome], width=14, about="Whether they are held"),
+    text_column(
+        "basis",
+        "Speed",
+        lambda row: "not measured" if row.is_guessed else "estimated",
+        width=12,
+        about="Not measured: no speed was ever measured on this family of cards",
+    ),
     number_column(
         "busy",
         "Busy",

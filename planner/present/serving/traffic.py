@@ -16,7 +16,7 @@ from planner.serving.traffic import (
 LATENCY_HEADERS: Final[dict[Latency, str]] = {
     "ttft": "First token",
     "itl": "Between tokens",
-    "tpot": "Mean between tokens",
+    "tpot": "Per token",
     "e2e": "Whole answer",
 }
 """Short titles of the times of a request, for the columns of a table."""

@@ -53,7 +53,7 @@ class RateCurvePanel(DataPanel[RateCurve]):
     """Panel with a latency over the rate of requests: its median and percentile, its target, and the plan's rate."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "Latency over the rate of requests", "curve", "latency-over-rate")
+        super().__init__(theme, "", "curve", "latency-over-rate")
         self.setMinimumHeight(_HEIGHT)
         self.over = ChoiceField(theme, tuple((name, LATENCY_HEADERS[name]) for name in _LATENCIES))
         self.over.set_name("Latency")

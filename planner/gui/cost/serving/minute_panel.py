@@ -1,8 +1,8 @@
 """Panel with one simulated minute of a service: each request's wait, prompt and answer, and the cache in use."""
 
 from bisect import bisect_right
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
 
 from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.plot.panel import DataPanel
@@ -48,9 +48,38 @@ _COLUMNS: Final[tuple[Column[RequestBar], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class ServedMinute:
-    """One simulated minute, with its first requests in the order of their arrival."""
+    """One simulated minute, whose times count from its beginning, with its first requests as they arrive."""
 
     minute: MinuteInDetail
+
+    @classmethod
+    def counted_from_zero(cls, minute: MinuteInDetail) -> Self:
+        """Return a minute of a longer simulation, with its own beginning as zero."""
+        begin = minute.begin_seconds
+
+        def since(seconds: float | None) -> float | None:
+            return None if seconds is None else seconds - begin
+
+        bars = (
+            replace(
+                bar,
+                arrival=bar.arrival - begin,
+                scheduled=since(bar.scheduled),
+                first_token=since(bar.first_token),
+                end=since(bar.end),
+                preempted=tuple(seconds - begin for seconds in bar.preempted),
+            )
+            for bar in minute.requests
+        )
+        moments = (replace(moment, seconds=moment.seconds - begin) for moment in minute.moments)
+        return cls(
+            minute.evolve(
+                begin_seconds=0.0,
+                end_seconds=minute.end_seconds - begin,
+                requests=tuple(bars),
+                moments=tuple(moments),
+            )
+        )
 
     @property
     def bars(self) -> tuple[RequestBar, ...]:
@@ -77,7 +106,7 @@ class MinutePanel(DataPanel[ServedMinute]):
     """Panel with the requests of one simulated minute as bars; the read-out has the state of all replicas."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "One simulated minute", "minute", "served-minute")
+        super().__init__(theme, "", "minute", "served-minute")
         self.setMinimumHeight(_HEIGHT)
         self.legend = Legend(theme)
         self.legend.set_entries(_LEGEND)

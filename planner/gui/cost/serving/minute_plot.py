@@ -4,6 +4,7 @@ from typing import ClassVar, Final
 
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QResizeEvent
 
 from planner.gui.cost.serving.minute_panel import ServedMinute
 from planner.gui.plot.chart import POINTER, Chart, Item, ItemStyle
@@ -11,12 +12,10 @@ from planner.gui.plot.ticks import Ticks, round_ticks
 from planner.gui.theme import Theme
 from planner.serving.result import RequestBar
 
+_ROLES: Final = {"waiting": "border", "reading": "series-2", "answering": "series-1"}
 _BAR: Final = 0.8
-_STYLES: Final = {
-    "waiting": ItemStyle(fill="border"),
-    "reading": ItemStyle(fill="series-2"),
-    "answering": ItemStyle(fill="series-1"),
-}
+"""Height of a bar as a share of its row."""
+_HIGHEST: Final = 10
 
 
 class MinutePlot(Chart):
@@ -28,9 +27,9 @@ class MinutePlot(Chart):
         super().__init__(theme, "Requests of one simulated minute; the table shows the same figures")
         self._data: ServedMinute | None = None
         self._hidden: frozenset[str] = frozenset()
+        # Bars are thick lines: pyqtgraph's bars cannot follow the theme.
         self._parts: dict[str, Item] = {
-            name: self._add_item(pg.BarGraphItem(x0=[], x1=[], y=[], height=_BAR), style)
-            for name, style in _STYLES.items()
+            name: self._add_item(pg.PlotDataItem(connect="pairs"), ItemStyle(role)) for name, role in _ROLES.items()
         }
         self._preempted = self._add_item(pg.ScatterPlotItem(size=7, symbol="x"), ItemStyle("bad", 1, fill="bad"))
         self._cache = self._add_curve(ItemStyle("text", 1.5, Qt.PenStyle.DotLine))
@@ -48,12 +47,7 @@ class MinutePlot(Chart):
                 spans[name].append((max(begin, minute.begin_seconds), min(end, minute.end_seconds), row))
         for name, item in self._parts.items():
             shown = [] if name in self._hidden else [span for span in spans[name] if span[1] > span[0]]
-            item.setOpts(
-                x0=[span[0] for span in shown],
-                x1=[span[1] for span in shown],
-                y=[span[2] for span in shown],
-                height=_BAR,
-            )
+            item.setData([end for span in shown for end in span[:2]], [span[2] for span in shown for _ in range(2)])
         lost = [(moment, row) for row, bar in enumerate(bars) for moment in bar.preempted]
         self._preempted.setData([moment for moment, _ in lost], [row for _, row in lost])
         moments = () if "cache" in self._hidden else minute.moments
@@ -64,7 +58,20 @@ class MinutePlot(Chart):
         self._cache.setData(list(fullest), [top * fraction for fraction in fullest.values()])
         self._set_axis_ranges((minute.begin_seconds, minute.end_seconds), (-1, top), padding=0.01)
         self._place_ticks()
+        self._size_bars()
         self._show_hovered(None)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the bars as high as their rows."""
+        super().resizeEvent(event)
+        self._size_bars()
+
+    def _size_bars(self) -> None:
+        rows = 1 if self._data is None else max(1, len(self._data.bars))
+        width = min(_HIGHEST, max(1.0, _BAR * self.height() / rows))
+        for name, item in self._parts.items():
+            self._looks[item] = ItemStyle(_ROLES[name], width)
+            self._apply_item_style(item, self._looks[item])
 
     def hide_parts(self, hidden: frozenset[str]) -> None:
         """Hide some of the parts of all bars, or the curve of the cache."""

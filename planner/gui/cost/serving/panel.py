@@ -16,7 +16,10 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
-from planner.plan.serving.job_traffic import job_targets, job_traffic, served_plan
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation
+from planner.plan.plan import Plan
+from planner.plan.serving.job_traffic import in_groups, job_targets, job_traffic
 from planner.plan.serving.service_simulation import serving_curve, simulate_serving
 from planner.present import format as fmt
 from planner.present.serving.card import ServingView, serving_view
@@ -27,6 +30,7 @@ from planner.serving.presets import load_traffic_presets
 from planner.serving.result import RatePoint, ServingSimulation
 from planner.serving.targets import Targets
 from planner.serving.traffic import Traffic
+from planner.workload.workload import Inference
 
 _SIMULATION: Final = "serving simulation"
 _CURVE: Final = "serving curve"
@@ -53,6 +57,9 @@ class ServingPanel(QFrame):
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self.simulation: ServingSimulation | None = None
         self._view = ServingView("", "yes")
+        self._plan: Plan | None = None
+        self._traffic: Traffic | None = None
+        self._targets, self._percent = Targets(), 95.0
         self._points: tuple[RatePoint, ...] = ()
         self._title = make_label("Simulated service", font=theme.font(bold=True))
         self._subject = make_label(role="muted", wrap=True, selectable=True)
@@ -78,23 +85,28 @@ class ServingPanel(QFrame):
         """Return the answer as lines of text."""
         return "\n".join(filter(None, (self._subject.text(), self._view.text)))
 
-    def simulate(self) -> None:
-        """Simulate the plan's service in the background."""
-        job, plan = self._workspace.plan.cost.job, served_plan(self._workspace.plan)
+    def simulate(self, evaluation: Evaluation, groups: int) -> None:
+        """Simulate the service of an evaluated plan on `groups` groups of its cards in the background."""
+        job = evaluation.plan.cost.job
         self.cancel()
-        if not isinstance(job, Service):
+        self._plan = None
+        if not isinstance(job, Service) or not isinstance(evaluation.workload, Inference):
             return
-        traffic, targets = self._traffic(job), job_targets(job)
-        if plan.gpu is None:
-            self._subject.setText(fmt.sentence(traffic_sentence(traffic)))
+        self._traffic, self._targets = job_traffic(job, load_traffic_presets()), job_targets(job)
+        self._percent = job.latency_percentile
+        phrase = f"{traffic_sentence(self._traffic)} at peak load"
+        if evaluation.gpu is None:
+            self._subject.setText(fmt.sentence(phrase))
             self._show(ServingView(_NO_GPU, "probably"))
             return
-        card = fmt.count_of(plan.count, self._workspace.catalog.hardware.gpu(plan.gpu).name)
-        self._subject.setText(f"{card} with {program_title(plan)}, for {traffic_sentence(traffic)} at peak load")
+        plan = self._plan = in_groups(evaluation, groups)
+        card = fmt.count_of(plan.count, evaluation.gpu.name)
+        replicas = fmt.plural(plan.workload.parallel.data or 1, "replica")
+        self._subject.setText(f"{card} ({replicas}) with {program_title(plan)}, for {phrase}")
         if self.simulation is None:
             self._sentence.setText(_WAITING)
-        catalog = self._workspace.catalog
-        work = partial(_simulated, partial(simulate_serving, plan, catalog, traffic, targets), targets, job)
+        catalog, targets, percent = self._workspace.catalog, self._targets, self._percent
+        work = partial(_simulated, plan, catalog, self._traffic, targets, percent)
         self._tasks.run(_SIMULATION, work, self._take)
         self._simulate_curve()
 
@@ -103,10 +115,7 @@ class ServingPanel(QFrame):
         for key in (_SIMULATION, _CURVE):
             self._tasks.cancel(key)
 
-    def _traffic(self, job: Service) -> Traffic:
-        return job_traffic(job, load_traffic_presets())
-
-    def _take(self, found: "tuple[ServingSimulation, ServingView]") -> None:
+    def _take(self, found: tuple[ServingSimulation, ServingView]) -> None:
         self.simulation, view = found
         self._show(view)
         self._show_minute()
@@ -126,24 +135,21 @@ class ServingPanel(QFrame):
     def _show_minute(self) -> None:
         minute = None if self.simulation is None else self.simulation.minute
         if minute is not None and self.minute_section.is_open:
-            self.minute.set_data(ServedMinute(minute))
+            self.minute.set_data(ServedMinute.counted_from_zero(minute))
 
     @Slot()
     def _simulate_curve(self) -> None:
-        job, plan = self._workspace.plan.cost.job, served_plan(self._workspace.plan)
-        if not isinstance(job, Service) or plan.gpu is None or not self.curve_section.is_open:
+        plan = self._plan
+        if plan is None or self._traffic is None or not self.curve_section.is_open:
             return
-        traffic = self._traffic(job)
         self._points = ()
-        work = partial(serving_curve, plan, self._workspace.catalog, traffic)
+        work = partial(serving_curve, plan, self._workspace.catalog, self._traffic)
         self._tasks.run_in_rounds(_CURVE, lambda stop: work(stop=stop), self._add_point, lambda _: None)
 
     def _add_point(self, point: RatePoint) -> None:
-        job = self._workspace.plan.cost.job
-        if isinstance(job, Service):
-            self._points = (*self._points, point)
-            rate = self._traffic(job).requests_per_second
-            self.curve.show_points(self._points, job_targets(job), job.latency_percentile, rate)
+        self._points = (*self._points, point)
+        rate = None if self._traffic is None else self._traffic.requests_per_second
+        self.curve.show_points(self._points, self._targets, self._percent, rate)
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
@@ -163,11 +169,11 @@ class ServingPanel(QFrame):
 
 
 def _simulated(
-    work: "partial[ServingSimulation | None]", targets: Targets, job: Service
-) -> "tuple[ServingSimulation, ServingView]":
-    found = work()
+    plan: Plan, catalog: Catalog, traffic: Traffic, targets: Targets, percent: float
+) -> tuple[ServingSimulation, ServingView]:
+    found = simulate_serving(plan, catalog, traffic, targets)
     assert found is not None  # nothing stops it
-    return found, serving_view(found, targets, job.latency_percentile)
+    return found, serving_view(found, targets, percent)
 
 
 class _LatencyGrid(QWidget):

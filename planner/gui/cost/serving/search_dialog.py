@@ -48,7 +48,8 @@ from planner.serving.traffic import Traffic
 
 _KEY: Final = "serving search"
 REST_MS: Final = 250
-_WIDTH: Final = 1080
+_CHOICE_WIDTH: Final = 160
+_WIDTH: Final = 1120
 _HEIGHT: Final = 640
 _SMALLEST: Final = QSize(820, 560)
 _OBJECTIVES: Final = tuple(OBJECTIVES.items())
@@ -228,7 +229,8 @@ class ServingSearchDialog(InReadingOrder, QDialog):
         targets = [f"{target.title}: {target.figure}, {target.word}." for target in target_rows(row.option.simulation)]
         lines = [*targets, load_sentence(row.option.simulation)]
         if row.option.consequences:
-            lines.append("; ".join(consequence_sentence(one) for one in row.option.consequences) + ".")
+            lines += ["", "What would change it:"]
+            lines += [f"• {consequence_sentence(one)}" for one in row.option.consequences]
         self._details.setText("\n".join(lines))
 
     @Slot()
@@ -266,6 +268,8 @@ class ServingSearchDialog(InReadingOrder, QDialog):
     def _form(self) -> QWidget:
         space = self._theme.spacing
         first, second = LabelledForm(self._theme), LabelledForm(self._theme)
+        for choice in (self.objective, self.having, self.per_replica):
+            choice.setMinimumWidth(_CHOICE_WIDTH)
         first.add("&Best is", self.objective, lambda: _DEFAULTS.objective, "What the best option needs least of.")
         first.add("&Rent or own", self.having, lambda: _DEFAULTS.having, "Consider rented GPUs, owned GPUs, or both.")
         hint = "GPUs that share one copy of the model."
