@@ -31,7 +31,7 @@ def run_disaggregated(
         readers[place % len(readers)].submit(number, requests.arrival[number])
     if not all(finish(reader, stop) for reader in readers):
         return None
-    arrived = _sent(deployment, prompts)
+    arrived = _sent(deployment, prompts, requests.output)
     answers = _rest(requests, prompts)
     writers = [
         _writer(deployment, split.prefill_replicas + index, times, answers, watched)
@@ -79,12 +79,15 @@ def _writer(
     return received
 
 
-def _sent(deployment: Deployment, prompts: Requests) -> dict[int, float]:
-    """Return when the cache of each prompt that was read has arrived, sent one after the other from each replica."""
+def _sent(deployment: Deployment, prompts: Requests, whole: list[int]) -> dict[int, float]:
+    """Return when the cache of each prompt whose answer goes on has arrived, sent one after the other by each replica.
+
+    `whole` are the tokens of the answers.
+    """
     free: dict[int, float] = {}
     arrived = {}
     for number in sorted(range(len(prompts)), key=lambda number: prompts.first[number]):
-        if prompts.end[number] == NEVER:
+        if prompts.end[number] == NEVER or whole[number] == 1:
             continue
         begin = max(prompts.first[number], free.get(prompts.replica[number], 0.0))
         arrived[number] = free[prompts.replica[number]] = begin + deployment.transfer_seconds(prompts.prompt[number])

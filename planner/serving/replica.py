@@ -17,8 +17,6 @@ _SPREAD: Final = 0.02
 """Relative change of the time of a step from which the steps taken together are counted in parts."""
 _PARTS: Final = 8
 _UNLIMITED: Final = 2**60
-_STEPS_TO_RECONSIDER: Final = 16
-"""Steps after which a request that waits for others to need less is considered again."""
 
 
 class EngineMoment(NamedTuple):
@@ -93,7 +91,7 @@ class Replica:
         self.used_blocks = self.most_blocks = 0
         self._fixed = fixed_blocks
         self.watched = watched
-        self.was_full = False
+        self.was_full = self.lacked_room = False
         self.receives_cache = False
         self._composed = NEVER
         self._pending: list[tuple[float, int]] = []
@@ -226,8 +224,6 @@ class Replica:
             # Reading the cache takes longer with each step, until the card takes longer than the host.
             each = base.per_token * plan.decoding
             steps = min(steps, max(1, ceil((base.least - base.seconds - base.per_token * plan.context) / each)))
-        if self._waiting and self.scheduling.answer_share:
-            steps = min(steps, _STEPS_TO_RECONSIDER)
         if until < inf:
             steps = min(steps, max(1, _steps_until(until - self.clock, first, more)))
         if self._pending and not self._waiting:
@@ -276,8 +272,8 @@ class Replica:
             preempted = True
         return preempted
 
-    def _preempt(self) -> int:
-        """Take the cache of the request that was admitted last, which waits again before all others; return it."""
+    def _preempt(self) -> None:
+        """Take the cache of the request that was admitted last, which waits again before all others."""
         number, version = self._order.pop()
         while self._version.get(number, 0) != version:
             number, version = self._order.pop()
@@ -295,7 +291,6 @@ class Replica:
         self._free(number, self._held(number, stored, is_read=reading is not None))
         self.preemptions.append(Preemption(self.clock, number))
         self._waiting.appendleft(number)
-        return number
 
     def _leave_decoding(self, number: int, answered: int) -> int:
         """Take a sequence out of those that decode, and return the tokens that it has in the cache."""
@@ -338,13 +333,17 @@ class Replica:
             begins.append((entry, size))
             budget -= size
         preempted = len(begins) < len(self._reading) and budget > 0
-        while admits and not preempted and budget > 0 and self._waiting:
+        while admits and not preempted and budget > 0 and self._waiting and self._reads_first():
             admitted = self._admit(budget, growth, alone=not begins)
             if admitted is None:
                 break
             begins.append(admitted)
             budget -= admitted[1]
         return begins
+
+    def _reads_first(self) -> bool:
+        """Return whether the first waiting request is read here: where caches are received, only if it was preempted."""
+        return not self.receives_cache or self._waiting[0] in self._answered
 
     def take_prompts(self, plan: "StepPlan", seconds: float) -> None:
         """Take a step of `seconds` seconds that reads prompts."""
@@ -377,9 +376,9 @@ class Replica:
             return True
         shared = self._shared.get(entry.number, 0)
         need = max(0, self._blocks(entry.done + size) - shared) - max(0, self._blocks(entry.done) - shared)
-        while self.used_blocks + growth + need > self.capacity:
-            if self._preempt() == entry.number:
-                return False
+        if self.used_blocks + growth + need > self.capacity:
+            self._preempt()  # a prompt that is not yet read was admitted last
+            return False
         self._take(need)
         return True
 
@@ -402,11 +401,13 @@ class Replica:
         shared, moved = self._prefixes.claim(prefixes) if self._prefixes is not None and prefixes else (0, 0)
         own = max(0, self._blocks(stored) - shared) + self._fixed
         if self.used_blocks + growth + moved + own > self.capacity:
+            self.lacked_room = True
             return None
         if rules.answer_share:
             free = (self.capacity - self.used_blocks - moved) * rules.block_tokens
             others = rules.answer_share * self._outstanding if self._decoding or self._reading else 0.0
             if free - others < total - done + (output - answered) and (self._decoding or self._reading):
+                self.lacked_room = True
                 return None
         self._waiting.popleft()
         return self._begin(_Reading(number, done, total), size, own, shared, prefixes)
@@ -444,8 +445,7 @@ class Replica:
         self._waiting.popleft()
         self._take(own)
         self._order.append((number, self._version.get(number, 0)))
-        if self.requests.scheduled[number] == NEVER:
-            self.requests.scheduled[number] = self.clock
+        self.requests.scheduled[number] = self.clock
         self._outstanding += output - 1
         self._start_decoding(number, prompt, 1, self.clock)
         return True

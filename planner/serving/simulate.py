@@ -40,6 +40,10 @@ _BATCHES: Final = 20
 _NINE_TENTHS: Final = 1.2816
 """Standard deviations beyond which one case in ten lies."""
 _UNDERWAY_SHARE: Final = 0.05
+_IDLE: Final = 0.05
+"""Share of the time in which replicas work, up to which they are idle."""
+_LONG_WAIT: Final = 0.1
+"""Share of a request's time that it waits for admission, from which the queue is what holds it up."""
 
 
 def simulate_traffic(
@@ -157,7 +161,7 @@ def _result(
         busy_fraction=busy / (len(replicas) * seconds),
         prompt_fraction=sum([replica.prompt_seconds for replica in replicas]) / (len(replicas) * seconds),
         mean_running=running / busy if busy else 0.0,
-        limit=_limit(deployment, run, busy),
+        limit=_limit(run, busy),
         saturated=saturated,
         minute=_minute(run),
         seed=seed,
@@ -358,25 +362,20 @@ def _cache_use(deployment: Deployment, run: SimulatedRun) -> CacheUse:
     )
 
 
-def _limit(deployment: Deployment, run: SimulatedRun, busy: float) -> ServingLimit:
+def _limit(run: SimulatedRun, busy: float) -> ServingLimit:
     """Return what most holds requests up: the queue's reason if they wait long, else the larger part of the work."""
     requests = run.requests
     waits = run.queue_seconds
     whole = sum([requests.end[number] - requests.arrival[number] for number in run.ended])
-    if not waits or busy < 0.05 * run.seconds * len(run.replicas):
+    if not waits or busy < _IDLE * run.seconds * len(run.replicas):
         return "idle"
-    if sum(waits) > 0.1 * whole:
-        cache = _cache_use(deployment, run)
-        if cache.preemptions or (cache.highest_fraction or 0.0) > 0.95:
+    if sum(waits) > _LONG_WAIT * whole:
+        if any(replica.lacked_room or replica.preemptions for replica in run.replicas):
             return "cache"
-        if _fills_sequences(run):
+        if any(replica.was_full for replica in run.replicas):
             return "sequences"
     prompts = sum([replica.prompt_seconds for replica in run.replicas])
-    return "prompts" if prompts > 0.5 * busy else "decoding"
-
-
-def _fills_sequences(run: SimulatedRun) -> bool:
-    return any(replica.was_full for replica in run.replicas)
+    return "prompts" if prompts > busy / 2 else "decoding"
 
 
 def _minute(run: SimulatedRun) -> MinuteInDetail | None:

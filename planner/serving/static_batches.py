@@ -27,7 +27,7 @@ class StaticReplica:
         self.rejected: list[int] = []
         self.busy_seconds = self.prompt_seconds = 0.0
         self.watched = (inf, inf)
-        self.was_full = False
+        self.was_full = self.lacked_room = False
         self._pending: list[tuple[float, int]] = []
         self._waiting: deque[int] = deque()
 

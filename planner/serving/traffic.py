@@ -10,13 +10,14 @@ from planner.base import Spec
 _HOURS: Final = 24
 _LONGEST: Final = 100_000_000
 _MOST_REQUESTS: Final = 1_000_000
+_MOST_BURSTINESS: Final = 100.0
 
 Rate = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False, description="mean number of requests per second")]
 Burstiness = Annotated[
     float,
     Field(
         gt=0,
-        le=100,
+        le=_MOST_BURSTINESS,
         allow_inf_nan=False,
         description="shape of the gamma distribution of the times between requests: 1 is a Poisson process, lower "
         "values come in bursts, higher ones more evenly (as `vllm bench serve --burstiness`)",
@@ -269,3 +270,21 @@ def _longer(lengths: FixedLength | LogNormalLength | TracedLength, factor: float
             )
         case _:
             return lengths
+
+
+def share_of_traffic(traffic: Traffic, replicas: int) -> Traffic:
+    """Return the requests of one of `replicas` replicas that get them in turn.
+
+    **Formula**: each n-th arrival of a process whose distances have a gamma distribution of shape k has shape n · k.
+    """
+    if replicas == 1:
+        return traffic
+    arrivals = traffic.arrivals
+    if isinstance(arrivals, RandomArrivals | DailyArrivals):
+        shape = min(arrivals.burstiness * replicas, _MOST_BURSTINESS)
+        rate = arrivals.requests_per_second / replicas
+        return traffic.evolve(arrivals=arrivals.evolve(requests_per_second=rate, burstiness=shape))
+    if isinstance(arrivals, ConcurrentClients):
+        return traffic.evolve(arrivals=arrivals.evolve(clients=max(1, -(-arrivals.clients // replicas))))
+    assert traffic.trace is not None
+    return traffic.evolve(trace=traffic.trace.each(replicas))

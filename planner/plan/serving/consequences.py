@@ -13,7 +13,7 @@ from planner.serving.deployment import Deployment, ServingSetup
 from planner.serving.result import ServingSimulation
 from planner.serving.simulate import simulate_traffic
 from planner.serving.targets import Targets
-from planner.serving.traffic import Traffic
+from planner.serving.traffic import Traffic, share_of_traffic
 from planner.workload.workload import Inference
 
 _LONGER: Final = (1.05, 1.1, 1.2, 1.5)
@@ -103,9 +103,10 @@ def _deployed(question: OptionQuestion, plan: Plan) -> Deployment | None:
 
 
 def _simulated(question: OptionQuestion, deployment: Deployment, traffic: Traffic) -> ServingSimulation | None:
+    """Return the simulated share of one replica, which the others answer in the same way."""
     return simulate_traffic(
-        deployment,
-        traffic,
+        deployment._replace(replicas=1),
+        share_of_traffic(traffic, deployment.replicas),
         question.targets,
         requests=question.requests,
         seed=question.seed,

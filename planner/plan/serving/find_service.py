@@ -31,7 +31,7 @@ from planner.serving.requests import draw_requests
 from planner.serving.result import ServingSimulation
 from planner.serving.simulate import simulate_traffic
 from planner.serving.targets import Targets
-from planner.serving.traffic import ConcurrentClients, DailyArrivals, RandomArrivals, Traffic
+from planner.serving.traffic import ConcurrentClients, Traffic, share_of_traffic
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 
@@ -40,8 +40,8 @@ Stop = Callable[[], bool]
 DEFAULT_SEARCH_REQUESTS: Final = 800
 """Requests of each simulation of a search; the option that is found is simulated with more."""
 _MOST_FINAL_REQUESTS: Final = 8_000
-_FINAL_REQUESTS_EACH: Final = 400
-_MOST_BURSTINESS: Final = 100.0
+_FINAL_REQUESTS: Final = 5
+"""Halves of the requests of a search's simulations with which an option is simulated; one for each replica if more."""
 _SLACK: Final = 1.3
 """Factor by which a replica may answer more than the formula for equal requests says, before a simulation tells."""
 _NO_FIT: Final = "does-not-fit"
@@ -405,7 +405,7 @@ class _State:
         else:
             self._options.append(option)
             self._options.sort(key=lambda each: _rank(question.wish, each))
-            self._best_need = min(self._best_need, _option_need(question.wish, option))
+            self._best_need = _option_need(question.wish, self._options[0])
 
     def finish(self, question: _Question) -> None:
         """Find out what would change the best option."""
@@ -417,15 +417,19 @@ class _State:
                 question.traffic,
                 question.targets,
                 question.setup,
-                best.simulation.requests,
+                2 * question.requests,
                 question.seed,
                 question.stop,
             )
             self._options[0] = best.evolve(consequences=tuple(find_consequences(asked)))
 
 
-def _rank(wish: ServingWish, option: ServingOption) -> tuple[float, int, str]:
-    return _option_need(wish, option), option.cards, option.plan.gpu or ""
+def _rank(wish: ServingWish, option: ServingOption) -> tuple[bool, bool, float, int, str]:
+    """Return the sort key: cards of measured families at current prices first, then what an option needs least of."""
+    had = option.hardware
+    unsure = had is not None and had.basis == "unmeasured"
+    old = wish.objective == "usd" and (had is None or not had.current)
+    return unsure, old, _option_need(wish, option), option.cards, option.plan.gpu or ""
 
 
 def _option_need(wish: ServingWish, option: ServingOption) -> float:
@@ -483,30 +487,12 @@ def _share_holds(question: _Question, configuration: Configuration, replicas: in
     return found is not None and question.holds(found)
 
 
-def share_of_traffic(traffic: Traffic, replicas: int) -> Traffic:
-    """Return the requests of one of `replicas` replicas that get them in turn.
-
-    **Formula**: each n-th arrival of a process whose distances have a gamma distribution of shape k has shape n · k.
-    """
-    if replicas == 1:
-        return traffic
-    arrivals = traffic.arrivals
-    if isinstance(arrivals, RandomArrivals | DailyArrivals):
-        shape = min(arrivals.burstiness * replicas, _MOST_BURSTINESS)
-        rate = arrivals.requests_per_second / replicas
-        return traffic.evolve(arrivals=arrivals.evolve(requests_per_second=rate, burstiness=shape))
-    if isinstance(arrivals, ConcurrentClients):
-        return traffic.evolve(arrivals=arrivals.evolve(clients=max(1, ceil(arrivals.clients / replicas))))
-    assert traffic.trace is not None
-    return traffic.evolve(trace=traffic.trace.each(replicas))
-
-
 def _option(question: _Question, configuration: Configuration, replicas: int) -> ServingOption:
     """Return the option of so many replicas, with the simulation of all of them."""
     evaluation, market = configuration.evaluation, question.market
     gpu_id = evaluation.plan.gpu
     assert gpu_id is not None
-    number = min(_MOST_FINAL_REQUESTS, max(2_000, _FINAL_REQUESTS_EACH * replicas))
+    number = min(_MOST_FINAL_REQUESTS, max(_FINAL_REQUESTS, replicas) * question.requests // 2)
     simulation = simulate_traffic(
         configuration.deployment._replace(replicas=replicas),
         question.traffic,
