@@ -221,11 +221,8 @@ def targets_from(arguments: argparse.Namespace) -> Targets:
     if not limits and arguments.goodput is None and preset is not None:
         return preset.targets
     goodput = None if arguments.goodput is None else parse_goodput(arguments.goodput)
-    try:
-        return Targets(limits=tuple(limits), goodput=goodput)
-    except ValidationError as error:
-        names = ", ".join(f"--{name}" for name in _LATENCIES if getattr(arguments, name))
-        raise SpecError(names, SpecError.from_validation(error).reason, "Leave out one of them.") from error
+    names = ", ".join(f"--{name}" for name in _LATENCIES if getattr(arguments, name))
+    return _checked(names or "--goodput", Targets, limits=tuple(limits), goodput=goodput)
 
 
 def parse_goodput(text: str) -> Goodput:

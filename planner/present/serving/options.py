@@ -130,7 +130,7 @@ def search_sentence(answer: ServingAnswer) -> str:
             if len(answer.options) != 1
             else ("1 option holds the targets.")
         )
-    if answer.complete and answer.done > 1:
+    if answer.complete:
         return "No hardware within the limits holds the targets."
     return "Nothing found so far."
 

@@ -24,11 +24,11 @@ OUTCOME_WORDS: Final[dict[Outcome, str]] = {
     "no": "missed",
 }
 _LIMITS: Final[dict[ServingLimit, str]] = {
-    "prompts": "reading prompts: prompts are computed while other requests wait for their next token",
-    "decoding": "decoding: each step reads the weights and the KV cache of all running requests",
-    "cache": "the KV cache: requests wait until it has room",
-    "sequences": "the number of requests that the program runs at once",
-    "idle": "nothing: the GPUs wait for requests most of the time",
+    "prompts": "Limited by prompts, which are computed while other requests wait for their next token.",
+    "decoding": "Limited by decoding: each step reads the weights and the KV cache of all running requests.",
+    "cache": "Limited by the KV cache: requests wait until it has room.",
+    "sequences": "Limited by the number of requests that the program runs at once.",
+    "idle": "The GPUs wait for requests most of the time.",
 }
 _MILLISECONDS: Final = 0.001
 
@@ -114,20 +114,18 @@ def simulation_sentence(simulation: ServingSimulation, goodput: Goodput | None =
 
 def load_sentence(simulation: ServingSimulation) -> str:
     """Return what limits a service, how busy its cards are, and how full its KV cache gets."""
-    parts = [f"Limited by {_LIMITS[simulation.limit]}."]
+    parts = [_LIMITS[simulation.limit]]
     parts.append(
-        f"Busy {fmt.percent(simulation.busy_fraction)} of the time; requests answered at once by each replica: "
-        f"{fmt.plain(simulation.mean_running)} in the mean."
+        f"Busy {fmt.percent(simulation.busy_fraction)} of the time, each replica with "
+        f"{fmt.plain(simulation.mean_running)} requests at once on average."
     )
     cache = simulation.cache
     if cache is not None and cache.highest_fraction is not None:
-        lost = fmt.plural(cache.preemptions, "request") if cache.preemptions else "none"
-        preempted = (
-            f"; {lost} lost its place and was read again"
-            if cache.preemptions == 1
-            else (f"; {lost} lost their place and were read again" if cache.preemptions else "")
-        )
-        parts.append(f"KV cache up to {fmt.percent(cache.highest_fraction)} full{preempted}.")
+        lost = ""
+        if cache.preemptions:
+            whose = "its" if cache.preemptions == 1 else "their"
+            lost = f"; {fmt.plural(cache.preemptions, 'request')} lost {whose} place and started over"
+        parts.append(f"KV cache up to {fmt.percent(cache.highest_fraction)} full{lost}.")
     if cache is not None and cache.prefix_hit_fraction > 0:
         parts.append(f"{fmt.percent(cache.prefix_hit_fraction)} of the prompt tokens come from the prefix cache.")
     return " ".join(parts)

@@ -68,7 +68,7 @@ class ServingPanel(QFrame):
         self._load = make_label(wrap=True, selectable=True)
         self._sample = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
         self.find_gpus = push_button(
-            "&Find GPUs for these targets…", "Simulate this service on all cards, and list those that hold its targets."
+            "Find GPUs for these tar&gets…", "Simulate this service on all cards, and list those that hold its targets."
         )
         self.minute, self.curve = MinutePanel(theme), RateCurvePanel(theme)
         self.minute_section = Section(theme, "One simulated minute", self.minute, "each request, and the cache in use")
