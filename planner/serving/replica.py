@@ -342,7 +342,7 @@ class Replica:
         return begins
 
     def _reads_first(self) -> bool:
-        """Return whether the first waiting request is read here: where caches are received, only if it was preempted."""
+        """Return whether the first waiting request is read here; where caches are received, only if it lost its own."""
         return not self.receives_cache or self._waiting[0] in self._answered
 
     def take_prompts(self, plan: "StepPlan", seconds: float) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from planner.errors import SpecError, TrafficFileError
+from planner.errors import TrafficFileError
 from planner.parsing import MAGNITUDE_LIMIT, parse_json
 from planner.serving.traffic import CommonBeginning, TrafficTrace
 from planner.storage import UnreadableFileError, decode_text, read_regular
@@ -94,8 +94,6 @@ def parse_traffic(data: bytes, name: str) -> TrafficTrace:
         return _trace_of(kept, name)
     except UnreadableFileError as error:
         raise TrafficFileError(path, error.reason, hint=error.hint) from error
-    except SpecError as error:
-        raise TrafficFileError(path, error.reason, hint=_COLUMNS_HINT) from error
 
 
 def _trace_of(rows: Sequence[_Row], name: str) -> TrafficTrace:

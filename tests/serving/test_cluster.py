@@ -39,21 +39,21 @@ def poisson(rate, number, outputs, seed=0):
 
 def test_one_sequence_at_a_time_waits_as_in_an_m_g_1_queue():
     # Answers of 11 or 91 tokens take 0.1 or 0.9 s: the mean is 0.5 s and the mean square 0.41 s² (Pollaczek-Khinchine).
-    requests = poisson(1.2, 20_000, lambda random: random.choice((11, 91)))
+    requests = poisson(1.2, 8_000, lambda random: random.choice((11, 91)))
     assert serve(replicas_for(requests, 1, sequences=1), requests, "round-robin", never)
-    assert queue_seconds(requests) == pytest.approx(1.2 * 0.41 / (2 * (1 - 0.6)), rel=0.1)
+    assert queue_seconds(requests) == pytest.approx(1.2 * 0.41 / (2 * (1 - 0.6)), rel=0.15)
 
 
 def test_several_sequences_wait_as_in_an_m_m_c_queue():
-    # Geometric answers of 200 steps of 5 ms on average, on 4 slots that do not slow each other down (Erlang's C formula).
-    requests = poisson(3.2, 20_000, lambda random: 2 + int(random.expovariate(1 / 200)))
+    # Geometric answers of 200 steps of 5 ms on average, on 4 slots that do not slow each other down (Erlang's C).
+    requests = poisson(3.2, 6_000, lambda random: 2 + int(random.expovariate(1 / 200)))
     replica = replicas_for(requests, 1, RoundTimes(step=0.005), sequences=4)
     assert serve(replica, requests, "round-robin", never)
     service = fmean(end - begin for end, begin in zip(requests.end, requests.scheduled, strict=True))
     offered = 3.2 * service
     last = offered**4 / factorial(4) * 4 / (4 - offered)
     waits = last / (sum(offered**k / factorial(k) for k in range(4)) + last)
-    assert queue_seconds(requests) == pytest.approx(waits * service / (4 - offered), rel=0.15)
+    assert queue_seconds(requests) == pytest.approx(waits * service / (4 - offered), rel=0.25)
 
 
 def test_as_many_requests_are_in_the_system_as_littles_law_says():

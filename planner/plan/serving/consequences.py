@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import Plan
@@ -14,6 +13,7 @@ from planner.serving.result import ServingSimulation
 from planner.serving.simulate import simulate_traffic
 from planner.serving.targets import Targets
 from planner.serving.traffic import Traffic, share_of_traffic
+from planner.workload.software.registry import serving_support
 from planner.workload.workload import Inference
 
 _LONGER: Final = (1.05, 1.1, 1.2, 1.5)
@@ -83,14 +83,12 @@ def _first_that_breaks(
 def _other_caches(question: OptionQuestion, deployment: Deployment) -> Iterator[Consequence]:
     """Yield what a KV cache in FP8 would do, and serving without a prefix cache."""
     workload, tokens = question.option.plan.workload, deployment.cache_tokens
-    if isinstance(workload, Inference) and workload.kv_cache != _FP8 and tokens:
-        try:
-            changed = _deployed(question, question.option.plan.evolve(workload=workload.evolve(kv_cache=_FP8)))
-        except (SpecError, ValueError):
-            changed = None
-        if changed is not None and changed.cache_tokens:
-            found = _consequence("fp8-cache", 1.0, _simulated(question, changed, question.traffic))
-            yield found.evolve(cache_factor=changed.cache_tokens / tokens)
+    assert isinstance(workload, Inference)
+    if tokens and workload.kv_cache != _FP8 and _FP8 in serving_support(workload.profile).cache_formats:
+        changed = _deployed(question, question.option.plan.evolve(workload=workload.evolve(kv_cache=_FP8)))
+        assert changed is not None  # it needs less memory than the option, which fits
+        found = _consequence("fp8-cache", 1.0, _simulated(question, changed, question.traffic))
+        yield found.evolve(cache_factor=(changed.cache_tokens or 0) / tokens)
     cache = question.option.simulation.cache
     if cache is not None and cache.prefix_hit_fraction > 0:
         bare = deployment._replace(scheduling=deployment.scheduling.without_prefixes())

@@ -112,7 +112,8 @@ def plan_serving(
     replicas answer as many requests as the formula of a saturated service allows, and 30 % more.
 
     Raises:
-        SpecError: If the plan trains, names a model that the catalog does not have, or the traffic has no rate.
+        SpecError: If the plan trains, names a model that the catalog does not have, or asks for what its program does
+            not do, or if the traffic has no rate.
     """
     limits = wish or ServingWish()
     question = _question(plan, catalog, traffic, targets, today, limits, setup or ServingSetup(), requests, seed, stop)
@@ -220,10 +221,7 @@ def _configurations(question: _Question, plan: Plan, changes: tuple[str, ...], c
     for gpu in _obtainable(question, count):
         if question.stop():
             return
-        try:
-            found = _evaluated(question, plan, gpu, count)
-        except SpecError:
-            found = None
+        found = _evaluated(question, plan, gpu, count)
         if found is None:
             market.left_out[_UNSHARED] += 1
         elif found.memory.verdict != "fits":

@@ -56,6 +56,11 @@ def test_clients_have_no_rate_and_fp8_needs_no_change_to_fp8():
     assert "fp8-cache" not in consequences(slots, CHAT.at_rate(0.2))
 
 
+def test_an_option_whose_cache_cannot_be_narrower_says_nothing_of_it():
+    old = consequences(plan_on("rtx-4090", profile="llama.cpp", weights="Q4_K_M", kv_cache="q8_0"), CHAT.at_rate(0.2))
+    assert "fp8-cache" not in old
+
+
 def test_nothing_is_said_of_what_was_stopped_or_has_no_service():
     assert not consequences(plan_on(), stop=lambda: True)["longer-prompts"].holds
     assert consequences(plan_on("gtx-1080-ti")) == {}
