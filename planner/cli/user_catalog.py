@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from planner.cli.parser import comma_separated
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
@@ -113,17 +112,3 @@ def _named_card_count(text: str, catalog: Catalog, option: str) -> CardCount:
             "Name the cards instead: 4 x V100.",
         )
     return CardCount(id=hardware_record.gpu_id, count=number * hardware_record.gpu_count)
-
-
-def vendors_in_catalog(text: str | None, catalog: Catalog) -> list[str] | None:
-    """Return the vendors of `--vendor`, comma-separated, in the catalog's spelling; None without the option.
-
-    Raises:
-        SpecError: If no card is of such a vendor.
-    """
-    known = {vendor.lower(): vendor for vendor in sorted({gpu.vendor for gpu in catalog.hardware.gpus})}
-    found = comma_separated(text)
-    for name in found or ():
-        if name.lower() not in known:
-            raise SpecError("--vendor", f"unknown vendor {name!r}", f"Vendors: {', '.join(known.values())}.")
-    return None if found is None else [known[name.lower()] for name in found]

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from planner.base import Spec
 from planner.cli.parser import comma_separated, option_value
-from planner.cli.user_catalog import vendors_in_catalog
+from planner.cli.plan_arguments import vendors_in_catalog
 from planner.errors import SpecError
 from planner.numbers import AMOUNT, COUNT, LENGTH, MONEY, NumberKind
 from planner.plan.catalog import Catalog

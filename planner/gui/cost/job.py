@@ -141,7 +141,7 @@ class JobQuestions(MoneyQuestions):
         titles = tuple((preset.id, preset.title) for preset in load_traffic_presets())
         hint = "Requests that are all alike, or lengths, conversations and targets of a kind of service, as published."
         self.traffic = ChoiceField(self.theme, ((None, "all alike"), *titles))
-        self.place_field(form, "job.traffic_preset", "Traf&fic", self.traffic, hint)
+        self.place_field(form, "job.traffic_preset", "Traffic", self.traffic, hint)
         self.traffic.edited.connect(self._choose_traffic)
         hint = "1: at random; lower: in bursts; higher: evenly spread."
         self.ask_number(form, "job.burstiness", "Evenness of arrivals", (0.01, 100), hint)

@@ -1,52 +1,22 @@
 """Panel with the latencies of a service over the rate of its requests."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Slot
 
+from planner.gui.cost.serving.rate_curve import COLUMNS, LATENCIES, RateCurve
 from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.present import format as fmt
-from planner.present.serving.simulation import rate_columns
 from planner.present.serving.traffic import LATENCY_HEADERS, rate_text
 from planner.serving.result import RatePoint
-from planner.serving.targets import Latency, Targets
+from planner.serving.targets import Targets
 
 if TYPE_CHECKING:
     from planner.gui.cost.serving.curve_plot import RatePlot
 
-_LATENCIES: Final[tuple[Latency, ...]] = ("ttft", "tpot", "e2e")
-_COLUMNS: Final = rate_columns(_LATENCIES)
 _HEIGHT: Final = 240
-
-
-@dataclass(frozen=True, slots=True)
-class RateCurve:
-    """Points of a service over the rate of requests, with the latency that is drawn, its target and the plan's rate."""
-
-    points: tuple[RatePoint, ...]
-    latency: Latency
-    percent: float
-    target_seconds: float | None
-    planned_rate: float | None
-
-    def seconds(self, point: RatePoint, percent: float) -> float | None:
-        """Return a percentile of the drawn latency at a point."""
-        table = point.simulation.latency(self.latency)
-        return None if table is None else table.percentile(percent).seconds
-
-    def nearest(self, rate: float) -> RatePoint | None:
-        """Return the point with the rate nearest to `rate`."""
-        return min(self.points, key=lambda point: abs(point.requests_per_second - rate), default=None)
-
-    def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return the header and a row for each point."""
-        return (
-            tuple(column.header for column in _COLUMNS),
-            *(tuple(column.text(point) for column in _COLUMNS) for point in self.points),
-        )
 
 
 class RateCurvePanel(DataPanel[RateCurve]):
@@ -55,8 +25,9 @@ class RateCurvePanel(DataPanel[RateCurve]):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "", "curve", "latency-over-rate")
         self.setMinimumHeight(_HEIGHT)
-        self.over = ChoiceField(theme, tuple((name, LATENCY_HEADERS[name]) for name in _LATENCIES))
+        self.over = ChoiceField(theme, tuple((name, LATENCY_HEADERS[name]) for name in LATENCIES))
         self.over.set_name("Latency")
+        self.over.setToolTip("Latency on the y axis")
         self.over.set_value("ttft")
         self._bar.insertWidget(1, self.over)
         self._targets = Targets()
@@ -74,7 +45,7 @@ class RateCurvePanel(DataPanel[RateCurve]):
 
     @Slot()
     def _redraw(self) -> None:
-        name = next(latency for latency in _LATENCIES if latency == self.over.value)
+        name = next(latency for latency in LATENCIES if latency == self.over.value)
         limit = next((target.seconds for target in self._targets.limits if target.latency == name), None)
         if self._points:
             self.set_data(RateCurve(self._points, name, self._percent, limit, self._planned))
@@ -86,7 +57,7 @@ class RateCurvePanel(DataPanel[RateCurve]):
 
     def _fill_table(self) -> None:
         if self.data is not None:
-            self._show_in_table(self.data.points, _COLUMNS).setAccessibleName("Latency over the rate of requests")
+            self._show_in_table(self.data.points, COLUMNS).setAccessibleName("Latency over the rate of requests")
 
     def _row_id(self, point: RatePoint) -> str:
         return f"{point.requests_per_second:.6f}"

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 
-from planner.gui.cost.serving.curve_panel import RateCurve
+from planner.gui.cost.serving.rate_curve import RateCurve
 from planner.gui.plot.chart import LIMIT, LINE_TITLE, POINTER, Chart, ItemStyle
 from planner.gui.plot.ticks import Ticks, log_ticks, round_ticks
 from planner.gui.theme import Theme

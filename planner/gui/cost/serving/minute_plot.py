@@ -6,7 +6,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QResizeEvent
 
-from planner.gui.cost.serving.minute_panel import ServedMinute
+from planner.gui.cost.serving.served_minute import ServedMinute
 from planner.gui.plot.chart import POINTER, Chart, Item, ItemStyle
 from planner.gui.plot.ticks import Ticks, round_ticks
 from planner.gui.theme import Theme

@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QSizePolicy, QWidget
 
 from planner.cost.job import Service
 from planner.gui.cost.serving.curve_panel import RateCurvePanel
-from planner.gui.cost.serving.minute_panel import MinutePanel, ServedMinute
+from planner.gui.cost.serving.minute_panel import MinutePanel
+from planner.gui.cost.serving.served_minute import ServedMinute
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import push_button
