@@ -97,6 +97,7 @@ def parts() -> tuple[Drawn, ...]:
         draw_monitor,
         draw_plans,
         draw_costs,
+        draw_serving,
         draw_traced,
         states.draw_start,
         states.draw_popovers,
@@ -271,6 +272,51 @@ def sample_costs() -> "dict[str, Plan]":
         "not-offered": Plan(model=llama, workload=tuning, gpu="rtx-2000-ada"),
         "no-card": Plan(model=llama),
         "unequal": Plan(model=llama, workload=unequal),
+    }
+
+
+def draw_serving(window: "MainWindow", folder: Path) -> None:
+    """Draw a simulated service with its charts, one that cannot keep up, and the search for its hardware."""
+    from planner.gui.cost.serving.search_dialog import ServingSearchDialog
+
+    tab = window.cost()
+    panel = tab.serving
+    tab.controls.job.latency.set_open(True)
+    for section in (panel.curve_section, panel.minute_section):
+        section.set_open(True)
+    for name, plan in sample_services().items():
+        panel.simulation = None
+        window.workspace.replace(plan, None)
+        wait_until(lambda: panel.simulation is not None and not window.tasks.busy)
+        draw_in_all_looks(window, folder, f"serving-{name}")
+        bar = tab.results.verticalScrollBar()
+        bar.setValue(panel.y() + panel.curve_section.y())
+        draw_in_all_looks(window, folder, f"serving-{name}-charts")
+        bar.setValue(0)
+    panel.find_gpus.click()
+    wait_until(lambda: isinstance(tab.dialog, ServingSearchDialog) and tab.dialog.isVisible())
+    assert isinstance(tab.dialog, ServingSearchDialog)
+    wait_until(lambda: isinstance(tab.dialog, ServingSearchDialog) and bool(tab.dialog.model.records))
+    write_picture(tab.dialog, folder / "serving-search-begun.png")
+    wait_until(lambda: not window.tasks.busy)
+    for look in worn_looks(window):
+        write_picture(tab.dialog, folder / f"serving-search-{look}.png")
+    tab.dialog.close()
+
+
+def sample_services() -> "dict[str, Plan]":
+    """Return a service that holds its targets, and one that cannot keep up."""
+    from planner import Inference, ModelChoice, Plan
+    from planner.cost.job import Service
+    from planner.cost.terms import CostTerms
+
+    llama, vllm = ModelChoice(id="meta-llama/Llama-3.1-8B"), Inference(profile="vllm")
+    targets = {"ttft_seconds": 1.0, "tpot_seconds": 0.05}
+    quiet = CostTerms(job=Service(requests_per_day=60_000, prompt_tokens=1_500, **targets))
+    busy = CostTerms(job=Service(requests_per_day=900_000, prompt_tokens=1_500, **targets))
+    return {
+        "saturated": Plan(model=llama, workload=vllm, gpu="l40s", cost=busy),
+        "held": Plan(model=llama, workload=vllm, gpu="l40s", cost=quiet),
     }
 
 

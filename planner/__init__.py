@@ -116,7 +116,7 @@ Models, presets and files:
 'huggyllama/llama-7b'
 >>> planner.with_preset(serving, preset).workload.method
 'lora'
->>> import pathlib, tempfile
+>>> import os, pathlib, tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     file, recipe = pathlib.Path(folder, "plan.json"), pathlib.Path(folder, "trainer.json")
 ...     planner.save_plan(file, serving)
@@ -125,6 +125,41 @@ Models, presets and files:
 ...     planner.load_recipe(recipe).workload.micro_batch
 True
 4
+
+A service, simulated request by request through the scheduler of its engine, and the hardware that holds its latencies:
+
+>>> chat = planner.Traffic(
+...     arrivals=planner.RandomArrivals(requests_per_second=4),
+...     input=planner.LogNormalLength(median_tokens=1_020, p90_tokens=2_734),
+...     output=planner.FixedLength(tokens=130),
+... )
+>>> first, between = ("ttft", "p95=1s"), ("itl", "p95=90ms")
+>>> night = planner.DailyArrivals(requests_per_second=2, hourly_shares=(1,) * 8 + (3,) * 16)
+>>> night.highest_rate
+2.5714285714285716
+>>> talk = chat.evolve(sessions=planner.Sessions(turns=4), prefixes=planner.SharedPrefixes(tokens=500))
+>>> talk.requests_per_second, planner.ConcurrentClients(clients=8).think_seconds
+(16.0, 0.0)
+>>> targets = planner.Targets(limits=tuple(planner.parse_latency_target(*each) for each in (first, between)))
+>>> engine = planner.Plan(model=llama, workload=planner.Inference(profile="vllm"), gpu="l40s", count=2)
+>>> setup = planner.ServingSetup(router="least-loaded")
+>>> simulated = planner.simulate_serving(engine, catalog, chat, targets, setup, requests=300, ranges=False)
+>>> simulated.holds, simulated.replicas, simulated.latency("ttft").percentile(95).seconds < 1
+(True, 2, True)
+>>> point = next(planner.serving_curve(engine, catalog, chat, rates=[2.0], requests=100))
+>>> point.simulation.requests_per_second > 1
+True
+>>> wish = planner.ServingWish(gpus=("l40s", "h100-sxm5-80gb"), cards_per_replica=(1,))
+>>> answer = list(planner.plan_serving(engine, catalog, chat, targets, day, wish, requests=200))[-1]
+>>> answer.complete, answer.best.plan.gpu in wish.gpus, answer.best.usd_per_month > 100
+(True, True, True)
+>>> planner.load_traffic_presets()[0].id
+'chat'
+>>> with tempfile.TemporaryDirectory() as folder:
+...     file = pathlib.Path(folder, "requests.csv")
+...     _ = file.write_text(os.linesep.join(("TIMESTAMP,ContextTokens,GeneratedTokens", "0.5,374,44", "4.5,396,109")))
+...     planner.load_traffic(file).arrival_seconds
+(0.0, 4.0)
 
 The files that run a plan with another program, which give the plan again when they are read:
 
@@ -216,11 +251,28 @@ if TYPE_CHECKING:
     from planner.plan.recipes.preset import load_presets, plan_of_preset, with_preset
     from planner.plan.recommend.option import Wish
     from planner.plan.recommend.recommend import recommend
+    from planner.plan.serving.answer import ServingWish
+    from planner.plan.serving.find_service import plan_serving
+    from planner.plan.serving.service_simulation import serving_curve, simulate_serving
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
     from planner.plan.warnings import warnings_about
     from planner.present.report.comparison_report import report_on_two_plans
     from planner.present.report.plan_report import report_on_plan
     from planner.present.report.write import write_report
+    from planner.serving.deployment import ServingSetup
+    from planner.serving.presets import load_traffic_presets
+    from planner.serving.targets import Targets, parse_latency_target
+    from planner.serving.traffic import (
+        ConcurrentClients,
+        DailyArrivals,
+        FixedLength,
+        LogNormalLength,
+        RandomArrivals,
+        Sessions,
+        SharedPrefixes,
+        Traffic,
+    )
+    from planner.serving.traffic_files import load_traffic
     from planner.trace.analysis.summary import facts_of
     from planner.trace.analysis.trace_result import conclude
     from planner.trace.files import load_recording, save_recording
@@ -233,19 +285,30 @@ __version__ = "0.1.0"
 __all__ = [
     "Build",
     "BuildCards",
+    "ConcurrentClients",
     "CostTerms",
+    "DailyArrivals",
     "DailyHours",
+    "FixedLength",
     "GpuQuery",
     "Inference",
+    "LogNormalLength",
     "ModelChoice",
     "Plan",
     "PlannerError",
+    "RandomArrivals",
     "Run",
     "Service",
+    "ServingSetup",
+    "ServingWish",
+    "Sessions",
+    "SharedPrefixes",
     "SystemQuery",
     "Target",
+    "Targets",
     "TraceLimits",
     "TraceRequest",
+    "Traffic",
     "Training",
     "Wish",
     "__version__",
@@ -271,9 +334,13 @@ __all__ = [
     "load_presets",
     "load_recipe",
     "load_recording",
+    "load_traffic",
+    "load_traffic_presets",
     "own_hardware_file",
+    "parse_latency_target",
     "plan_checks",
     "plan_of_preset",
+    "plan_serving",
     "power_and_cooling",
     "price_words",
     "prices_by_card",
@@ -287,6 +354,8 @@ __all__ = [
     "save_plan",
     "save_recording",
     "select",
+    "serving_curve",
+    "simulate_serving",
     "smallest_card",
     "software_of",
     "speeds_of",
@@ -301,19 +370,30 @@ __all__ = [
 _HOMES = {
     "Build": "planner.hardware.power",
     "BuildCards": "planner.hardware.power",
+    "ConcurrentClients": "planner.serving.traffic",
     "CostTerms": "planner.cost.terms",
+    "DailyArrivals": "planner.serving.traffic",
     "DailyHours": "planner.cost.job",
+    "FixedLength": "planner.serving.traffic",
     "GpuQuery": "planner.hardware.query",
     "Inference": "planner.workload.workload",
+    "LogNormalLength": "planner.serving.traffic",
     "ModelChoice": "planner.plan.plan",
     "Plan": "planner.plan.plan",
     "PlannerError": "planner.errors",
+    "RandomArrivals": "planner.serving.traffic",
     "Run": "planner.cost.job",
     "Service": "planner.cost.job",
+    "ServingSetup": "planner.serving.deployment",
+    "ServingWish": "planner.plan.serving.answer",
+    "Sessions": "planner.serving.traffic",
+    "SharedPrefixes": "planner.serving.traffic",
     "SystemQuery": "planner.hardware.system_fields",
     "Target": "planner.trace.request",
+    "Targets": "planner.serving.targets",
     "TraceLimits": "planner.trace.run",
     "TraceRequest": "planner.trace.request",
+    "Traffic": "planner.serving.traffic",
     "Training": "planner.workload.workload",
     "Wish": "planner.plan.recommend.option",
     "advise": "planner.plan.advice.advise",
@@ -338,9 +418,13 @@ _HOMES = {
     "load_presets": "planner.plan.recipes.preset",
     "load_recipe": "planner.plan.recipes.files",
     "load_recording": "planner.trace.files",
+    "load_traffic": "planner.serving.traffic_files",
+    "load_traffic_presets": "planner.serving.presets",
     "own_hardware_file": "planner.paths",
+    "parse_latency_target": "planner.serving.targets",
     "plan_checks": "planner.launch.verify",
     "plan_of_preset": "planner.plan.recipes.preset",
+    "plan_serving": "planner.plan.serving.find_service",
     "power_and_cooling": "planner.hardware.power",
     "price_words": "planner.plan.prices",
     "prices_by_card": "planner.plan.prices",
@@ -354,6 +438,8 @@ _HOMES = {
     "save_plan": "planner.plan.files",
     "save_recording": "planner.trace.files",
     "select": "planner.hardware.query",
+    "serving_curve": "planner.plan.serving.service_simulation",
+    "simulate_serving": "planner.plan.serving.service_simulation",
     "smallest_card": "planner.plan.solve",
     "software_of": "planner.hardware.software_support",
     "speeds_of": "planner.hardware.speeds",

@@ -10,6 +10,7 @@ PlannerError(message, hint)
  ├ MissingPackageError                 an optional package that the request needs and that is not installed
  ├ PlanFileError(path, reason)         a plan that cannot be read or written
  ├ RecipeError(path, reason)           another program's training file that cannot be read
+ ├ TrafficFileError(path, reason)      recorded requests of a service that cannot be read
  ├ LogError(reason)                    output of a run that cannot be read
  ├ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
  ├ PriceError(provider, reason)        prices that cannot be fetched or read, or are implausible
@@ -158,6 +159,14 @@ class PlanFileError(PlannerError):
 
 class RecipeError(PlannerError):
     """A training configuration of another program that cannot be read."""
+
+    def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
+        super().__init__(f"{path}: {reason}", hint)
+        self.path, self.reason = path, reason
+
+
+class TrafficFileError(PlannerError):
+    """A file with recorded requests of a service that cannot be read."""
 
     def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
         super().__init__(f"{path}: {reason}", hint)

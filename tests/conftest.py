@@ -59,6 +59,7 @@ _CORE = (
     "performance",
     "plan",
     "present",
+    "serving",
     "trace",
     "workload",
 )

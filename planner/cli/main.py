@@ -46,6 +46,9 @@ COMMANDS: Final = {
     "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
     "recommend": CliCommand("planner.cli.recommend", "recommend hardware for a job within a budget and a deadline"),
     "report": CliCommand("planner.cli.report_file", "write a report on a plan, a comparison, a recording or a trace"),
+    "serve-plan": CliCommand(
+        "planner.cli.serve_plan.command", "find the hardware that serves requests within latency targets"
+    ),
     "trace": CliCommand(
         "planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"
     ),

@@ -190,3 +190,8 @@ def named_value(
         return name, parse_json(value)
     except UnreadableFileError:
         return name, value
+
+
+def comma_separated(text: str | None) -> list[str] | None:
+    """Return the parts of a comma-separated option, None without the option."""
+    return None if text is None else [part.strip() for part in text.split(",")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pydantic import ValidationError
 
 from planner.cli.options import add_workload_options, workload_from_arguments
-from planner.cli.parser import Parser, option_value
+from planner.cli.parser import Parser, comma_separated, option_value
 from planner.cli.user_catalog import named_cards
 from planner.errors import ModelFileError, NoFormulaError, PlanFileError, PlannerError, SpecError, TraceError
 from planner.numbers import COUNT
@@ -232,3 +232,17 @@ def save_plan_as(path: Path, plan: Plan) -> None:
     if path.exists() and not is_plan_file(path):
         raise PlanFileError(path, "exists and is not a plan", "Choose another name; nothing was written.")
     save_plan(path, plan)
+
+
+def vendors_in_catalog(text: str | None, catalog: Catalog) -> list[str] | None:
+    """Return the vendors of `--vendor`, comma-separated, in the catalog's spelling; None without the option.
+
+    Raises:
+        SpecError: If no card is of such a vendor.
+    """
+    known = {vendor.lower(): vendor for vendor in sorted({gpu.vendor for gpu in catalog.hardware.gpus})}
+    found = comma_separated(text)
+    for name in found or ():
+        if name.lower() not in known:
+            raise SpecError("--vendor", f"unknown vendor {name!r}", f"Vendors: {', '.join(known.values())}.")
+    return None if found is None else [known[name.lower()] for name in found]

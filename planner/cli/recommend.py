@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from planner.cli.main import DOES_NOT_FIT
 from planner.cli.money_options import add_money_options, option_of, plan_with_money
 from planner.cli.options import naming_options
-from planner.cli.parser import Parser, option_value, row_limit_or_none
-from planner.cli.plan_arguments import add_plan_options, save_plan_as
+from planner.cli.parser import Parser, comma_separated, option_value, row_limit_or_none
+from planner.cli.plan_arguments import add_plan_options, save_plan_as, vendors_in_catalog
 from planner.cli.report import prose_width, wrap
 from planner.cli.table import TableColumn, table, terminal_width
 from planner.cli.user_catalog import user_catalog
@@ -150,9 +150,9 @@ def _wish(arguments: argparse.Namespace, catalog: Catalog, *, counts_tokens: boo
     }
     fields = {
         "having": having or None,
-        "modes": _comma_separated(arguments.modes),
-        "counts": [option_value("--counts", text, COUNT) for text in _comma_separated(arguments.counts) or ()] or None,
-        "vendors": _vendors_in_catalog(arguments.vendor, catalog),
+        "modes": comma_separated(arguments.modes),
+        "counts": [option_value("--counts", text, COUNT) for text in comma_separated(arguments.counts) or ()] or None,
+        "vendors": vendors_in_catalog(arguments.vendor, catalog),
         "include_tight": arguments.tight,
         "change_plan": not arguments.as_planned,
         "quantize": arguments.quantize,
@@ -165,20 +165,6 @@ def _wish(arguments: argparse.Namespace, catalog: Catalog, *, counts_tokens: boo
         raise SpecError(
             f"--{options.get(name, name)}", problem.reason, problem.hint or "--help explains every option."
         ) from error
-
-
-def _vendors_in_catalog(text: str | None, catalog: Catalog) -> list[str] | None:
-    """Return the given vendors in the catalog's spelling."""
-    known = {vendor.lower(): vendor for vendor in sorted({gpu.vendor for gpu in catalog.hardware.gpus})}
-    found = _comma_separated(text)
-    for name in found or ():
-        if name.lower() not in known:
-            raise SpecError("--vendor", f"unknown vendor {name!r}", f"Vendors: {', '.join(known.values())}.")
-    return None if found is None else [known[name.lower()] for name in found]
-
-
-def _comma_separated(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",")]
 
 
 def _text(found: Recommendation, plan: Plan, catalog: Catalog, limit: int | None) -> str:

@@ -54,6 +54,23 @@ class Service(Spec):
         default=(), description="relative load of each hour of the day, instead of the peak factor"
     )
     scales_down: bool = Field(default=False, description="rented machines are released while demand is low")
+    traffic_preset: str | None = Field(
+        default=None,
+        max_length=100,
+        description="kind of service whose lengths, common beginnings and conversations the requests have; none: all "
+        "requests have the same lengths",
+    )
+    burstiness: float = Field(
+        default=1.0, gt=0, le=100, description="1: requests arrive at random; lower: in bursts; higher: evenly spread"
+    )
+    latency_percentile: float = Field(
+        default=95.0, ge=50, lt=100, description="percentage of the requests that the latency targets hold for"
+    )
+    ttft_seconds: float | None = Field(default=None, gt=0, le=1e6, description="latest first token; none: no target")
+    tpot_seconds: float | None = Field(
+        default=None, gt=0, le=1e6, description="longest mean time between the tokens of an answer"
+    )
+    e2e_seconds: float | None = Field(default=None, gt=0, le=1e6, description="latest end of an answer")
     model_gb: float = Field(default=0.0, ge=0, le=1e9, description="size of the stored model")
     egress_gb_per_month: float = Field(default=0.0, ge=0, le=1e9)
 

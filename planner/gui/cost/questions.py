@@ -108,8 +108,7 @@ class MoneyQuestions(QWidget):
 
     def ask(self, form: LabelledForm, path: str, label: str, field: Field, hint: str) -> None:
         """Add `field` to `form` as the input for the cost term at `path`."""
-        self._fields[path] = form, field
-        form.add(label, field, lambda: default_value(self.terms, path), hint)
+        self.place_field(form, path, label, field, hint)
         step = title_in_sentence(label.replace("&", ""))
 
         def apply_value(value: object) -> None:
@@ -120,6 +119,11 @@ class MoneyQuestions(QWidget):
 
         field.edited.connect(apply_value)
         field.finished.connect(self.workspace.end_gesture)
+
+    def place_field(self, form: LabelledForm, path: str, label: str, field: Field, hint: str) -> None:
+        """Add `field` to `form` to show the cost term at `path`; what an edit changes is up to the caller."""
+        self._fields[path] = form, field
+        form.add(label, field, lambda: default_value(self.terms, path), hint)
 
     def ask_choice(
         self, form: LabelledForm, path: str, label: str, options: Sequence[tuple[object, str]], hint: str
@@ -142,11 +146,14 @@ class MoneyQuestions(QWidget):
         """Add a number input for the cost term at `path`; `ends` are the least and greatest number as displayed."""
         self.ask(form, path, label, number_input(path, ends, placeholder, scale), hint)
 
-    def add_section(self, title: str, form: LabelledForm, summary: Callable[[CostTerms], str], *, opened: bool) -> None:
-        """Add `form` as a section that shows `summary` while it is collapsed."""
+    def add_section(
+        self, title: str, form: LabelledForm, summary: Callable[[CostTerms], str], *, opened: bool
+    ) -> Section:
+        """Add `form` as a section that shows `summary` while it is collapsed, and return the section."""
         section = Section(self.theme, title, form, wraps=True)
         self.place_section(section, form, title, opened=opened)
         self._sections.append((section, form, summary))
+        return section
 
     def add_form(self, form: LabelledForm) -> None:
         """Append `form` without a section, with its inputs aligned to the inputs in sections."""

@@ -21,6 +21,7 @@ from planner.gui.cost.curve_panel import CostCurvePanel
 from planner.gui.cost.decision_card import DecisionCard
 from planner.gui.cost.figures import CostFigures, PinnedComparison
 from planner.gui.cost.questions import change_term, term_value
+from planner.gui.cost.serving.panel import ServingPanel
 from planner.gui.cost.tables import CarbonByRegion, OfferList
 from planner.gui.cost.tornado import Tornado
 from planner.gui.memory.advice import AdvicePanel
@@ -93,6 +94,7 @@ class CostTab(QuestionTab):
         self.controls = CostControls(workspace, theme, _CONTROLS_WIDTH)
         self.answer = DecisionCard(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
+        self.serving = ServingPanel(workspace, theme, tasks)
         self.curve = CostCurvePanel(theme)
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
         self.tornado = Tornado(theme)
@@ -118,7 +120,8 @@ class CostTab(QuestionTab):
         self.elsewhere.chosen.connect(self._move_to)
         self.controls.recommend.clicked.connect(self.choose_hardware)
         self.controls.prices.clicked.connect(self.show_prices)
-        for part in (self.copy_menu, self.curve):
+        self.serving.search_requested.connect(self.find_service)
+        for part in (self.copy_menu, self.curve, self.serving):
             part.failed.connect(workspace.failed)
 
     def prepare(self) -> Iterator[object]:
@@ -144,6 +147,8 @@ class CostTab(QuestionTab):
         self.controls.rent.show_billing(estimate)
         self._show_pinned(evaluation)
         self._show_advice(evaluation)
+        is_service = isinstance(self.workspace.plan.cost.job, Service) and evaluation.workload.task == "inference"
+        self.serving.setVisible(is_service)
         self._show_evidence(None if self.cost.blocked else estimate)
         if self.isVisible():
             self._rest.start()
@@ -182,6 +187,13 @@ class CostTab(QuestionTab):
 
         self._open(PricesDialog(self.workspace, self.theme, self.tasks, self.window()))
 
+    @Slot()
+    def find_service(self) -> None:
+        """Open the dialog that searches the hardware on which the service holds its latency targets."""
+        from planner.gui.cost.serving.search_dialog import ServingSearchDialog  # for services only
+
+        self._open(ServingSearchDialog(self.workspace, self.theme, self.tasks, self.window(), self._today))
+
     def _open(self, dialog: QDialog) -> None:
         self.dialog = dialog
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -195,6 +207,7 @@ class CostTab(QuestionTab):
     def _stop_background_work(self) -> None:
         for key in (_FIRST, _DRAWS, _FASTER, _BATCHED):
             self.tasks.cancel(key)
+        self.serving.cancel()
 
     def _show_pinned(self, evaluation: Evaluation) -> None:
         pinned = self.workspace.pin.evaluation
@@ -249,6 +262,8 @@ class CostTab(QuestionTab):
     @Slot()
     def _draw_samples(self) -> None:
         estimate = self.cost.estimate
+        if self.serving.isVisibleTo(self):
+            self.serving.simulate(self.workspace.evaluation, 1 if estimate is None else estimate.demand.groups)
         if estimate is None or estimate.case is None or self.cost.blocked:
             return
         if self.workspace.plan.cost.buy.owned:
@@ -380,6 +395,7 @@ class CostTab(QuestionTab):
         middle = (
             self.answer,
             self.advice,
+            self.serving,
             self.comparison,
             (self.curve, 1),
             self.below,

@@ -88,6 +88,8 @@ class Chart(QWidget):
         self._item.setMouseEnabled(x=False, y=False)
         self._item.disableAutoRange()
         self._item.showGrid(x=True, y=True)
+        for name in _AXES:
+            self._item.getAxis(name).enableAutoSIPrefix(False)  # the ticks have units of their own
         self._plot.setFrameShape(self._plot.Shape.NoFrame)
         self._plot.setAccessibleName(name)
         for widget in (self._plot, self._plot.viewport()):

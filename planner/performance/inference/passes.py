@@ -160,7 +160,7 @@ def pass_time(
         pipeline_transfers=transfers,
         offload=sharing.offloaded.seconds(weights, batch.rows),
     )
-    launches = work.layers * machine.layer_seconds + work.expert_layers * engine.expert_layer_seconds
+    launches = launch_time(work, machine)
     gaps = work.layers * machine.kernel_gaps_seconds
     return device._replace(host=gaps + _host_seconds(work, machine, batch, cards, device.seconds + gaps, launches))
 
@@ -220,7 +220,20 @@ def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatc
 def _host_seconds(
     work: PassWork, machine: CardSpeed, batch: PassBatch, cards: int, device_seconds: float, launches: float
 ) -> float:
-    """Return the seconds of `launches` and scheduling on the host beyond those that overlap with the card's work.
+    """Return the seconds of `launches` and scheduling on the host beyond those that overlap with the card's work."""
+    host = host_share(work, machine, cards, launches, batch.sequences)
+    return max(host.added_seconds, host.least_seconds - device_seconds)
+
+
+class HostShare(NamedTuple):
+    """Work of the host in a pass: `added_seconds` beside the card's work, and a pass takes `least_seconds` at least."""
+
+    added_seconds: float
+    least_seconds: float
+
+
+def host_share(work: PassWork, machine: CardSpeed, cards: int, launches: float, sequences: float) -> HostShare:
+    """Return the host's share of a pass over `sequences` sequences whose kernels take `launches` seconds to start.
 
     **Formula**: launches L · o + L' · o', hidden behind the card if it lags behind the host; scheduling s + b · q,
     hidden behind the pass before if engines schedule ahead.
@@ -229,9 +242,14 @@ def _host_seconds(
     default since 0.4, 1.0 and 0.14.
     """
     engine = machine.engine
-    scheduling = engine.pass_seconds + batch.sequences * machine.sequence_seconds / engine.schedulers(work, cards)
+    scheduling = engine.pass_seconds + sequences * machine.sequence_seconds / engine.schedulers(work, cards)
     if machine.hides_launches:
-        return max(0.0, launches + scheduling - device_seconds)
+        return HostShare(0.0, launches + scheduling)
     if engine.schedules_ahead:
-        return max(launches, scheduling - device_seconds)
-    return launches + scheduling
+        return HostShare(launches, scheduling)
+    return HostShare(launches + scheduling, 0.0)
+
+
+def launch_time(work: PassWork, machine: CardSpeed) -> float:
+    """Return the seconds in which the kernels of a pass are started, where the kernels' own times do not have them."""
+    return work.layers * machine.layer_seconds + work.expert_layers * machine.engine.expert_layer_seconds

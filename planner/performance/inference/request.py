@@ -27,7 +27,7 @@ class ServedModel(NamedTuple):
     kernels: PassKernels | None = None
 
 
-def _pass_time(run: ServedModel, batch: PassBatch) -> PassTime:
+def served_pass_time(run: ServedModel, batch: PassBatch) -> PassTime:
     """Return the time of one pass over `batch`: the sum of the kernels if they were measured, else by classes."""
     measured = None if run.kernels is None else kernels_time(run.kernels, run.work, run.machine, run.sharing, batch)
     return pass_time(run.work, run.machine, run.sharing, batch, measured)
@@ -55,7 +55,7 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
         scores=sequences * run.work.scores(tokens) * (1 + 1 / ceil(tokens / chunk)) / chunks,
         tokens=tokens,
     )
-    one, stages = _pass_time(run, batch), run.sharing.stages
+    one, stages = served_pass_time(run, batch), run.sharing.stages
     if stages == 1:
         return one.repeated(chunks)
     grown = one.attention / one.seconds
@@ -94,7 +94,7 @@ def decoding_step_time(run: ServedModel, sequences: float, context: float) -> Pa
         scores=0.0,
         tokens=context,
     )
-    return _pass_time(run, batch)
+    return served_pass_time(run, batch)
 
 
 def cached_bytes(run: ServedModel, context: float) -> float:

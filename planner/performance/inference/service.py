@@ -9,6 +9,7 @@ from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture
 from planner.performance.inference.estimate import served_model
 from planner.performance.inference.request import ServedModel, cached_bytes, decoding_step_time, prompt_time
+from planner.performance.inference.steps import STAGE_DELAY
 from planner.performance.setting import TimeSetting
 from planner.workload.workload import Inference
 
@@ -19,12 +20,6 @@ MOST_SEQUENCES: Final = 2_048
 """Maximum number of sequences that an engine schedules per step on each card: `max_batch_size` of TensorRT-LLM, with
 sequences distributed over the cards (`enable_attention_dp`)."""
 _PROMPTS_FOR_CHUNKS: Final = 16
-_STAGE_DELAY: Final = 0.10
-"""Relative increase of the decoding step per further pipeline stage: stages are uneven, and wait for each other.
-
-**Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview, Llama 3.3 70B on 1 to 8 RTX PRO 6000 (0.14) and
-Llama 3.1 405B on 8 (0.05) in stages.
-"""
 
 
 class SaturatedThroughput(NamedTuple):
@@ -57,7 +52,7 @@ def saturated_throughput(run: ServedModel, sequences: int, prompt: float, answer
     **Assumes** that sequences are halfway through their answers on average, and that prompts fill whole chunks.
     """
     stages = run.sharing.stages if run.machine.engine.overlaps_stages else 1
-    waits = 1 + _STAGE_DELAY * (stages - 1)
+    waits = 1 + STAGE_DELAY * (stages - 1)
     several = max(1, ceil((run.machine.engine.chunk or prompt) * _PROMPTS_FOR_CHUNKS / prompt))
     reading = prompt_time(run, several, prompt).seconds / several
     step = waits * decoding_step_time(run, max(1.0, sequences / stages), prompt + answer / 2).seconds

@@ -45,7 +45,7 @@ _PARAMETER_SERVER_SOURCE: Final = (
 )
 
 
-class Traffic(NamedTuple):
+class LinkTraffic(NamedTuple):
     """Quantities of one card's share of the model that determine its communication, such as bytes of gradients."""
 
     architecture: Architecture
@@ -58,7 +58,7 @@ class Traffic(NamedTuple):
     expert_layers: int
 
 
-def step_transfers(traffic: Traffic, workload: Training, links: Links, setting: TimeSetting) -> list[Transfer]:
+def step_transfers(traffic: LinkTraffic, workload: Training, links: Links, setting: TimeSetting) -> list[Transfer]:
     """Return all transfers that one card takes part in during a step."""
     parallel = workload.parallel
     found = [_gradient_reduction(traffic, workload, links, parameter_server=setting.parameter_server)]
@@ -75,7 +75,7 @@ def step_transfers(traffic: Traffic, workload: Training, links: Links, setting: 
     return [one for one in found if one.seconds > 0]
 
 
-def _gradient_reduction(traffic: Traffic, workload: Training, links: Links, *, parameter_server: bool) -> Transfer:
+def _gradient_reduction(traffic: LinkTraffic, workload: Training, links: Links, *, parameter_server: bool) -> Transfer:
     """Return the transfer that reduces gradients over replicas: once per step, or per micro-batch under ZeRO-3."""
     parallel = workload.parallel
     group = parallel.state_shards
@@ -105,7 +105,7 @@ _BUCKET_BYTES: Final = 25 * 2**20
 """Gradient bucket size of DistributedDataParallel in bytes (`bucket_cap_mb`)."""
 
 
-def _parameter_gathering(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+def _parameter_gathering(traffic: LinkTraffic, workload: Training, links: Links) -> Transfer:
     """Return the transfer of parameters that ZeRO-3 and FSDP gather for each forward and backward pass."""
     parallel = workload.parallel
     group = parallel.state_shards
@@ -119,7 +119,7 @@ def _parameter_gathering(traffic: Traffic, workload: Training, links: Links) -> 
     )
 
 
-def _tensor_parallel_exchange(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+def _tensor_parallel_exchange(traffic: LinkTraffic, workload: Training, links: Links) -> Transfer:
     """Return the transfer of partial sums between tensor-parallel cards."""
     group = workload.parallel.tensor
     again = 2 if workload.activation_checkpointing == "full" else 0
@@ -139,7 +139,7 @@ def _tensor_parallel_exchange(traffic: Traffic, workload: Training, links: Links
     )
 
 
-def _context_parallel_exchange(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+def _context_parallel_exchange(traffic: LinkTraffic, workload: Training, links: Links) -> Transfer:
     """Return the transfer of ring attention: keys and values forward, together with their gradients backward."""
     parallel = workload.parallel
     group = parallel.context
@@ -169,7 +169,7 @@ def _key_value_width(mixer: object) -> int:
     return mixer.latent_dim if isinstance(mixer, LatentAttention) else 0
 
 
-def _expert_dispatch(traffic: Traffic, workload: Training, links: Links, *, overlaps: bool) -> Transfer:
+def _expert_dispatch(traffic: LinkTraffic, workload: Training, links: Links, *, overlaps: bool) -> Transfer:
     """Return the transfer of tokens to their experts on other cards and back.
 
     **Source**: NVIDIA-NeMo/Megatron-Bridge docs/training/communication-overlap.md (`overlap_moe_expert_parallel_comm`:
@@ -202,7 +202,7 @@ def mean_copies_sent(experts_per_token: int, destinations: int) -> float:
     return (destinations - 1) * (1 - (1 - 1 / destinations) ** experts_per_token) if destinations > 1 else 0.0
 
 
-def _stage_transfer(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+def _stage_transfer(traffic: LinkTraffic, workload: Training, links: Links) -> Transfer:
     """Return the transfer of activations and gradients between neighboring pipeline stages."""
     parallel = workload.parallel
     operations = 2 * traffic.micro_batches * parallel.interleave

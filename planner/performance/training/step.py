@@ -11,7 +11,7 @@ from planner.models.architecture import Architecture, Moe
 from planner.performance.efficiency import MEASURED, EfficiencyClasses
 from planner.performance.links import Links, links_of
 from planner.performance.setting import TimeSetting
-from planner.performance.training.communication import OverlapTarget, Traffic, Transfer, step_transfers
+from planner.performance.training.communication import LinkTraffic, OverlapTarget, Transfer, step_transfers
 from planner.performance.training.compute import CardRates, MicroBatchTime, card_rates, micro_batch_time
 from planner.performance.training.optimizer import OptimizerTraffic, exchanged_element_bytes, optimizer_traffic
 from planner.performance.training.work import MicroBatch, micro_batch, sequences_work
@@ -129,13 +129,13 @@ def _distinct_shares(ranks: Iterable[Rank]) -> Iterable[tuple[Architecture, Trai
     return [(rank.stage.architecture, rank.workload) for rank in shares if isinstance(rank.workload, Training)]
 
 
-def step_traffic(share: Architecture, workload: Training, batch: MicroBatch) -> Traffic:
+def step_traffic(share: Architecture, workload: Training, batch: MicroBatch) -> LinkTraffic:
     """Return the quantities that determine the communication of a card with the network share `share`."""
     blocks = [group.layer.feed_forward for group in share.main.groups]
     element = ELEMENT_BYTES[product_format(workload.compute)]
     quantised = workload.weights is not None and SCHEMES[workload.weights].family != "plain"
     parameters = weight_bytes(share, workload.weights or "bf16") if quantised else share.parameters * element
-    return Traffic(
+    return LinkTraffic(
         architecture=share,
         trained_bytes=optimizer_traffic(share, workload, 0.0).parameters * float(exchanged_element_bytes(workload)),
         parameter_bytes=float(parameters),

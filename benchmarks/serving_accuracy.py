@@ -1,0 +1,301 @@
+"""Simulated against measured services: whole runs request by request, and benchmarks at a fixed concurrency.
+
+    python benchmarks/serving_accuracy.py [--runs FOLDER] [--truth FILE] [--rows] [--skip-rows]
+
+For each run of vLLM in FOLDER it prints the simulated and measured mean, median and 99th percentile of the time to first
+token, between tokens and to the end, each request with its own arrival and lengths. For the rows of FILE, benchmarks of
+engines with so many clients, it prints the median error of the time to first token and per token, by engine, and the
+worst system and model: nothing is fitted to them, so that each is a system and a model that was left out. Of the
+intervals it prints how many hold the measurement: those that are stated, and those whose width is the 80th percentile of
+the error of all other systems, which leaves the system out. Then the seconds that 100,000 requests take, beside a loop.
+
+Requests of FILE have its nominal lengths, since it does not state others; the medians of the simulated requests are
+compared. Rows that `throughput.csv` has as well are not in it.
+"""
+
+import argparse
+import csv
+import json
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import exp, log
+from pathlib import Path
+from statistics import fmean, median
+from typing import Final, NamedTuple
+
+from planner.errors import PlannerError
+from planner.performance.inference.steps import AS_ESTIMATED
+from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.serving.service_simulation import deploy_plan
+from planner.serving.deployment import Deployment, ServingSetup
+from planner.serving.simulate import run_once
+from planner.serving.traffic import (
+    ConcurrentClients,
+    FixedLength,
+    LogNormalLength,
+    RandomArrivals,
+    Traffic,
+    TrafficTrace,
+)
+from planner.workload.software.registry import SERVERS
+from planner.workload.workload import Inference
+
+_TRUTH: Final = Path(__file__).resolve().parent.parent / "tests" / "truth"
+_CARDS: Final = {
+    "b200_sxm": "b200-sxm-180gb",
+    "b300_sxm": "b300-sxm-288gb",
+    "gb200": "gb200-186gb",
+    "h100_sxm": "h100-sxm5-80gb",
+    "h200_sxm": "h200-sxm-141gb",
+}
+_RUN_CARDS: Final = {"rtx-pro-6000": "rtx-pro-6000-blackwell-server", "rtx4090": "rtx-4090"}
+_ENGINES: Final = {"trtllm": "tensorrt-llm"}
+_WEIGHTS: Final = {"fp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
+_ENGINE_NAMES: Final = ("max_num_seqs", "max_num_batched_tokens")
+_MOST_REQUESTS: Final = 600
+_ROUNDS: Final = 4
+_MANY: Final = 100_000
+_REFERENCE_LOOP: Final = 10_000_000
+_HELD: Final = 0.8
+
+
+class Compared(NamedTuple):
+    """A measured benchmark at a fixed concurrency with its simulation, both in milliseconds."""
+
+    id: str
+    engine: str
+    system: str
+    model: str
+    first: tuple[float, float]
+    token: tuple[float, float]
+    stated: tuple[float, float]
+
+
+def main() -> int:
+    """Print the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=_TRUTH / "serving-runs")
+    parser.add_argument("--truth", type=Path, default=_TRUTH / "serving.csv")
+    parser.add_argument("--rows", action="store_true", help="print each row")
+    parser.add_argument("--skip-rows", action="store_true", help="only the whole runs and the speed")
+    options = parser.parse_args()
+    catalog = load_catalog()
+    for folder in sorted(path for path in options.runs.iterdir() if (path / "meta.json").exists()):
+        print_run(folder, catalog)
+    if not options.skip_rows:
+        print_rows(options.truth, catalog, each=options.rows)
+    print_speed(catalog)
+    return 0
+
+
+def print_run(folder: Path, catalog: Catalog) -> None:
+    """Print a whole run beside its simulation."""
+    rows = [json.loads(line) for line in (folder / "requests.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows.sort(key=lambda row: row["queued_ts"])
+    deployment, traffic = _run_of(folder, rows, catalog)
+    if isinstance(deployment, str):
+        print(f"{folder.name}: {deployment}")
+        return
+    run = run_once(deployment, traffic, len(rows), 0, AS_ESTIMATED)
+    assert run is not None
+    found = run.requests
+    print(f"\n{folder.name}: {len(rows)} requests, {deployment.replicas} replicas, {len(run.ended)} answered")
+    figures: tuple[tuple[str, Callable[[int], float], Callable[[Mapping[str, float]], float]], ...] = (
+        ("first token", lambda n: found.first[n] - found.arrival[n], lambda r: r["first_token_ts"] - r["queued_ts"]),
+        (
+            "between tokens",
+            lambda n: (found.end[n] - found.first[n]) / max(found.output[n] - 1, 1),
+            lambda r: (r["last_token_ts"] - r["first_token_ts"]) / max(r["output_toks"] - 1, 1),
+        ),
+        ("end to end", lambda n: found.end[n] - found.arrival[n], lambda r: r["last_token_ts"] - r["queued_ts"]),
+    )
+    print(f"  {'seconds':16}{'mean':>10}{'measured':>10}{'error':>9}{'median':>10}{'error':>9}{'p99':>10}{'error':>9}")
+    for title, simulated, measured in figures:
+        ours, theirs = [simulated(number) for number in range(len(rows))], [measured(row) for row in rows]
+        print(f"  {title:16}{fmean(ours):10.4f}{fmean(theirs):10.4f}{_error(fmean(ours), fmean(theirs)):>9}", end="")
+        print(f"{median(ours):10.4f}{_error(median(ours), median(theirs)):>9}", end="")
+        print(f"{_p99(ours):10.4f}{_error(_p99(ours), _p99(theirs)):>9}")
+
+
+def _run_of(
+    folder: Path, rows: Sequence[Mapping[str, float]], catalog: Catalog
+) -> tuple[Deployment | str, Traffic]:
+    """Return the deployment of a run, and its requests as they came to the engine."""
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    engine = meta["engine_kwargs"]
+    ranks, tensor = engine["data_parallel_size"], engine["tensor_parallel_size"]
+    experts = ranks if engine["enable_expert_parallel"] else 1
+    workload = Inference(
+        weights="bf16",
+        profile="vllm",
+        engine={"version": "0.19", **{name: engine[name] for name in _ENGINE_NAMES}},
+        parallel={"data": ranks, "tensor": tensor, "expert": experts, "sharing": "manual"},
+    )
+    card = next(card for name, card in _RUN_CARDS.items() if name in folder.name)
+    plan = Plan(model=ModelChoice(id=meta["model"]), workload=workload, gpu=card, count=ranks * tensor)
+    trace = TrafficTrace(
+        arrival_seconds=tuple(row["queued_ts"] - rows[0]["queued_ts"] for row in rows),
+        input_tokens=tuple(int(row["input_toks"]) for row in rows),
+        output_tokens=tuple(int(row["output_toks"]) for row in rows),
+    )
+    traffic = Traffic.of_trace(trace)
+    return deploy_plan(plan, catalog, traffic, ServingSetup(), requests=len(rows), seed=0), traffic
+
+
+def _error(ours: float, theirs: float) -> str:
+    return f"{ours / theirs - 1:+.1%}"
+
+
+def _p99(values: Iterable[float]) -> float:
+    ordered = sorted(values)
+    return ordered[int(0.99 * (len(ordered) - 1))]
+
+
+def print_rows(path: Path, catalog: Catalog, *, each: bool) -> None:
+    """Print the benchmarks at a fixed concurrency beside their simulation."""
+    excluded: Counter[str] = Counter()
+    compared = list(_compared(path, catalog, excluded))
+    print(f"\n{path.name}: {len(compared)} benchmarks at a fixed concurrency")
+    if each:
+        for row in compared:
+            print(f"  {row.id:70}{row.first[0]:10.1f}{row.first[1]:10.1f}{row.token[0]:9.2f}{row.token[1]:9.2f}")
+    for engine in sorted({row.engine for row in compared}):
+        own = [row for row in compared if row.engine == engine]
+        print(f"  {engine:14}{len(own):5} rows", end="")
+        for title, pick in _FIGURES:
+            errors = [_ratio(pick(row)) for row in own]
+            sizes = [abs(exp(error) - 1) for error in errors]
+            print(f"   {title}: median error {median(sizes):.1%}, bias {exp(median(errors)) - 1:+.1%}", end="")
+        print()
+    for title, pick in _FIGURES:
+        for kind in ("system", "model"):
+            groups = defaultdict[str, list[float]](list)
+            for row in compared:
+                groups[getattr(row, kind)].append(abs(exp(_ratio(pick(row))) - 1))
+            worst = sorted(((median(errors), name, len(errors)) for name, errors in groups.items()), reverse=True)
+            listed = ", ".join(f"{name} {error:.0%} ({number})" for error, name, number in worst)
+            print(f"  {title} by {kind} left out: {listed}")
+        _print_intervals(title, pick, compared)
+    for reason, count in excluded.most_common():
+        print(f"  {count:5} not compared: {reason}")
+
+
+_FIGURES: Final[tuple[tuple[str, Callable[[Compared], tuple[float, float]]], ...]] = (
+    ("first token", lambda row: row.first),
+    ("per token", lambda row: row.token),
+)
+
+
+def _ratio(pair: tuple[float, float]) -> float:
+    return log(pair[0] / pair[1])
+
+
+def _print_intervals(
+    title: str, pick: Callable[[Compared], tuple[float, float]], compared: Sequence[Compared]
+) -> None:
+    """Print how many measurements lie in the stated intervals, and in those that the other systems give."""
+    if not compared:
+        return
+    index = [figure for figure, _ in _FIGURES].index(title)
+    stated = fmean([abs(_ratio(pick(row))) <= log(row.stated[index]) for row in compared])
+    held = []
+    for system in {row.system for row in compared}:
+        others = sorted(abs(_ratio(pick(row))) for row in compared if row.system != system)
+        if others:
+            width = others[min(len(others) - 1, int(_HELD * len(others)))]
+            held += [abs(_ratio(pick(row))) <= width for row in compared if row.system == system]
+    left_out = f"{fmean(held):.0%}" if held else "none"
+    print(f"  {title}: stated 80 % intervals hold {stated:.0%}, those of the other systems {left_out}")
+
+
+def _compared(path: Path, catalog: Catalog, excluded: Counter[str]) -> Iterator[Compared]:
+    """Yield the rows that can be simulated, and count the reasons of the others."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            found = _simulated(row, catalog)
+            if isinstance(found, str):
+                excluded[found] += 1
+            else:
+                yield found
+
+
+def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
+    """Return a row with its simulation, or the reason why there is none."""
+    engine = _ENGINES.get(row["backend"], row["backend"])
+    if engine not in SERVERS:
+        return f"{engine} is not modeled"
+    if int(row["attention_dp_size"] or 1) > 1:
+        return "attention in parallel over the data, beside experts over all cards"
+    if row["precision"] not in _WEIGHTS:
+        return f"weights in {row['precision']}"
+    clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
+    tensor = int(row["tp_size"])
+    try:
+        model = catalog.models.model(row["model_path"])
+        weights = None if model.quantization else _WEIGHTS[row["precision"]]
+        workload = Inference(
+            profile=engine, weights=weights, parallel={"tensor": tensor, "data": 1, "sharing": "manual"}
+        )
+        choice = ModelChoice(id=row["model_path"])
+        plan = Plan(model=choice, workload=workload, gpu=_CARDS[row["system"]], count=tensor)
+        traffic = Traffic(
+            arrivals=ConcurrentClients(clients=clients),
+            input=FixedLength(tokens=prompt),
+            output=FixedLength(tokens=answer),
+        )
+        deployment = deploy_plan(plan, catalog, traffic, ServingSetup(), requests=1, seed=0)
+    except PlannerError as error:
+        return "the model is not in the catalog" if "model" in error.message else error.message[:60]
+    except ValueError:
+        return "the engine does not run these weights"
+    if isinstance(deployment, str):
+        return deployment
+    number = min(max(_ROUNDS * clients, 8), max(_MOST_REQUESTS, 2 * clients))
+    run = run_once(deployment, traffic, number, 0, AS_ESTIMATED)
+    assert run is not None
+    found, counted = run.requests, [number for number in run.ended if number >= clients] or run.ended
+    if not counted:
+        return "the requests are longer than the cache"
+    first = median([found.first[number] - found.arrival[number] for number in counted])
+    token = median([(found.end[number] - found.first[number]) / max(answer - 1, 1) for number in counted])
+    measured = float(row["silicon_ttft_ms"]), float(row["silicon_tpot_ms"])
+    return Compared(
+        row["id"],
+        engine,
+        row["system"],
+        row["model_path"],
+        (1e3 * first, measured[0]),
+        (1e3 * token, measured[1]),
+        (deployment.errors.prompts, deployment.errors.decoding),
+    )
+
+
+def print_speed(catalog: Catalog) -> None:
+    """Print the seconds of 100,000 requests on one core, beside those of a loop of ten million additions."""
+    chat = Traffic(
+        arrivals=RandomArrivals(requests_per_second=15),
+        input=LogNormalLength(median_tokens=1_020, p90_tokens=2_734, most_tokens=14_050),
+        output=LogNormalLength(median_tokens=129, p90_tokens=424, most_tokens=1_000),
+    )
+    plan = Plan(
+        model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(profile="vllm"), gpu="h100-sxm5-80gb"
+    )
+    deployment = deploy_plan(plan, catalog, chat, ServingSetup(), requests=2_000, seed=0)
+    assert not isinstance(deployment, str)
+    begin = time.process_time()
+    run = run_once(deployment, chat, _MANY, 0, AS_ESTIMATED)
+    middle = time.process_time()
+    total = 0
+    for number in range(_REFERENCE_LOOP):
+        total += number
+    end = time.process_time()
+    assert run is not None
+    seconds, loop = middle - begin, end - middle
+    print(f"\n{_MANY:,} requests: {seconds:.2f} s of one core, {seconds / loop:.1f} times a loop of ten million additions")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""`gpu-planner serve-plan`."""

@@ -1,0 +1,222 @@
+"""The simulated service below the decision of the Cost tab: whether it holds its latency targets, and why."""
+
+from functools import partial
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QSizePolicy, QWidget
+
+from planner.cost.job import Service
+from planner.gui.cost.serving.curve_panel import RateCurvePanel
+from planner.gui.cost.serving.minute_panel import MinutePanel
+from planner.gui.cost.serving.served_minute import ServedMinute
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme, set_style_role
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.section import Section
+from planner.gui.workspace import Workspace
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation
+from planner.plan.plan import Plan
+from planner.plan.serving.job_traffic import in_groups, job_targets, job_traffic
+from planner.plan.serving.service_simulation import serving_curve, simulate_serving
+from planner.present import format as fmt
+from planner.present.serving.card import ServingView, serving_view
+from planner.present.serving.options import program_title
+from planner.present.serving.simulation import Outcome
+from planner.present.serving.traffic import traffic_sentence
+from planner.serving.presets import load_traffic_presets
+from planner.serving.result import RatePoint, ServingSimulation
+from planner.serving.targets import Targets
+from planner.serving.traffic import Traffic
+from planner.workload.workload import Inference
+
+_SIMULATION: Final = "serving simulation"
+_CURVE: Final = "serving curve"
+_ROLES: Final[dict[Outcome, str]] = {"yes": "good", "probably": "", "probably-not": "warn", "no": "bad"}
+_RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_NO_GPU: Final = "Choose a GPU, or let the search below find one."
+_WAITING: Final = "Simulating…"
+
+
+class ServingPanel(QFrame):
+    """Card with the simulated latencies of the plan's service; `search_requested` asks for hardware that holds them.
+
+    The simulation runs in the background once the plan has not changed for a moment; the curve over the rate only while
+    its section is open.
+    """
+
+    search_requested = Signal()
+    failed = Signal(object)
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__()
+        set_style_role(self, "card")
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
+        self.simulation: ServingSimulation | None = None
+        self._view = ServingView("", "yes")
+        self._plan: Plan | None = None
+        self._traffic: Traffic | None = None
+        self._targets, self._percent = Targets(), 95.0
+        self._points: tuple[RatePoint, ...] = ()
+        self._title = make_label("Simulated service", font=theme.font(bold=True))
+        self._subject = make_label(role="muted", wrap=True, selectable=True)
+        self._sentence = make_label(wrap=True, selectable=True)
+        self.rows = _LatencyGrid(theme)
+        self._load = make_label(wrap=True, selectable=True)
+        self._sample = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
+        self.find_gpus = push_button(
+            "Find GPUs for these tar&gets…", "Simulate this service on all cards, and list those that hold its targets."
+        )
+        self.minute, self.curve = MinutePanel(theme), RateCurvePanel(theme)
+        self.minute_section = Section(theme, "One simulated minute", self.minute, "each request, and the cache in use")
+        self.curve_section = Section(theme, "Latency over the rate", self.curve, "where it stops keeping up")
+        self._lay_out()
+        self.find_gpus.clicked.connect(self.search_requested)
+        self.minute_section.toggled.connect(self._show_minute)
+        self.curve_section.toggled.connect(self._simulate_curve)
+        for part in (self.minute, self.curve):
+            part.failed.connect(self.failed)
+
+    @property
+    def text(self) -> str:
+        """Return the answer as lines of text."""
+        return "\n".join(filter(None, (self._subject.text(), self._view.text)))
+
+    def simulate(self, evaluation: Evaluation, groups: int) -> None:
+        """Simulate the service of an evaluated plan on `groups` groups of its cards in the background."""
+        job = evaluation.plan.cost.job
+        self.cancel()
+        self._plan = None
+        if not isinstance(job, Service) or not isinstance(evaluation.workload, Inference):
+            return
+        self._traffic, self._targets = job_traffic(job, load_traffic_presets()), job_targets(job)
+        self._percent = job.latency_percentile
+        phrase = f"{traffic_sentence(self._traffic)} at peak load"
+        if evaluation.gpu is None:
+            self._subject.setText(fmt.sentence(phrase))
+            self._show(ServingView(_NO_GPU, "probably"))
+            return
+        plan = self._plan = in_groups(evaluation, groups)
+        card = fmt.count_of(plan.count, evaluation.gpu.name)
+        replicas = fmt.plural(plan.workload.parallel.data or 1, "replica")
+        self._subject.setText(f"{card} ({replicas}) with {program_title(plan)}, for {phrase}")
+        if self.simulation is None:
+            self._sentence.setText(_WAITING)
+        catalog, targets, percent = self._workspace.catalog, self._targets, self._percent
+        work = partial(_simulated, plan, catalog, self._traffic, targets, percent)
+        self._tasks.run(_SIMULATION, work, self._take)
+        self._simulate_curve()
+
+    def cancel(self) -> None:
+        """Discard what is being simulated."""
+        for key in (_SIMULATION, _CURVE):
+            self._tasks.cancel(key)
+
+    def _take(self, found: tuple[ServingSimulation, ServingView]) -> None:
+        self.simulation, view = found
+        self._show(view)
+        self._show_minute()
+
+    def _show(self, view: ServingView) -> None:
+        self._view = view
+        self._sentence.setText(view.sentence)
+        set_style_role(self._sentence, _ROLES[view.outcome])
+        self.rows.show_view(view)
+        for label, text in ((self._load, view.load), (self._sample, view.sample)):
+            label.setText(text)
+            label.setVisible(bool(text))
+        for section in (self.minute_section, self.curve_section):
+            section.setVisible(bool(view.rows))
+
+    @Slot()
+    def _show_minute(self) -> None:
+        minute = None if self.simulation is None else self.simulation.minute
+        if minute is not None and self.minute_section.is_open:
+            self.minute.set_data(ServedMinute.counted_from_zero(minute))
+
+    @Slot()
+    def _simulate_curve(self) -> None:
+        plan = self._plan
+        if plan is None or self._traffic is None or not self.curve_section.is_open:
+            return
+        self._points = ()
+        work = partial(serving_curve, plan, self._workspace.catalog, self._traffic)
+        self._tasks.run_in_rounds(_CURVE, lambda stop: work(stop=stop), self._add_point, lambda _: None)
+
+    def _add_point(self, point: RatePoint) -> None:
+        self._points = (*self._points, point)
+        rate = None if self._traffic is None else self._traffic.requests_per_second
+        self.curve.show_points(self._points, self._targets, self._percent, rate)
+
+    def _lay_out(self) -> None:
+        space = self._theme.spacing
+        in_column(
+            in_row(self._title, STRETCH, self.find_gpus, spacing=space.medium),
+            self._subject,
+            self._sentence,
+            self.rows,
+            self._load,
+            self._sample,
+            self.curve_section,
+            self.minute_section,
+            owner=self,
+            margins=space.large,
+            spacing=space.small,
+        )
+
+
+def _simulated(
+    plan: Plan, catalog: Catalog, traffic: Traffic, targets: Targets, percent: float
+) -> tuple[ServingSimulation, ServingView]:
+    found = simulate_serving(plan, catalog, traffic, targets)
+    assert found is not None  # nothing stops it
+    return found, serving_view(found, targets, percent)
+
+
+class _LatencyGrid(QWidget):
+    """Grid with a row for each time of a request: its median, its percentile with a range, and its target."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(theme.spacing.large)
+        self._grid.setVerticalSpacing(theme.spacing.tiny)
+        self._grid.setColumnStretch(4, 1)
+        self._headings = tuple(make_label(text, font=theme.font(bold=True)) for text in ("Median", "p95", "Target"))
+        for column, heading in enumerate(self._headings, start=1):
+            self._grid.addWidget(
+                heading, 0, column, _RIGHT if column < len(self._headings) else Qt.AlignmentFlag.AlignLeft
+            )
+        self._lines: list[tuple[QLabel, ...]] = []
+
+    def show_view(self, view: ServingView) -> None:
+        """Show the rows of `view`."""
+        self.setVisible(bool(view.rows))
+        self._headings[1].setText(view.percent)
+        self._headings[2].setVisible(any(row.target for row in view.rows))
+        while len(self._lines) < len(view.rows):
+            self._add_line()
+        for place, line in enumerate(self._lines):
+            row = view.rows[place] if place < len(view.rows) else None
+            for label in line:
+                label.setVisible(row is not None)
+            if row is not None:
+                for label, text in zip(line, (row.title, row.median, row.percentile, row.target), strict=True):
+                    label.setText(text)
+                set_style_role(line[-1], "" if row.outcome is None else _ROLES[row.outcome])
+        self.setAccessibleName(view.text)
+
+    def _add_line(self) -> None:
+        index = len(self._lines) + 1
+        line = (make_label(role="muted"), *(make_label(selectable=True) for _ in range(3)))
+        for column, label in enumerate(line):
+            self._grid.addWidget(
+                label, index, column, _RIGHT if 0 < column < len(line) - 1 else Qt.AlignmentFlag.AlignLeft
+            )
+        self._lines.append(line)

@@ -1,0 +1,513 @@
+"""Search for the hardware of a service: the fewest dollars, cards or watts with which its targets hold."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from math import ceil
+from statistics import fmean
+from typing import Final, NamedTuple
+
+from planner.cost.demand import HOURS_PER_MONTH, Demand
+from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
+from planner.memory.fit import CardFit
+from planner.memory.result import MemoryResult
+from planner.models.architecture import Architecture
+from planner.performance.inference.service import saturated_throughput
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation, architecture_of, evaluate
+from planner.plan.money import linked_cards
+from planner.plan.plan import Plan
+from planner.plan.recommend.acquisition import NO_OFFER, CapableCards, Market, own_options, rent_options
+from planner.plan.recommend.option import ExcludedCount, HardwareOption, Wish
+from planner.plan.recommend.variants import PlanVariant
+from planner.plan.serving.answer import SHOWN_OPTIONS, ServingAnswer, ServingOption, ServingWish
+from planner.plan.serving.consequences import OptionQuestion, find_consequences
+from planner.plan.serving.job_traffic import served_plan, with_replicas
+from planner.plan.serving.service_simulation import deploy_evaluated, with_room_for
+from planner.plan.sharing import SharedFit, sharing_schemes, tensor_domain
+from planner.serving.deployment import Deployment, ServingSetup
+from planner.serving.requests import draw_requests
+from planner.serving.result import ServingSimulation
+from planner.serving.simulate import simulate_traffic
+from planner.serving.targets import Targets
+from planner.serving.traffic import ConcurrentClients, Traffic, share_of_traffic
+from planner.workload.defaults import with_defaults
+from planner.workload.workload import Inference
+
+Stop = Callable[[], bool]
+
+DEFAULT_SEARCH_REQUESTS: Final = 800
+"""Requests of each simulation of a search; the option that is found is simulated with more."""
+_MOST_FINAL_REQUESTS: Final = 8_000
+_FINAL_REQUESTS: Final = 5
+"""Halves of the requests of a search's simulations with which an option is simulated; one for each replica if more."""
+_SLACK: Final = 1.3
+"""Factor by which a replica may answer more than the formula for equal requests says, before a simulation tells."""
+_NO_FIT: Final = "does-not-fit"
+_NO_REPLICAS: Final = "misses its targets even with the most cards"
+_TOO_DEAR: Final = "needs more than the best option even if all goes well"
+_OVER_BUDGET: Final = "over the budget"
+_NO_POWER: Final = "its power is unknown"
+_STOPPED: Final = "the search was stopped"
+_STEP_TOKENS: Final = "max_num_batched_tokens"
+_SAMPLE: Final = 500
+_UNSHARED: Final = "its software cannot share the model between so many cards"
+
+
+class Configuration(NamedTuple):
+    """Cards of one replica with the settings to try, and what one replica costs, by the wish's objective."""
+
+    plan: Plan
+    evaluation: Evaluation
+    deployment: Deployment
+    changes: tuple[str, ...]
+    need_each: float
+    least_replicas: int
+
+    @property
+    def least_need(self) -> float:
+        """Return what the configuration needs at least."""
+        return self.need_each * self.least_replicas
+
+
+class _Question(NamedTuple):
+    """The plan and traffic of a search, its targets, and the market of its cards."""
+
+    plan: Plan
+    architecture: Architecture
+    traffic: Traffic
+    targets: Targets
+    wish: ServingWish
+    setup: ServingSetup
+    market: Market
+    requests: int
+    seed: int
+    stop: Stop
+
+    def holds(self, found: ServingSimulation) -> bool:
+        """Return whether a simulation holds the targets, at the upper ends of their ranges if the wish says so."""
+        return found.holds and (not self.wish.surely or all(target.surely for target in found.targets))
+
+
+def plan_serving(
+    plan: Plan,
+    catalog: Catalog,
+    traffic: Traffic,
+    targets: Targets,
+    today: date,
+    wish: ServingWish | None = None,
+    setup: ServingSetup | None = None,
+    *,
+    requests: int = DEFAULT_SEARCH_REQUESTS,
+    seed: int = 0,
+    stop: Stop = lambda: False,
+) -> Iterator[ServingAnswer]:
+    """Yield the state of a search for hardware on which `plan`'s model answers `traffic` within `targets`.
+
+    The state is yielded after each configuration: a kind of card, a number of cards for each replica, and settings. The
+    last one is complete, unless `stop` returned true. The number of replicas is the least with which the targets hold
+    in a simulation of the share of one replica; the option is then simulated as a whole. A plan without a program is
+    served by vLLM. A configuration is left out without a simulation if it needs more than the best one even if its
+    replicas answer as many requests as the formula of a saturated service allows, and 30 % more.
+
+    Raises:
+        SpecError: If the plan trains, names a model that the catalog does not have, or asks for what its program does
+            not do, or if the traffic has no rate.
+    """
+    limits = wish or ServingWish()
+    question = _question(plan, catalog, traffic, targets, today, limits, setup or ServingSetup(), requests, seed, stop)
+    state = _State(limits, question.market.left_out)
+    yield state.answer(0, 1)
+    groups = list(_variants(question))
+    done = 0
+    for place, (changed, changes, count) in enumerate(groups):
+        configurations = sorted(
+            _configurations(question, changed, changes, count), key=lambda each: (each.least_need, each.plan.gpu or "")
+        )
+        for index, configuration in enumerate(configurations):
+            if stop():
+                return
+            state.add(question, configuration)
+            done += 1
+            left = len(configurations) - index - 1
+            yield state.answer(done, done + left + (len(groups) - place - 1))
+    if stop():
+        return
+    state.finish(question)
+    yield state.answer(max(done, 1), max(done, 1))
+
+
+def _question(
+    plan: Plan,
+    catalog: Catalog,
+    traffic: Traffic,
+    targets: Targets,
+    today: date,
+    wish: ServingWish,
+    setup: ServingSetup,
+    requests: int,
+    seed: int,
+    stop: Stop,
+) -> _Question:
+    """Return the question of a search, checked.
+
+    Raises:
+        SpecError: If the plan trains, names a model that the catalog does not have, or the traffic has no rate.
+    """
+    if not isinstance(plan.workload, Inference):
+        raise SpecError("workload.task", "a service needs a plan for inference, and this plan trains")
+    if traffic.requests_per_second is None and not isinstance(traffic.arrivals, ConcurrentClients):
+        raise SpecError("traffic.arrivals", "all requests arrive at once, so that there is no rate to plan for")
+    if setup.disaggregation is not None:
+        raise SpecError(
+            "setup.disaggregation", "a search finds the number of replicas itself", "Simulate a plan with them instead."
+        )
+    architecture = architecture_of(plan, catalog)
+    workload = served_plan(plan).workload
+    bare = plan.evolve(gpu=None, count=1, workload=workload.evolve(gpus=(), parallel={}))
+    cards = Wish(having=wish.having, modes=wish.modes, vendors=wish.vendors, counts=wish.cards_per_replica)
+    market = Market(plan, catalog, cards, today, Counter())
+    sized = with_room_for(bare, traffic, requests, seed)
+    return _Question(sized, architecture, traffic, targets, wish, setup, market, requests, seed, stop)
+
+
+def _variants(question: _Question) -> Iterator[tuple[Plan, tuple[str, ...], int]]:
+    """Yield the plan with each choice of settings and each number of cards for a replica, with what was changed."""
+    wish, plan = question.wish, question.plan
+    assert isinstance(plan.workload, Inference)
+    for count in sorted(set(wish.cards_per_replica)):
+        if count > wish.most_cards:
+            continue
+        for weights in dict.fromkeys((plan.workload.weights, *wish.weights)):
+            for cache in dict.fromkeys((plan.workload.kv_cache, *wish.kv_caches)):
+                for tokens in dict.fromkeys((None, *wish.step_tokens)):
+                    changed = _with_settings(plan, weights, cache, tokens)
+                    if changed is not None:
+                        yield changed, _changes(plan, weights, cache, tokens), count
+
+
+def _with_settings(plan: Plan, weights: str | None, cache: str, tokens: int | None) -> Plan | None:
+    """Return `plan` with these settings, or None if its program does not have them."""
+    workload = plan.workload
+    fields = type(workload.engine).model_fields if isinstance(workload, Inference) else {}
+    try:
+        changes: dict[str, object] = {"weights": weights, "kv_cache": cache}
+        if tokens is not None:
+            if _STEP_TOKENS not in fields:
+                return None
+            changes["engine"] = workload.engine.evolve(**{_STEP_TOKENS: tokens})  # type: ignore[union-attr]
+        return plan.evolve(workload=workload.evolve(**changes))
+    except ValueError:
+        return None
+
+
+def _changes(plan: Plan, weights: str | None, cache: str, tokens: int | None) -> tuple[str, ...]:
+    assert isinstance(plan.workload, Inference)
+    found = []
+    if weights is not None and weights != plan.workload.weights:
+        found.append(f"weights in {weights}")
+    if cache != plan.workload.kv_cache:
+        found.append(f"KV cache in {cache}")
+    if tokens is not None:
+        found.append(f"{tokens:,} tokens per step")
+    return tuple(found)
+
+
+def _configurations(question: _Question, plan: Plan, changes: tuple[str, ...], count: int) -> Iterator[Configuration]:
+    """Yield the configurations of `count` cards for each replica on which the plan fits and that can be had."""
+    market, catalog = question.market, question.market.catalog
+    evaluations: dict[str, Evaluation] = {}
+    for gpu in _obtainable(question, count):
+        if question.stop():
+            return
+        found = _evaluated(question, plan, gpu, count)
+        if found is None:
+            market.left_out[_UNSHARED] += 1
+        elif found.memory.verdict != "fits":
+            market.left_out["not-supported" if found.memory.unsupported else _NO_FIT] += 1
+        else:
+            evaluations[gpu.id] = found
+    prices = _cheapest(market, evaluations, dict.fromkeys(evaluations, 1))
+    for gpu_id, evaluation in evaluations.items():
+        deployment = deploy_evaluated(evaluation, question.setup)
+        if isinstance(deployment, str):
+            market.left_out[deployment] += 1
+            continue
+        gpu = catalog.hardware.gpu(gpu_id)
+        need = _need(question.wish, prices.get(gpu_id), gpu, count)
+        if need is None:
+            market.left_out[NO_OFFER if question.wish.objective == "usd" else _NO_POWER] += 1
+            continue
+        least = _least_replicas(deployment, question.traffic)
+        yield Configuration(evaluation.plan, evaluation, deployment, changes, need, least)
+
+
+def _obtainable(question: _Question, count: int) -> Iterator[Gpu]:
+    """Yield the cards of the wish that can be rented or bought."""
+    wish, market = question.wish, question.market
+    offered = (
+        {card for offer in market.catalog.offers for card in offer.cards} if "rent" in wish.having else frozenset()
+    )
+    for gpu in market.catalog.hardware.gpus:
+        if (wish.gpus and gpu.id not in wish.gpus) or (wish.vendors and gpu.vendor not in wish.vendors):
+            continue
+        obstacle = market.ownership_obstacle(gpu, count) if "own" in wish.having else NO_OFFER
+        if gpu.id in offered or obstacle is None:
+            yield gpu
+        else:
+            market.left_out[obstacle] += 1
+
+
+def _evaluated(question: _Question, plan: Plan, gpu: Gpu, count: int) -> Evaluation | None:
+    """Return the plan evaluated on `count` cards that hold one copy together, None if its software cannot do that."""
+    catalog, workload = question.market.catalog, plan.workload
+    if count == 1:
+        return evaluate(plan.evolve(gpu=gpu.id, count=1), catalog)
+    domain = tensor_domain((gpu,), plan.timing)
+    schemes = sharing_schemes(_filled(question, plan), question.architecture, count, domain)
+    whole = [scheme for scheme in schemes if _shards(scheme.settings) == count]
+    if not whole:
+        return None
+    parallel = workload.parallel.evolve(**{**whole[-1].settings, "sharing": "manual", "data": 1})
+    return evaluate(plan.evolve(gpu=gpu.id, count=count, workload=workload.evolve(parallel=parallel)), catalog)
+
+
+def _shards(settings: Mapping[str, object]) -> int:
+    found = 1
+    for name in ("tensor", "pipeline", "context"):
+        degree = settings.get(name, 1)
+        found *= degree if isinstance(degree, int) else 1
+    return found
+
+
+def _filled(question: _Question, plan: Plan) -> Inference:
+    filled = with_defaults(plan.workload, question.architecture, 1)
+    assert isinstance(filled, Inference)
+    return filled
+
+
+def _least_replicas(deployment: Deployment, traffic: Traffic) -> int:
+    """Return the fewest replicas that can answer the traffic: at the rate of a saturated one, and 30 % more."""
+    rate = traffic.requests_per_second
+    if rate is None:
+        return 1
+    drawn = draw_requests(traffic, _SAMPLE, 0)
+    prompt, answer = fmean(drawn.prompt), fmean(drawn.output)
+    cached = prompt * _cached_share(traffic, prompt) if deployment.scheduling.caches_prefixes else 0.0
+    held = deployment.scheduling.sequences
+    if deployment.cache_tokens is not None:
+        held = max(1, min(held, int(deployment.cache_tokens / (prompt + answer / 2))))
+    most = saturated_throughput(deployment.run, held, max(1.0, prompt - cached), answer).requests_per_second
+    return max(1, ceil(rate / (_SLACK * most)))
+
+
+def _cached_share(traffic: Traffic, prompt: float) -> float:
+    """Return the largest share of prompt tokens that a prefix cache can save."""
+    if traffic.sessions is not None or (traffic.trace is not None and traffic.trace.beginnings):
+        return 1 - 1 / prompt
+    if traffic.prefixes is None:
+        return 0.0
+    return min(1 - 1 / prompt, traffic.prefixes.tokens * traffic.prefixes.share / prompt)
+
+
+def _need(wish: ServingWish, hardware: HardwareOption | None, gpu: Gpu, cards: int) -> float | None:
+    """Return what cards need by the wish's objective, None if that is unknown."""
+    if wish.objective == "cards":
+        return float(cards)
+    if wish.objective == "watts":
+        return None if gpu.drawn_watts is None else gpu.drawn_watts * cards
+    return None if hardware is None else hardware.usd
+
+
+def _cheapest(
+    market: Market, evaluations: Mapping[str, Evaluation], replicas: Mapping[str, int]
+) -> dict[str, HardwareOption]:
+    """Return the cheapest way to have so many replicas of each kind of card for a month, day and night."""
+    capable = {}
+    for gpu_id, evaluation in evaluations.items():
+        time, hours = evaluation.time, HOURS_PER_MONTH * replicas[gpu_id]
+        if time is None or time.seconds is None:
+            continue
+        demand = Demand(
+            period="month",
+            groups=replicas[gpu_id],
+            busy_hours=hours,
+            low_busy_hours=hours,
+            high_busy_hours=hours,
+            rented_hours=hours,
+            work_hours=hours,
+            periods_per_year=12.0,
+            always_on=True,
+        )
+        gpu = market.catalog.hardware.gpu(gpu_id)
+        fit = SharedFit(evaluation.workload.parallel, _fit_of(evaluation.memory, gpu_id))
+        capable[gpu_id] = CapableCards(gpu, PlanVariant(evaluation.plan), fit, time, demand, linked_cards(evaluation))
+    quiet = market._replace(left_out=Counter())
+    found: dict[str, HardwareOption] = {}
+    for option in (*rent_options(quiet, capable), *own_options(quiet, capable)):
+        known = found.get(option.gpu)
+        if option.comparable and (known is None or (not option.current, option.usd) < (not known.current, known.usd)):
+            found[option.gpu] = option
+    return found
+
+
+def _fit_of(memory: MemoryResult, gpu_id: str) -> CardFit:
+    return CardFit(
+        gpu_id,
+        memory.verdict,
+        memory.total_bytes,
+        memory.capacity_bytes,
+        memory.free_bytes,
+        memory.unsupported,
+        memory.fit_probability,
+    )
+
+
+class _State:
+    """The options that a search has found so far."""
+
+    def __init__(self, wish: ServingWish, left_out: Counter[str]) -> None:
+        self._wish, self._left_out = wish, left_out
+        self._options: list[ServingOption] = []
+        self._nearest: ServingOption | None = None
+        self._best_need = float("inf")
+
+    def answer(self, done: int, total: int) -> ServingAnswer:
+        """Return the state as an answer."""
+        return ServingAnswer(
+            wish=self._wish,
+            done=done,
+            total=total,
+            options=tuple(self._options[:SHOWN_OPTIONS]),
+            left_out=tuple(
+                ExcludedCount(reason=reason, count=count) for reason, count in self._left_out.most_common() if count
+            ),
+            nearest=None if self._options else self._nearest,
+        )
+
+    def add(self, question: _Question, configuration: Configuration) -> None:
+        """Try a configuration, and keep it if it holds the targets."""
+        if configuration.least_need > self._best_need:
+            self._left_out[_TOO_DEAR] += 1
+            return
+        option, holds = _tried(question, configuration, self._best_need)
+        if option is None:
+            self._left_out[_TOO_DEAR] += 1
+        elif not holds:
+            self._left_out[_NO_REPLICAS] += 1
+            if self._nearest is None or _misses(option) < _misses(self._nearest):
+                self._nearest = option
+        elif question.wish.budget_usd is not None and (option.usd_per_month or 0.0) > question.wish.budget_usd:
+            self._left_out[_OVER_BUDGET] += 1
+        else:
+            self._options.append(option)
+            self._options.sort(key=lambda each: _rank(question.wish, each))
+            self._best_need = _option_need(question.wish, self._options[0])
+
+    def finish(self, question: _Question) -> None:
+        """Find out what would change the best option."""
+        if self._options:
+            best = self._options[0]
+            asked = OptionQuestion(
+                best,
+                question.market.catalog,
+                question.traffic,
+                question.targets,
+                question.setup,
+                2 * question.requests,
+                question.seed,
+                question.stop,
+            )
+            self._options[0] = best.evolve(consequences=tuple(find_consequences(asked)))
+
+
+def _rank(wish: ServingWish, option: ServingOption) -> tuple[bool, bool, float, int, str]:
+    """Return the sort key: cards of measured families at current prices first, then what an option needs least of."""
+    had = option.hardware
+    unsure = had is not None and had.basis == "unmeasured"
+    old = wish.objective == "usd" and (had is None or not had.current)
+    return unsure, old, _option_need(wish, option), option.cards, option.plan.gpu or ""
+
+
+def _option_need(wish: ServingWish, option: ServingOption) -> float:
+    found = {"usd": option.usd_per_month, "cards": float(option.cards), "watts": option.watts}[wish.objective]
+    return float("inf") if found is None else found
+
+
+def _misses(option: ServingOption) -> float:
+    """Return the largest factor by which an option misses a target."""
+    factors = [target.seconds / target.target.seconds for target in option.simulation.targets]
+    return max(factors, default=1.0) * (2.0 if option.simulation.saturated else 1.0)
+
+
+def _tried(question: _Question, configuration: Configuration, best_need: float) -> tuple[ServingOption | None, bool]:
+    """Return the option with the fewest replicas that holds the targets, and whether it does; None if too dear."""
+    most = question.wish.most_cards // configuration.evaluation.plan.count
+    affordable = most if best_need == float("inf") else min(most, int(best_need / configuration.need_each))
+    low = configuration.least_replicas
+    if low > affordable:
+        return None, False
+    step, tried = 1, low
+    last_failed = low - 1
+    while not _share_holds(question, configuration, tried):
+        last_failed = tried
+        if tried >= affordable:
+            return (None, False) if affordable < most else (_option(question, configuration, tried), False)
+        tried = min(affordable, tried + step)
+        step *= 2
+    while tried - last_failed > 1:
+        middle = (tried + last_failed) // 2
+        if _share_holds(question, configuration, middle):
+            tried = middle
+        else:
+            last_failed = middle
+    option = _option(question, configuration, tried)
+    # The whole service has more requests than the share of one replica, whose percentiles scatter more.
+    while not question.holds(option.simulation) and tried < affordable:
+        tried += max(1, tried // 20)
+        option = _option(question, configuration, tried)
+    return option, question.holds(option.simulation)
+
+
+def _share_holds(question: _Question, configuration: Configuration, replicas: int) -> bool:
+    """Return whether one of so many replicas holds the targets with its share of the traffic."""
+    found = simulate_traffic(
+        configuration.deployment._replace(replicas=1),
+        share_of_traffic(question.traffic, replicas),
+        question.targets,
+        requests=question.requests,
+        seed=question.seed,
+        ranges=question.wish.surely,
+        detail=False,
+        stop=question.stop,
+    )
+    return found is not None and question.holds(found)
+
+
+def _option(question: _Question, configuration: Configuration, replicas: int) -> ServingOption:
+    """Return the option of so many replicas, with the simulation of all of them."""
+    evaluation, market = configuration.evaluation, question.market
+    gpu_id = evaluation.plan.gpu
+    assert gpu_id is not None
+    number = min(_MOST_FINAL_REQUESTS, max(_FINAL_REQUESTS, replicas) * question.requests // 2)
+    simulation = simulate_traffic(
+        configuration.deployment._replace(replicas=replicas),
+        question.traffic,
+        question.targets,
+        requests=number,
+        seed=question.seed,
+        stop=question.stop,
+    )
+    gpu = market.catalog.hardware.gpu(gpu_id)
+    cards = replicas * evaluation.plan.count
+    power = gpu.drawn_watts
+    return ServingOption(
+        plan=with_replicas(evaluation.plan, replicas),
+        replicas=replicas,
+        cards_per_replica=evaluation.plan.count,
+        hardware=_cheapest(market, {gpu_id: evaluation}, {gpu_id: replicas}).get(gpu_id),
+        simulation=simulation or ServingSimulation(unsupported=_STOPPED),
+        watts=None if power is None else power * cards,
+        changes=configuration.changes,
+    )

@@ -1,0 +1,1 @@
+"""Simulated services as sentences, rows and series."""

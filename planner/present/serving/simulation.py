@@ -1,0 +1,224 @@
+"""A simulated service as an answer in a sentence, its targets, percentiles, and what limits it."""
+
+from typing import Final, Literal, NamedTuple
+
+from planner.present import format as fmt
+from planner.present.columns import Column, number_column, text_column
+from planner.present.serving.traffic import LATENCY_HEADERS, goodput_text, target_text
+from planner.serving.result import (
+    GoodputResult,
+    LatencyTable,
+    RatePoint,
+    ServingLimit,
+    ServingSimulation,
+    TargetResult,
+)
+from planner.serving.targets import Goodput, Latency, LatencyTarget
+
+Outcome = Literal["yes", "probably", "probably-not", "no"]
+"""Whether a target is held: over the whole range, in the estimate, in a part of the range, or nowhere in it."""
+OUTCOME_WORDS: Final[dict[Outcome, str]] = {
+    "yes": "held",
+    "probably": "probably held",
+    "probably-not": "probably missed",
+    "no": "missed",
+}
+_LIMITS: Final[dict[ServingLimit, str]] = {
+    "prompts": "Limited by prompts, which are computed while other requests wait for their next token.",
+    "decoding": "Limited by decoding: each step reads the weights and the KV cache of all running requests.",
+    "cache": "Limited by the KV cache: requests wait until it has room.",
+    "sequences": "Limited by the number of requests that the program runs at once.",
+    "idle": "The GPUs wait for requests most of the time.",
+}
+_MILLISECONDS: Final = 0.001
+
+
+class TargetRow(NamedTuple):
+    """A target with the simulated figure, its range, and whether it is held."""
+
+    title: str
+    figure: str
+    outcome: Outcome
+
+    @property
+    def word(self) -> str:
+        """Return whether the target is held, in words."""
+        return OUTCOME_WORDS[self.outcome]
+
+
+def target_rows(simulation: ServingSimulation, goodput: Goodput | None = None) -> tuple[TargetRow, ...]:
+    """Return a row for each target; `goodput` is that of the targets, if they have one."""
+    rows = [
+        TargetRow(
+            target_text(result.target),
+            fmt.duration_with_range(result.seconds, result.low_seconds, result.high_seconds),
+            _outcome(result),
+        )
+        for result in simulation.targets
+    ]
+    if simulation.goodput is not None and goodput is not None:
+        rows.append(_goodput_row(simulation.goodput, goodput))
+    return tuple(rows)
+
+
+def _outcome(result: TargetResult) -> Outcome:
+    if result.holds:
+        return "yes" if result.surely else "probably"
+    return "probably-not" if result.low_seconds <= result.target.seconds else "no"
+
+
+def _goodput_row(found: GoodputResult, wanted: Goodput) -> TargetRow:
+    figure = f"{fmt.percent(found.share)} ({fmt.percent(found.low_share)} – {fmt.percent(found.high_share)})"
+    if found.holds:
+        outcome: Outcome = "yes" if found.low_share >= wanted.share else "probably"
+    else:
+        outcome = "probably-not" if found.high_share >= wanted.share else "no"
+    return TargetRow(goodput_text(wanted), figure, outcome)
+
+
+def latency_outcome(simulation: ServingSimulation, limit: LatencyTarget) -> Outcome | None:
+    """Return the outcome of one target, or None if the simulation does not have it."""
+    return next((_outcome(result) for result in simulation.targets if result.target == limit), None)
+
+
+def simulation_outcome(simulation: ServingSimulation, goodput: Goodput | None = None) -> Outcome:
+    """Return the outcome of the target that is held the least; `no` for a service that cannot keep up."""
+    if simulation.unsupported is not None or simulation.saturated or simulation.rejected:
+        return "no"
+    order: tuple[Outcome, ...] = ("no", "probably-not", "probably", "yes")
+    return min((row.outcome for row in target_rows(simulation, goodput)), key=order.index, default="yes")
+
+
+def simulation_sentence(simulation: ServingSimulation, goodput: Goodput | None = None) -> str:
+    """Return in one sentence whether the service holds its targets, or why it cannot be simulated."""
+    if simulation.unsupported is not None:
+        return f"This service cannot be simulated: {simulation.unsupported}."
+    if simulation.rejected:
+        of = fmt.integer(simulation.requests)
+        return f"{fmt.integer(simulation.rejected)} of {of} requests are longer than the KV cache has room for."
+    if simulation.saturated:
+        done = fmt.plain(simulation.requests_per_second)
+        asked = simulation.offered_requests_per_second
+        of = "" if asked is None else f" of {fmt.plain(asked)}"
+        return f"It cannot keep up: it answers {done}{of} requests/s, so that waiting grows without end."
+    rows = target_rows(simulation, goodput)
+    if not rows:
+        return f"It keeps up with {fmt.plain(simulation.requests_per_second)} requests/s."
+    return {
+        "yes": "All latency targets are held.",
+        "probably": "All latency targets are probably held; within the error of the estimate, not all might be.",
+        "probably-not": "It probably misses a latency target.",
+        "no": "It misses a latency target.",
+    }[simulation_outcome(simulation, goodput)]
+
+
+def load_sentence(simulation: ServingSimulation) -> str:
+    """Return what limits a service, how busy its cards are, and how full its KV cache gets."""
+    parts = [_LIMITS[simulation.limit]]
+    parts.append(
+        f"Busy {fmt.percent(simulation.busy_fraction)} of the time, each replica with "
+        f"{fmt.plain(simulation.mean_running)} requests at once on average."
+    )
+    cache = simulation.cache
+    if cache is not None and cache.highest_fraction is not None:
+        lost = ""
+        if cache.preemptions:
+            whose = "its" if cache.preemptions == 1 else "their"
+            lost = f"; {fmt.plural(cache.preemptions, 'request')} lost {whose} place and started over"
+        parts.append(f"KV cache up to {fmt.percent(cache.highest_fraction)} full{lost}.")
+    if cache is not None and cache.prefix_hit_fraction > 0:
+        parts.append(f"{fmt.percent(cache.prefix_hit_fraction)} of the prompt tokens come from the prefix cache.")
+    return " ".join(parts)
+
+
+def sample_sentence(simulation: ServingSimulation) -> str:
+    """Return what was simulated, and what the ranges mean."""
+    counted = simulation.requests - simulation.warm_up_requests
+    return (
+        f"{fmt.integer(counted)} requests in {fmt.duration(simulation.seconds)}, after a warm-up of "
+        f"{fmt.integer(simulation.warm_up_requests)}. Ranges hold four of five measurements: the error of the step "
+        "times and of the sample."
+    )
+
+
+def percentile_columns() -> tuple[Column[LatencyTable], ...]:
+    """Return the columns of a table with a row for each time of a request."""
+    percents = (50.0, 90.0, 95.0, 99.0)
+    title: Column[LatencyTable] = text_column(
+        "latency", "Time", lambda table: LATENCY_HEADERS[table.latency], width=20, about="Time of a request"
+    )
+    mean: Column[LatencyTable] = number_column(
+        "mean",
+        "Mean",
+        lambda table: table.mean_seconds,
+        text=lambda table: fmt.duration_with_range(table.mean_seconds, table.low_mean_seconds, table.high_mean_seconds),
+        width=24,
+        about="Mean of all requests",
+        lower_is_better=True,
+    )
+    return (title, mean, *(_percentile_column(percent) for percent in percents))
+
+
+def _percentile_column(percent: float) -> Column[LatencyTable]:
+    def text(table: LatencyTable) -> str:
+        row = table.percentile(percent)
+        return fmt.duration_with_range(row.seconds, row.low_seconds, row.high_seconds)
+
+    return number_column(
+        f"p{percent:g}",
+        "Median" if percent == 50 else f"p{percent:g}",
+        lambda table: table.percentile(percent).seconds,
+        text=text,
+        width=24,
+        about=f"{percent:g} % of the requests are not above this",
+        lower_is_better=True,
+    )
+
+
+def rate_columns(latencies: tuple[Latency, ...] = ("ttft", "itl")) -> tuple[Column[RatePoint], ...]:
+    """Return the columns of a table of percentiles over the rate of requests."""
+    return (
+        number_column(
+            "rate", "Requests/s", lambda point: point.requests_per_second, about="Requests that arrive per second"
+        ),
+        number_column(
+            "done",
+            "Answered/s",
+            lambda point: point.simulation.requests_per_second,
+            about="Requests that end per second",
+        ),
+        number_column(
+            "tokens",
+            "Output tokens/s",
+            lambda point: point.simulation.output_tokens_per_second,
+            width=14,
+            about="Answered tokens per second, on all cards together",
+        ),
+        *(_rate_latency_column(name, percent) for name in latencies for percent in (50.0, 95.0)),
+        text_column(
+            "keeps_up",
+            "Keeps up",
+            lambda point: fmt.yes_no(not point.simulation.saturated),
+            about="Whether it keeps up",
+        ),
+    )
+
+
+def _rate_latency_column(name: Latency, percent: float) -> Column[RatePoint]:
+    def seconds(point: RatePoint) -> float | None:
+        table = point.simulation.latency(name)
+        return None if table is None else table.percentile(percent).seconds
+
+    which = "median" if percent == 50 else f"p{percent:g}"
+    unit, per = ("ms", _MILLISECONDS) if name in ("itl", "tpot") else ("s", 1.0)
+    return number_column(
+        f"{name}-p{percent:g}",
+        f"{LATENCY_HEADERS[name]}, {which}",
+        seconds,
+        unit=unit,
+        per_unit=per,
+        unknown=fmt.UNKNOWN,
+        width=18,
+        about=f"{percent:g} % of the times are not above this",
+        lower_is_better=True,
+    )

@@ -1,0 +1,99 @@
+"""The prefix cache of a replica: blocks of earlier prompts that later ones with the same beginning use again."""
+
+from planner.serving.traffic import CommonBeginning
+
+
+class _Entry:
+    """The cached blocks of a common beginning, from the end of the one before it in the prompt."""
+
+    __slots__ = ("blocks", "expiry", "ready", "start", "users")
+
+    def __init__(self, start: int, blocks: int) -> None:
+        self.start, self.blocks = start, blocks
+        self.users = 0
+        self.ready = False
+        self.expiry = 0
+
+
+class PrefixCache:
+    """Common beginnings in the free blocks of a cache, of which the longest unused are overwritten first.
+
+    `taken` counts all blocks that requests have taken from the queue of free blocks. A block that is set free goes to
+    its end, so that it is overwritten when as many have been taken as were free at that moment.
+
+    **Source**: vLLM v1/core/kv_cache_utils.py FreeKVCacheBlockQueue.
+
+    **Assumes** that no block is taken out of the middle of the queue; hits do so, and bring the others forward.
+    """
+
+    def __init__(self, block_tokens: int) -> None:
+        self._block_tokens = block_tokens
+        self._entries: dict[int, _Entry] = {}
+        self.taken = 0
+
+    def matched(self, prefixes: tuple[CommonBeginning, ...], prompt: int) -> int:
+        """Return the tokens at the beginning of a prompt that are cached: whole blocks, without the last token."""
+        found = 0
+        for prefix in prefixes:
+            entry = self._entries.get(prefix.name)
+            if entry is None or not entry.ready:
+                break
+            blocks = entry.blocks if entry.users else self._left(entry)
+            found = (entry.start + blocks) * self._block_tokens
+            if found < prefix.end - self._block_tokens + 1:
+                break
+        return min(found, (prompt - 1) // self._block_tokens * self._block_tokens)
+
+    def _left(self, entry: _Entry) -> int:
+        """Return the blocks of an unused beginning that nothing has overwritten; its end is overwritten first."""
+        return max(0, min(entry.blocks, entry.expiry - self.taken))
+
+    def claim(self, prefixes: tuple[CommonBeginning, ...]) -> tuple[int, int]:
+        """Return the blocks of the beginnings, and how many of them a further user takes from the free ones."""
+        whole = moved = 0
+        for prefix in prefixes:
+            entry = self._entries.get(prefix.name)
+            blocks = max(0, prefix.end // self._block_tokens - whole) if entry is None else entry.blocks
+            if entry is None or not entry.users:
+                moved += blocks
+            whole = (whole if entry is None else entry.start) + blocks
+        return whole, moved
+
+    def acquire(self, prefixes: tuple[CommonBeginning, ...]) -> int:
+        """Count a further user of the beginnings; return their blocks that are no longer free."""
+        whole = moved = 0
+        for prefix in prefixes:
+            entry = self._entries.get(prefix.name)
+            if entry is None:
+                entry = _Entry(whole, max(0, prefix.end // self._block_tokens - whole))
+                self._entries[prefix.name] = entry
+            if not entry.users:
+                kept = self._left(entry) if entry.ready else 0
+                entry.ready = entry.ready and kept == entry.blocks
+                self.taken += entry.blocks - kept
+                moved += entry.blocks
+            entry.users += 1
+            whole = entry.start + entry.blocks
+        return moved
+
+    def computed(self, prefixes: tuple[CommonBeginning, ...]) -> None:
+        """Note that a prompt with these beginnings has been read."""
+        for prefix in prefixes:
+            self._entries[prefix.name].ready = True
+
+    def release(self, prefixes: tuple[CommonBeginning, ...], free: int) -> int:
+        """Count one user less of the beginnings; return the blocks that are free again, beside `free` others."""
+        released = 0
+        for prefix in prefixes:
+            entry = self._entries[prefix.name]
+            entry.users -= 1
+            if not entry.users:
+                released += entry.blocks
+                entry.expiry = self.taken + free + released
+        return released
+
+    def keep(self, name: int, start_blocks: int, tokens: int, free: int) -> None:
+        """Keep the context of a session that has just been set free for its next turn, of `tokens` tokens in all."""
+        entry = _Entry(start_blocks, max(0, tokens // self._block_tokens - start_blocks))
+        entry.ready, entry.expiry = True, self.taken + free
+        self._entries[name] = entry

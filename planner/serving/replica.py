@@ -1,0 +1,550 @@
+"""One replica of a served model: the engine's steps, one after the other, and the cache in use."""
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from math import ceil, inf, sqrt
+from typing import Final, NamedTuple
+
+from planner.performance.inference.steps import StepTimes
+from planner.serving.latencies import DurationCounts
+from planner.serving.prefix_cache import PrefixCache
+from planner.serving.requests import NEVER, Requests
+from planner.serving.scheduling import Scheduling
+from planner.serving.traffic import CommonBeginning
+
+_SPREAD: Final = 0.02
+"""Relative change of the time of a step from which the steps taken together are counted in parts."""
+_PARTS: Final = 8
+_UNLIMITED: Final = 2**60
+
+
+class EngineMoment(NamedTuple):
+    """State of a replica at the begin of a step: requests that wait, that are read and that are answered."""
+
+    seconds: float
+    replica: int
+    waiting: int
+    reading: int
+    decoding: int
+    cache_fraction: float
+
+
+class Preemption(NamedTuple):
+    """A request that lost its cache, so that its prompt and answer are read again."""
+
+    seconds: float
+    request: int
+
+
+class _Reading:
+    """A request whose prompt is read: the tokens that are in the cache, and all that must be."""
+
+    __slots__ = ("done", "number", "total")
+
+    def __init__(self, number: int, done: int, total: int) -> None:
+        self.number, self.done, self.total = number, done, total
+
+
+class StepPlan(NamedTuple):
+    """Content of the next step: the prompts to read with their tokens and attention, and the decoding sequences.
+
+    Without prompts it is a decoding step, which may be taken several times.
+    """
+
+    begins: "Sequence[tuple[_Reading, int]]"
+    decoding: int
+    context: int
+    tokens: int
+    attention: float
+
+
+class Replica:
+    """The scheduler of one replica, which advances from step to step with the requests that are submitted to it.
+
+    `cache_blocks` is the capacity of the KV cache in blocks, of which each sequence takes `fixed_blocks` beside those
+    of its tokens. Steps in which all running sequences decode and none is admitted are taken together. Times are
+    seconds since the begin; `watched` is the window in which moments are recorded.
+
+    **Assumes** that a preempted request finds nothing of its own cache again, and that answers have the lengths that
+    the traffic says.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        times: StepTimes,
+        scheduling: Scheduling,
+        cache_blocks: int | None,
+        requests: Requests,
+        fixed_blocks: int = 0,
+        watched: tuple[float, float] = (inf, inf),
+    ) -> None:
+        self.index, self.times, self.scheduling, self.requests = index, times, scheduling, requests
+        self.capacity = _UNLIMITED if cache_blocks is None else cache_blocks
+        self.clock = 0.0
+        self.intervals = DurationCounts()
+        self.moments: list[EngineMoment] = []
+        self.preemptions: list[Preemption] = []
+        self.rejected: list[int] = []
+        self.busy_seconds = self.prompt_seconds = self.block_seconds = 0.0
+        self.used_blocks = self.most_blocks = 0
+        self._fixed = fixed_blocks
+        self.watched = watched
+        self.was_full = self.lacked_room = False
+        self.receives_cache = False
+        self._composed = NEVER
+        self._pending: list[tuple[float, int]] = []
+        self._waiting: deque[int] = deque()
+        self._reading: list[_Reading] = []
+        self._ending: list[tuple[int, int, int]] = []
+        self._step = 0
+        self._decoding = 0
+        self._context = 0
+        self._outstanding = 0
+        self._stalled, self._stalled_sequences = 0.0, 0
+        self._grows = [0] * scheduling.block_tokens
+        self._order: list[tuple[int, int]] = []
+        self._version: dict[int, int] = {}
+        self._answered: dict[int, int] = {}
+        self._residue: dict[int, int] = {}
+        self._shared: dict[int, int] = {}
+        self._prefixes = PrefixCache(scheduling.block_tokens) if scheduling.caches_prefixes else None
+
+    @property
+    def load(self) -> int:
+        """Return the number of requests that wait, are read or are answered."""
+        return self._decoding + len(self._reading) + len(self._waiting) + len(self._pending)
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of requests that wait for admission."""
+        return len(self._waiting)
+
+    def cached_part(self, number: int) -> int:
+        """Return the tokens of a request's prompt that this replica's prefix cache has."""
+        if self._prefixes is None:
+            return 0
+        return self._prefixes.matched(self.requests.prefixes[number], self.requests.prompt[number])
+
+    def submit(self, number: int, time: float) -> None:
+        """Let a request arrive at `time`; one that the cache can never hold is rejected."""
+        self.requests.arrival[number] = time
+        self.requests.replica[number] = self.index
+        length = self.requests.prompt[number] + self.requests.output[number]
+        slot = self.scheduling.slot_tokens
+        if (slot is not None and length > slot) or self._blocks(length) + self._fixed > self.capacity:
+            self.rejected.append(number)
+            self._follow(number, time)
+        else:
+            heappush(self._pending, (time, number))
+
+    def _follow(self, number: int, time: float) -> None:
+        """Let the request arrive that the same client or session sends after this one, which ended at `time`."""
+        after = self.requests.followed_by[number]
+        if after >= 0:
+            self.submit(after, time + self.requests.pause[number])
+
+    def _blocks(self, tokens: int) -> int:
+        return -(-tokens // self.scheduling.block_tokens)
+
+    @property
+    def next_arrival(self) -> float:
+        """Return when the next submitted request arrives, infinite if there is none."""
+        return self._pending[0][0] if self._pending else inf
+
+    def advance(self, until: float = inf) -> None:
+        """Take all steps that begin before `until`, with the requests submitted so far."""
+        while True:
+            if self.receive_arrivals():
+                if self.clock >= until:
+                    return
+                plan = self.compose()
+                if plan.begins:
+                    self.take_prompts(plan, self.own_seconds(plan))
+                else:
+                    first, more = self.decoding_seconds(plan)
+                    self.take_steps(plan, self.steps_within(plan, first, more, until), first, more)
+            elif self.next_arrival >= until:
+                return
+            else:
+                self.start_at(max(self.clock, self.next_arrival))
+
+    def start_at(self, time: float) -> None:
+        """Let an idle replica go on at `time`."""
+        self.clock = self._composed = time
+
+    def receive_arrivals(self) -> bool:
+        """Take note of the requests that have arrived; return whether there is anything to do."""
+        ready = self._composed if self.scheduling.schedules_ahead else self.clock
+        while self._pending and self._pending[0][0] <= ready:
+            self._waiting.append(heappop(self._pending)[1])
+        return bool(self._waiting or self._reading or self._decoding)
+
+    def compose(self) -> "StepPlan":
+        """Return the next step, whose requests have their blocks of the cache."""
+        if self.watched[0] <= self.clock < self.watched[1]:
+            self._record()
+        preempted = self._make_room()
+        while self.receives_cache and self._waiting and not preempted and self._receive():
+            pass
+        if self._reading or (self._waiting and not preempted):
+            begins = self._prompts_to_read(admits=not preempted)
+            if begins:
+                return self._plan(begins)
+        ending = self._ending
+        while self._version.get(ending[0][1], 0) != ending[0][2]:
+            heappop(ending)
+        return StepPlan((), self._decoding, self._context, 0, 0.0)
+
+    def _plan(self, begins: "list[tuple[_Reading, int]]") -> "StepPlan":
+        tokens, attention = 0, 0.0
+        for entry, size in begins:
+            tokens += size
+            attention += self.times.attention(entry.done, entry.done + size)
+        if self.scheduling.mixes:
+            return StepPlan(begins, self._decoding, self._context, tokens, attention)
+        return StepPlan(begins, 0, 0, tokens, attention)
+
+    def own_seconds(self, plan: "StepPlan") -> float:
+        """Return the seconds of a step that reads prompts, without experts that are shared with other replicas."""
+        return self.times.mixed(plan.decoding, plan.context, plan.tokens, plan.attention)
+
+    def decoding_seconds(self, plan: "StepPlan") -> tuple[float, float]:
+        """Return the seconds of the next decoding step, and by how much each following one takes longer."""
+        base = self.times.decoding(plan.decoding)
+        first, more = base.seconds + base.per_token * plan.context, base.per_token * plan.decoding
+        return (base.least, 0.0) if first < base.least else (first, more)
+
+    def steps_within(self, plan: "StepPlan", first: float, more: float, until: float) -> int:
+        """Return how many steps can be taken in which the running sequences decode and nothing else happens."""
+        steps = self._ending[0][0] - self._step
+        base = self.times.decoding(plan.decoding)
+        if first <= base.least and base.per_token:
+            # Reading the cache takes longer with each step, until the card takes longer than the host.
+            each = base.per_token * plan.decoding
+            steps = min(steps, max(1, ceil((base.least - base.seconds - base.per_token * plan.context) / each)))
+        if until < inf:
+            steps = min(steps, max(1, _steps_until(until - self.clock, first, more)))
+        if self._pending and not self._waiting:
+            reached = _steps_until(self._pending[0][0] - self.clock, first, more)
+            steps = min(steps, reached + 1 if self.scheduling.schedules_ahead else max(1, reached))
+        free = self.capacity - self.used_blocks
+        while steps > 1 and self._growth(steps) > free:
+            steps //= 2
+        return steps
+
+    def _record(self) -> None:
+        share = 0.0 if self.capacity == _UNLIMITED else self.used_blocks / self.capacity
+        state = (len(self._waiting), len(self._reading), self._decoding)
+        self.moments.append(EngineMoment(self.clock, self.index, *state, share))
+
+    # The cache
+
+    def _growth(self, steps: int) -> int:
+        """Return the blocks that the decoding sequences need in the next `steps` steps."""
+        whole, rest = divmod(steps, len(self._grows))
+        begin, size = self._step % len(self._grows), len(self._grows)
+        found = whole * self._decoding_that_grow if whole else 0
+        if rest == 1:
+            return found + self._grows[begin]
+        end = begin + rest
+        if end <= size:
+            return found + sum(self._grows[begin:end])
+        return found + sum(self._grows[begin:]) + sum(self._grows[: end - size])
+
+    @property
+    def _decoding_that_grow(self) -> int:
+        return 0 if self.scheduling.reserves == "whole" else self._decoding
+
+    def _take(self, blocks: int) -> None:
+        self.used_blocks += blocks
+        if self.used_blocks > self.most_blocks:
+            self.most_blocks = self.used_blocks
+        if self._prefixes is not None:
+            self._prefixes.taken += blocks
+
+    def _make_room(self) -> bool:
+        """Preempt the requests admitted last until the next step has room; return whether one was."""
+        preempted = False
+        while self.used_blocks + self._grows[self._step % len(self._grows)] > self.capacity:
+            self._preempt()
+            preempted = True
+        return preempted
+
+    def _preempt(self) -> None:
+        """Take the cache of the request that was admitted last, which waits again before all others."""
+        number, version = self._order.pop()
+        while self._version.get(number, 0) != version:
+            number, version = self._order.pop()
+        self._version[number] = version + 1
+        reading = next((entry for entry in self._reading if entry.number == number), None)
+        if reading is not None:
+            self._reading.remove(reading)
+            stored = reading.done
+        else:
+            place = next(place for place, entry in enumerate(self._ending) if entry[1:] == (number, version))
+            remaining = self._ending[place][0] - self._step
+            self._answered[number] = self.requests.output[number] - remaining
+            stored = self._leave_decoding(number, self._answered[number])
+        self._outstanding -= self.requests.output[number] - self._answered.get(number, 0)
+        self._free(number, self._held(number, stored, is_read=reading is not None))
+        self.preemptions.append(Preemption(self.clock, number))
+        self._waiting.appendleft(number)
+
+    def _leave_decoding(self, number: int, answered: int) -> int:
+        """Take a sequence out of those that decode, and return the tokens that it has in the cache."""
+        stored = self.requests.prompt[number] + answered - 1
+        self._decoding -= 1
+        self._context -= stored
+        residue = self._residue.pop(number, -1)
+        if residue >= 0:
+            self._grows[residue] -= 1
+        return stored
+
+    def _held(self, number: int, stored: int, *, is_read: bool = False) -> int:
+        """Return the blocks that a running request alone holds, with `stored` tokens in the cache."""
+        reserves = self.scheduling.reserves
+        if reserves == "whole":
+            stored = self.requests.prompt[number] + self.requests.output[number]
+        elif reserves == "prompt" and is_read:
+            stored = self.requests.prompt[number] + self._answered.get(number, 0)
+        return max(0, self._blocks(stored) - self._shared.get(number, 0)) + self._fixed
+
+    def _free(self, number: int, own: int) -> None:
+        self.used_blocks -= own
+        self._shared.pop(number, None)
+        prefixes = self.requests.prefixes[number]
+        if self._prefixes is not None and prefixes:
+            self.used_blocks -= self._prefixes.release(prefixes, self.capacity - self.used_blocks)
+
+    # Steps
+
+    def _prompts_to_read(self, *, admits: bool) -> "list[tuple[_Reading, int]]":
+        """Return the prompts of the next step with their tokens: of running requests, then of waiting ones."""
+        rules = self.scheduling
+        growth = self._grows[self._step % len(self._grows)] if rules.mixes else 0
+        budget = rules.step_tokens - (self._decoding if rules.mixes else 0)
+        begins: list[tuple[_Reading, int]] = []
+        for entry in tuple(self._reading):
+            size = min(entry.total - entry.done, budget)
+            if size <= 0 or not self._continue(entry, size, growth):
+                break
+            begins.append((entry, size))
+            budget -= size
+        preempted = len(begins) < len(self._reading) and budget > 0
+        while admits and not preempted and budget > 0 and self._waiting and self._reads_first():
+            admitted = self._admit(budget, growth, alone=not begins)
+            if admitted is None:
+                break
+            begins.append(admitted)
+            budget -= admitted[1]
+        return begins
+
+    def _reads_first(self) -> bool:
+        """Return whether the first waiting request is read here; where caches are received, only if it lost its own."""
+        return not self.receives_cache or self._waiting[0] in self._answered
+
+    def take_prompts(self, plan: "StepPlan", seconds: float) -> None:
+        """Take a step of `seconds` seconds that reads prompts."""
+        self._pass_time(seconds)
+        self.prompt_seconds += seconds
+        self._count_step(seconds, plan.decoding)
+        self._end_reading(plan)
+
+    def _count_step(self, seconds: float, decoding: int) -> None:
+        """Count the step for the sequences that decoded in it, or the stall of those that did not."""
+        if not self.scheduling.mixes:
+            if not self._stalled:
+                self._stalled_sequences = self._decoding
+            self._stalled += seconds
+        elif decoding:
+            self.intervals.add(seconds, decoding)
+            self._decoded(1)
+        else:
+            self._step += 1
+
+    def _pass_time(self, seconds: float) -> None:
+        self._composed = self.clock
+        self.clock += seconds
+        self.busy_seconds += seconds
+        self.block_seconds += seconds * self.used_blocks
+
+    def _continue(self, entry: _Reading, size: int, growth: int) -> bool:
+        """Take the blocks for the next `size` tokens of a prompt; return False if the request was preempted instead."""
+        if self.scheduling.reserves != "chunk":
+            return True
+        shared = self._shared.get(entry.number, 0)
+        need = max(0, self._blocks(entry.done + size) - shared) - max(0, self._blocks(entry.done) - shared)
+        if self.used_blocks + growth + need > self.capacity:
+            self._preempt()  # a prompt that is not yet read was admitted last
+            return False
+        self._take(need)
+        return True
+
+    def _admit(self, budget: int, growth: int, *, alone: bool) -> tuple[_Reading, int] | None:
+        """Admit the first waiting request and return its tokens of this step, or None if it has to wait."""
+        rules, number = self.scheduling, self._waiting[0]
+        if self._decoding + len(self._reading) >= rules.sequences:
+            self.was_full = True
+            return None
+        prompt, answered = self.requests.prompt[number], self._answered.get(number, 0)
+        total, output = prompt + answered, self.requests.output[number]
+        prefixes = self.requests.prefixes[number] if self._prefixes is not None else ()
+        done = self._prefixes.matched(prefixes, prompt) if self._prefixes is not None and prefixes else 0
+        size = min(total - done, budget)
+        if not rules.chunks_prompts and size < total - done:
+            if not alone or budget < rules.step_tokens:
+                return None
+            size = total - done
+        stored = prompt + output if rules.reserves == "whole" else done + size if rules.reserves == "chunk" else total
+        shared, moved = self._prefixes.claim(prefixes) if self._prefixes is not None and prefixes else (0, 0)
+        own = max(0, self._blocks(stored) - shared) + self._fixed
+        if self.used_blocks + growth + moved + own > self.capacity:
+            self.lacked_room = True
+            return None
+        if rules.answer_share:
+            free = (self.capacity - self.used_blocks - moved) * rules.block_tokens
+            others = rules.answer_share * self._outstanding if self._decoding or self._reading else 0.0
+            if free - others < total - done + (output - answered) and (self._decoding or self._reading):
+                self.lacked_room = True
+                return None
+        self._waiting.popleft()
+        return self._begin(_Reading(number, done, total), size, own, shared, prefixes)
+
+    def _begin(
+        self, entry: _Reading, size: int, own: int, shared: int, prefixes: tuple[CommonBeginning, ...]
+    ) -> tuple[_Reading, int]:
+        """Take the blocks of an admitted request, and note when it was scheduled."""
+        number = entry.number
+        if prefixes and self._prefixes is not None:
+            self.used_blocks += self._prefixes.acquire(prefixes)
+            self._shared[number] = shared
+        self._take(own)
+        if self.requests.scheduled[number] == NEVER:
+            self.requests.scheduled[number] = self.clock
+            self.requests.cached[number] = entry.done
+        self._outstanding += self.requests.output[number] - self._answered.get(number, 0)
+        self._order.append((number, self._version.get(number, 0)))
+        self._reading.append(entry)
+        return entry, size
+
+    def _receive(self) -> bool:
+        """Start to answer the first waiting request, whose prompt another replica has read; return whether it could.
+
+        One that was preempted here is read again, since its cache is lost.
+        """
+        number = self._waiting[0]
+        if number in self._answered or self._decoding + len(self._reading) >= self.scheduling.sequences:
+            return False
+        prompt, output = self.requests.prompt[number], self.requests.output[number]
+        own = self._held(number, prompt)
+        growth = self._grows[self._step % len(self._grows)]
+        if self.used_blocks + growth + own > self.capacity:
+            return False
+        self._waiting.popleft()
+        self._take(own)
+        self._order.append((number, self._version.get(number, 0)))
+        self.requests.scheduled[number] = self.clock
+        self._outstanding += output - 1
+        self._start_decoding(number, prompt, 1, self.clock)
+        return True
+
+    def _start_decoding(self, number: int, stored: int, answered: int, shown: float) -> None:
+        """Let a request decode from the next step on, with `stored` tokens in the cache and `answered` of its answer.
+
+        It ends at `shown` if that is all of its answer.
+        """
+        self._decoding += 1
+        self._context += stored
+        remaining = self.requests.output[number] - answered
+        if remaining <= 0:
+            self._end(number, shown)
+            return
+        if self.scheduling.reserves != "whole":
+            residue = (self._step - stored) % len(self._grows)
+            self._grows[residue] += 1
+            self._residue[number] = residue
+        heappush(self._ending, (self._step + remaining, number, self._version.get(number, 0)))
+
+    def _end_reading(self, plan: "StepPlan") -> None:
+        """Give the requests whose prompts have been read their next token, at the end of the step."""
+        shown = self.clock + self.times.later_stages(plan.tokens, plan.attention)
+        requests = self.requests
+        for entry, size in plan.begins:
+            entry.done += size
+            if entry.done < entry.total:
+                continue
+            number = entry.number
+            self._reading.remove(entry)
+            answered = self._answered.get(number, 0) + 1
+            self._outstanding -= 1
+            if requests.first[number] == NEVER:
+                requests.first[number] = shown
+            if self._prefixes is not None and requests.prefixes[number]:
+                self._prefixes.computed(requests.prefixes[number])
+            self._start_decoding(number, entry.total, answered, shown)
+
+    def _end(self, number: int, time: float) -> None:
+        """End a request whose answer is complete, and let the next one of its client or session arrive."""
+        requests = self.requests
+        requests.end[number] = time
+        stored = self._leave_decoding(number, requests.output[number])
+        shared = self._shared.get(number, 0)
+        self._version[number] = self._version.get(number, 0) + 1
+        self._free(number, self._held(number, stored))
+        if requests.followed_by[number] >= 0:
+            if self._prefixes is not None and requests.session[number] >= 0:
+                name = -1 - requests.session[number]
+                common = tuple(prefix for prefix in requests.prefixes[number] if prefix.name >= 0)
+                start = common[-1].end // self.scheduling.block_tokens if common else 0
+                self._prefixes.keep(name, min(start, shared or start), stored, self.capacity - self.used_blocks)
+            self._follow(number, time)
+
+    def _decoded(self, steps: int) -> None:
+        """Give each decoding sequence `steps` tokens, and end those whose answers are complete."""
+        growth = self._growth(steps)
+        self._context += steps * self._decoding
+        self._outstanding -= steps * self._decoding
+        self._step += steps
+        if growth:
+            self._take(growth)
+        ending = self._ending
+        while ending and ending[0][0] <= self._step:
+            _, number, version = heappop(ending)
+            if self._version.get(number, 0) == version:
+                self._end(number, self.clock)
+
+    def take_steps(self, plan: "StepPlan", steps: int, first: float, more: float) -> None:
+        """Take `steps` decoding steps, of which the first takes `first` seconds and each following one `more`."""
+        self._count_intervals(steps, first, more, plan.decoding)
+        self._pass_time(steps * first + more * steps * (steps - 1) / 2)
+        self._composed = self.clock - first - more * (steps - 1)
+        self._decoded(steps)
+
+    def _count_intervals(self, steps: int, first: float, more: float, number: int) -> None:
+        if self._stalled:
+            old = min(self._stalled_sequences, number)
+            self.intervals.add(first + self._stalled, old)
+            self.intervals.add(first, number - old)
+            self._stalled = 0.0
+            steps, first = steps - 1, first + more
+            if not steps:
+                return
+        if steps * more <= _SPREAD * first:
+            self.intervals.add(first + more * (steps - 1) / 2, steps * number)
+            return
+        parts = min(_PARTS, steps)
+        for part in range(parts):
+            begin, end = part * steps // parts, (part + 1) * steps // parts
+            self.intervals.add(first + more * (begin + end - 1) / 2, (end - begin) * number)
+
+
+def _steps_until(seconds: float, first: float, more: float) -> int:
+    """Return how many steps take `seconds` or more: the first one takes `first`, each following `more` longer."""
+    if seconds <= 0:
+        return 0
+    if more * seconds <= 1e-9 * first * first:
+        return ceil(seconds / first)
+    middle = first / more - 0.5
+    return ceil(sqrt(middle * middle + 2 * seconds / more) - middle)

@@ -1,0 +1,205 @@
+"""Result of a serving simulation: percentiles with their ranges, throughput, cache, and one minute in detail."""
+
+from typing import Final, Literal
+
+from pydantic import Field
+
+from planner.base import Spec, record
+from planner.serving.targets import Latency, LatencyTarget
+
+PERCENTS: Final = (50.0, 75.0, 90.0, 95.0, 99.0)
+"""Percentiles of each table."""
+ServingLimit = Literal["prompts", "decoding", "cache", "sequences", "idle"]
+"""What holds a service up: reading prompts, decoding, room in the KV cache, sequences at once, or nothing."""
+
+
+@record
+class Percentile:
+    """A percentile of a time in seconds, with a range in which four of five measurements lie.
+
+    The range has the error of the step times and that of the sample; the one from `sampling_low_seconds` to
+    `sampling_high_seconds` that of the sample alone.
+    """
+
+    percent: float
+    seconds: float
+    low_seconds: float
+    high_seconds: float
+    sampling_low_seconds: float
+    sampling_high_seconds: float
+
+
+class LatencyTable(Spec):
+    """Mean and percentiles of one time of the requests."""
+
+    latency: Latency
+    number: int
+    """Requests, or tokens for the time between tokens."""
+    mean_seconds: float
+    low_mean_seconds: float
+    high_mean_seconds: float
+    percentiles: tuple[Percentile, ...]
+
+    def percentile(self, percent: float) -> Percentile:
+        """Return the percentile `percent`, between two of the table linear in the percentage.
+
+        Raises:
+            ValueError: If `percent` is not between 0 and 100.
+        """
+        if not 0 < percent < 100:
+            raise ValueError(f"a percentile is between 0 and 100, not {percent:g}")
+        rows = self.percentiles
+        after = next((row for row in rows if row.percent >= percent), rows[-1])
+        before = next((row for row in reversed(rows) if row.percent <= percent), rows[0])
+        if after.percent <= before.percent:
+            return after
+        share = (percent - before.percent) / (after.percent - before.percent)
+
+        def between(low: float, high: float) -> float:
+            return low + share * (high - low)
+
+        return Percentile(
+            percent,
+            between(before.seconds, after.seconds),
+            between(before.low_seconds, after.low_seconds),
+            between(before.high_seconds, after.high_seconds),
+            between(before.sampling_low_seconds, after.sampling_low_seconds),
+            between(before.sampling_high_seconds, after.sampling_high_seconds),
+        )
+
+
+class TargetResult(Spec):
+    """Figure of a target with its range, and whether it is within the limit."""
+
+    target: LatencyTarget
+    seconds: float
+    low_seconds: float
+    high_seconds: float
+    holds: bool
+    """Whether the estimate is within the limit."""
+    surely: bool
+    """Whether the upper end of the range is within the limit as well."""
+
+    @property
+    def margin(self) -> float:
+        """Return by how much of the limit the estimate stays below it; negative above it."""
+        return 1 - self.seconds / self.target.seconds
+
+
+class GoodputResult(Spec):
+    """Share of the requests that meet all limits of a goodput target, with its range."""
+
+    share: float
+    low_share: float
+    high_share: float
+    holds: bool
+    requests_per_second: float
+    """Requests that meet the limits."""
+
+
+class CacheUse(Spec):
+    """Use of the KV cache of all replicas together."""
+
+    capacity_tokens: int | None
+    """None where each sequence has a slot of its own."""
+    mean_fraction: float | None
+    highest_fraction: float | None
+    preemptions: int
+    """Requests that lost their cache and were read again."""
+    prefix_hit_fraction: float
+    """Share of the prompt tokens that were found in the cache of earlier requests."""
+
+
+@record
+class RequestBar:
+    """One request of the minute in detail: when it came, was scheduled, gave its first token and ended, in seconds."""
+
+    request: int
+    replica: int
+    prompt_tokens: int
+    output_tokens: int
+    arrival: float
+    scheduled: float | None
+    first_token: float | None
+    end: float | None
+    preempted: tuple[float, ...]
+
+
+@record
+class MinuteMoment:
+    """State of one replica at a moment of the minute in detail."""
+
+    seconds: float
+    replica: int
+    waiting: int
+    reading: int
+    decoding: int
+    cache_fraction: float
+
+
+class MinuteInDetail(Spec):
+    """The requests of one simulated minute, or of as much of it as there is, and the state of the replicas."""
+
+    begin_seconds: float
+    end_seconds: float
+    requests: tuple[RequestBar, ...]
+    moments: tuple[MinuteMoment, ...]
+
+
+class ServingSimulation(Spec):
+    """Simulated service: how long its requests take on these cards, at this traffic.
+
+    Percentiles leave out the requests of the warm-up. `unsupported` is the reason if nothing was simulated; the other
+    figures are then empty.
+    """
+
+    unsupported: str | None = None
+    requests: int = 0
+    """Requests that were simulated, with those of the warm-up."""
+    warm_up_requests: int = 0
+    rejected: int = 0
+    """Requests that are longer than the cache."""
+    seconds: float = 0.0
+    """Simulated time."""
+    replicas: int = 1
+    cards: int = 1
+    offered_requests_per_second: float | None = None
+    requests_per_second: float = 0.0
+    """Requests that ended per second, on all cards together."""
+    output_tokens_per_second: float = 0.0
+    """Answered tokens per second, on all cards together."""
+    input_tokens_per_second: float = 0.0
+    latencies: tuple[LatencyTable, ...] = ()
+    targets: tuple[TargetResult, ...] = ()
+    goodput: GoodputResult | None = None
+    cache: CacheUse | None = None
+    busy_fraction: float = 0.0
+    """Share of the time in which the replicas work."""
+    prompt_fraction: float = 0.0
+    """Share of the time in which they read prompts, with or without decoding in the same step."""
+    mean_running: float = 0.0
+    """Requests that a replica answers at once in the mean, while it works."""
+    limit: ServingLimit = "idle"
+    """What most holds the requests up."""
+    saturated: bool = False
+    """Whether more requests arrive than are answered, so that times grow without end."""
+    minute: MinuteInDetail | None = None
+    seed: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Return whether all targets are held, and no request is rejected or left behind."""
+        kept = all(target.holds for target in self.targets) and (self.goodput is None or self.goodput.holds)
+        return self.unsupported is None and kept and not self.saturated and not self.rejected
+
+    def latency(self, name: Latency) -> LatencyTable | None:
+        """Return the table of one time, or None if no request had it."""
+        return next((table for table in self.latencies if table.latency == name), None)
+
+
+class RatePoint(Spec):
+    """Figures of a service at one rate of requests, for curves over the rate."""
+
+    requests_per_second: float = Field(gt=0)
+    simulation: ServingSimulation

@@ -1,0 +1,93 @@
+"""Scheduling of an engine: the content of a step, the admission of requests, and their part of the cache."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, Literal
+
+from planner.hardware.gpu import Gpu
+from planner.models.architecture import Architecture
+from planner.workload.software.registry import DEFAULT, SOFTWARE
+from planner.workload.workload import Inference
+
+Reservation = Literal["chunk", "prompt", "whole"]
+"""Cache that a request needs to be admitted: for its next chunk, its whole prompt, or its longest answer as well."""
+
+
+def same_rows(sequences: int) -> int:
+    """Return the number of rows of a decoding step that is computed as it is."""
+    return sequences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheduling:
+    """The scheduler of an engine with its settings in use.
+
+    A step has at most `step_tokens` tokens and a replica at most `sequences` sequences at once. `mixes` means that
+    prompts are read in the same step in which other sequences decode; otherwise decoding waits while prompts are read.
+    `chunks_prompts` means that prompts are split where a step has no room for all of it. `reserves` is the cache that a
+    request needs to be admitted, of its answer `answer_share` at first. A request without room later is preempted: its
+    prompt and answer are read again. `slot_tokens` is the cache of one sequence in engines that divide it evenly.
+    `block_tokens` is the granularity of the cache, and `caches_prefixes` means that blocks of earlier requests are
+    used again. `schedules_ahead` means that a step is composed while the one before runs, so that a request waits for
+    one step more. `static` means that a batch is replaced when all its answers have ended, its prompts padded to the
+    longest. `padded` is the number of rows of a step with so many decoding sequences.
+    """
+
+    source: str
+    step_tokens: int
+    sequences: int
+    mixes: bool = True
+    chunks_prompts: bool = True
+    reserves: Reservation = "chunk"
+    answer_share: float = 0.0
+    block_tokens: int = 16
+    slot_tokens: int | None = None
+    caches_prefixes: bool = False
+    schedules_ahead: bool = False
+    static: bool = False
+    padded: Callable[[int], int] = same_rows
+
+    def without_prefixes(self) -> "Scheduling":
+        """Return the same scheduling without a prefix cache."""
+        return replace(self, caches_prefixes=False)
+
+
+class Scheduler:
+    """Scheduling of a program: by default it answers the workload's batch, and then the next one."""
+
+    def scheduling(self, workload: Inference, architecture: Architecture, gpu: Gpu) -> Scheduling:
+        """Return the scheduling of `workload`, whose defaults are filled in, on `gpu`."""
+        return Scheduling(
+            source="transformers generate(): a batch of padded prompts ends with its longest answer",
+            step_tokens=MOST_TOKENS,
+            sequences=workload.batch,
+            static=True,
+        )
+
+
+MOST_TOKENS: Final = 2**40
+"""Tokens of a step that an engine does not limit."""
+
+
+def own_setting(workload: Inference, name: str) -> int | None:
+    """Return the setting `name` of the workload's engine, None if it is unset or the engine has no such setting."""
+    found: int | None = getattr(workload.engine, name, None)
+    return found
+
+
+def scheduling_of(workload: Inference, architecture: Architecture, gpu: Gpu, *, prefix_cache: bool) -> Scheduling:
+    """Return the scheduling of the engine that serves `workload`, whose defaults are filled in, on `gpu`.
+
+    `prefix_cache` is whether engines that can use the cache of earlier requests again do so.
+    """
+    program: Scheduler = _program_module(SOFTWARE[workload.profile or DEFAULT].module).SCHEDULER
+    found = program.scheduling(workload, architecture, gpu)
+    return found if prefix_cache else found.without_prefixes()
+
+
+@cache
+def _program_module(name: str) -> Any:  # noqa: ANN401  # modules have no type of their own
+    # A plan uses one of the programs: the others are not imported.
+    return import_module(f"planner.serving.software.{name}")

@@ -1,0 +1,61 @@
+"""The service of a plan on its own cards, and over its rate."""
+
+import pytest
+from served_traffic import CHAT, plan_on
+from small_models import bundled
+
+from planner.plan.plan import Plan
+from planner.plan.serving.service_simulation import serving_curve, simulate_serving, with_room_for
+from planner.serving.targets import Targets, parse_latency_target
+from planner.serving.traffic import ConcurrentClients
+from planner.trace.facts import TracedFacts
+from planner.workload.training import Training
+
+
+def test_a_plans_replicas_answer_its_traffic():
+    targets = Targets(limits=(parse_latency_target("ttft", "p95=2s"),))
+    found = simulate_serving(plan_on("l40s", 2), bundled(), CHAT, targets, requests=100, ranges=False)
+    assert (found.replicas, found.cards, found.requests) == (2, 2, 100)
+    assert found.holds
+    assert simulate_serving(plan_on(), bundled(), CHAT, requests=50, stop=lambda: True) is None
+
+
+def test_the_reason_is_said_where_there_is_no_service():
+    def reason(plan):
+        return simulate_serving(plan, bundled(), CHAT, requests=5).unsupported
+
+    plan = plan_on()
+    assert reason(plan.evolve(gpu=None)) == "the plan has no card"
+    assert "this plan trains" in reason(plan.evolve(workload=Training()))
+    unequal = plan.workload.evolve(gpus=({"id": "l40s", "count": 1}, {"id": "rtx-4090", "count": 1}))
+    assert "several kinds" in reason(plan.evolve(count=2, workload=unequal))
+
+
+def test_a_traced_module_has_no_service(monkeypatch):
+    traced = Plan.model_construct(
+        **{**dict(plan_on()), "model": plan_on().model.model_copy(update={"trace": object()})}
+    )
+    assert "no decoding steps" in simulate_serving(traced, bundled(), CHAT, requests=5).unsupported
+    assert TracedFacts is not None
+
+
+def test_the_context_is_that_of_the_longest_request_unless_the_plan_states_one():
+    assert with_room_for(plan_on(), CHAT, 5, 0).workload.context_length == 768
+    own = plan_on(context_length=4_096)
+    assert with_room_for(own, CHAT, 5, 0) is own
+    stated = with_room_for(plan_on(prompt_length=2_000), CHAT, 5, 0).workload
+    assert (stated.context_length, stated.prompt_length) == (2_000, 2_000)
+    training = plan_on().evolve(workload=Training())
+    assert with_room_for(training, CHAT, 5, 0) is training
+
+
+def test_a_curve_over_the_rate():
+    points = list(serving_curve(plan_on(), bundled(), CHAT, rates=(1.0, 4.0), requests=60))
+    assert [point.requests_per_second for point in points] == [1.0, 4.0]
+    first, last = (point.simulation.latency("e2e").mean_seconds for point in points)
+    assert last > first
+    shares = [point.requests_per_second / 4 for point in serving_curve(plan_on(), bundled(), CHAT, requests=5)]
+    assert shares == pytest.approx([0.25, 0.5, 0.7, 0.85, 1.0, 1.1, 1.25, 1.5])
+    clients = CHAT.evolve(arrivals=ConcurrentClients(clients=3))
+    assert list(serving_curve(plan_on(), bundled(), clients, requests=5)) == []
+    assert list(serving_curve(plan_on(), bundled(), CHAT, requests=5, stop=lambda: True)) == []

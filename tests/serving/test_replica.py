@@ -1,0 +1,272 @@
+"""The steps of a replica, request by request, and what holds for all of them."""
+
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from served_traffic import RoundTimes, answered, asked, rules
+
+from planner.serving.replica import Replica
+from planner.serving.requests import NEVER, Requests
+from planner.serving.traffic import CommonBeginning
+
+
+def test_a_request_reads_its_prompt_and_then_decodes():
+    requests = asked((1.0, 100, 5))
+    replica = answered(requests, RoundTimes(prompt_token=0.001))
+    assert requests.scheduled == [1.0]
+    assert requests.first == [pytest.approx(1.1)]
+    assert requests.end == [pytest.approx(1.1 + 4 * 0.01)]
+    assert (replica.busy_seconds, replica.prompt_seconds) == (pytest.approx(0.14), pytest.approx(0.1))
+    assert replica.intervals.number == 4
+    assert replica.intervals.total == pytest.approx(0.04)
+
+
+def test_a_long_prompt_is_read_in_chunks_while_others_decode():
+    requests = asked((0.0, 10, 100), (0.005, 2_500, 2))
+    answered(requests, RoundTimes(prompt_token=1e-4), step_tokens=1_000)
+    # The first prompt takes 1 ms and a step 10 ms; the second comes in that step and is read in chunks of 999 tokens.
+    begin = 0.001 + 0.01
+    assert requests.scheduled[1] == pytest.approx(begin)
+    assert requests.first[1] == pytest.approx(begin + 3 * 0.01 + 2_500 * 1e-4)
+
+
+def test_an_engine_that_schedules_ahead_lets_a_request_wait_for_one_step_more():
+    requests = asked((0.0, 10, 100), (0.005, 10, 2))
+    answered(requests, schedules_ahead=True)
+    assert requests.scheduled[1] == pytest.approx(0.02)
+    requests = asked((0.0, 10, 100), (0.005, 10, 2))
+    answered(requests, schedules_ahead=False)
+    assert requests.scheduled[1] == pytest.approx(0.01)
+
+
+def test_no_more_sequences_run_at_once_than_are_allowed():
+    requests = asked(*[(0.0, 10, 11)] * 5)
+    replica = answered(requests, sequences=2)
+    assert requests.end == pytest.approx([0.1, 0.1, 0.2, 0.2, 0.3])
+    assert replica.was_full
+    assert requests.scheduled == sorted(requests.scheduled)
+
+
+def test_a_request_without_room_is_preempted_and_read_again():
+    requests = asked((0.0, 32, 40), (0.0, 32, 40))
+    replica = answered(requests, blocks=7)
+    assert [lost.request for lost in replica.preemptions] == [1]
+    assert requests.end[0] < requests.end[1]
+    assert replica.most_blocks == 6
+
+
+def test_a_prompt_that_is_read_is_preempted_for_an_answer_that_came_before():
+    requests = asked((0.0, 10, 30), (0.0, 100, 1))
+    replica = answered(requests, blocks=7, step_tokens=17)
+    assert {lost.request for lost in replica.preemptions} == {1}
+    assert requests.end[0] <= requests.end[1]
+
+
+def test_a_preempted_answer_is_no_longer_the_next_to_end():
+    requests = asked((0.0, 32, 60), (0.0, 32, 30))
+    replica = answered(requests, blocks=7)
+    assert [lost.request for lost in replica.preemptions] == [1]
+    assert requests.end[0] < requests.end[1]
+
+
+def test_a_request_that_has_ended_is_not_preempted():
+    requests = asked((0.0, 32, 40), (0.0, 32, 40), (0.0, 8, 2))
+    replica = answered(requests, blocks=7)
+    assert [lost.request for lost in replica.preemptions] == [1]
+
+
+def test_a_prompt_with_all_its_cache_reserved_is_preempted_too():
+    requests = asked((0.0, 16, 20), (0.0, 100, 2))
+    replica = answered(requests, blocks=8, reserves="prompt", step_tokens=17)
+    assert {lost.request for lost in replica.preemptions} == {1}
+
+
+def test_a_prompt_preempts_itself_if_nothing_came_after_it():
+    requests = asked((0.0, 16, 30), (0.0, 64, 3))
+    replica = answered(requests, blocks=5, step_tokens=33)
+    assert 1 in {lost.request for lost in replica.preemptions}
+
+
+def test_what_never_fits_is_rejected_and_its_client_goes_on():
+    requests = Requests()
+    requests.add(0.0, 1_000, 10)
+    after = requests.add(NEVER, 10, 2)
+    requests.followed_by[0] = after
+    replica = answered(requests, blocks=10)
+    assert replica.rejected == [0]
+    assert requests.end[after] > 0
+    slots = asked((0.0, 100, 10), (0.0, 50, 10))
+    assert answered(slots, slot_tokens=60).rejected == [0]
+
+
+def test_an_engine_that_reserves_all_never_preempts():
+    requests = asked((0.0, 32, 40), (0.0, 32, 40))
+    replica = answered(requests, blocks=7, reserves="whole")
+    assert replica.preemptions == []
+    assert requests.scheduled[1] == pytest.approx(requests.end[0])
+
+
+def test_an_engine_that_reserves_prompts_admits_what_has_room_for_all_of_it():
+    requests = asked((0.0, 64, 2), (0.0, 64, 2))
+    answered(requests, blocks=5, reserves="prompt", step_tokens=48)
+    assert requests.scheduled[1] == pytest.approx(requests.end[0])
+
+
+def test_a_whole_prompt_waits_for_a_step_of_its_own_where_prompts_are_not_divided():
+    requests = asked((0.0, 60, 3), (0.0, 60, 3), (0.0, 150, 3))
+    answered(requests, RoundTimes(prompt_token=1e-4), step_tokens=100, chunks_prompts=False)
+    assert requests.first[0] < requests.first[1] < requests.first[2]
+    assert requests.first[1] - requests.first[0] == pytest.approx(0.01 + 60e-4)
+
+
+def test_decoding_waits_for_prompts_where_they_are_not_mixed():
+    requests = asked((0.0, 10, 10), (0.035, 100, 2))
+    replica = answered(requests, RoundTimes(prompt_token=0.001), mixes=False)
+    assert requests.end[0] == pytest.approx(0.01 + 9 * 0.01 + 0.1)
+    assert replica.intervals.total == pytest.approx(9 * 0.01 + 0.1 + 0.01)
+    long = asked((0.0, 10, 10), (0.035, 2_500, 2))
+    assert answered(long, RoundTimes(prompt_token=0.001), mixes=False).intervals.total == pytest.approx(2.6)
+    alone = asked((0.0, 10, 2), (0.0, 10, 1))
+    assert answered(alone, RoundTimes(prompt_token=0.001), mixes=False).intervals.number == 1
+
+
+def test_a_request_waits_while_answers_of_others_may_need_the_cache():
+    requests = asked((0.0, 16, 100), (0.0, 16, 60))
+    answered(requests, blocks=8, answer_share=0.5)
+    assert requests.scheduled[1] == requests.end[0]
+
+
+def test_common_beginnings_are_read_once():
+    requests = Requests()
+    shared = (CommonBeginning(7, 64),)
+    for arrival in (0.0, 1.0):
+        requests.add(arrival, 100, 2, shared)
+    replica = answered(requests, RoundTimes(prompt_token=0.001), blocks=100, caches_prefixes=True)
+    assert requests.cached == [0, 64]
+    assert requests.first[1] - requests.scheduled[1] == pytest.approx(0.036)
+    assert replica.cached_part(1) == 64
+    assert Replica(0, RoundTimes(), rules(), None, requests).cached_part(1) == 0
+
+
+def test_a_session_finds_its_context_again():
+    requests = Requests()
+    requests.add(0.0, 100, 20, (CommonBeginning(3, 32),), session=0)
+    turn = requests.add(NEVER, 200, 2, (CommonBeginning(3, 32), CommonBeginning(-1, 120)), session=0)
+    requests.followed_by[0], requests.pause[0] = turn, 5.0
+    answered(requests, blocks=100, caches_prefixes=True)
+    assert requests.cached[turn] == 112
+    assert requests.arrival[turn] == pytest.approx(requests.end[0] + 5.0)
+    without = Requests()
+    without.add(0.0, 100, 20)
+    without.followed_by[0] = without.add(NEVER, 200, 2)
+    answered(without, blocks=100)
+    assert without.cached == [0, 0]
+
+
+def test_the_last_stage_shows_the_first_token_later():
+    requests = asked((0.0, 10, 1))
+    answered(requests, RoundTimes(later=0.5))
+    assert requests.first == requests.end == [0.5]
+
+
+def test_the_card_waits_for_the_host_until_its_cache_takes_longer():
+    requests = asked((0.0, 10, 101))
+    answered(requests, RoundTimes(step=0.005, per_token=1e-4, least=0.01))
+    slow = sum(max(0.01, 0.005 + 1e-4 * (10 + step)) for step in range(100))
+    assert requests.end[0] == pytest.approx(slow, rel=1e-3)
+
+
+def test_a_long_answer_has_intervals_that_grow():
+    requests = asked((0.0, 10, 1_001))
+    replica = answered(requests, RoundTimes(step=0.005, per_token=1e-5))
+    exact = sum(0.005 + 1e-5 * (10 + step) for step in range(1_000))
+    assert replica.intervals.total == pytest.approx(exact, rel=1e-6)
+    low, high = replica.intervals.percentiles((10, 90))
+    assert low == pytest.approx(0.0061, rel=0.15)
+    assert high == pytest.approx(0.0141, rel=0.1)
+
+
+def test_moments_are_recorded_in_the_watched_window():
+    requests = asked(*[(0.1 * number, 20, 30) for number in range(20)])
+    replica = answered(requests, blocks=100, watched=(0.5, 1.0))
+    assert all(0.5 <= moment.seconds < 1.0 for moment in replica.moments)
+    assert max(moment.cache_fraction for moment in replica.moments) > 0
+    free = answered(asked((0.0, 5, 5)), watched=(0.0, 1.0))
+    assert free.moments[0].cache_fraction == 0
+
+
+def test_an_answer_goes_on_with_a_cache_from_elsewhere():
+    requests = asked((0.0, 32, 40), (0.0, 32, 40), (0.0, 16, 1))
+    replica = Replica(0, RoundTimes(), rules(sequences=2), 7, requests)
+    replica.receives_cache = True
+    for number in range(3):
+        replica.submit(number, 0.0)
+        requests.first[number] = 0.0
+    replica.advance()
+    assert replica.load == replica.waiting == 0
+    assert requests.end[0] == pytest.approx(39 * 0.01)
+    assert [lost.request for lost in replica.preemptions] == [1]
+    assert NEVER not in requests.end
+
+
+def test_a_cache_from_elsewhere_waits_for_room():
+    requests = asked((0.0, 32, 10), (0.0, 32, 10))
+    replica = Replica(0, RoundTimes(), rules(), 3, requests)
+    replica.receives_cache = True
+    for number in range(2):
+        replica.submit(number, 0.0)
+    replica.advance()
+    assert requests.scheduled[1] == pytest.approx(requests.end[0])
+
+
+def test_steps_that_grow_end_when_a_request_arrives():
+    requests = asked((0.0, 10, 200), (0.5, 10, 2))
+    answered(requests, RoundTimes(per_token=1e-4))
+    passed = [0.0, 0.0]
+    while passed[-1] < 0.5:
+        passed.append(passed[-1] + 0.01 + 1e-4 * (10 + len(passed) - 2))
+    assert requests.scheduled[1] == pytest.approx(passed[-1])
+
+
+def test_a_replica_stops_before_a_step_that_begins_later():
+    requests = asked((0.0, 10, 1_000))
+    replica = Replica(0, RoundTimes(), rules(), None, requests)
+    replica.submit(0, 0.0)
+    replica.advance(0.055)
+    assert replica.clock == pytest.approx(0.06)
+    replica.advance(0.06)
+    assert replica.clock == pytest.approx(0.06)
+    assert replica.load == 1
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 2), st.integers(1, 120), st.integers(1, 60)), min_size=1, max_size=25),
+    st.sampled_from(("chunk", "prompt", "whole")),
+    st.booleans(),
+    st.booleans(),
+    st.integers(12, 40),
+    st.integers(8, 200),
+)
+def test_no_request_is_lost_and_the_cache_never_overflows(wanted, reserves, mixes, ahead, blocks, step_tokens):
+    requests = asked(*sorted(wanted))
+    replica = answered(
+        requests,
+        RoundTimes(prompt_token=1e-4, per_token=1e-6),
+        blocks=blocks,
+        reserves=reserves,
+        mixes=mixes,
+        schedules_ahead=ahead,
+        step_tokens=step_tokens,
+    )
+    # Each token of an answer after its first is one interval, of which recomputation shows none for the token it gives.
+    gaps = sum(requests.output) - len(requests)
+    assert gaps - len(replica.preemptions) <= replica.intervals.number <= gaps
+    for number in range(len(requests)):
+        times = (requests.arrival[number], requests.scheduled[number], requests.first[number], requests.end[number])
+        assert list(times) == sorted(times)
+    if not replica.preemptions:
+        order = sorted(range(len(requests)), key=lambda number: (requests.arrival[number], number))
+        assert [requests.scheduled[number] for number in order] == sorted(requests.scheduled)
+    assert replica.clock < inf
