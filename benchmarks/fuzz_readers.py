@@ -193,6 +193,8 @@ def _read_settings(path: Path) -> object:
     from planner.gui.settings import SettingsStore
 
     store = SettingsStore(path)
+    for aside in path.parent.glob(f"{path.name}.bad*"):
+        aside.unlink()
     if store.unread is not None:
         raise store.unread
     return store.current

@@ -147,7 +147,11 @@ class Round:
         os.waitpid(child, 0)
         if not answer:
             return Counter(damaged=1)
-        return _problems(self._lives, json.loads(answer))
+        start = json.loads(answer)
+        for what in ("errors", "leftovers"):
+            if start[what]:
+                print(f"{what}: {', '.join(start[what])}", flush=True)
+        return _problems(self._lives, start)
 
 
 def _prepare(home: Path, file: Path) -> None:
@@ -245,7 +249,8 @@ def _report_start(home: Path, file: Path, pipe: int) -> None:
     folders = (home, home / "autosave", file.parent)
     unfinished = [path.name for folder in folders for path in folder.glob(".*.unfinished")]
     locks = [path.name for folder in folders for path in folder.glob("*.lock")]
-    sessions = [path.name for path in (home / "autosave").glob("*.json")][1 + len(left) :]
+    shown = {one.file.name for one in left} | {vars(autosave)["_file"].name}
+    sessions = [path.name for path in (home / "autosave").glob("*.json") if path.name not in shown]
     answer = {
         "plans": [_numbers(plan) for plan in plans],
         "file": _numbers(files[0]),

@@ -133,9 +133,10 @@ def test_an_invalid_argument_has_a_reason(text):
 
 @pytest.mark.parametrize("parse", [parse_arguments, parse_input])
 def test_what_is_typed_gets_no_warning_of_python(parse):
-    with pytest.raises(SpecError), warnings.catch_warnings(record=True) as warned:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        parse("a=0xfor x")
+        with pytest.raises(SpecError):
+            parse("a=0xfor x")
     assert not warned
 
 
