@@ -246,9 +246,10 @@ def _report_start(home: Path, file: Path, pipe: int) -> None:
     window.workspace.undo_stack.setClean()  # closing asks no question
     window.close()
     app.aboutToQuit.emit()
-    folders = (home, home / "autosave", file.parent)
-    unfinished = [path.name for folder in folders for path in folder.glob(".*.unfinished")]
-    locks = [path.name for folder in folders for path in folder.glob("*.lock")]
+    # Beside the plan's file are those of other rounds.
+    places = ((home, ""), (home / "autosave", ""), (file.parent, file.name), (file.parent, _recovered_file(file).name))
+    unfinished = [path.name for folder, name in places for path in folder.glob(f".{name}*.unfinished")]
+    locks = [path.name for folder, name in places for path in folder.glob(f"{name}*.lock")]
     shown = {one.file.name for one in left} | {vars(autosave)["_file"].name}
     sessions = [path.name for path in (home / "autosave").glob("*.json") if path.name not in shown]
     answer = {
