@@ -45,6 +45,7 @@ from planner.models.readers.config_json import read_config_file
 from planner.models.readers.gguf.model import read_gguf_model
 from planner.models.readers.model_file import read_model_file
 from planner.models.readers.sources import open_local
+from planner.monitor.readings.wire import BadLineError, read_line
 from planner.monitor.recording.diagnosed import diagnosed_history, diagnosed_times
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import recording_from_bytes
@@ -59,6 +60,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.files import is_recipe_file, load_recipe
 from planner.records import read_records
 from planner.trace.analysis.summary import facts_of
+from planner.trace.child.messages import read_messages
 from planner.trace.files import is_recording_file, load_recording
 from planner.trace.notation import parse_arguments, parse_assumed_values, parse_input
 from planner.workload.workload import Inference
@@ -189,10 +191,22 @@ def _trace_facts(path: Path) -> object:
     return facts_of(load_recording(path))
 
 
+def _read_trace_messages(path: Path) -> object:
+    """Read what the child process that traces sends, in which the code of others runs."""
+    with path.open("rb") as stream:
+        return read_messages(stream, lambda _progress: None)
+
+
+def _read_sampler_lines(path: Path) -> object:
+    return [read_line(line) for line in path.read_bytes().splitlines(keepends=True)]
+
+
 def _read_settings(path: Path) -> object:
     from planner.gui.settings import SettingsStore
 
     store = SettingsStore(path)
+    for aside in path.parent.glob(f"{path.name}.bad*"):
+        aside.unlink()
     if store.unread is not None:
         raise store.unread
     return store.current
@@ -260,6 +274,7 @@ def _run_command(path: Path) -> object:
 READERS: dict[str, Reader] = {
     "plan": Reader(load_plan, mutate_json, "plan.json"),
     "plan, evaluated": Reader(_evaluate, mutate_json, "plan.json", slow=True),
+    "report": Reader(load_plan, mutate_text, "report.md"),
     "config": Reader(read_config_file, mutate_json, "config.json"),
     "pipeline": Reader(_read_pipeline, mutate_json, "files.json"),
     "adapter": Reader(read_adapter, mutate_json, "adapter_config.json"),
@@ -291,6 +306,8 @@ READERS: dict[str, Reader] = {
     "corrections": Reader(load_corrections, mutate_json, "corrections.json"),
     "trace": Reader(_read_trace, mutate_gzip(mutate_json), "trace.json"),
     "trace, summarized": Reader(_trace_facts, mutate_gzip(mutate_json), "trace.json", slow=True),
+    "trace-messages": Reader(_read_trace_messages, mutate_json_lines, "lines"),
+    "sampler-lines": Reader(_read_sampler_lines, mutate_json_lines, "lines", refuses=(BadLineError,)),
     "settings": Reader(_read_settings, mutate_json, "settings.json"),
     "session": Reader(_read_session, mutate_json, "session.json"),
     "text": Reader(_parse_text, mutate_text, "text"),

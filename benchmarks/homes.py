@@ -41,6 +41,7 @@ _NOBODY: Final = 65_534
 _YEAR_SECONDS: Final = 366 * 86_400
 _NEW_MOUNTS: Final = 0x20000
 _PRIVATE_MOUNTS: Final = 0x44000
+_READ_ONLY_MOUNT: Final = 0x21
 _PLAN: Final = SAMPLE_PLAN.evolve(count=7)
 _SESSION: Final = SavedSession(plan=_PLAN, modified=True).model_dump_json()
 _SETTINGS: Final = json.dumps({"scheme": "dark", "of_a_newer_version": 1})
@@ -57,13 +58,14 @@ _ANSWERS: Final = {
 class Place(NamedTuple):
     """A home or disk: `make` prepares it in a folder and returns the home, `enter` is called before each command.
 
-    `keeps` is whether a plan and a recording can be saved in the working folder there.
+    `keeps` is whether a plan can be saved in the working folder there, `records` whether a recording can.
     """
 
     name: str
     make: Callable[[Path], Path | str | None]
     enter: Callable[[Path], object] = lambda _folder: None
     keeps: bool = True
+    records: bool = True
 
 
 def main() -> int:
@@ -98,7 +100,7 @@ def import_everything() -> None:
                 command(list(words))
     for encoding in ("utf-8-sig", "utf-16", "idna", "unicode_escape"):
         codecs.lookup(encoding)
-    for name in ("planner.cli.monitor.command", "planner.hardware.own_file", *gui_app.LATER_IMPORTS):
+    for name in ("difflib", "planner.cli.monitor.command", "planner.hardware.own_file", *gui_app.LATER_IMPORTS):
         import_module(name)
 
 
@@ -135,7 +137,7 @@ def _problems(place: Place, user: int, root: Path) -> list[str]:
     for name, (words, code, said) in _ANSWERS.items():
         if name == "monitor --record" and not _may_run_python(user):
             continue  # the sampler is a process of its own
-        is_refused = name == "monitor --record" and not place.keeps
+        is_refused = name == "monitor --record" and not (place.keeps and place.records)
         problems += _answer_problems(name, place, user, root, words, (2 if is_refused else code, said))
     problems += _in_child(lambda: _window_problems(place, user, root)) or ["the window ended early"]
     after = set(_contents(root).values())
@@ -307,26 +309,45 @@ def _link_as_home(target: str) -> Callable[[Path], Path]:
     return make
 
 
-def _on_full_disk(kib: int) -> Callable[[Path], Path]:
-    """Return a way to make a home on a disk of so many KiB that is full, as far as this user may mount one."""
+def _mounted(home: Path, options: str) -> bool:
+    """Mount a disk of its own at a new folder, for this process and its children; return False if this user may not."""
+    home.mkdir()
+    libc = ctypes.CDLL(None, use_errno=True)
+    return (
+        os.geteuid() == 0
+        and not libc.unshare(_NEW_MOUNTS)
+        and not libc.mount(b"none", b"/", None, _PRIVATE_MOUNTS, None)
+        and not libc.mount(b"tmpfs", os.fsencode(home), b"tmpfs", 0, options.encode())
+    )
+
+
+def _on_disk(options: str, fill: Callable[[Path], None] = lambda _home: None) -> Callable[[Path], Path]:
+    """Return a way to make a used home on a disk with these options, then fill the disk."""
 
     def make(root: Path) -> Path:
-        (home := root / "home").mkdir()
-        libc = ctypes.CDLL(None, use_errno=True)
-        is_mounted = (
-            os.geteuid() == 0
-            and not libc.unshare(_NEW_MOUNTS)
-            and not libc.mount(b"none", b"/", None, _PRIVATE_MOUNTS, None)
-            and not libc.mount(b"tmpfs", os.fsencode(home), b"tmpfs", 0, f"size={max(kib, 64)}k".encode())
-        )
-        if is_mounted:
-            _used(home)
-            with suppress(OSError), (home / "filling").open("wb") as stream:
-                while stream.write(b"x" * 1024):
-                    stream.flush()
-        return _used(home) if not is_mounted else home
+        if _mounted(root / "home", options):
+            fill(_used(root / "home"))
+            return root / "home"
+        return _used(root / "home")
 
     return make
+
+
+def _fill_blocks(home: Path) -> None:
+    with suppress(OSError), (home / "filling").open("wb") as stream:
+        while stream.write(b"x" * 1024):
+            stream.flush()
+
+
+def _fill_names(home: Path) -> None:
+    with suppress(OSError):
+        for number in range(1000):
+            (home / f"filling-{number}").touch()
+
+
+def _make_read_only(home: Path) -> None:
+    _give_to_nobody(home)
+    ctypes.CDLL(None).mount(b"none", os.fsencode(home), None, _READ_ONLY_MOUNT, None)
 
 
 def _of_root(root: Path) -> Path:
@@ -359,8 +380,23 @@ def _no_home(root: Path) -> None:
     (root / "work" / "nothing").touch()
 
 
-def _relative_home(_root: Path) -> None:
-    os.environ["HOME"] = "somewhere"
+def _home_is(folder: str) -> Callable[[Path], None]:
+    """Return a way to have no other home than this `HOME`, as in containers that run as any user."""
+
+    def make(_root: Path) -> None:
+        os.environ["HOME"] = folder
+
+    return make
+
+
+def _data_home_is(name: str) -> Callable[[Path], None]:
+    """Return a way to keep what is the program's in this folder for all programs."""
+
+    def make(root: Path) -> None:
+        (root / "data").write_text("of the user")
+        os.environ["XDG_DATA_HOME"] = str(root / name)
+
+    return make
 
 
 def _limited(kind: int, amount: int) -> Callable[[Path], object]:
@@ -373,6 +409,19 @@ def _shifted(seconds: float) -> Callable[[Path], object]:
     def enter(_root: Path) -> None:
         now = time.time
         vars(time)["time"] = lambda: now() + seconds
+
+    return enter
+
+
+def _work_in(name: bytes, mode: int) -> Callable[[Path], object]:
+    """Return a way to work in a folder of this name and mode."""
+
+    def enter(root: Path) -> None:
+        folder = root / "work" / os.fsdecode(name)
+        if not folder.exists():
+            folder.mkdir()
+            folder.chmod(mode)
+        os.chdir(folder)
 
     return enter
 
@@ -430,17 +479,27 @@ PLACES: Final = (
     Place("logs are a file", _with_file("logs")),
     Place("traces are a file", _with_file("traces")),
     Place("leftovers of killed windows", _with_file("autosave/.x.json.abcdefgh.unfinished", b"")),
-    Place("a full disk", _on_full_disk(64)),
+    Place("a full disk", _on_disk("size=64k", _fill_blocks)),
+    Place("a disk without room for another file", _on_disk("nr_inodes=12", _fill_names)),
+    Place("a disk that is mounted read-only", _on_disk("size=1m", _make_read_only)),
+    Place("another file system", _on_disk("size=1m")),
     Place("a disk with no room for any file", _home, _limited(resource.RLIMIT_FSIZE, 0), keeps=False),
     Place("a disk with room for a line", _home, _limited(resource.RLIMIT_FSIZE, 100), keeps=False),
     Place("few open files", _home, _limited(resource.RLIMIT_NOFILE, 64)),
     Place("no home at all", _no_home),
-    Place("a relative home", _relative_home),
+    Place("a relative home", _home_is("somewhere")),
+    Place("a home that does not exist", _home_is("/nonexistent")),
+    Place("a home that is a device", _home_is("/dev/null")),
+    Place("a home in /proc", _home_is("/proc/self")),
+    Place("data in an absent folder", _data_home_is("absent/data")),
+    Place("data in a file", _data_home_is("data")),
     Place("clock back a year", _home, _shifted(-_YEAR_SECONDS)),
     Place("clock ahead by a year", _home, _shifted(_YEAR_SECONDS)),
     Place("clock before 1970", _home, _shifted(-60 * _YEAR_SECONDS)),
-    Place("files that nobody else may read", _home, lambda _root: os.umask(0o777)),
-    Place("a working folder that is gone", _home, _leave_folder),
+    Place("files that nobody else may read", _home, lambda _root: os.umask(0o077)),
+    Place("a working folder that is gone", _home, _leave_folder, records=False),
+    Place("a working folder whose name is not UTF-8", _home, _work_in(b"\xff\xfe", 0o755)),
+    Place("a working folder that others may write", _home, _work_in(b"shared", 0o777)),
 )
 """The homes and disks that are tried."""
 

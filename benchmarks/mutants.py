@@ -276,6 +276,10 @@ class _Reach:
         self._size: Counter[str] = Counter()
         for test, count in self._rows("SELECT context, COUNT(*) FROM arc, context ON id = context_id GROUP BY id"):
             self._size[_test_of(test)] += count
+        if self._size.keys() == {""}:  # as pytest-cov writes it with -n0
+            sys.exit(
+                f"{coverage} does not tell which test covers what: measure with --cov-context=test and -n1 or more"
+            )
 
     def of(self, path: str, lines: Iterable[int]) -> list[str]:
         """Return the tests that reach one of these lines of the file at `path`, in the order in which to run them."""

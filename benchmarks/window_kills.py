@@ -147,7 +147,11 @@ class Round:
         os.waitpid(child, 0)
         if not answer:
             return Counter(damaged=1)
-        return _problems(self._lives, json.loads(answer))
+        start = json.loads(answer)
+        for what in ("errors", "leftovers"):
+            if start[what]:
+                print(f"{what}: {', '.join(start[what])}", flush=True)
+        return _problems(self._lives, start)
 
 
 def _prepare(home: Path, file: Path) -> None:
@@ -242,10 +246,12 @@ def _report_start(home: Path, file: Path, pipe: int) -> None:
     window.workspace.undo_stack.setClean()  # closing asks no question
     window.close()
     app.aboutToQuit.emit()
-    folders = (home, home / "autosave", file.parent)
-    unfinished = [path.name for folder in folders for path in folder.glob(".*.unfinished")]
-    locks = [path.name for folder in folders for path in folder.glob("*.lock")]
-    sessions = [path.name for path in (home / "autosave").glob("*.json")][1 + len(left) :]
+    # Beside the plan's file are those of other rounds.
+    places = ((home, ""), (home / "autosave", ""), (file.parent, file.name), (file.parent, _recovered_file(file).name))
+    unfinished = [path.name for folder, name in places for path in folder.glob(f".{name}*.unfinished")]
+    locks = [path.name for folder, name in places for path in folder.glob(f"{name}*.lock")]
+    shown = {one.file.name for one in left} | {vars(autosave)["_file"].name}
+    sessions = [path.name for path in (home / "autosave").glob("*.json") if path.name not in shown]
     answer = {
         "plans": [_numbers(plan) for plan in plans],
         "file": _numbers(files[0]),

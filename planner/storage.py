@@ -5,6 +5,7 @@ import os
 import stat
 import tempfile
 from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,6 @@ from planner.units import MIB
 UNFINISHED_SUFFIX: Final = ".unfinished"
 """Suffix of files that are being written; one that remains was left by a killed process."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
-_MOST_ASIDE: Final = 1000
 _CHECK_PATH: Final = "Check the path and its permissions."
 
 
@@ -105,10 +105,9 @@ def delete_unfinished(folder: Path, name: str | None = None) -> None:
 
 def set_aside(path: Path) -> Path | None:
     """Rename a file that cannot be read, so that nothing overwrites it; return its new path, None if it stays."""
-    asides = (path.with_name(f"{path.name}.bad{number}") for number in ("", *range(2, _MOST_ASIDE)))
-    aside = next((aside for aside in asides if not os.path.lexists(aside)), None)
+    asides = (path.with_name(f"{path.name}.bad{number}") for number in chain(("",), count(2)))
     try:
-        return None if aside is None else path.replace(aside)
+        return path.replace(next(aside for aside in asides if not os.path.lexists(aside)))
     except OSError:
         return None
 

@@ -1,8 +1,10 @@
-"""What a start of the command line, or of the window, must not load."""
+"""What a start of the command line, or of the window, must not load, and who may use the network."""
 
+import ast
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,12 +24,46 @@ LATER = (
     *("planner.present.catalog.system_columns", "planner.trace.run"),
 )
 """What a window that shows the sample plan has no use for yet, each worth five thousandths of a second or more."""
+NETWORK = {
+    "asyncio",
+    "ftplib",
+    "http.client",
+    "http.server",
+    "httpx",
+    "huggingface_hub",
+    "requests",
+    "socket",
+    "socketserver",
+    "ssl",
+    "urllib.request",
+    "urllib3",
+}
+"""Modules that reach other machines."""
+REACHING = {
+    "cost/refresh/download.py",  # prices, when they are refreshed
+    "models/readers/hub/model.py",  # a model of the Hub, when it is named
+    "models/readers/hub/repository.py",
+    "network.py",  # tells their errors apart
+    "trace/worker/script/downloads.py",  # tells a traced script that it has no network
+    "installation.py",  # paths of file: URLs only
+}
+NO_NETWORK = """
+import sys
+
+
+def refuse(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
+        sys.exit(f"the network was used: {arguments}")
+
+
+sys.addaudithook(refuse)
+"""
 API = "import planner; planner.evaluate; planner.load_catalog; planner.resolve_gpu"
 
 
 @pytest.mark.parametrize("program", ["import planner", API, FIT, GPUS])
 def test_neither_qt_nor_torch_nor_numpy_is_loaded(program):
-    check = f"{program}\nimport sys\nprint('loaded:', *(name for name in {HEAVY} if name in sys.modules))"
+    check = f"{NO_NETWORK}\n{program}\nprint('loaded:', *(name for name in {HEAVY} if name in sys.modules))"
     run = subprocess.run([sys.executable, "-c", check], capture_output=True, encoding="utf-8", check=True)
     assert run.stdout.splitlines()[-1] == "loaded:"
 
@@ -46,9 +82,22 @@ def test_the_window_loads_its_core_ahead_of_qt():
 def test_the_first_picture_waits_for_nothing_that_it_does_not_show(tmp_path, page, later):
     shown = f"{WINDOW}; window.show_tab({page!r}); window.grab()"
     unwanted = (*later, *HEAVY[2:])
-    program = f"{shown}\nimport sys\nprint('loaded:', *(name for name in {unwanted} if name in sys.modules))"
+    program = f"{NO_NETWORK}\n{shown}\nprint('loaded:', *(name for name in {unwanted} if name in sys.modules))"
     environment = {**os.environ, "GPU_PLANNER_HOME": str(tmp_path), "QT_QPA_PLATFORM": "offscreen"}
     run = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, encoding="utf-8", check=True
     )
     assert run.stdout.splitlines()[-1] == "loaded:"
+
+
+def test_only_what_the_manual_names_uses_the_network():
+    package, found = Path(__file__).parents[1] / "planner", set()
+    for file in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                names += [str(ast.literal_eval(node.args[0]))] if isinstance(node.args[0], ast.Constant) else []
+            if any(name == used or name.startswith(f"{used}.") for name in names for used in NETWORK):
+                found.add(file.relative_to(package).as_posix())
+    assert found == REACHING

@@ -12,6 +12,8 @@ from planner.present.columns import Column, Detail, DetailGroup, Row
 
 _GAP: Final = "  "
 _NARROWEST_PROSE: Final = 20
+_LONGEST_WHOLE_WORD: Final = 20
+"""Characters of a word in a table that is not broken."""
 
 
 class TableColumn(NamedTuple):
@@ -57,13 +59,25 @@ def table(
 
 
 def column_table(
-    columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: Collection[str], narrowest: int = 12
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    flexible: Collection[str],
+    narrowest: int = 12,
+    *,
+    wraps: bool = True,
 ) -> str:
-    """Return `rows` as a table fitted to the terminal's width; only columns with a key in `flexible` may shrink."""
-    heads = [
-        TableColumn(column.title, column.align, column.key in flexible, column.unit, narrowest) for column in columns
-    ]
-    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
+    """Return `rows` as a table fitted to the terminal's width; only columns with a key in `flexible` may shrink.
+
+    Names that are too long for them are continued on further lines, since cut ones may look the same; or cut, so that
+    each row is a line, if the table does not wrap.
+    """
+    cells = [[column.text(row) for column in columns] for row in rows]
+    heads = []
+    for number, column in enumerate(columns):
+        words = (len(word) for row in cells for word in row[number].split()) if wraps else ()
+        least = max(narrowest, min(max(words, default=0), _LONGEST_WHOLE_WORD))
+        heads.append(TableColumn(column.title, column.align, column.key in flexible, column.unit, least))
+    return table(heads, cells, terminal_width(), wraps=wraps)
 
 
 def wrap_paragraph(text: str, width: int | None, first: str = "") -> str:

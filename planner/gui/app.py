@@ -158,9 +158,12 @@ def _recover_and_clean(window: MainWindow, autosave: Autosave, home: Path) -> No
     """Offer the plans that crashed windows left, and delete what interrupted saves left."""
     window.documents.autosave = autosave
     window.documents.check_file()
-    if any(not left.session.closed for left in autosave.left_plans()):
+    left = autosave.left_plans()
+    if any(not one.session.closed for one in left):
         QTimer.singleShot(0, window, window.recover_plans)
-    files = [Path(name) for name in window.workspace.settings.current.recent]
+    recent = window.workspace.settings.current.recent
+    named = (*recent, *(one.session.path for one in left), window.workspace.path)
+    files = {Path(name) for name in named if name is not None}
     window.tasks.run("leftovers", partial(delete_leftovers, home, files), lambda _done: None, _log_failure)
 
 

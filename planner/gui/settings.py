@@ -150,7 +150,7 @@ class SettingsStore(QObject):
             reason = error.reason
         aside = set_aside(self._path)
         _log.warning("The settings in %s cannot be read (%s); they are kept as %s", self._path, reason, aside)
-        hint = "" if aside is None else f"The file is kept as {aside}."
+        hint = f"It stays in {self._path}." if aside is None else f"The file is kept as {aside}."
         self.unread = PlannerError(f"Your settings cannot be read, and are as they were at first: {reason}.", hint)
         return {}
 

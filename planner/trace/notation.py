@@ -11,6 +11,7 @@ Arguments are `width=64, bias=False`. Inputs are `x=8x3x224x224:float32`, `ids=4
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Final, NoReturn
 
@@ -58,6 +59,8 @@ _ALIASES: Final = {
 
 _CONSTANTS: Final = {"true": "True", "false": "False", "none": "None", "null": "None"}
 """Constants by their spellings in JSON and in lower case."""
+_SYNTAX_ERRORS: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What Python's parser raises for a text that is no expression, is nested too deeply, or is too long."""
 
 _MAX_DEPTH: Final = 20
 _INPUT_HINT: Final = "Examples: x=8x3x224x224:float32, ids=4x512:int64 or state=(8x128,8x128)."
@@ -117,8 +120,8 @@ class _InputParser:
         if tensor is not None and (tensor["dtype"] or not (tensor["shape"] or "").isdigit()):
             return self._parse_tensor(tensor)
         try:
-            value = ast.literal_eval(_CONSTANTS.get(token.strip(), token))
-        except (ValueError, SyntaxError):
+            value = ast.literal_eval(_parse_expression(_CONSTANTS.get(token, token)))
+        except _SYNTAX_ERRORS:
             self._raise_invalid_input(f"{token!r} is neither a shape nor a value")
         if value is not None and not isinstance(value, bool | int | float | str):
             self._raise_invalid_input(f"{token!r} is neither a shape nor a value")
@@ -161,6 +164,13 @@ def _value_text(value: InputValue) -> str:
     return f"({items})" if value.kind == "tuple" else f"[{items}]"
 
 
+def _parse_expression(text: str) -> ast.expr:
+    """Return the syntax tree of a Python expression; Python's warnings about its style do not concern who typed it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, mode="eval").body
+
+
 _ASSUMED_HINT = "Example: mask=0.15, net.py:42=30."
 _ARGUMENTS_HINT = "Example: width=64, bias=False."
 
@@ -172,8 +182,8 @@ def parse_arguments(text: str) -> tuple[Argument, ...]:
         SpecError: If `text` is not a list of names with numbers, strings, booleans, None, or tuples of such values.
     """
     try:
-        call = ast.parse(f"f({text.strip()})", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        call = _parse_expression(f"f({text.strip()})")
+    except _SYNTAX_ERRORS as error:
         raise SpecError("arguments", f"{text!r} is not valid", _ARGUMENTS_HINT) from error
     if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
         raise SpecError("arguments", "each argument needs its name", _ARGUMENTS_HINT)

@@ -68,8 +68,8 @@ class ModuleInfo(Spec):
 
     path: str
     class_name: str
-    parameters: int
-    trainable: int
+    parameters: int = Field(ge=0)
+    trainable: int = Field(ge=0)
 
 
 class TraceRecording(Spec):
@@ -81,8 +81,8 @@ class TraceRecording(Spec):
     request: TraceRequest
     environment: Environment
     modules: Annotated[tuple[ModuleInfo, ...], FailFast()]
-    parameters: int
-    trainable_parameters: int
+    parameters: int = Field(ge=0)
+    trainable_parameters: int = Field(ge=0)
     allocations: Allocations
     operators: Annotated[tuple[str, ...], FailFast()]
     module_paths: Annotated[tuple[str, ...], FailFast()]
@@ -91,15 +91,15 @@ class TraceRecording(Spec):
     spans: Annotated[tuple[RecordedPhase, ...], FailFast()] = Field(min_length=1)
     differences: tuple[TraceDifference, ...] = ()
     notes: Annotated[tuple[str, ...], FailFast()] = ()
-    flops: int | None = None
+    flops: int | None = Field(default=None, ge=0)
     """Floating-point operations of the last step; a multiply-add counts as two."""
-    convolution_flops: int | None = None
+    convolution_flops: int | None = Field(default=None, ge=0)
     """Floating-point operations of the convolutions in the last step."""
-    product_elements: int | None = None
+    product_elements: int | None = Field(default=None, ge=0)
     """Output elements of matrix products, convolutions and attention in the last step."""
-    operator_calls: int | None = None
+    operator_calls: int | None = Field(default=None, ge=0)
     """Operators run in the last step."""
-    seconds: float = 0.0
+    seconds: float = Field(default=0.0, ge=0.0)
     """Duration of tracing in seconds, not of a real run."""
 
     @model_validator(mode="after")

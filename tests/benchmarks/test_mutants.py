@@ -97,6 +97,16 @@ def test_equivalent_mutants_are_of_lines_that_exist_and_have_a_reason(mutants):
         assert reason.endswith(".")
 
 
+def test_coverage_that_names_no_test_is_refused(mutants, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "coverage")) as database:
+        database.executescript("""
+            CREATE TABLE context (id, context); INSERT INTO context VALUES (1, '');
+            CREATE TABLE arc (file_id, context_id, fromno, tono); INSERT INTO arc VALUES (1, 1, 1, 2);
+        """)
+    with pytest.raises(SystemExit, match="does not tell which test covers what"):
+        mutants.Bench({}, tmp_path / "coverage", tmp_path / "results")
+
+
 def test_a_mistake_that_a_test_notices_is_killed(mutants, tmp_path):
     coverage, results = tmp_path / "coverage", tmp_path / "results"
     with closing(sqlite3.connect(coverage)) as database:  # that no test was seen to reach anything

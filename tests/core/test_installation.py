@@ -4,9 +4,12 @@ import json
 import sys
 import tomllib
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from planner import installation
 from planner.installation import extra_command, package_command, update_hint
@@ -115,3 +118,17 @@ def test_nothing_names_gpu_planner_on_an_index():
     texts = [*(ROOT / "planner").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     named = ("install gpu-planner", "gpu-planner[torch]'", 'install "gpu-planner[', "upgrade gpu-planner")
     assert [file for file in texts if any(words in file.read_text(encoding="utf-8") for words in named)] == []
+
+
+def test_the_lock_is_of_the_declared_dependencies_and_has_a_hash_of_each_file():
+    def named(name: str, limits: str) -> tuple[str, ...]:
+        return canonicalize_name(name), *sorted(filter(None, limits.split(",")))
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = map(Requirement, chain(project["dependencies"], *project["optional-dependencies"].values()))
+    packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    own = next(package for package in packages if package["name"] == project["name"])
+    locked = {named(one["name"], one.get("specifier", "")) for one in own["metadata"]["requires-dist"]}
+    assert locked == {named(one.name, str(one.specifier)) for one in declared if one.name != project["name"]}
+    files = [file for one in packages if one is not own for file in (*one.get("wheels", ()), one.get("sdist"))]
+    assert all(file["hash"].startswith("sha256:") for file in files if file)

@@ -101,7 +101,6 @@ def test_yaml_is_read():
         (b"a: &x [1]\nb: *x", "is not YAML: line 2 uses the reference *x"),
         (b"a: !!python/object:os.system x", "is not YAML: line 1 has a tag"),
         (b"a: " + b"[" * 40 + b"]" * 40, "is not YAML: line 1 is nested too deep"),
-        (b"[" * 50_000, "is not YAML: line 1 is nested too deep"),
         (b"- 1\n" * 20_001, "is not YAML: line 19,999 is nested too deep, or the file is too large"),
         (b"a: 1\nb: 2\na: 3", "the key 'a' occurs a second time in line 3"),
         (b"a: 2026-02-30", "is not YAML: day is out of range"),
@@ -112,6 +111,13 @@ def test_yaml_is_read():
 )
 def test_yaml_beyond_a_limit_is_refused_with_its_place(text, reason):
     assert refusal(parse_yaml, text).startswith(reason)
+
+
+def test_yaml_that_its_library_finds_nested_too_deep_is_refused():
+    # Newer versions of libyaml have a limit of their own, in other words.
+    said = refusal(parse_yaml, b"[" * 50_000)
+    assert "is not YAML: " in said
+    assert "nest" in said
 
 
 def packed(**members: bytes) -> bytes:

@@ -75,8 +75,11 @@ def test_what_is_set_aside_replaces_nothing(tmp_path: Path):
     assert set_aside(tmp_path / "gone") is None
 
 
-def test_where_no_name_is_left_nothing_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("os.path.lexists", lambda _path: True)
+def test_what_cannot_be_renamed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
     (tmp_path / "a").touch()
+    monkeypatch.setattr(Path, "replace", refuse)
     assert set_aside(tmp_path / "a") is None
     assert (tmp_path / "a").exists()

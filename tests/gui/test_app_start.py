@@ -113,10 +113,11 @@ told["dialogs"] = [dialog.windowTitle() for dialog in window.findChildren(QDialo
 def test_plans_of_several_windows_that_crashed_are_offered_and_leftovers_deleted(tmp_path):
     folder = tmp_path / "autosave"
     folder.mkdir()
-    for count in (2, 3):
-        session = SavedSession(plan=SAMPLE_PLAN.evolve(count=count), modified=True, number=count)
+    for count, path in ((2, str(tmp_path / "plan.json")), (3, None)):
+        session = SavedSession(plan=SAMPLE_PLAN.evolve(count=count), path=path, modified=True, number=count)
         (folder / f"{count}.json").write_text(session.model_dump_json())
-    leftovers = [folder / ".2.json.abcdefgh.unfinished", tmp_path / "settings.json.lock"]
+    names = ("autosave/.2.json.abcdefgh.unfinished", ".plan.json.abcdefgh.unfinished", "settings.json.lock")
+    leftovers = [tmp_path / name for name in names]
     for file in leftovers:
         file.touch()
     told = run(LOOK + RECOVER + QUIT, tmp_path)

@@ -44,6 +44,13 @@ def test_an_unreadable_file_is_kept_and_said(file: Path, content: bytes):
     assert file.with_suffix(".json.bad").read_bytes() == content
 
 
+def test_an_unreadable_file_that_cannot_be_renamed_stays_and_is_named(file: Path, monkeypatch: pytest.MonkeyPatch):
+    file.write_bytes(b"{")
+    monkeypatch.setattr("planner.gui.settings.set_aside", lambda _path: None)
+    assert SettingsStore(file).unread.hint == f"It stays in {file}."
+    assert file.read_bytes() == b"{"
+
+
 def test_what_this_version_does_not_know_stays_in_the_file(file: Path):
     file.write_text('{"scheme": "dark", "tab": 7, "from_the_future": true, "monitor": {"of_it": 1}}')
     store = SettingsStore(file)

@@ -110,9 +110,9 @@ def printed(check, monkeypatch, capsys, **names):
 
 
 def test_the_lines_around_a_training_step_print_what_is_read_back(catalog, monkeypatch, capsys):
-    plan = training(micro_batch=2, gradient_accumulation=4, method="lora", sequence_length=1024)
+    plan = training(micro_batch=4, gradient_accumulation=2, method="lora", sequence_length=1024)
     lines, _smi = plan_checks(plan, catalog)
-    assert "# yours: forward and backward of 4 × 2 × 1,024 tokens, then optimizer.step()" in lines.command
+    assert "# yours: forward and backward of 2 × 4 × 1,024 tokens, then optimizer.step()" in lines.command
     steps = []
     text = printed(lines, monkeypatch, capsys, train_step=lambda: steps.append(1))
     assert len(steps) == 8

@@ -99,6 +99,7 @@ def test_differences_are_signed():
 def test_parameters():
     assert seen(fmt.parameters(8_030_261_248)) == "8.03 B"
     assert seen(fmt.parameters(66_362_880)) == "66.4 M"
+    assert seen(fmt.parameters(150_000)) == "0.150 M"
     assert seen(fmt.parameters(13_200)) == "13,200"
     assert seen(fmt.parameters(None)) == "unknown"
     assert fmt.integer(8_030_261_248) == "8,030,261,248"

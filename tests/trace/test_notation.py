@@ -1,5 +1,7 @@
 """Inputs as people write them."""
 
+import warnings
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,6 +129,15 @@ def test_an_invalid_argument_has_a_reason(text):
     with pytest.raises(SpecError) as error:
         parse_arguments(text)
     assert "width=64" in error.value.hint
+
+
+@pytest.mark.parametrize("parse", [parse_arguments, parse_input])
+def test_what_is_typed_gets_no_warning_of_python(parse):
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with pytest.raises(SpecError):
+            parse("a=0xfor x")
+    assert not warned
 
 
 def test_assumed_values_are_read_and_written():

@@ -46,3 +46,9 @@ def test_an_index_without_a_name_is_refused(column, index, reason):
     outside = recording.allocations.evolve(**{column: (index,) * len(recording.allocations.bytes)})
     with pytest.raises(ValidationError, match=reason):
         recording.evolve(allocations=outside)
+
+
+@pytest.mark.parametrize("name", ["parameters", "trainable_parameters", "flops", "convolution_flops", "seconds"])
+def test_a_count_below_zero_is_refused(name):
+    with pytest.raises(ValidationError, match="greater than or equal to 0"):
+        two_steps().evolve(**{name: -1})

@@ -120,7 +120,7 @@ def fitting_table(
     width = terminal_width()
     for count in range(len(dispensable) + 1):
         left = [column for column in columns if column.key not in dispensable[:count]]
-        text = column_table(left, rows, (flexible,))
+        text = column_table(left, rows, (flexible,), wraps=False)
         if width is None or max(map(len, text.splitlines())) <= width:
             break
     return text

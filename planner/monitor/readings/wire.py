@@ -91,7 +91,7 @@ def parse_message(content: Any) -> Message:  # noqa: ANN401  # any JSON value
             return None if body is None else PendingCall(str(body[0]), str(body[1]), float(body[2]))
     except KeyError as error:
         raise BadLineError(f"{error} is missing") from error
-    except (ValueError, TypeError, AttributeError, IndexError) as error:
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise BadLineError(str(error)) from error
     raise BadLineError(f"unknown kind of message: {kind!r}")
 

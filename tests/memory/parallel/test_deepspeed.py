@@ -70,6 +70,14 @@ def test_buckets_hold_half_a_billion_elements_whatever_the_network():
     assert found["bucket of gradients to reduce"] == 10**9
 
 
+@pytest.mark.parametrize(("stage", "is_held"), [(2, False), (3, True)])
+def test_only_zero_3_holds_its_bucket_outside_the_backward_pass(stage, is_held):
+    model = small_llama(num_hidden_layers=2)
+    for phase in ("forward", "step"):
+        found = parts(model, phase, parallel={"zero": stage}, profile="deepspeed")
+        assert ("bucket of gradients to reduce" in found) == is_held
+
+
 def test_a_small_network_needs_more_with_zero_3_than_with_zero_2():
     model = small_llama()
     by_stage = [

@@ -110,6 +110,7 @@ def test_text_that_is_not_utf_8_is_unchanged_by_json():
         b'{"inventory":{"driver":""}}\n',
         b'{"busy":1}\n',
         b'{"busy":[]}\n',
+        b'{"busy":["a","b",1' + b"0" * 400 + b"]}\n",
         b'{"sample":{"at":1,"wal',
         b"\xff\xfe\n",
     ],

@@ -164,7 +164,7 @@ def test_files_outside_the_folder_are_not_read(tmp_path, name):
         (b"a: &a [1]\nb: [*a, *a]", "uses the reference"),
         (b"a: !!python/object/apply:os.system [ls]", "has a tag"),
         (b"a: !!binary aGVsbG8=", "has a tag"),
-        (b"[" * 50_000, "nested too deep"),
+        (b"[" * 50_000, "nest"),  # newer versions of libyaml have a limit of their own, in other words
         (b"a: " + b"[" * 40 + b"]" * 40, "nested too deep"),
         (b"a: 1\n---\nb: 2", "is not YAML"),
         (b"a: [1", "is not YAML"),

@@ -109,6 +109,13 @@ def test_a_measured_speed_is_of_the_plans_own_cards(catalog):
     assert next(option for option in options if option.gpu == "l40s").tokens_per_second > 1_000
 
 
+def test_a_measured_speed_of_another_card_stays_with_that_card(catalog):
+    timing = TimeSetting(measured=MeasuredSpeed(value=1_000, unit="tokens/s", gpu="l40s", count=1))
+    plan = TUNING.evolve(gpu="rtx-4090", count=2, timing=timing)
+    options = recommended(plan, catalog, counts=[1], having=["rent"]).options
+    assert next(option for option in options if option.gpu == "l40s").tokens_per_second == pytest.approx(1_000)
+
+
 def test_runs_beyond_the_horizon_are_left_out(catalog):
     endless = TUNING.evolve(cost=CostTerms(job=Run(amount=1e16, unit="tokens")))
     left_out = recommended(endless, catalog, counts=[1]).left_out

@@ -41,6 +41,8 @@ def test_a_bar_that_is_too_long_marks_where_the_card_ends():
     figure = memory_figure(memory_view(on_card(12 * GIB, "does-not-fit"), "T4"))
     mark = next(shape for shape in figure.shapes if isinstance(shape, Polyline))
     assert mark.points[0][0] == pytest.approx(figure.width * 12 / 16)
+    bars = [shape for shape in figure.shapes if isinstance(shape, Rectangle) and shape.height > 20]
+    assert sum(bar.width for bar in bars) == pytest.approx(figure.width)  # nothing is drawn twice
     assert "usable 12.0 GiB" in _texts(figure)
     assert not any(isinstance(shape, Polyline) for shape in memory_figure(memory_view(result())).shapes)
 

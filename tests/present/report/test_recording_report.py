@@ -39,3 +39,12 @@ def test_a_recording_without_samples_says_that_nothing_was_read():
 def test_a_single_sample_has_no_curves():
     report = report_on_recording(recording(CARDS, sample(0.0)), TODAY)
     assert _section(report, "Readings") is None
+
+
+def test_curves_begin_with_the_recording_whatever_the_clock_says():
+    def readings(begin: float):
+        samples = [sample(begin + second, a={"power_watts": 100.0 + second}) for second in range(4)]
+        return _section(report_on_recording(recording(CARDS, *samples), TODAY), "Readings")
+
+    assert readings(0.0) is not None
+    assert readings(0.0) == readings(100.0)

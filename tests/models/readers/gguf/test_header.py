@@ -163,6 +163,7 @@ def test_a_tensor_twice_is_refused(file):
 def test_metadata_beyond_any_model_is_refused(file, monkeypatch):
     monkeypatch.setattr(gguf_file, "MAX_KEPT_BYTES", 100)
     assert "the metadata has more than 100 bytes" in refusal(file, gguf_bytes({"a": "x" * 101}, {}))
+    assert "the metadata has more than 100 bytes" in refusal(file, gguf_bytes({"a" * 60: 1, "b" * 60: 1}, {}))
 
 
 def test_several_models_in_a_folder_must_be_chosen_from(tmp_path):
