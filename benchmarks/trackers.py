@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +39,7 @@ START = 1_700_000_000.25
 CARDS, QUANTITIES = 8, 30
 MOST_SECONDS = 5.0
 MIB = 2**20
+BLOCK = 32_768
 
 
 def main() -> None:
@@ -108,7 +109,9 @@ def recorded(seconds: int) -> bytes:
         now = Timestamp(100.0 + second + 0.0137 * math.sin(second), START + second + 0.0137 * math.sin(second))
         devices = {
             f"GPU-{card}": {
-                metric.name: Reading(reading(metric.most or 1e9, second, card, place))
+                metric.name: Reading(
+                    float(second // 600) if metric.unit == "count" else reading(metric.most or 1e9, second, card, place)
+                )
                 for place, metric in enumerate(metrics)
             }
             for card in range(CARDS)
@@ -122,7 +125,7 @@ def recorded(seconds: int) -> bytes:
 
 
 def reading(most: float, second: int, card: int, place: int) -> float:
-    """Return a reading up to `most`, another one for each second, card and quantity; counters grow."""
+    """Return a reading up to `most`, another one for each second, card and quantity."""
     return round(most * (0.5 + 0.4 * math.sin(second / 60 + card + place * 0.37)), 4)
 
 
@@ -149,18 +152,18 @@ def timed_exports(path: Path, folder: Path) -> bool:
     best, beside = sorted(ours)[1], sorted(reference)[1]
     (written,) = (folder / "timed" / "hour").iterdir()
     print(
-        f"to TensorBoard, with reading the recording: {best:.2f} s, {written.stat().st_size / MIB:.1f} MiB; "
-        f"to CSV: {beside:.2f} s; ratio {best / beside:.2f}; aim ≤ {MOST_SECONDS:g} s: "
+        f"to TensorBoard, with reading the recording: {best:.2f} CPU s, {written.stat().st_size / MIB:.1f} MiB; "
+        f"to CSV: {beside:.2f} CPU s; ratio {best / beside:.2f}; aim ≤ {MOST_SECONDS:g} s: "
         f"{'held' if best <= MOST_SECONDS else 'MISSED'}"
     )
     return best <= MOST_SECONDS
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    """Return the seconds that `work` takes."""
-    start = time.perf_counter()
+    """Return the seconds of CPU time that `work` takes: others share the cores."""
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def inside(folder: Path) -> None:
@@ -177,7 +180,7 @@ def inside(folder: Path) -> None:
         print(f"to {tracker}: {run.values:,} values in {time.perf_counter() - start:.1f} s")
         failures += check(recording, run.place)
     print("\n".join(failures) if failures else "everything was read back as it was written")
-    sys.exit(bool(failures))
+    sys.exit(int(bool(failures)))
 
 
 def expected_scalars(recording: Any) -> dict[str, list[tuple[float, float]]]:
@@ -239,9 +242,8 @@ def check_cuts(folder: Path) -> list[str]:
     ends = [0]
     while len(ends) < 5:
         ends.append(ends[-1] + 16 + int.from_bytes(data[ends[-1] : ends[-1] + 8], "little"))
-    cuts = sorted(
-        {*range(ends[3] + 200), *(end + shift for end in ends for shift in range(-8, 17) if end + shift >= 0)}
-    )
+    near = {max(0, end + shift) for end in ends for shift in range(-8, 17)}
+    cuts = sorted({*range(ends[3] + 200), *near})
     failures = []
     cut = folder.parent / "cut.tfevents"
     for length in cuts:
@@ -273,14 +275,14 @@ def check_mlflow(recording: Any, database: Path) -> list[str]:
     )
     failures = [f"MLflow's {name} is missing" for name in sorted(theirs - keys)]
     series = expected_scalars(recording)["gpu/0/power_W"]
-    first = [value for key, value, _, step in rows if key == "system/gpu_0_power_usage_watts"][0]
-    mean = sum(value for _, value in series[:10]) / 10
+    first, dated = next((value, stamp) for key, value, stamp, _ in rows if key == "system/gpu_0_power_usage_watts")
+    merged = [(at, value) for at, value in series if at - series[0][0] < 10.0]
+    mean = sum(value for _, value in merged) / len(merged)
     if abs(first - mean) > 1e-3 * mean:
         failures.append(f"MLflow holds a first mean of {first} W, not {mean} W")
-    at = [stamp for key, _, stamp, _ in rows if key == "system/gpu_0_power_usage_watts"][0]
-    middle = 1000 * sum(time for time, _ in series[:10]) / 10
-    if abs(at - middle) > 1:
-        failures.append(f"MLflow dates the first mean {at} ms, not {middle:.1f} ms")
+    middle = 1000 * sum(at for at, _ in merged) / len(merged)
+    if abs(dated - middle) > 1:
+        failures.append(f"MLflow dates the first mean {dated} ms, not {middle:.1f} ms")
     return failures
 
 
@@ -301,13 +303,10 @@ def made_up_driver() -> Any:
 def check_wandb(recording: Any, folder: Path) -> list[str]:
     """Return what W&B's file holds otherwise than it was recorded."""
     from wandb.proto import wandb_internal_pb2
-    from wandb.sdk.internal.datastore import DataStore
 
     (path,) = folder.glob("*.wandb")
-    store = DataStore()
-    store.open_for_scan(str(path))
     rows: list[dict[str, Any]] = []
-    while (data := store.scan_data()) is not None:
+    for data in logged(path.read_bytes()):
         one = wandb_internal_pb2.Record()
         one.ParseFromString(data)
         if one.WhichOneof("record_type") == "history":
@@ -321,6 +320,21 @@ def check_wandb(recording: Any, folder: Path) -> list[str]:
     )
     print(f"W&B {version_of('wandb')} holds {len(rows):,} rows of {len(rows[0]) if rows else 0} values")
     return [] if is_equal else ["W&B holds other readings of power"]
+
+
+def logged(data: bytes) -> Iterator[bytes]:
+    """Yield the records of a log of LevelDB, the format of W&B's files after their first seven bytes."""
+    at, parts = 7, b""
+    while at + 7 <= len(data):
+        if BLOCK - at % BLOCK < 7:  # no header begins in the last bytes of a block
+            at += BLOCK - at % BLOCK
+            continue
+        length, kind = struct.unpack_from("<HB", data, at + 4)
+        parts += data[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            yield parts
+            parts = b""
 
 
 def version_of(package: str) -> str:

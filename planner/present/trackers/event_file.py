@@ -10,6 +10,7 @@ checksum is CRC-32C (Castagnoli) of RFC 3720, masked as in tensorflow/core/lib/h
 import struct
 from collections.abc import Iterable
 from functools import cache
+from itertools import count
 from typing import BinaryIO, Final, NamedTuple
 
 _POLYNOMIAL: Final = 0x82F63B78
@@ -34,6 +35,18 @@ class EventText(NamedTuple):
     text: str
 
 
+class ScalarTag(NamedTuple):
+    """The entry of a number in an event before the number itself, with what it does to the checksum.
+
+    A checksum is linear: that of the bytes so far, shifted by the length of `entry` through four `tables`, and that of
+    `entry` alone are added. So only the numbers are read byte by byte.
+    """
+
+    entry: bytes
+    checksum: int
+    tables: tuple[list[int], ...]
+
+
 class EventFile:
     """Writes events to `stream`, one record each; a new file begins with the version of its format."""
 
@@ -41,15 +54,25 @@ class EventFile:
         self._stream = stream
         self._write(_event(wall_seconds, 0, _field(3, _FILE_VERSION)))
 
-    def add_scalars(self, wall_seconds: float, step: int, scalars: Iterable[tuple[bytes, float]]) -> None:
-        """Write numbers of one time, each with its tag from `encoded_tag`; they are kept as 32-bit floats.
+    def add_scalars(self, wall_seconds: float, step: int, scalars: Iterable[tuple[ScalarTag, float]]) -> None:
+        """Write numbers of one time, each with its tag from `scalar_tag`; they are kept as 32-bit floats.
 
         Raises:
             OSError: If the file cannot be written.
         """
-        pack = _FLOAT.pack
-        summary = b"".join([tag + pack(value) for tag, value in scalars if -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT])
-        self._write(_event(wall_seconds, step, _field(5, summary)))
+        kept = [(tag, value) for tag, value in scalars if -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT]
+        length = sum(len(tag.entry) for tag, _ in kept) + _FLOAT.size * len(kept)
+        head = _event(wall_seconds, step, _key(5, _BYTES) + _varint(length))
+        floats = struct.pack(f"<{len(kept)}f", *[value for _, value in kept])
+        parts, crc, pairs = [head], _checksum_after(_WORD, head), _table_of_pairs()
+        for (tag, _), word, start in zip(kept, struct.unpack(f"<{len(kept)}I", floats), count(0, 4), strict=False):
+            first, second, third, fourth = tag.tables
+            crc = first[crc & 0xFF] ^ second[crc >> 8 & 0xFF] ^ third[crc >> 16 & 0xFF] ^ fourth[crc >> 24]
+            crc ^= tag.checksum ^ word
+            crc = pairs[crc & 0xFFFF] ^ (crc >> 16)
+            crc = pairs[crc & 0xFFFF] ^ (crc >> 16)
+            parts += (tag.entry, floats[start : start + 4])
+        self._write(b"".join(parts), crc ^ _WORD)
 
     def add_text(self, wall_seconds: float, step: int, text: EventText) -> None:
         """Write a text.
@@ -73,25 +96,39 @@ class EventFile:
         """
         self._stream.flush()
 
-    def _write(self, event: bytes) -> None:
+    def _write(self, event: bytes, checksum: int | None = None) -> None:
         length = _LENGTH.pack(len(event))
-        self._stream.write(length + _masked_checksum(length) + event + _masked_checksum(event))
+        mark = _masked(crc32c(event) if checksum is None else checksum)
+        self._stream.write(length + _masked(crc32c(length)) + event + mark)
 
 
-def encoded_tag(tag: str) -> bytes:
-    """Return the bytes of a number's entry in an event before the number itself."""
+def scalar_tag(tag: str) -> ScalarTag:
+    """Return the entry of the numbers called `tag`."""
     name = _field(1, tag.encode("utf-8", "backslashreplace")) + _key(2, _FIXED32)
-    return _key(1, _BYTES) + _varint(len(name) + _FLOAT.size) + name
+    entry = _key(1, _BYTES) + _varint(len(name) + _FLOAT.size) + name
+    return ScalarTag(entry, _checksum_after(0, entry), _tables_of_shift(len(entry)))
 
 
 def crc32c(data: bytes) -> int:
     """Return the CRC-32C checksum of `data`."""
-    table, crc, pairs = _table_of_pairs(), _WORD, len(data) // 2
+    return _checksum_after(_WORD, data) ^ _WORD
+
+
+def _checksum_after(crc: int, data: bytes) -> int:
+    """Return a checksum, before its final inversion, after more bytes."""
+    table, pairs = _table_of_pairs(), len(data) // 2
     for pair in struct.unpack_from(f"<{pairs}H", data):
         crc = table[(crc ^ pair) & 0xFFFF] ^ (crc >> 16)
     for byte in data[2 * pairs :]:
         crc = _shifted((crc ^ byte) & 0xFF) ^ (crc >> 8)
-    return crc ^ _WORD
+    return crc
+
+
+@cache
+def _tables_of_shift(length: int) -> tuple[list[int], ...]:
+    """Return what each byte of a checksum, the lowest first, becomes after `length` bytes that are zero."""
+    zeros = bytes(length)
+    return tuple([_checksum_after(byte << place, zeros) for byte in range(256)] for place in (0, 8, 16, 24))
 
 
 @cache
@@ -109,8 +146,7 @@ def _shifted(remainder: int) -> int:
     return remainder
 
 
-def _masked_checksum(data: bytes) -> bytes:
-    crc = crc32c(data)
+def _masked(crc: int) -> bytes:
     return _CHECKSUM.pack((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & _WORD)
 
 

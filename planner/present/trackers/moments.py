@@ -14,10 +14,10 @@ from planner.present.monitor.events import duration_text, event_title
 HOST_OWNER: Final = "host"
 """Owner of the host's quantities; cards are `gpu/0`, MIG instances `gpu/0/mig/1`, the plan's predictions `plan/0`."""
 _STEPS_PER_SECOND: Final = 10
-# Samplers are late and early by less; a sample this much before the end of an interval begins the next one.
+# Of samples further apart than this part of an interval, each is to have an interval of its own.
+_RARE_FRACTION: Final = 0.5
+# Samplers are early by less.
 _JITTER_FRACTION: Final = 0.1
-# With samples further apart than this part of an interval, each has an interval of its own.
-_SPARSE_FRACTION: Final = 0.5
 # What these count or name has no mean: of several readings, the last is kept.
 _WITHOUT_MEAN: Final = ("count", "state", "J")
 
@@ -91,7 +91,7 @@ class MomentStream:
         self._limits: dict[str, dict[str, float]] = {}
         self._energy_start: dict[str, float] = {}
         self._typical = TypicalInterval()
-        self._detector = EventDetector(interval_seconds)
+        self._detector = EventDetector(inf)  # until the interval of the samples is known, no pause is a gap
 
     def note(self, update: Inventory | Sample) -> tuple[Moment | None, tuple[TextNote, ...]]:
         """Add an update; return the moment that it completes, if any, and the events that it reveals."""
@@ -102,8 +102,7 @@ class MomentStream:
             self._start = update.monotonic_seconds
         else:
             self._typical.note(update.monotonic_seconds - self._latest)
-        moment = self.finish() if update.monotonic_seconds >= self._due else None
-        self._advance(update.monotonic_seconds, is_new=not self._samples)
+        moment = self.finish() if self._begins_interval(update.monotonic_seconds) else None
         self._samples.append(update)
         events = self._detector.note_sample(update)
         if self._typical.late_seconds < inf:
@@ -127,15 +126,15 @@ class MomentStream:
         """Return the owner's name for a card, `gpu/0`; an unknown card is named by its UUID."""
         return self._labels.get(uuid) or f"gpu/{uuid}"
 
-    def _advance(self, now: float, *, is_new: bool) -> None:
-        """Set when the next interval begins; intervals of frequent samples follow the clock, not the samples."""
-        margin = self._interval * _JITTER_FRACTION
-        is_sparse = now - self._latest > self._interval * _SPARSE_FRACTION
+    def _begins_interval(self, now: float) -> bool:
+        """Return whether a sample begins an interval: at its time or, where samples are rare, a little before it."""
+        is_rare = now - self._latest > self._interval * _RARE_FRACTION
         self._latest = now
-        if not is_new:
-            return
-        follows_clock = not is_sparse and now - self._due < self._interval
-        self._due = (self._due if follows_clock else now - margin) + self._interval
+        if now < self._due - (self._interval * _JITTER_FRACTION if is_rare else 0.0):
+            return False
+        follows_clock = not is_rare and now - self._due < self._interval
+        self._due = (self._due if follows_clock else now) + self._interval
+        return True
 
     def _note_inventory(self, inventory: Inventory) -> None:
         owners = {device.uuid: f"gpu/{device.index}" for device in inventory.devices if device.mig_parent is None}

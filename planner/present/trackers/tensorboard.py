@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.errors import RecordingError
 from planner.monitor.recording.writer import file_exists_error, open_new, unwritable_error
-from planner.present.trackers.event_file import EventFile, EventText, encoded_tag
+from planner.present.trackers.event_file import EventFile, EventText, ScalarTag, scalar_tag
 from planner.present.trackers.moments import Moment, TextNote
 from planner.present.trackers.run import PROJECT, RunStart, TrackedPlan
 from planner.units import GB, GIB
@@ -46,7 +46,7 @@ class TensorBoardRun:
         path = self.place / f"events.out.tfevents.{max(0, int(start.wall_seconds)):010d}.{PROJECT}"
         self._stream = open_new(path)
         self._file = EventFile(self._stream, start.wall_seconds)
-        self._tags: dict[tuple[str, str, bool], tuple[bytes, float]] = {}
+        self._tags: dict[tuple[str, str, bool], tuple[ScalarTag, float]] = {}
 
     @property
     def view_command(self) -> str:
@@ -61,7 +61,7 @@ class TensorBoardRun:
         """
         self._file.add_scalars(moment.wall_seconds, moment.step, self._scalars(moment))
 
-    def _scalars(self, moment: Moment) -> Iterator[tuple[bytes, float]]:
+    def _scalars(self, moment: Moment) -> Iterator[tuple[ScalarTag, float]]:
         tags = self._tags
         for is_peak, group in ((False, moment.values), (True, moment.peaks)):
             for owner, quantities in group.items():
@@ -69,7 +69,7 @@ class TensorBoardRun:
                     known = tags.get((owner, name, is_peak))
                     if known is None:
                         tag, factor = tensorboard_tag(owner, name)
-                        known = encoded_tag(f"{tag}/max" if is_peak else tag), factor
+                        known = scalar_tag(f"{tag}/max" if is_peak else tag), factor
                         tags[owner, name, is_peak] = known
                     yield known[0], value * known[1]
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from heapq import merge
 from pathlib import Path
 from queue import Full, Queue
@@ -66,15 +67,27 @@ def export_to_tracker(
     run = open_run(folder, tracker, RunStart(name, began, recording.header.program))
     tracking = Tracking(run, catalog)
     chosen = plan or recording.plan
-    if chosen is not None:
-        tracking.note(RecordedPlan(chosen))
-    for item in _in_order(recording):
-        if is_stopped():
-            break
-        tracking.note(item)
-    for note in recording_notes(recording):
-        tracking.add_text("recording", note)
+    with _ended(tracking):
+        if chosen is not None:
+            tracking.note(RecordedPlan(chosen))
+        for item in _in_order(recording):
+            if is_stopped():
+                break
+            tracking.note(item)
+        for note in recording_notes(recording):
+            tracking.add_text("recording", note)
     return tracking.close()
+
+
+@contextmanager
+def _ended(tracking: "Tracking") -> Iterator[None]:
+    """End the run, as far as the tracker allows, if writing it fails."""
+    try:
+        yield
+    except (PlannerError, OSError):
+        with suppress(PlannerError, OSError):
+            tracking.close()
+        raise
 
 
 def open_run(folder: Path, tracker: TrackerName, start: RunStart) -> TrackerRun:
@@ -189,6 +202,8 @@ class Tracking:
         self._predictions, self._predicted_at = plan.predictions, float("-inf")
 
     def _add_moment(self, moment: Moment) -> None:
+        if not moment.count:
+            return
         self._run.add_values(moment)
         self._values += moment.count
         if moment.seconds - self._predicted_at >= _PREDICTION_SECONDS:
@@ -244,10 +259,11 @@ class LiveTracking:
 
     def _write_until_closed(self) -> None:
         try:
-            while (item := self._queue.get()) is not None:
-                self._tracking.note(item)
-                if self._queue.empty():
-                    self._tracking.flush()
+            with _ended(self._tracking):
+                while (item := self._queue.get()) is not None:
+                    self._tracking.note(item)
+                    if self._queue.empty():
+                        self._tracking.flush()
             self.result = self._tracking.close()
         except PlannerError as error:
             self._failure = error.message
