@@ -85,7 +85,7 @@ _HISTORY_SECONDS: Final = 1_800.0
 
 def run(argv: list[str]) -> int:
     """Run `gpu-planner monitor` and return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     check_file_options(arguments)
     if arguments.doctor:
         return _print_setup_check(as_json=arguments.json)
@@ -109,7 +109,8 @@ def _requested_history_updates(arguments: argparse.Namespace) -> Generator[tuple
     )
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     parser = Parser("gpu-planner monitor", _DESCRIPTION, _EXAMPLES)
     group = parser.add_argument_group("live readings")
     group.add_argument(
