@@ -95,7 +95,7 @@ def test_bash_completes_what_is_typed(scripts, tmp_path):
 def test_zsh_reads_its_script_and_finds_its_function(scripts, tmp_path):
     (tmp_path / "_gpu-planner").write_text(scripts["zsh"])
     ask = """
-fpath=(. $fpath); autoload -Uz compinit; compinit -u -d ./dump
+fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -d ./dump
 print $_comps[gpu-planner]
 autoload -Uz +X _gpu-planner && print loaded
 # In place of zsh's own functions, which need a terminal: what the option --on of launch is completed by.
