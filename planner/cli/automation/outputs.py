@@ -1,4 +1,4 @@
-"""What `--json` prints, as types: the frozen results of the core, and those outputs that a command puts together."""
+"""Types of the JSON that commands print: the results of the core, and the outputs that a command puts together."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -214,7 +214,7 @@ class OtherFindingOutput(Output):
 
 
 class DiagnosisOutput(Output):
-    """What limits a card; times are monotonic seconds."""
+    """The verdict on a card, with its evidence; times are monotonic seconds."""
 
     kind: VerdictKind
     severity: str
@@ -247,7 +247,7 @@ class DeviceOutput(Quantities):
 
 
 class FaultOutput(Output):
-    """What keeps the monitor from reading, and what to do about it."""
+    """An obstacle to reading the cards, and what to do about it."""
 
     kind: str
     severity: str

@@ -73,7 +73,7 @@ class TrackerDialog(QDialog):
     def _show_about(self) -> None:
         tracker = self.tracker
         is_missing = tracker != "tensorboard" and find_spec(tracker) is None
-        hint = f" Its package is not installed. Run: {extra_command(tracker)}" if is_missing else ""  # type: ignore[arg-type]
+        hint = f"\n\nIts package is not installed. Run: {extra_command(tracker)}" if is_missing else ""  # type: ignore[arg-type]
         self.about.setText(_ABOUT[tracker] + hint)
         self.export.setEnabled(not is_missing and bool(self.folder.text().strip()))
 
@@ -93,5 +93,5 @@ class TrackerDialog(QDialog):
             field.setAccessibleName(title.replace("&", ""))
             grid.addWidget(label, row, 0)
         grid.addWidget(self.trackers, 0, 1)
-        grid.addLayout(in_row((self.folder, 1), self.browse), 1, 1)
+        grid.addLayout(in_row((self.folder, 1), self.browse, spacing=theme.spacing.small), 1, 1)
         in_column(grid, self.about, self.buttons, owner=self, margins=None, spacing=theme.spacing.medium)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from planner.errors import RecordingError
 from planner.installation import extra_command
 from planner.monitor.recording.writer import unwritable_error
-from planner.present.trackers.moments import HOST_OWNER, Moment, TextNote
+from planner.present.trackers.moments import HOST_OWNER, TextNote, TrackedMoment
 from planner.present.trackers.run import DATED, PROJECT, RunStart, TrackedPlan, dated_line, plain_fields
 
 _DATABASE: Final = "mlflow.db"
@@ -73,7 +73,7 @@ class MlflowRun:
         """Return the shell command that shows the run."""
         return shlex.join(("mlflow", "ui", "--backend-store-uri", f"sqlite:///{self.place.as_posix()}"))
 
-    def add_values(self, moment: Moment) -> None:
+    def add_values(self, moment: TrackedMoment) -> None:
         """Write the values of a moment.
 
         Raises:
@@ -143,7 +143,7 @@ class MlflowRun:
             raise RecordingError(self.place, reason, "Export to another folder, or update mlflow.") from error
 
 
-def mlflow_metrics(moment: Moment) -> Iterator[tuple[str, float]]:
+def mlflow_metrics(moment: TrackedMoment) -> Iterator[tuple[str, float]]:
     """Yield the values of a moment under MLflow's names, and what it has no name for under similar ones.
 
     Percentages are from 0 to 100, megabytes are 10⁶ bytes.

@@ -32,7 +32,7 @@ _LEFT_OUT: Final = _with_units(DEVICE_METRICS, "bits")
 _ENERGY: Final = "energy_joules"
 
 
-class Moment(NamedTuple):
+class TrackedMoment(NamedTuple):
     """Values at one time, by owner and quantity in the units of `metrics`; `seconds` are since the first sample.
 
     `values` are single readings, or means where several were merged; `peaks` are the maxima of the merged ones.
@@ -51,7 +51,7 @@ class Moment(NamedTuple):
         return round(self.seconds * _STEPS_PER_SECOND)
 
     @property
-    def count(self) -> int:
+    def value_count(self) -> int:
         """Return the number of values and peaks."""
         return sum(len(quantities) for group in (self.values, self.peaks) for quantities in group.values())
 
@@ -93,7 +93,7 @@ class MomentStream:
         self._typical = TypicalInterval()
         self._detector = EventDetector(inf)  # until the interval of the samples is known, no pause is a gap
 
-    def note(self, update: Inventory | Sample) -> tuple[Moment | None, tuple[TextNote, ...]]:
+    def note(self, update: Inventory | Sample) -> tuple[TrackedMoment | None, tuple[TextNote, ...]]:
         """Add an update; return the moment that it completes, if any, and the events that it reveals."""
         if isinstance(update, Inventory):
             self._note_inventory(update)
@@ -109,7 +109,7 @@ class MomentStream:
             self._detector.interval_seconds = self._typical.late_seconds / LATE
         return moment, tuple(map(self._event_note, events))
 
-    def finish(self) -> Moment | None:
+    def finish(self) -> TrackedMoment | None:
         """Return the moment of the samples that were not returned yet, None if there are none."""
         samples, self._samples = self._samples, []
         if not samples:
@@ -144,11 +144,11 @@ class MomentStream:
             if total is not None:
                 self._limits.setdefault(owner, {})["memory_used_bytes"] = total
 
-    def _single(self, sample: Sample) -> Moment:
+    def _single(self, sample: Sample) -> TrackedMoment:
         values = dict(self._owned_values(sample))
-        return Moment(sample.wall_seconds, self.seconds_at(sample.monotonic_seconds), values, {}, self._limits)
+        return TrackedMoment(sample.wall_seconds, self.seconds_at(sample.monotonic_seconds), values, {}, self._limits)
 
-    def _merged(self, samples: list[Sample]) -> Moment:
+    def _merged(self, samples: list[Sample]) -> TrackedMoment:
         """Return the means and peaks of several samples, dated by their middle."""
         columns: dict[str, dict[str, list[float]]] = {}
         for sample in samples:
@@ -166,7 +166,7 @@ class MomentStream:
         }
         middle = sum(sample.monotonic_seconds for sample in samples) / len(samples)
         wall = sum(sample.wall_seconds - samples[0].wall_seconds for sample in samples) / len(samples)
-        return Moment(samples[0].wall_seconds + wall, self.seconds_at(middle), merged, peaks, self._limits)
+        return TrackedMoment(samples[0].wall_seconds + wall, self.seconds_at(middle), merged, peaks, self._limits)
 
     def _owned_values(self, sample: Sample) -> Iterator[tuple[str, dict[str, float]]]:
         for uuid, readings in sample.devices.items():

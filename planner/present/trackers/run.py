@@ -1,4 +1,4 @@
-"""What is written to an experiment tracker, whichever it is: values at moments, texts, and the plan."""
+"""The interface of all experiment trackers: values at moments, texts, and the plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from planner.monitor.recording.export import utc_time
-from planner.present.trackers.moments import Moment, TextNote
+from planner.present.trackers.moments import TextNote, TrackedMoment
 
 TrackerName = Literal["tensorboard", "mlflow", "wandb"]
 
@@ -50,7 +50,7 @@ class TrackerRun(Protocol):
     def view_command(self) -> str:
         """Return the shell command that shows the run."""
 
-    def add_values(self, moment: Moment) -> None:
+    def add_values(self, moment: TrackedMoment) -> None:
         """Write the values of a moment."""
 
     def add_text(self, tag: str, note: TextNote) -> None:

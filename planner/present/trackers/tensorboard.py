@@ -8,7 +8,7 @@ from typing import Final
 from planner.errors import RecordingError
 from planner.monitor.recording.writer import file_exists_error, open_new, unwritable_error
 from planner.present.trackers.event_file import EventFile, EventText, ScalarTag, scalar_tag
-from planner.present.trackers.moments import Moment, TextNote
+from planner.present.trackers.moments import TextNote, TrackedMoment
 from planner.present.trackers.run import PROJECT, RunStart, TrackedPlan
 from planner.units import GB, GIB
 
@@ -53,7 +53,7 @@ class TensorBoardRun:
         """Return the shell command that shows the run."""
         return shlex.join(("tensorboard", "--logdir", str(self._folder)))
 
-    def add_values(self, moment: Moment) -> None:
+    def add_values(self, moment: TrackedMoment) -> None:
         """Write the values of a moment.
 
         Raises:
@@ -61,7 +61,7 @@ class TensorBoardRun:
         """
         self._file.add_scalars(moment.wall_seconds, moment.step, self._scalars(moment))
 
-    def _scalars(self, moment: Moment) -> Iterator[tuple[ScalarTag, float]]:
+    def _scalars(self, moment: TrackedMoment) -> Iterator[tuple[ScalarTag, float]]:
         tags = self._tags
         for is_peak, group in ((False, moment.values), (True, moment.peaks)):
             for owner, quantities in group.items():

@@ -19,7 +19,7 @@ from planner.monitor.recording.records import RecordedMark, RecordedPlan
 from planner.plan.catalog import Catalog
 from planner.present.monitor.readings import driver_line
 from planner.present.monitor.recording import recording_notes
-from planner.present.trackers.moments import Moment, MomentStream, TextNote
+from planner.present.trackers.moments import MomentStream, TextNote, TrackedMoment
 from planner.present.trackers.run import RunStart, TrackedPlan, TrackerName, TrackerRun
 
 TRACKERS: Final[tuple[TrackerName, ...]] = get_args(TrackerName)
@@ -201,18 +201,18 @@ class Tracking:
         self._run.add_plan(plan, self._latest._replace(text=_plan_text(plan)))
         self._predictions, self._predicted_at = plan.predictions, float("-inf")
 
-    def _add_moment(self, moment: Moment) -> None:
-        if not moment.count:
+    def _add_moment(self, moment: TrackedMoment) -> None:
+        if not moment.value_count:
             return
         self._run.add_values(moment)
-        self._values += moment.count
+        self._values += moment.value_count
         if moment.seconds - self._predicted_at >= _PREDICTION_SECONDS:
             self._add_predictions(moment.wall_seconds, moment.seconds)
 
     def _add_predictions(self, wall_seconds: float, seconds: float) -> None:
         if self._predictions and seconds > self._predicted_at:
             self._predicted_at = seconds
-            self._run.add_values(Moment(wall_seconds, seconds, self._predictions))
+            self._run.add_values(TrackedMoment(wall_seconds, seconds, self._predictions))
 
 
 class LiveTracking:

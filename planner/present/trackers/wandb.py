@@ -10,7 +10,7 @@ from typing import Any, Final
 from planner.errors import RecordingError
 from planner.installation import extra_command
 from planner.monitor.recording.writer import unwritable_error
-from planner.present.trackers.moments import Moment, TextNote
+from planner.present.trackers.moments import TextNote, TrackedMoment
 from planner.present.trackers.run import DATED, PROJECT, RunStart, TrackedPlan, dated_line
 from planner.present.trackers.tensorboard import tensorboard_tag
 
@@ -78,7 +78,7 @@ class WandbRun:
         """Return the shell command that uploads the run to W&B, where it can be seen."""
         return shlex.join(("wandb", "sync", str(self.place)))
 
-    def add_values(self, moment: Moment) -> None:
+    def add_values(self, moment: TrackedMoment) -> None:
         """Write the values of a moment.
 
         Raises:
@@ -122,7 +122,7 @@ class WandbRun:
             raise RecordingError(self._folder, f"wandb failed: {error}", "Export to another folder.") from error
 
 
-def wandb_values(moment: Moment) -> Iterator[tuple[str, float]]:
+def wandb_values(moment: TrackedMoment) -> Iterator[tuple[str, float]]:
     """Yield the values of a moment under W&B's names of its own readings, and others as in TensorBoard.
 
     W&B's percentages are from 0 to 100.

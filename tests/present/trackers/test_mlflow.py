@@ -10,7 +10,7 @@ from tracker_fakes import FakeMlflow
 from planner.errors import RecordingError
 from planner.installation import extra_command
 from planner.present.trackers.mlflow import MlflowRun, mlflow_metrics
-from planner.present.trackers.moments import Moment, TextNote
+from planner.present.trackers.moments import TextNote, TrackedMoment
 from planner.present.trackers.run import RunStart, TrackedPlan
 
 START = RunStart("night 1", WALL, "a test")
@@ -36,13 +36,15 @@ def mlflow(monkeypatch):
 def test_the_names_and_units_of_a_card_are_mlflows_own():
     values = {"utilization_fraction": 0.5, "memory_used_bytes": 6e9, "power_watts": 90.0}
     limits = {"gpu/0": {"memory_used_bytes": 24e9, "power_watts": 300.0}}
-    assert dict(mlflow_metrics(Moment(WALL, 0.0, {"gpu/0": values}, {}, limits))) == MLFLOW_NAMES
+    assert dict(mlflow_metrics(TrackedMoment(WALL, 0.0, {"gpu/0": values}, {}, limits))) == MLFLOW_NAMES
 
 
 def test_other_quantities_have_similar_names():
     host = {"cpu_fraction": 0.25, "memory_used_bytes": 1e9, "disk_read_bytes_per_s": 5e6}
     values = {"host": host, "gpu/0/mig/1": {"memory_used_bytes": 2e9}, "plan/0": {"memory_bytes": 3e9}}
-    moment = Moment(WALL, 0.0, values, {"gpu/0": {"temperature_celsius": 70.0}}, {"host": {"memory_used_bytes": 4e9}})
+    moment = TrackedMoment(
+        WALL, 0.0, values, {"gpu/0": {"temperature_celsius": 70.0}}, {"host": {"memory_used_bytes": 4e9}}
+    )
     assert dict(mlflow_metrics(moment)) == {
         "system/cpu_utilization_percentage": 25.0,
         "system/system_memory_usage_megabytes": 1000.0,
@@ -58,7 +60,7 @@ def test_a_run_is_written_in_few_requests_with_true_times(mlflow, tmp_path):
     run = MlflowRun(tmp_path / "runs", START)
     assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
     for second in range(600):
-        run.add_values(Moment(WALL + second, second, {"gpu/0": {"power_watts": 1.0, "sm_clock_mhz": 2.0}}))
+        run.add_values(TrackedMoment(WALL + second, second, {"gpu/0": {"power_watts": 1.0, "sm_clock_mhz": 2.0}}))
     run.add_text("events", TextNote(WALL, 0.0, "Xid 79"))
     run.add_text("events", TextNote(WALL + 1, 1.0, "Xid 31"))
     plan = {f"field {number}": number for number in range(150)}

@@ -6,7 +6,7 @@ from recording_kit import CARDS, WALL, A, B, plain, sample
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample, Xid
-from planner.present.trackers.moments import Moment, MomentStream, TextNote
+from planner.present.trackers.moments import MomentStream, TextNote, TrackedMoment
 
 
 def moments(updates, interval=1.0):
@@ -22,7 +22,7 @@ def test_single_readings_stay_as_they_are_with_their_own_times():
     assert [moment.wall_seconds for moment in found] == [WALL + at for at in jitter]
     assert [moment.step for moment in found] == [0, 10, 20, 30, 75]
     assert [moment.peaks for moment in found] == [{}] * 5
-    assert (found[0].count, MomentStream(1.0).finish()) == (1, None)
+    assert (found[0].value_count, MomentStream(1.0).finish()) == (1, None)
 
 
 def test_frequent_readings_become_a_mean_and_a_peak_a_second():
@@ -33,7 +33,7 @@ def test_frequent_readings_become_a_mean_and_a_peak_a_second():
     assert second.values == {"gpu/0": {"power_watts": pytest.approx(14.5), "pcie_replays": 3.0}}
     assert second.peaks == {"gpu/0": {"power_watts": 19.0}}
     assert (second.seconds, second.wall_seconds) == (pytest.approx(1.45), pytest.approx(WALL + 101.45))
-    assert second.count == 3
+    assert second.value_count == 3
 
 
 def test_readings_every_six_tenths_of_a_second_are_merged_in_pairs():
@@ -97,4 +97,4 @@ def test_a_slow_log_has_no_gaps():
 
 
 def test_a_moment_without_values_counts_none():
-    assert Moment(0.0, 0.0, {}).count == 0
+    assert TrackedMoment(0.0, 0.0, {}).value_count == 0

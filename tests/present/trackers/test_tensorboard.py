@@ -7,7 +7,7 @@ from event_reader import events, single
 from recording_kit import WALL
 
 from planner.errors import RecordingError
-from planner.present.trackers.moments import Moment, TextNote
+from planner.present.trackers.moments import TextNote, TrackedMoment
 from planner.present.trackers.run import RunStart, TrackedPlan
 from planner.present.trackers.tensorboard import TensorBoardRun, tensorboard_tag
 
@@ -29,8 +29,10 @@ def test_tags_have_the_unit_of_their_numbers():
 
 def test_a_run_holds_numbers_peaks_texts_and_the_plan(tmp_path):
     run = TensorBoardRun(tmp_path / "my runs", START)
-    run.add_values(Moment(WALL, 0.0, {"gpu/0": {"memory_used_bytes": 3 * 2**29}}, {"gpu/0": {"power_watts": 1.1}}))
-    run.add_values(Moment(WALL + 1, 1.0, {"gpu/0": {"memory_used_bytes": 2**30}}))
+    run.add_values(
+        TrackedMoment(WALL, 0.0, {"gpu/0": {"memory_used_bytes": 3 * 2**29}}, {"gpu/0": {"power_watts": 1.1}})
+    )
+    run.add_values(TrackedMoment(WALL + 1, 1.0, {"gpu/0": {"memory_used_bytes": 2**30}}))
     run.add_plan(TrackedPlan("a plan", {}), TextNote(WALL, 0.0, "a plan, and more"))
     run.flush()
     run.close(WALL + 1)

@@ -9,7 +9,7 @@ from tracker_fakes import FakeWandb
 
 from planner.errors import RecordingError
 from planner.installation import extra_command
-from planner.present.trackers.moments import Moment, TextNote
+from planner.present.trackers.moments import TextNote, TrackedMoment
 from planner.present.trackers.run import RunStart, TrackedPlan
 from planner.present.trackers.wandb import WandbRun, wandb_values
 
@@ -29,7 +29,7 @@ def test_the_names_and_units_of_a_card_are_those_of_wandb():
     values = {"utilization_fraction": 0.5, "memory_used_bytes": 6e9, "power_watts": 90.0, "pcie_replays": 1.0}
     limits = {"gpu/0": {"memory_used_bytes": 24e9, "power_watts": 300.0}, "host": {"memory_used_bytes": 4e9}}
     found = {"gpu/0": values, "host": {"memory_used_bytes": 2**30}}
-    assert dict(wandb_values(Moment(WALL, 0.0, found, {"gpu/0": {"power_watts": 95.0}}, limits))) == {
+    assert dict(wandb_values(TrackedMoment(WALL, 0.0, found, {"gpu/0": {"power_watts": 95.0}}, limits))) == {
         "gpu/0/gpu": 50.0,
         "gpu/0/memoryAllocatedBytes": 6e9,
         "gpu/0/memoryAllocated": 25.0,
@@ -44,7 +44,7 @@ def test_the_names_and_units_of_a_card_are_those_of_wandb():
 def test_a_run_is_written_offline_with_its_times(wandb, tmp_path):
     run = WandbRun(tmp_path / "runs", START)
     assert (os.environ["WANDB_MODE"], os.environ["WANDB_ERROR_REPORTING"]) == ("offline", "false")
-    run.add_values(Moment(WALL + 1, 1.0, {"gpu/0": {"power_watts": 90.0}}))
+    run.add_values(TrackedMoment(WALL + 1, 1.0, {"gpu/0": {"power_watts": 90.0}}))
     run.add_text("marks", TextNote(WALL, 0.0, "first step"))
     run.add_plan(TrackedPlan("a plan", {"count": 2}), TextNote(WALL, 0.0, "a plan, and more"))
     run.flush()
@@ -64,7 +64,7 @@ def test_a_run_is_written_offline_with_its_times(wandb, tmp_path):
 def test_what_wandb_refuses_is_told_in_its_words(wandb, tmp_path, name):
     wandb.failing = name
     with pytest.raises(RecordingError, match=f"runs: wandb failed: {name} is refused"):
-        WandbRun(tmp_path / "runs", START).add_values(Moment(WALL, 0.0, {}))
+        WandbRun(tmp_path / "runs", START).add_values(TrackedMoment(WALL, 0.0, {}))
 
 
 def test_a_folder_that_cannot_be_made_is_named(wandb, tmp_path):
