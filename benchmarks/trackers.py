@@ -302,8 +302,10 @@ def made_up_driver() -> Any:
 
 def check_wandb(recording: Any, folder: Path) -> list[str]:
     """Return what W&B's file holds otherwise than it was recorded."""
+    import wandb
     from wandb.proto import wandb_internal_pb2
 
+    wandb.teardown()  # waits until W&B's own process has written all
     (path,) = folder.glob("*.wandb")
     rows: list[dict[str, Any]] = []
     for data in logged(path.read_bytes()):

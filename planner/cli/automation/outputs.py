@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -69,16 +69,23 @@ def _object_of(kind: type[Any], **more: Any) -> Any:  # noqa: ANN401  # types of
     return create_model(kind.__name__, __base__=Output, __doc__=kind.__doc__, **fields)
 
 
-_Evaluated: Final[Any] = create_model(
-    "Evaluated",
-    __base__=Output,
-    **{name: (info.annotation, ...) for name, info in Evaluation.model_fields.items() if not info.exclude},
-    # Printed, too, but no field: it is estimated on first use.
-    time=(TimeResult | None, Field(description="duration of one step or request; null without a card")),
-)
+if TYPE_CHECKING:
+    # Types that are made below; a type checker only needs to know that they are objects.
+    _Evaluated = _CardFit = _CardJob = _SamplingCost = _Mark = _Statistic = _DiagnosedTime = _SetupCheck = Output
+else:
+    _CardFit, _CardJob = _object_of(CardFit), _object_of(CardJob, usd=float | None)
+    _SamplingCost, _Statistic, _Mark = _object_of(SamplingCost), _object_of(Statistic), _object_of(RecordedMark)
+    _DiagnosedTime, _SetupCheck = _object_of(DiagnosedTime), _object_of(SetupCheck)
+    _Evaluated = create_model(
+        "Evaluated",
+        __base__=Output,
+        **{name: (info.annotation, ...) for name, info in Evaluation.model_fields.items() if not info.exclude},
+        # Printed, too, but no field: it is estimated on first use.
+        time=(TimeResult | None, Field(description="duration of one step or request; null without a card")),
+    )
 
 
-class FitOutput(_Evaluated):  # type: ignore[misc]  # a class that was just made
+class FitOutput(_Evaluated):
     """The evaluation of a plan, and what `--advise`, `--solve`, `--log`, `--preset` and `--versus` add to it."""
 
     advice: Annotated[tuple[Advice, ...], ASKED] = ()
@@ -130,14 +137,14 @@ class GpuOutput(Gpu, _Rent):
     used_price_source: Annotated[str | None, ASKED] = None
     price_usd: Annotated[float | None, ASKED] = Field(default=None, description="price of one card, new or used")
     price_source: Annotated[str | None, ASKED] = None
-    fit: Annotated[_object_of(CardFit) | None, ASKED] = Field(default=None, description="with --fits")
-    job: Annotated[_object_of(CardJob, usd=float | None) | None, ASKED] = Field(default=None, description="with --fits")
+    fit: Annotated[_CardFit | None, ASKED] = Field(default=None, description="with --fits")
+    job: Annotated[_CardJob | None, ASKED] = Field(default=None, description="with --fits")
 
 
 class SystemOutput(System, _Rent):
     """A system of a list: its record, its rent if a query uses it, and with `--fits` the plan's verdict."""
 
-    fit: Annotated[_object_of(CardFit) | None, ASKED] = Field(default=None, description="with --fits")
+    fit: Annotated[_CardFit | None, ASKED] = Field(default=None, description="with --fits")
     fit_reason: Annotated[str | None, ASKED] = Field(default=None, description="with --fits: why there is no verdict")
 
 
@@ -267,7 +274,7 @@ class StateOutput(Output):
     nvml_version: str | None
     cuda_version: str | None
     faults: tuple[FaultOutput, ...]
-    sampler: _object_of(SamplingCost) | None
+    sampler: _SamplingCost | None
 
 
 class MonitorOutput(Output):
@@ -288,7 +295,7 @@ class CardSummaryOutput(Output):
     energy_joules: float | None
     is_energy_estimated: bool
     usd: float | None
-    metrics: Mapping[str, _object_of(Statistic)]
+    metrics: Mapping[str, _Statistic]
     slowed_seconds: Mapping[str, float]
 
 
@@ -300,12 +307,12 @@ class SummaryOutput(Output):
     samples: int
     is_cut: bool
     notes: tuple[str, ...]
-    marks: tuple[_object_of(RecordedMark), ...]
+    marks: tuple[_Mark, ...]
     energy_joules: float | None
     is_energy_estimated: bool
     usd_per_kwh: float | None
     usd: float | None
-    diagnoses: tuple[_object_of(DiagnosedTime), ...]
+    diagnoses: tuple[_DiagnosedTime, ...]
     devices: tuple[CardSummaryOutput, ...]
 
 
@@ -377,7 +384,7 @@ OUTPUTS: Final[Mapping[str, Described]] = {
     "models show": Described(ModelRecord | Architecture, "a model of the catalog, or the architecture that a file has"),
     "models supported": Described(tuple[str, ...], "the types of models that are read"),
     "monitor": Described(MonitorOutput, "the cards at one time; one object a line without --once"),
-    "monitor doctor": Described(tuple[_object_of(SetupCheck), ...], "what can be monitored, and how to fix the rest"),
+    "monitor doctor": Described(tuple[_SetupCheck, ...], "what can be monitored, and how to fix the rest"),
     "monitor export": Described(TableExport | TrackerExport, "an exported recording"),
     "monitor import": Described(ImportOutput, "a log that became a recording"),
     "monitor summary": Described(SummaryOutput, "the summary of a recording"),
