@@ -6,13 +6,11 @@ With `--check` it writes nothing, and ends with 1 where a page differs from what
 """
 
 import argparse
-import ast
 import collections.abc
 import functools
 import importlib
 import inspect
 import io
-import itertools
 import os
 import re
 import sys
@@ -27,6 +25,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 import planner
+from planner.cli.automation.schema import field_docstrings
 from planner.cli.main import COMMANDS, main
 from planner.glossary import CHAPTERS, glossary, terms_to_read
 from planner.paths import resources_dir
@@ -157,7 +156,7 @@ def _result_rows(kind: type) -> Iterator[tuple[str, str, str]]:
         fields = {name: (info.annotation, info.description or "") for name, info in kind.model_fields.items()}
     else:
         fields = {name: (annotation, "") for name, annotation in typing.get_type_hints(kind).items()}
-    written = dict(_field_docstrings(kind))
+    written = field_docstrings(kind)
     for name, (annotation, described) in fields.items():
         meaning = written.get(name) or described
         if not meaning:
@@ -169,16 +168,6 @@ def _result_rows(kind: type) -> Iterator[tuple[str, str, str]]:
             returned = _type(inspect.signature(getter).return_annotation)
             meaning = (inspect.getdoc(getter) or "").splitlines()[0].removeprefix("Return ")
             yield f"`{name}`", f"`{_cell(returned)}`", _cell(capitalized(meaning))
-
-
-def _field_docstrings(kind: type) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a class that have a docstring below them, with its text."""
-    (defined,) = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(defined, ast.ClassDef)
-    for field, below in itertools.pairwise(defined.body):
-        match field, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                yield name, inspect.cleandoc(text).replace("\n", " ")
 
 
 def glossary_page() -> str:

@@ -70,7 +70,7 @@ _CACHES: Final = frozenset(("cache", "lru_cache", "cached_property"))
 _DEVICE_FOLDERS: Final = ("planner/trace/worker/cpu/", "planner/trace/worker/cuda/")
 _PAINT: Final = "paintEvent"
 _LOOKUPS: Final = frozenset(("get", "pop", "setdefault"))
-_COMMAND_FUNCTIONS: Final = frozenset(("run", "main", "add_arguments"))
+_COMMAND_FUNCTIONS: Final = frozenset(("run", "main", "make_parser", "add_arguments"))
 _QUESTION: Final = re.compile(r"(What|How|Which|Where|Whether|Who|Why|When|Whose)\b")
 _SHELLS: Final = ("planner/gui/", "planner/cli/")
 """Folders with tests of user actions instead of tests of one module."""

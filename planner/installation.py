@@ -11,13 +11,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
 
-Extra = Literal["app", "hub", "parquet", "torch"]
+Extra = Literal["app", "hub", "mlflow", "parquet", "torch", "wandb"]
 _NAME: Final = "gpu-planner"
 _PACKAGES: Final = {
     "app": ("PySide6-Essentials>=6.8,<6.12", "pyqtgraph==0.14.*"),
     "hub": ("huggingface_hub",),
+    "mlflow": ("mlflow-skinny", "sqlalchemy", "alembic"),
     "parquet": ("pyarrow",),
     "torch": ("torch", "transformers"),
+    "wandb": ("wandb",),
 }
 _PACKAGE: Final = Path(__file__).resolve().parent
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlparse
 
 import pytest
+import yaml
 from fake_nvml_kit import A, card
 from huggingface_hub import constants
 from recording_kit import CARDS, sample, written
@@ -151,6 +152,22 @@ def test_each_live_command_runs_until_it_is_interrupted(line, folder, fake_nvml)
 def test_each_trace_runs_and_prints(line, folder, capsys):
     assert main(shlex.split(line, comments=True)[1:]) == 0
     assert "Traced in" in capsys.readouterr().out
+
+
+def test_the_workflow_checks_a_plan(folder, capsys):
+    """Run what the example for GitHub Actions runs after its set-up, and check that it names existing steps."""
+    (block,) = (block for page, block in _blocks("yaml") if page == "docs/automation.md")
+    workflow = yaml.safe_load(block)
+    (job,) = workflow["jobs"].values()
+    assert all(step.keys() & {"uses", "run"} for step in job["steps"])
+    lines = [line for step in job["steps"] for line in step.get("run", "").splitlines()]
+    checked = [line.partition(" > ")[0] for line in lines if line.startswith("gpu-planner ")]
+    assert [main(shlex.split(line)[1:]) for line in checked] == [0, 0]
+    assert '"verdict"' in capsys.readouterr().out
+    save_plan("plan.json", LORA.evolve(gpu="rtx-4090", count=1))
+    assert main(shlex.split(checked[-1])[1:]) == 1, "a plan that does not fit fails the build"
+    installed = next(line for line in lines if "pip install" in line)
+    assert installed == "python -m pip install ./gpu-planner"
 
 
 def test_every_command_has_an_example():

@@ -60,7 +60,7 @@ _ONLY_HERE: Final = ("--gpu", "--count", "--offers", "--versus", "--save")
 
 def run(argv: list[str], today: date | None = None) -> int:
     """Run the command with prices as of `today`, by default the current day, and return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     catalog = user_catalog()
     plan = _with_owned_cards(plan_with_money(arguments, catalog), owned=arguments.own)
     day = today or datetime.now(UTC).date()
@@ -115,7 +115,8 @@ def _recommendation_hint(argv: list[str], width: int | None) -> str:
     return f"{wrap('Hardware that the plan runs on:', prose_width(width))}\n  {command}"
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     parser = Parser("gpu-planner cost", _DESCRIPTION, _EPILOG)
     add_plan_options(parser)
     add_money_options(parser)

@@ -77,7 +77,7 @@ class _OptionalParts(NamedTuple):
 
 def run(argv: list[str]) -> int:
     """Run `gpu-planner fit` and return the exit code; errors name options instead of plan fields."""
-    arguments = _parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     try:
         return _print_answer(arguments)
     except SpecError as error:
@@ -102,7 +102,8 @@ def _print_answer(arguments: argparse.Namespace) -> int:
     return DOES_NOT_FIT if arguments.check and evaluation.memory.verdict not in ("fits", "tight") else 0
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     parser = Parser("gpu-planner fit", _DESCRIPTION, _EPILOG)
     add_plan_options(parser)
     answer = parser.add_argument_group("the answer")

@@ -34,14 +34,7 @@ exit codes: 0 done, 2 wrong input, or the plan cannot run so"""
 
 def run(argv: list[str]) -> int:
     """Run `gpu-planner launch` and return the exit code."""
-    parser = Parser("gpu-planner launch", _DESCRIPTION, _EPILOG)
-    answer = parser.add_argument_group("the files")
-    answer.add_argument("--for", dest="program", metavar="PROGRAM", help="the program that runs the plan")
-    answer.add_argument("--on", metavar="PLACE", default="shell", help="where it runs [shell]")
-    answer.add_argument("-o", dest="folder", metavar="DIR", type=Path, help="write the files to this folder")
-    add_plan_options(parser)
-    parser.add_general_options()
-    arguments = parser.parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     try:
         settings = _settings(arguments)
     except SpecError as error:
@@ -50,6 +43,18 @@ def run(argv: list[str]) -> int:
         save_launch_files(settings, arguments.folder)
     print(settings.model_dump_json(indent=2) if arguments.json else _text(settings, arguments.folder))
     return 0
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
+    parser = Parser("gpu-planner launch", _DESCRIPTION, _EPILOG)
+    answer = parser.add_argument_group("the files")
+    answer.add_argument("--for", dest="program", metavar="PROGRAM", help="the program that runs the plan")
+    answer.add_argument("--on", metavar="PLACE", default="shell", help="where it runs [shell]")
+    answer.add_argument("-o", dest="folder", metavar="DIR", type=Path, help="write the files to this folder")
+    add_plan_options(parser)
+    parser.add_general_options()
+    return parser
 
 
 def _settings(arguments: argparse.Namespace) -> LaunchSettings:

@@ -37,15 +37,18 @@ class CliCommand(NamedTuple):
 
 
 COMMANDS: Final = {
+    "completion": CliCommand("planner.cli.automation.completion", "print the completion for bash, zsh or fish"),
     "cost": CliCommand("planner.cli.cost", "estimate how long a job takes, and whether to rent or to buy"),
     "fit": CliCommand("planner.cli.fit", "check whether a model fits a card, and show what uses the memory"),
     "gpus": CliCommand("planner.cli.gpus.command", "search, compare and show accelerators"),
     "launch": CliCommand("planner.cli.launch", "write the files that run a plan with another program"),
+    "man": CliCommand("planner.cli.automation.manual_page", "print the manual page"),
     "models": CliCommand("planner.cli.models", "search and show models"),
     "monitor": CliCommand("planner.cli.monitor.command", "monitor the NVIDIA cards of this machine"),
     "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
     "recommend": CliCommand("planner.cli.recommend", "recommend hardware for a job within a budget and a deadline"),
     "report": CliCommand("planner.cli.report_file", "write a report on a plan, a comparison, a recording or a trace"),
+    "schema": CliCommand("planner.cli.automation.schema", "print the JSON schema of a command's output or of a file"),
     "serve-plan": CliCommand(
         "planner.cli.serve_plan.command", "find the hardware that serves requests within latency targets"
     ),
@@ -54,6 +57,7 @@ COMMANDS: Final = {
     ),
     "verify": CliCommand("planner.cli.verify", "measure on the real cards what a plan estimates, and compare"),
 }
+_WIDEST: Final = max(map(len, COMMANDS))
 _HELP: Final = """usage: gpu-planner [FILE]              open the window, with a plan, a model or a recording
        gpu-planner COMMAND [options]   answer in the terminal
 
@@ -173,7 +177,8 @@ def _dispatch(arguments: list[str]) -> int:
     if first in ("-h", "--help", "help"):
         if arguments[1:2] and arguments[1] in COMMANDS:
             return _dispatch([arguments[1], "--help"])
-        print(_HELP.format(commands="\n".join(f"  {name:<9}  {command.about}" for name, command in COMMANDS.items())))
+        lines = (f"  {name:<{_WIDEST}}  {command.about}" for name, command in COMMANDS.items())
+        print(_HELP.format(commands="\n".join(lines)))
         return 0
     if first == "--version":
         from planner import __version__

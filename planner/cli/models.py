@@ -28,7 +28,7 @@ examples:
 
 def run(argv: list[str]) -> int:
     """Run `gpu-planner models` and return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     if arguments.supported:
         print(_supported_types_text(as_json=arguments.json))
         return 0
@@ -40,7 +40,8 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     parser = Parser("gpu-planner models", _DESCRIPTION, _EPILOG)
     choice = parser.add_argument_group("selection")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the model's name, alias or family")

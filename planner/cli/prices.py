@@ -43,7 +43,7 @@ fields for --sort (with - before it: descending):
 
 def run(argv: list[str]) -> int:
     """Run `gpu-planner prices` and return the exit code."""
-    arguments = _parser().parse_args(join_descending_sort(argv))
+    arguments = make_parser().parse_args(join_descending_sort(argv))
     store, catalog = PriceStore(prices_dir()), load_catalog()
     if arguments.refresh is not None:
         return _fetch_prices(arguments.refresh, store, catalog, as_json=arguments.json)
@@ -52,7 +52,8 @@ def run(argv: list[str]) -> int:
     return _print_offers(arguments, store, catalog)
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     from planner.cost.refresh.refresh import SOURCES
 
     width = max(len(source.key) for source in SOURCES)

@@ -68,7 +68,7 @@ _INDENT: Final = "  "
 
 def run(argv: list[str], today: date | None = None) -> int:
     """Run the command with prices as of `today`, by default the current day, and return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     catalog = user_catalog()
     plan = plan_with_money(arguments, catalog)
     wish = _wish(arguments, catalog, counts_tokens=counts_tokens(plan, catalog))
@@ -96,7 +96,8 @@ def _recommendation(plan: Plan, catalog: Catalog, today: date, wish: Wish) -> Re
     return found
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     parser = Parser("gpu-planner recommend", _DESCRIPTION, _EPILOG)
     add_plan_options(parser)
     add_money_options(parser)

@@ -44,7 +44,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     Raises:
         PlannerError: If the report cannot be made or written.
     """
-    arguments = _parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     path = arguments.output
     report_format(path)  # a wrong name is refused before anything is computed
     report = _report(arguments, user_catalog(), arguments.date or today or datetime.now(UTC).date())
@@ -56,7 +56,8 @@ def run(argv: list[str], today: date | None = None) -> int:
     return 0
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     parser = Parser("gpu-planner report", _DESCRIPTION, _EPILOG)
     add_plan_options(parser)
     add_money_options(parser)

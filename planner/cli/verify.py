@@ -43,6 +43,16 @@ _HEADS: Final = (
 
 def run(argv: list[str]) -> int:
     """Run `gpu-planner verify` and return the exit code."""
+    arguments = make_parser().parse_args(argv)
+    try:
+        print(_answer(arguments, user_catalog()))
+    except SpecError as error:
+        raise naming_options(error) from error
+    return 0
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     parser = Parser("gpu-planner verify", _DESCRIPTION, _EPILOG)
     measured = parser.add_argument_group("measurements")
     measured.add_argument("--log", metavar="FILE", help="compare with what a run printed (- for standard input)")
@@ -54,12 +64,7 @@ def run(argv: list[str]) -> int:
     )
     add_plan_options(parser)
     parser.add_general_options()
-    arguments = parser.parse_args(argv)
-    try:
-        print(_answer(arguments, user_catalog()))
-    except SpecError as error:
-        raise naming_options(error) from error
-    return 0
+    return parser
 
 
 def _answer(arguments: argparse.Namespace, catalog: Catalog) -> str:

@@ -18,7 +18,7 @@ from planner.cli.plan_arguments import plan_from_arguments
 with (Path(__file__).parent / "invocations.tsv").open(encoding="utf-8", newline="") as file:
     ROWS = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 READ_ELSEWHERE = ("hf:", "/root/")  # the Hub, and a folder of another machine
-PARSERS = {"fit": fit._parser, "cost": cost._parser}
+PARSERS = {"fit": fit.make_parser, "cost": cost.make_parser}
 
 
 def plan_text(words, catalog):

@@ -7,12 +7,15 @@ import subprocess
 import sys
 
 import pytest
+from event_reader import events
 from fake_nvml_kit import A, card
 from recording_kit import CARDS, sample, written
 
 from planner.cli import main as cli
 from planner.monitor.recording.recording import read_recording
 from planner.monitor.recording.records import RecordedMark
+from planner.plan.files import save_plan
+from planner.plan.plan import ModelChoice, Plan
 
 LOG = """\
 timestamp, index, name, utilization.gpu [%], memory.used [MiB], power.draw [W], temperature.gpu
@@ -213,3 +216,77 @@ def test_how_a_log_was_read_is_told(tmp_path, capsys):
 def test_what_does_not_go_together_is_refused(words, said, capsys):
     assert cli.main(["monitor", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_recording_is_exported_to_a_tracker(run, tmp_path, capsys):
+    assert cli.main(["monitor", "--replay", run, "--export", str(tmp_path / "runs"), "--as", "tensorboard"]) == 0
+    out = capsys.readouterr().out
+    assert f"{tmp_path / 'runs' / 'run'}: 142 values" in out
+    assert f"To see it: tensorboard --logdir {tmp_path / 'runs'}" in out
+    assert cli.main(["monitor", "--replay", run, "--export", str(tmp_path / "runs"), "--as", "tensorboard"]) == 2
+    assert "the file already exists" in capsys.readouterr().err
+    again = str(tmp_path / "again")
+    assert cli.main(["monitor", "--replay", run, "--export", again, "--as", "tensorboard", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["values"] == 142
+    (path,) = (tmp_path / "again" / "run").iterdir()
+    assert len(events(path.read_bytes())) == 75
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--replay", "{run}", "--as", "tensorboard"], "--as needs --export FOLDER"),
+        (["--export", "runs", "--as", "tensorboard"], "--export needs --replay FILE"),
+        (["--record", "x.gpurec", "--export", "x.csv"], "--export needs --replay FILE"),
+        (["--replay", "{run}", "--plan", "plan.json"], "--plan needs --record FILE, or --export FOLDER --as TRACKER"),
+        (["--import", "{run}", "--record", "y", "--export", "z", "--as", "mlflow"], "cannot be combined"),
+        (["--replay", "{run}", "--export", "runs", "--as", "comet"], "invalid choice: 'comet'"),
+        (["--replay", "{run}", "--export", "{run}", "--as", "tensorboard"], "is not a folder"),
+        (["--replay", "{run}", "--export", "runs", "--as", "tensorboard", "--plan", "{run}"], "not a text file"),
+    ],
+)
+def test_wrong_options_of_trackers_are_told(run, tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["monitor", *(word.format(run=run) for word in words)]) == 2
+    assert message in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"run.gpurec"}
+
+
+def test_a_live_run_that_is_killed_leaves_a_readable_event_file(fake_nvml, tmp_path):
+    fake_nvml.say(card(0, A))
+    save_plan(tmp_path / "plan.json", Plan(model=ModelChoice(id="Qwen/Qwen2.5-0.5B"), gpu="rtx-4090"))
+    words = ["--record", "run.gpurec", "--export", "runs", "--as", "tensorboard", "--plan", "plan.json"]
+    command = [sys.executable, "-m", "planner", "monitor", "--json", "--interval", "0.1", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=fake_nvml.environment, cwd=tmp_path) as process:
+        found = []
+        while not any(tag.startswith("gpu/0/") for *_, values in found for tag in values):
+            assert process.stdout.readline(), "the command ended by itself"
+            found = [event for path in (tmp_path / "runs").rglob("*tfevents*") for event in events(path.read_bytes())]
+        process.kill()
+    (path,) = (tmp_path / "runs" / "run").iterdir()
+    tags = {tag for *_, values in events(path.read_bytes()) for tag in values}
+    assert {"recording", "plan", "gpu/0/power_W", "gpu/0/power_W/max"} <= tags
+    kept = read_recording(tmp_path / "run.gpurec")
+    assert (kept.loss.is_cut, kept.plan["gpu"]) == (True, "rtx-4090")
+
+
+def test_a_live_run_that_ends_says_where_its_tracker_is(fake_nvml, tmp_path):
+    fake_nvml.say(card(0, A))
+    command = [sys.executable, "-m", "planner", "monitor", "--interval", "0.1", "--record", "run.gpurec"]
+    command += ["--export", "runs", "--as", "tensorboard"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=fake_nvml.environment, cwd=tmp_path, **pipes) as process:
+        for _ in range(3):
+            assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert "To see it: tensorboard --logdir runs" in told
+
+
+def test_a_tracker_that_cannot_be_written_ends_before_the_recording_begins(fake_nvml, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").write_text("")
+    assert cli.main(["monitor", "--record", "x.gpurec", "--export", "runs", "--as", "tensorboard"]) == 2
+    assert "runs: is not a folder" in capsys.readouterr().err
+    assert not (tmp_path / "x.gpurec").exists()

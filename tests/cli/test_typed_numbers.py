@@ -74,7 +74,7 @@ def test_the_options_of_the_job_and_of_money(flag):
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.module)
 def test_no_option_reads_numbers_by_itself(command):
     """Python's `int` reads ۳ and 1_0 in its own way, and no k."""
-    parser = getattr(import_module(command.module), "_parser", None)
+    parser = getattr(import_module(command.module), "make_parser", None)
     everything = {"with_workload": True} if command.module == "planner.cli.gpus.command" else {}
     actions: list[argparse.Action] = [] if parser is None else parser(**everything)._actions
     assert [action.option_strings for action in actions if action.type in (int, float)] == []

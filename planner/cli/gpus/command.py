@@ -128,7 +128,7 @@ An unknown value is neither true nor false: a card without a price matches neith
 def run(argv: list[str], today: date | None = None) -> int:
     """Run `gpu-planner gpus` with prices as of `today`, by default the current day, and return the exit code."""
     words = join_descending_sort(argv)
-    arguments = _parser(with_workload=any(word.partition("=")[0] == "--fits" for word in words)).parse_args(words)
+    arguments = make_parser(with_workload=any(word.partition("=")[0] == "--fits" for word in words)).parse_args(words)
     check_option_conflicts(arguments)
     day = today or datetime.now(UTC).date()
     if requests_own_hardware(arguments):
@@ -161,7 +161,8 @@ def _print_requested(arguments: argparse.Namespace, catalog: Catalog, today: dat
     return print_list(arguments, catalog, today)
 
 
-def _parser(*, with_workload: bool) -> Parser:
+def make_parser(*, with_workload: bool = False) -> Parser:
+    """Return the parser of the command's options; those of `fit`, which only `--fits` needs, are not in the help."""
     examples = _EXAMPLES.format(fields=_field_lines(GPU_QUERY_SCHEMA), system_fields=_field_lines(SYSTEM_QUERY_SCHEMA))
     parser = Parser("gpu-planner gpus", _DESCRIPTION, examples)
     choice = parser.add_argument_group("selection")

@@ -5,20 +5,27 @@ import gc
 import json
 import signal
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
 from queue import Empty, Queue
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_json
 
 from planner.cli.main import ENVIRONMENT
-from planner.cli.monitor.files import add_file_options, check_file_options, replayed_updates, run_file_action
+from planner.cli.monitor.files import (
+    add_file_options,
+    check_file_options,
+    recorded_plan_fields,
+    replayed_updates,
+    run_file_action,
+    tracked_run_text,
+)
 from planner.cli.monitor.keyboard import Keyboard
 from planner.cli.monitor.page import page_lines
 from planner.cli.monitor.terminal import Screen
 from planner.cli.parser import Parser, number_type
+from planner.cli.user_catalog import user_catalog
 from planner.errors import RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all
 from planner.monitor.diagnosis.tracker import VerdictTracker
@@ -39,11 +46,15 @@ from planner.monitor.readings.report import state_report
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recorder import Recorder
+from planner.monitor.recording.records import RecordedPlan
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, SamplerSettings
 from planner.monitor.supervisor.snapshot import take_snapshot
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.numbers import AMOUNT
 from planner.present.monitor.readings import setup_check_text
+
+if TYPE_CHECKING:
+    from planner.present.trackers.tracking import LiveTracking
 
 _DESCRIPTION: Final = """\
 Show live readings of the NVIDIA cards of this machine: utilization, memory, power, temperature, clocks, processes and
@@ -59,6 +70,8 @@ examples:
   gpu-planner monitor --replay run.gpurec --speed 10 --from 1:30
   gpu-planner monitor --summary nvidia-smi.csv --tariff 0.32
   gpu-planner monitor --replay run.gpurec --export run.csv
+  gpu-planner monitor --replay run.gpurec --export runs --as tensorboard
+  gpu-planner monitor --record run.gpurec --export runs --as tensorboard --plan plan.json
   gpu-planner monitor --import nvidia-smi.csv --record run.gpurec"""
 
 # Signals that end an unattended run: `kill`, and closing the terminal.
@@ -72,7 +85,7 @@ _HISTORY_SECONDS: Final = 1_800.0
 
 def run(argv: list[str]) -> int:
     """Run `gpu-planner monitor` and return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     check_file_options(arguments)
     if arguments.doctor:
         return _print_setup_check(as_json=arguments.json)
@@ -84,7 +97,7 @@ def run(argv: list[str]) -> int:
 
 def _requested_history_updates(arguments: argparse.Namespace) -> Generator[tuple[History, bool], None, None]:
     if arguments.replay is None:
-        return _live_history_updates(SamplerSettings(fast_seconds=arguments.interval or 1.0), arguments.record)
+        return _live_history_updates(SamplerSettings(fast_seconds=arguments.interval or 1.0), arguments)
     is_paced = not arguments.json
     return _history_updates(
         replayed_updates(
@@ -96,7 +109,8 @@ def _requested_history_updates(arguments: argparse.Namespace) -> Generator[tuple
     )
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     parser = Parser("gpu-planner monitor", _DESCRIPTION, _EXAMPLES)
     group = parser.add_argument_group("live readings")
     group.add_argument(
@@ -232,22 +246,29 @@ def _history_updates(updates: Iterable[Update]) -> Generator[tuple[History, bool
 
 
 def _live_history_updates(
-    settings: SamplerSettings, record: Path | None
+    settings: SamplerSettings, arguments: argparse.Namespace
 ) -> Generator[tuple[History, bool], None, None]:
-    """Yield the history after each live update, and whether the update was a sample; record all updates in a file.
+    """Yield the history after each live update, and whether the update was a sample; record and track all updates.
 
     Raises:
         MonitorUnavailableError: If there is no card at the start; later faults may be temporary.
-        RecordingError: If the file cannot be written.
+        RecordingError: If the file or the tracker's run cannot be written.
     """
     has_begun = False
+    plan = recorded_plan_fields(arguments.plan)
     with ExitStack() as stack:
-        recorder = None if record is None else Recorder(record)
+        recorder = None if arguments.record is None else Recorder(arguments.record)
         if recorder is not None:
             # An empty file would block the next attempt. The stack closes the recorder before it removes the file.
             stack.callback(lambda: None if has_begun else recorder.path.unlink(missing_ok=True))
             stack.enter_context(recorder)
-        for history, is_sample in _history_updates(_live_updates(settings, recorder)):
+        tracking = None if arguments.tracker is None else _live_tracking(arguments)
+        if tracking is not None:
+            stack.callback(_close_tracking, tracking, as_json=arguments.json)
+        if plan is not None:
+            _note_plan(plan, recorder, tracking)
+        listeners = [each.note for each in (recorder, tracking) if each is not None]
+        for history, is_sample in _history_updates(_live_updates(settings, listeners)):
             has_begun = has_begun or is_sample
             fault = None if has_begun else current_blocking_fault(history.latest)
             _raise_fault(fault if fault is not None and fault.description.severity == "error" else None)
@@ -255,15 +276,37 @@ def _live_history_updates(
                 raise RecordingError(
                     recorder.path, recorder.failure, "The part that was written before can be replayed."
                 )
+            if tracking is not None and tracking.failure is not None:
+                raise RecordingError(tracking.folder, tracking.failure, "The recording holds all readings until now.")
             yield history, is_sample
 
 
-def _live_updates(settings: SamplerSettings, recorder: Recorder | None) -> Iterator[Update]:
+def _live_tracking(arguments: argparse.Namespace) -> "LiveTracking":
+    from planner.present.trackers.tracking import LiveTracking  # few live runs are tracked
+
+    return LiveTracking(arguments.export, arguments.tracker, arguments.record.stem, user_catalog())
+
+
+def _close_tracking(tracking: "LiveTracking", *, as_json: bool) -> None:
+    """End the tracker's run, and say on stderr where it is; with JSON, standard output is for samples."""
+    tracking.close()
+    if tracking.result is not None and not as_json:
+        print(tracked_run_text(tracking.result), file=sys.stderr)
+
+
+def _note_plan(plan: Mapping[str, Any], recorder: Recorder | None, tracking: "LiveTracking | None") -> None:
+    if recorder is not None:
+        recorder.note_plan(plan)
+    if tracking is not None:
+        tracking.note(RecordedPlan(plan))
+
+
+def _live_updates(settings: SamplerSettings, listeners: Iterable[Callable[[Update], None]]) -> Iterator[Update]:
     updates: Queue[Update] = Queue()
 
     def enqueue(update: Update) -> None:
-        if recorder is not None:
-            recorder.note(update)
+        for note in listeners:
+            note(update)
         updates.put(update)
 
     with Supervisor(enqueue, settings):

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from planner.cli.monitor.terminal import fitting_table, wrap_line
 from planner.cli.parser import Parser, number_type
+from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, RecordingError
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
@@ -28,6 +29,7 @@ from planner.present.monitor.recording import (
     recording_notes,
     summary_lines,
 )
+from planner.present.trackers.tracking import TRACKERS, TrackedRun, export_to_tracker
 
 # Polling interval of a paced replay, and the step of one that need not wait.
 _STEP_SECONDS: Final = 0.05
@@ -55,7 +57,23 @@ def add_file_options(parser: Parser) -> None:
     group.add_argument(
         "--tariff", metavar="USD", type=number_type(MONEY, 0, 1000), help="price per kWh, for the cost of the energy"
     )
-    group.add_argument("--export", metavar="OUT", type=Path, help="export the --replay file to OUT.csv or OUT.parquet")
+    group.add_argument(
+        "--export",
+        metavar="OUT",
+        type=Path,
+        help="export the --replay file to OUT.csv or OUT.parquet; with --as, to a run in the folder OUT, with --record "
+        "also live",
+    )
+    group.add_argument(
+        "--as",
+        dest="tracker",
+        metavar="TRACKER",
+        choices=TRACKERS,
+        help=f"experiment tracker to export to: {', '.join(TRACKERS)}",
+    )
+    group.add_argument(
+        "--plan", metavar="PLAN.json", type=Path, help="record or export this plan, too, beside what is measured"
+    )
     group.add_argument("--import", dest="log", metavar="LOG", type=Path, help="convert a log to the --record file")
     group.add_argument(
         "--columns",
@@ -78,20 +96,32 @@ def check_file_options(arguments: argparse.Namespace) -> None:
     dependent_options = {
         "--speed": (arguments.speed, arguments.replay),
         "--from": (arguments.start, arguments.replay),
-        "--export": (arguments.export, arguments.replay),
+        "--export": (arguments.export, arguments.replay or (arguments.tracker and arguments.record)),
+        "--as": (arguments.tracker, arguments.export),
+        "--plan": (arguments.plan, arguments.record or arguments.tracker),
         "--tariff": (arguments.tariff, arguments.summary),
         "--import": (arguments.log, arguments.record),
         "--columns": (arguments.columns, arguments.log or arguments.summary or arguments.replay),
     }
-    companion_names = {"--tariff": "--summary", "--import": "--record", "--columns": "--import"}
+    companion_names = {
+        "--tariff": "--summary FILE",
+        "--import": "--record FILE",
+        "--columns": "--import FILE",
+        "--as": "--export FOLDER",
+        "--plan": "--record FILE, or --export FOLDER --as TRACKER",
+    }
     for option, (value, companion) in dependent_options.items():
         if value is not None and companion is None:
-            raise PlannerError(f"{option} needs {companion_names.get(option, '--replay')} FILE", _HELP_HINT)
+            raise PlannerError(f"{option} needs {companion_names.get(option, '--replay FILE')}", _HELP_HINT)
+    if arguments.log is not None and (arguments.export is not None or arguments.plan is not None):
+        option = "--export" if arguments.export is not None else "--plan"
+        raise PlannerError(f"{option} and --import cannot be combined", _HELP_HINT)
     if arguments.record is not None and modes and modes != ["log"]:
         raise PlannerError(f"--record and --{modes[0]} cannot be combined", _HELP_HINT)
     if arguments.interval is not None and modes:
         raise PlannerError(f"--interval and --{names.get(modes[0], modes[0])} cannot be combined", _HELP_HINT)
-    if arguments.export is not None and (arguments.speed, arguments.start) != (None, None):
+    is_paced = (arguments.speed, arguments.start) != (None, None)
+    if is_paced and arguments.export is not None:
         raise PlannerError("--export writes the whole recording; --speed and --from apply to replays only", _HELP_HINT)
 
 
@@ -101,8 +131,12 @@ def run_file_action(arguments: argparse.Namespace) -> int | None:
         _print_summary(open_recording(arguments.summary, arguments.columns), arguments.tariff, as_json=arguments.json)
     elif arguments.log is not None:
         _convert_log(arguments.log, arguments.record, arguments.columns, as_json=arguments.json)
-    elif arguments.export is not None:
-        _export_recording(open_recording(arguments.replay, arguments.columns), arguments.export, as_json=arguments.json)
+    elif arguments.replay is not None and arguments.export is not None:
+        recording = open_recording(arguments.replay, arguments.columns)
+        if arguments.tracker is None:
+            _export_recording(recording, arguments.export, as_json=arguments.json)
+        else:
+            _export_to_tracker(recording, arguments)
     else:
         return None
     return 0
@@ -181,6 +215,31 @@ def _export_recording(recording: MonitorRecording, out: Path, *, as_json: bool) 
         raise file_exists_error(out)
     count = export(recording, out)
     print(to_json({"file": str(out), "rows": count}).decode() if as_json else f"{out}: {count:,} rows")
+
+
+def _export_to_tracker(recording: MonitorRecording, arguments: argparse.Namespace) -> None:
+    plan = recorded_plan_fields(arguments.plan)
+    catalog = user_catalog()
+    run = export_to_tracker(recording, arguments.export, arguments.tracker, catalog, plan=plan)
+    print(to_json(run._asdict()).decode() if arguments.json else tracked_run_text(run))
+
+
+def recorded_plan_fields(path: Path | None) -> dict[str, Any] | None:
+    """Return the plan in a file as a recording keeps it, None without a file.
+
+    Raises:
+        PlannerError: If it is not the file of a plan.
+    """
+    if path is None:
+        return None
+    from planner.plan.files import load_plan  # most recordings are made without a plan
+
+    return load_plan(path).model_dump(mode="json")
+
+
+def tracked_run_text(run: TrackedRun) -> str:
+    """Return where a tracker's run is, and the command that shows it."""
+    return f"{run.place}: {run.values:,} values\nTo see it: {run.view_command}"
 
 
 def _convert_log(log: Path, path: Path, columns: str | None, *, as_json: bool) -> None:

@@ -42,7 +42,11 @@ def page_lines(history: History, verdicts: Mapping[str, Verdict]) -> list[Line]:
     """Return one page of the display; bars are drawn in a terminal only."""
     latest = history.latest
     wall_seconds = time() if latest.wall_seconds is None else latest.wall_seconds
-    heading = (f"{datetime.fromtimestamp(wall_seconds).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
+    heading = (
+        f"{datetime.fromtimestamp(wall_seconds).astimezone():%H:%M:%S}",
+        driver_line(latest.inventory),
+        host_line(latest),
+    )
     blocks = [
         lines_of(wrap_line(" · ".join(part for part in heading if part))),
         _card_lines(history),

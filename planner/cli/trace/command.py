@@ -215,7 +215,7 @@ def run(argv: list[str]) -> int:
     """Run `gpu-planner trace` and return the exit code."""
     end = argv.index("--") if "--" in argv else len(argv)
     command = argv[end + 1 :]
-    arguments = _parser().parse_args(argv[:end])
+    arguments = make_parser().parse_args(argv[:end])
     _check_arguments(arguments, command)
     catalog = user_catalog()
     gpu = resolve_gpu(catalog.hardware, arguments.gpu) if arguments.gpu is not None else None
@@ -234,7 +234,8 @@ def run(argv: list[str]) -> int:
     return DOES_NOT_FIT if arguments.check and result.verdict not in ("fits", "tight") else 0
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     parser = Parser("gpu-planner trace", _DESCRIPTION, _EPILOG)
     target_group = parser.add_argument_group("target")
     target_group.add_argument("target", metavar="TARGET", nargs="?", help="the module or script to trace; see below")

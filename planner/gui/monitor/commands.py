@@ -44,6 +44,12 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
     ),
     UnboundAction("monitor.export", "&Export the recording…", "Monitor/2", lambda tab: tab.controller.choose_export()),
     UnboundAction(
+        "monitor.track",
+        "Export to an experiment &tracker…",
+        "Monitor/2",
+        lambda tab: tab.controller.choose_tracker(),
+    ),
+    UnboundAction(
         "monitor.report", "&Write report on the recording…", "Monitor/2", lambda tab: tab.controller.choose_report()
     ),
     UnboundAction(

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from threading import Event
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMenu, QWidget
@@ -26,6 +27,10 @@ from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary, summarize_recording
 from planner.paths import resources_dir
 from planner.present.monitor.events import elapsed_text
+
+if TYPE_CHECKING:
+    from planner.present.trackers.run import TrackerName
+    from planner.present.trackers.tracking import TrackedRun
 
 DEMO: Final = resources_dir() / "demo" / "training.gpurec"
 _LOADING: Final = "monitor recording"
@@ -88,12 +93,13 @@ class Controller(QObject):
         menu.addAction("Show a &demo", self.show_demo)
         menu.addAction("&Check this machine…", self.show_doctor)
         export = menu.addAction("&Export the recording…", self.choose_export)
+        track = menu.addAction("Export to an experiment &tracker…", self.choose_tracker)
         summary = menu.addAction("Recording &summary…", self.show_summary)
         menu.addSeparator()
         menu.addAction("&Alerts and settings…", self.open_settings)
         release = menu.addAction("", self.toggle_driver_connection)
         menu.aboutToShow.connect(lambda: release.setText(self.driver_connection_text()))
-        for action in (export, summary):
+        for action in (export, track, summary):
             menu.aboutToShow.connect(lambda action=action: action.setEnabled(not self._feed.is_live))
         return menu
 
@@ -155,6 +161,32 @@ class Controller(QObject):
         recording = self._replayed_recording()
         if recording is not None:
             self._choose_export_file(recording)
+
+    @Slot()
+    def choose_tracker(self) -> None:
+        """Ask for an experiment tracker and a folder, and export the replayed recording to a run in it."""
+        recording = self._replayed_recording()
+        if recording is not None:
+            from planner.gui.monitor.tracker_dialog import TrackerDialog  # seldom opened
+
+            folder = recording.path.absolute().parent / "runs"
+            dialog = TrackerDialog(recording.path.name, folder, self._theme, self._tab.window())
+            dialog.chosen.connect(lambda tracker, folder: self.track_in(folder, tracker, recording))
+            self.open_dialog(dialog)
+
+    def track_in(self, folder: Path, tracker: "TrackerName", recording: MonitorRecording) -> None:
+        """Export a recording to a run of a tracker in `folder`, in the background."""
+        from planner.present.trackers.tracking import export_to_tracker  # seldom used
+
+        stopped = Event()
+        work = partial(
+            export_to_tracker, recording, folder, tracker, self._workspace.catalog, is_stopped=stopped.is_set
+        )
+        self._workspace.noticed.emit(f"Exporting {recording.path.name} to {folder}…", "")
+        self._tasks.run(_EXPORTING, work, self._on_tracked, self._show_error, stopped.set)
+
+    def _on_tracked(self, run: "TrackedRun") -> None:
+        self._workspace.noticed.emit(f"Exported {run.values:,} values to {run.place}.", f"Show: {run.view_command}")
 
     def export_to(self, path: Path, recording: MonitorRecording) -> None:
         """Export a recording as CSV or Parquet in the background."""

@@ -266,7 +266,9 @@ class MonitorTab(Tab):
     def _update_machine_line(self) -> None:
         latest = self.feed.latest
         energy = "" if len(latest.inventory.devices) > 1 else energy_in_text(*self._used_energy())
-        self.machine.setText("  ·  ".join(part for part in (energy, driver_line(latest), host_line(latest)) if part))
+        self.machine.setText(
+            "  ·  ".join(part for part in (energy, driver_line(latest.inventory), host_line(latest)) if part)
+        )
         cost = monitoring_cost_text(latest.cost, self._cpu_share.measure()) if self.feed.is_live else ""
         self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_status, cost) if part))
 

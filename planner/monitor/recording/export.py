@@ -127,7 +127,7 @@ def table_rows(recording: MonitorRecording) -> Iterator[Row]:
 
 def _table_row(sample: Sample, start: float, owner: str, device: Device | None, readings: Readings) -> Row:
     return Row(
-        _utc_time(sample.wall_seconds),
+        utc_time(sample.wall_seconds),
         round(sample.monotonic_seconds - start, 6),
         owner,
         None if device is None else device.index,
@@ -146,7 +146,8 @@ def _table_value(name: str, reading: Reading | None) -> float | None:
     return float(reading.value)
 
 
-def _utc_time(wall_seconds: float) -> datetime:
+def utc_time(wall_seconds: float) -> datetime:
+    """Return a time in seconds since 1970 as a date, or 1970 if it is none."""
     try:
         return datetime.fromtimestamp(wall_seconds, UTC)
     except (OverflowError, OSError, ValueError):
@@ -182,7 +183,7 @@ def _recording_metadata(recording: MonitorRecording) -> dict[str, Any]:
     return {
         "program": recording.header.program,
         "recording": recording.path.name,
-        "began": None if recording.first is None else _utc_time(recording.first.wall_seconds).isoformat(),
+        "began": None if recording.first is None else utc_time(recording.first.wall_seconds).isoformat(),
         "seconds": recording.seconds,
         "loss": recording.loss._asdict(),
         "notes": list(recording.notes),

@@ -8,7 +8,7 @@ from typing import Final
 from planner.monitor.doctor import SetupCheck
 from planner.monitor.readings.clock_reasons import slowing_reasons
 from planner.monitor.readings.faults import Fault
-from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading
 from planner.monitor.readings.sample import SamplingCost
@@ -230,9 +230,8 @@ def fault_line(fault: Fault, latest: Latest) -> str:
     return f"{where}{fault.description.title}{detail}"
 
 
-def driver_line(latest: Latest) -> str:
+def driver_line(inventory: Inventory) -> str:
     """Return the driver and CUDA versions as one line."""
-    inventory = latest.inventory
     if not inventory.driver_version:
         return "no driver"
     cuda = f" · CUDA {inventory.cuda_version}" if inventory.cuda_version else ""

@@ -348,6 +348,40 @@ def test_a_recording_is_exported(qtbot, make_tab, driver, workspace, tmp_path):
         assert (tmp_path / name).stat().st_size > 10_000
 
 
+def test_a_recording_is_exported_to_a_tracker(qtbot, make_tab, driver, workspace, tmp_path, monkeypatch):
+    tab = make_tab(without_driver=True)
+    with qtbot.waitSignal(workspace.noticed) as told:
+        tab.controller.choose_tracker()
+    assert told.args[0] == "Open a recording first."
+    tab.controller.show_demo()
+    wait(qtbot, lambda: not tab.feed.is_live)
+    tab.controller.choose_tracker()
+    dialog = tab.controller.dialog
+    assert dialog.folder.text().endswith("runs")
+    for index, package in ((1, "mlflow"), (2, "wandb")):
+        monkeypatch.setitem(sys.modules, package, None)
+        monkeypatch.setattr("planner.gui.monitor.tracker_dialog.find_spec", lambda _name: None)
+        dialog.trackers.setCurrentIndex(index)
+        assert f"[{package}]" in dialog.about.text()
+        assert not dialog.export.isEnabled()
+    dialog.trackers.setCurrentIndex(0)
+    dialog.folder.setText(" ")
+    assert not dialog.export.isEnabled()
+    monkeypatch.setattr(
+        "planner.gui.monitor.tracker_dialog.QFileDialog.getExistingDirectory", lambda *_: str(tmp_path / "runs")
+    )
+    dialog.browse.click()
+    with qtbot.waitSignal(workspace.noticed, check_params_cb=lambda text, _: text.startswith("Exported")) as told:
+        dialog.export.click()
+    assert told.args == [
+        f"Exported 28,001 values to {tmp_path / 'runs' / 'training'}.",
+        f"Show: tensorboard --logdir {tmp_path / 'runs'}",
+    ]
+    with qtbot.waitSignal(workspace.failed) as failed:
+        tab.controller.track_in(tmp_path / "runs", "tensorboard", tab.feed.replay.loaded.recording)
+    assert "already exists" in failed.args[0].message
+
+
 def test_a_recording_has_a_report(qtbot, make_tab, driver, workspace, tmp_path, monkeypatch):
     tab = make_tab(without_driver=True)
     with qtbot.waitSignal(workspace.noticed) as told:

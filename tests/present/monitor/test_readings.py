@@ -120,8 +120,8 @@ def test_faults_and_driver_versions_in_one_line():
     latest = latest_state(faults=(fault,))
     assert fault_line(fault, latest) == "card 0: the card no longer responds (seen by nvmlX)"
     assert fault_line(Fault(FaultKind.NO_DRIVER, 0.0), latest) == "the NVIDIA driver is not loaded"
-    assert driver_line(latest) == "driver 580"
-    assert driver_line(Latest()) == "no driver"
+    assert driver_line(latest.inventory) == "driver 580"
+    assert driver_line(Latest().inventory) == "no driver"
 
 
 def test_setup_checks_have_a_sign_and_their_advice():

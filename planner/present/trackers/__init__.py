@@ -1,0 +1,1 @@
+"""Recordings and live readings as runs of experiment trackers: TensorBoard, MLflow and Weights & Biases."""
