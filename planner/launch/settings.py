@@ -89,7 +89,7 @@ class Job(NamedTuple):
 
     def on_nodes(self, nodes: int) -> Self:
         """Return the job as each of `nodes` starts it: with the arguments by which several find each other."""
-        return self._replace(arguments=(*self.arguments, *self.rendezvous)) if nodes > 1 else self
+        return self._replace(arguments=(*self.rendezvous, *self.arguments)) if nodes > 1 else self
 
 
 class Measurement(NamedTuple):

@@ -56,6 +56,22 @@ PLANS = {
     "8 bits": training(
         count=8, optimizer="adamw-8bit", parallel={"zero": 3}, attention="flash", activation_checkpointing="full"
     ),
+    "in chunks": training(
+        count=8,
+        loss="chunked",
+        loss_chunks=8,
+        parallel={"zero": 3},
+        gradient_accumulation=2,
+        activation_checkpointing="selective",
+    ),
+    "in stages": training(
+        gpu="h100-sxm5-80gb",
+        count=8,
+        parallel={"tensor": 2, "sequence": True, "pipeline": 2, "data": 2, "zero": 3},
+        loss="chunked",
+        gradient_accumulation=4,
+        activation_checkpointing="full",
+    ),
 }
 """Plans by what they are of."""
 
