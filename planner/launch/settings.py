@@ -56,7 +56,8 @@ class Job(NamedTuple):
     """A program's command with its settings: `start`, the arguments, then `rest`.
 
     `environment` are variables, `configs` the files that the command reads, and `requirement` its package and version.
-    `image` is a container with the program, in which it starts by `container_start`; `local_files` is whether it reads
+    `image` is a container with the program, or with PyTorch alone unless `in_image`, in which it starts by
+    `container_start`; `local_files` is whether it reads
     weights from a file beside its script, and `places` are those that are written for it, empty for all. `before` are
     commands that run first, `keep_running` one that runs last, and `port` is that of a server. `rendezvous` are
     arguments of each node if there are several; empty if the program cannot span them. `expressed` are the plan's
@@ -71,6 +72,7 @@ class Job(NamedTuple):
     environment: tuple[Setting, ...] = ()
     configs: tuple[ConfigFile, ...] = ()
     image: str = ""
+    in_image: bool = True
     container_start: tuple[str, ...] = ()
     local_files: bool = False
     places: tuple[str, ...] = ()

@@ -48,6 +48,17 @@ def script_lines(job: Job, runner: tuple[str, ...] = ()) -> Iterator[str]:
         yield job.keep_running
 
 
+def install_lines(job: Job) -> tuple[str, ...]:
+    """Return the line that installs the job's program in a container of its image, none if the image has it."""
+    return () if job.in_image else (command_line(("pip", "install", job.requirement)),)
+
+
+def container_script(job: Job, *before: str) -> str:
+    """Return the shell script that runs `job` in a container of its image, after the lines `before`."""
+    lines = ("set -euo pipefail", *before, *install_lines(job), *script_lines(job))
+    return "".join(f"{line}\n" for line in lines)
+
+
 def job_words(job: Job) -> tuple[str, ...]:
     """Return the job's command as words, without its environment."""
     return (*job.start, *(word for setting in job.arguments for word in setting.words), *job.rest)

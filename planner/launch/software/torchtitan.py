@@ -9,12 +9,12 @@ from typing import Final
 
 from planner.errors import SpecError
 from planner.launch.settings import Job, Launcher, LaunchFacts, RawWord, Setting
-from planner.launch.software.deepspeed import IMAGE
 from planner.plan.plan import Plan
 from planner.workload.recipes.torchtitan import CHUNKS, COMPUTE, CONFIGS, IMPLEMENTATIONS, POLICIES
 from planner.workload.training import Training
 
 _TITLE: Final = "torchtitan"
+_IMAGE: Final = "pytorch/pytorch:2.13.0-cuda13.2-cudnn9-devel"
 _ENDPOINT: Final = RawWord('"$MASTER_ADDR:29500"')
 _ATTENTION: Final = "the model's configuration sets it (FlexAttention, which saves no tokens × tokens matrix)"
 
@@ -53,7 +53,8 @@ def _write(facts: LaunchFacts) -> Job:
         start=("torchrun",),
         requirement="torchtitan==0.3.0",
         arguments=arguments,
-        image=IMAGE,
+        image=_IMAGE,
+        in_image=False,
         rendezvous=(
             Setting("--nnodes", facts.nodes, "nodes", ("count",)),
             Setting("--rdzv_backend", "c10d", "the nodes number themselves"),
@@ -180,9 +181,14 @@ def _sharing(workload: Training) -> Iterator[Setting]:
         yield Setting("--parallelism.pipeline_parallel_schedule", "1F1B", "order of the micro-batches")
         for place in ("first", "last"):
             key = f"--parallelism.pipeline_parallel_{place}_stage_less_layers"
-            yield Setting(key, 0, f"as many layers in the {place} stage as in the others; the default is one less")
-    word = "enable_cpu_offload" if parallel.offload == "parameters" else "no-enable_cpu_offload"
-    yield Setting(f"--training.{word}", True, "place of the parameters", ("parallel.offload",))
+            yield Setting(key, 0, f"no layer less in the {place} stage; the default is one")
+    offloads = parallel.offload == "parameters"
+    yield Setting(
+        f"--training.{'' if offloads else 'no-'}enable_cpu_offload",
+        True,
+        "parameters, gradients and states in RAM" if offloads else "parameters stay on the GPU",
+        ("parallel.offload",),
+    )
 
 
 def _settle(plan: Plan) -> Plan:
