@@ -17,6 +17,8 @@ from planner.workload.rules import field_reader
 from planner.workload.workload import Workload
 
 Scalar = str | int | float | bool | None
+SettingValue = Scalar | tuple[Scalar | dict[str, str], ...]
+"""Value of a setting: one, or a list of them or of small sections."""
 
 
 class RawWord(str):
@@ -32,7 +34,7 @@ class Setting(NamedTuple):
     """
 
     key: str
-    value: Scalar | tuple[Scalar, ...]
+    value: SettingValue
     comment: str
     fields: tuple[str, ...] = ()
 
@@ -186,7 +188,7 @@ class WrittenSetting(Spec):
     """A key that was written, with its value, the plan's fields that it expresses, and the comment beside it."""
 
     key: str
-    value: Scalar | tuple[Scalar, ...]
+    value: SettingValue
     fields: tuple[str, ...]
     comment: str
 

@@ -20,8 +20,13 @@ class Commented(NamedTuple):
 
 
 def quoted(word: str) -> str:
-    """Return a word of a command, quoted for a shell unless the shell is to expand it."""
-    return word if isinstance(word, RawWord) else shlex.quote(word)
+    """Return a word of a command, quoted for a shell unless the shell is to expand it.
+
+    Commas are quoted, too: in an array of Bash they look like separators, against which shellcheck warns.
+    """
+    if isinstance(word, RawWord):
+        return word
+    return f"'{word}'" if "," in word and shlex.quote(word) == word else shlex.quote(word)
 
 
 def command_line(words: Iterable[str]) -> str:
