@@ -264,7 +264,8 @@ def _serves(server: Path, python: str, folder: Path) -> bool:
     settings = launch_settings(plan, CATALOG, "llama-server")
     log = folder / "llama-server.log"
     script = folder / "run.sh"
-    script.write_text(settings.files[0].text.replace("\nllama-server ", f"\nexec {server} --port {PORT} --verbosity 4 "))
+    started = f"\nexec {server} --port {PORT} --verbosity 4 "  # from 4 on, it prints the sizes of its buffers
+    script.write_text(settings.files[0].text.replace("\nllama-server ", started))
     with log.open("w") as output:
         process = subprocess.Popen(["bash", str(script)], stdout=output, stderr=subprocess.STDOUT, cwd=folder)
         try:
