@@ -6,7 +6,7 @@ Writes `tests/truth/launch-keys.json`: the fields of the classes that define eac
 version. The packages are read, not imported, so that they need neither a GPU nor what they depend on:
 
     pip install --target FOLDER --no-deps vllm==0.33.0 accelerate==1.15.0 deepspeed==0.19.8 axolotl==0.19.0 \
-        llamafactory==0.9.5 trl==1.16.0 transformers dstack==0.22.5 skypilot==0.14.1
+        llamafactory==0.9.5 trl==1.16.0 transformers dstack==0.22.5 skypilot==0.14.1 torchtitan==0.3.0
 
 The flags of llama-server are those of its README, which is no package, and stay as they are.
 With `--check` it writes nothing, and ends with 1 where the file differs.
@@ -34,6 +34,14 @@ SOURCES = {
         (
             "trl/trainer/base_config.py", "trl/trainer/sft_config.py", "trl/trainer/model_config.py",
             "trl/scripts/utils.py", "transformers/training_args.py",
+        ),
+    ),
+    "torchtitan": (
+        "torchtitan",
+        (
+            "torchtitan/config/configs.py", "torchtitan/config/manager.py", "torchtitan/trainer.py",
+            "torchtitan/components/optimizer/optimizer.py", "torchtitan/components/loss.py",
+            "torchtitan/components/checkpointer/base.py",
         ),
     ),
     "dstack": ("dstack", ("dstack/_internal/core/models/*.py",)),

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +17,7 @@ from planner.units import MIB
 from planner.workload.recipes.detect import read_recipe
 from planner.workload.recipes.recipe import Format, Recipe
 from planner.workload.recipes.servers import parse_options
+from planner.workload.recipes.torchtitan import torchtitan_options
 
 SCRIPT_ENDINGS: Final = (".sh", ".bash", ".sbatch", ".slurm")
 _MODELFILE: Final = "Modelfile"
@@ -27,7 +28,7 @@ _SLURM_NODES: Final = re.compile(r"^#SBATCH\s+(?:--nodes[= ]|-N\s*)(\d+)\s*$", r
 _COUNTS: Final = ("--num_processes", "--num_gpus", "--nproc_per_node")
 _COUNT_VARIABLE: Final = "NPROC_PER_NODE"
 _ENDS: Final = frozenset((";", "&&", "||", "|", "&"))
-_HINT: Final = "Read are vllm serve, llama-server, ollama create, accelerate launch and the programs' own files."
+_HINT: Final = "Read are vllm serve, llama-server, ollama create, accelerate, torchtitan and the programs' own files."
 
 
 class _Program(NamedTuple):
@@ -36,6 +37,7 @@ class _Program(NamedTuple):
     words: tuple[str, ...]
     kind: Format | None = None
     file_option: str = ""
+    parse: Callable[[tuple[str, ...]], dict[str, object]] = parse_options
 
 
 _PROGRAMS: Final = (
@@ -43,6 +45,7 @@ _PROGRAMS: Final = (
     _Program(("vllm.entrypoints.openai.api_server",), "vllm"),
     _Program(("llama-server",), "llama.cpp"),
     _Program(("ollama", "create"), "ollama", "-f"),
+    _Program(("torchtitan.train",), "torchtitan", parse=torchtitan_options),
     _Program(("accelerate", "launch"), None, "--config_file"),
     _Program(("trl", "sft"), None, "--config"),
     _Program(("axolotl", "train"), None, ""),
@@ -122,7 +125,7 @@ def _recipe_in_words(words: tuple[str, ...], environment: Mapping[str, str], pat
     if found is None:
         raise RecipeError(path, "starts no program that is read", _HINT)
     program, rest = found
-    options = parse_options(rest)
+    options = program.parse(rest)
     # What starts the program may set its variables: `env NAME=VALUE program`.
     assigned = (_ASSIGNMENT.fullmatch(word) for word in words[: len(words) - len(rest)])
     environment = {**environment, **{match[1]: match[2] for match in assigned if match is not None}}

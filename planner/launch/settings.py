@@ -17,6 +17,8 @@ from planner.workload.rules import field_reader
 from planner.workload.workload import Workload
 
 Scalar = str | int | float | bool | None
+SettingValue = Scalar | tuple[Scalar | dict[str, str], ...]
+"""Value of a setting: one, or a list of them or of small sections."""
 
 
 class RawWord(str):
@@ -32,7 +34,7 @@ class Setting(NamedTuple):
     """
 
     key: str
-    value: Scalar | tuple[Scalar, ...]
+    value: SettingValue
     comment: str
     fields: tuple[str, ...] = ()
 
@@ -56,7 +58,8 @@ class Job(NamedTuple):
     """A program's command with its settings: `start`, the arguments, then `rest`.
 
     `environment` are variables, `configs` the files that the command reads, and `requirement` its package and version.
-    `image` is a container with the program, in which it starts by `container_start`; `local_files` is whether it reads
+    `image` is a container with the program, or with PyTorch alone unless `in_image`, in which it starts by
+    `container_start`; `local_files` is whether it reads
     weights from a file beside its script, and `places` are those that are written for it, empty for all. `before` are
     commands that run first, `keep_running` one that runs last, and `port` is that of a server. `rendezvous` are
     arguments of each node if there are several; empty if the program cannot span them. `expressed` are the plan's
@@ -71,6 +74,7 @@ class Job(NamedTuple):
     environment: tuple[Setting, ...] = ()
     configs: tuple[ConfigFile, ...] = ()
     image: str = ""
+    in_image: bool = True
     container_start: tuple[str, ...] = ()
     local_files: bool = False
     places: tuple[str, ...] = ()
@@ -89,7 +93,7 @@ class Job(NamedTuple):
 
     def on_nodes(self, nodes: int) -> Self:
         """Return the job as each of `nodes` starts it: with the arguments by which several find each other."""
-        return self._replace(arguments=(*self.arguments, *self.rendezvous)) if nodes > 1 else self
+        return self._replace(arguments=(*self.rendezvous, *self.arguments)) if nodes > 1 else self
 
 
 class Measurement(NamedTuple):
@@ -184,7 +188,7 @@ class WrittenSetting(Spec):
     """A key that was written, with its value, the plan's fields that it expresses, and the comment beside it."""
 
     key: str
-    value: Scalar | tuple[Scalar, ...]
+    value: SettingValue
     fields: tuple[str, ...]
     comment: str
 

@@ -20,8 +20,13 @@ class Commented(NamedTuple):
 
 
 def quoted(word: str) -> str:
-    """Return a word of a command, quoted for a shell unless the shell is to expand it."""
-    return word if isinstance(word, RawWord) else shlex.quote(word)
+    """Return a word of a command, quoted for a shell unless the shell is to expand it.
+
+    Commas are quoted, too: in an array of Bash they look like separators, against which shellcheck warns.
+    """
+    if isinstance(word, RawWord):
+        return word
+    return f"'{word}'" if "," in word and shlex.quote(word) == word else shlex.quote(word)
 
 
 def command_line(words: Iterable[str]) -> str:
@@ -46,6 +51,17 @@ def script_lines(job: Job, runner: tuple[str, ...] = ()) -> Iterator[str]:
     yield command_line((*runner, *job.start, *arguments, *job.rest))
     if job.keep_running:
         yield job.keep_running
+
+
+def install_lines(job: Job) -> tuple[str, ...]:
+    """Return the line that installs the job's program in a container of its image, none if the image has it."""
+    return () if job.in_image else (command_line(("pip", "install", job.requirement)),)
+
+
+def container_script(job: Job, *before: str) -> str:
+    """Return the shell script that runs `job` in a container of its image, after the lines `before`."""
+    lines = ("set -euo pipefail", *before, *install_lines(job), *script_lines(job))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def job_words(job: Job) -> tuple[str, ...]:

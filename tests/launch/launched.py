@@ -56,6 +56,22 @@ PLANS = {
     "8 bits": training(
         count=8, optimizer="adamw-8bit", parallel={"zero": 3}, attention="flash", activation_checkpointing="full"
     ),
+    "in chunks": training(
+        count=8,
+        loss="chunked",
+        loss_chunks=8,
+        parallel={"zero": 3},
+        gradient_accumulation=2,
+        activation_checkpointing="selective",
+    ),
+    "in stages": training(
+        gpu="h100-sxm5-80gb",
+        count=8,
+        parallel={"tensor": 2, "sequence": True, "pipeline": 2, "data": 2, "zero": 3},
+        loss="chunked",
+        gradient_accumulation=4,
+        activation_checkpointing="full",
+    ),
 }
 """Plans by what they are of."""
 
@@ -84,9 +100,9 @@ def read_back(settings, folder: Path):
 
 
 def differences(settings, recipe, catalog):
-    """Return the fields that both can say and that differ, and whether the estimates do.
+    """Return the fields that the files give differently, or drop without saying so, and whether the estimates differ.
 
-    What the files do not say is taken from the plan.
+    What the files say that they do not express is taken from the plan.
     """
     unsaid = {row.field for row in settings.not_expressed}
     plan = settings.plan
@@ -101,11 +117,12 @@ def differences(settings, recipe, catalog):
     again = with_recipe(planner.Plan(model=plan.model, gpu=plan.gpu), recipe.evolve(workload=workload))
     first, second = evaluate(plan, catalog), evaluate(again, catalog)
     said = {field for row in settings.settings for field in row.fields if field in names}
+    said |= {name for name, field in names.items() if own(name) not in (None, (), field.default)} - unsaid
     one, other = field_reader(first.workload), field_reader(second.workload)
     alike = {"fp16": "bf16", "flash": "sdpa"} if first.workload.profile == "llama.cpp" else {}
     found = [
         (name, one(name), other(name))
-        for name in sorted(said)
+        for name in sorted(said - {"parallel.sharing"})
         if one(name) is not None and alike.get(one(name), one(name)) != alike.get(other(name), other(name))
     ]
     if first.memory.total_bytes != second.memory.total_bytes:

@@ -19,6 +19,7 @@ KEYS = json.loads((Path(__file__).parents[1] / "truth" / "launch-keys.json").rea
 SECTIONS = {"fsdp_config": "accelerate", "parallelism_config": "parallelism", "deepspeed": "deepspeed"}
 OF_LAUNCHERS = {
     "--config_file", "--config", "--num_processes", "--num_gpus", "--launcher", "-f",
+    "--nproc_per_node", "--standalone", "-m",
     "FORCE_TORCHRUN", "NPROC_PER_NODE",
 }  # fmt: skip
 """Options of what starts a training, and variables of it."""
@@ -60,11 +61,11 @@ def test_each_key_is_one_that_the_named_version_knows():
     for name, program, place in pairs(("shell",)):
         settings = written(PLANS[name], CATALOG, program, place)
         for row in () if isinstance(settings, SpecError) else settings.settings:
-            *sections, key = row.key.split(".")
+            *sections, key = row.key.partition(":")[0].split(".")
             owners = {SECTIONS.get(section, program) for section in sections[:1]} or ours.get(program, {program})
             known = {one for owner in owners | ours.get(program, set()) if owner in KEYS for one in KEYS[owner]["keys"]}
             spellings = {key, key.removeprefix("--").replace("-", "_"), key.removeprefix("fsdp_")}
-            spellings.add(key.removeprefix("parallelism_config_"))
+            spellings |= {key.removeprefix("parallelism_config_"), key.removeprefix("no-")}
             if program == "ollama" and not key.startswith("LLAMA_ARG_"):
                 continue  # a Modelfile has no source that is read
             if key not in OF_LAUNCHERS | OF_LIBRARIES and not spellings & known:
@@ -80,6 +81,7 @@ def test_each_key_is_one_that_the_named_version_knows():
         ("ollama", "gguf"),
         ("accelerate", "full in fsdp"),
         ("deepspeed", "full in zero-2"),
+        ("torchtitan", "in stages"),
         ("trl", "lora"),
         ("axolotl", "qlora"),
         ("llama-factory", "qlora"),

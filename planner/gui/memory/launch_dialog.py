@@ -36,7 +36,7 @@ class LaunchDialog(QDialog):
         self.settings: LaunchSettings | None = None
         self.program, self.place = ChoiceBox(theme), ChoiceBox(theme)
         launchers = [one for one in LAUNCHERS.values() if one.task == workspace.plan.workload.task]
-        launchers.sort(key=self._unexpressed_count)
+        launchers.sort(key=self._rank)
         for launcher in launchers:
             self.program.addItem(launcher.title, launcher.name)
         for box in (self.program, self.place):
@@ -99,13 +99,14 @@ class LaunchDialog(QDialog):
         self.copy.setEnabled(bool(files))
         self.save.setEnabled(bool(files))
 
-    def _unexpressed_count(self, launcher: Launcher) -> float:
-        """Return how many fields of the plan `launcher` leaves to others, infinity if it cannot run the plan."""
+    def _rank(self, launcher: Launcher) -> tuple[bool, float]:
+        """Return whether `launcher` changes the plan, and how many fields it leaves to others: the least is best."""
         workspace = self._workspace
         try:
-            return len(launch_settings(workspace.plan, workspace.catalog, launcher.name, SHELL.name).not_expressed)
+            settings = launch_settings(workspace.plan, workspace.catalog, launcher.name, SHELL.name)
         except SpecError:
-            return math.inf
+            return True, math.inf
+        return settings.plan != workspace.plan, len(settings.not_expressed)
 
     @Slot()
     def _choose_folder(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from planner.launch.settings import Job, LaunchFacts, LaunchFile, LaunchPlace, PlacedJob
-from planner.launch.text import Commented, commented_words, script_lines, yaml_text
+from planner.launch.text import Commented, commented_words, container_script, yaml_text
 
 _FOLDER: Final = "/work"
 _UNEXPRESSED: Final = {"gpu": "the service runs on the GPUs of its machine"}
@@ -21,8 +21,7 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
         service["command"] = [_escaped(word) for word in words]
         service["ports"] = [f"{job.port}:{job.port}"]
     else:
-        script = "\n".join(("set -euo pipefail", *script_lines(job)))
-        service["entrypoint"] = ["bash", "-c", _escaped(f"{script}\n")]
+        service["entrypoint"] = ["bash", "-c", _escaped(container_script(job))]
     service["working_dir"] = _FOLDER
     service["volumes"] = [Commented(f"./:{_FOLDER}", "the files of this folder, such as weights and settings")]
     service["ipc"] = Commented("host", "processes share memory")

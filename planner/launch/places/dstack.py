@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from planner.launch.places.clouds import SHARED_NAMES, card_name, node_script
 from planner.launch.settings import Job, LaunchFacts, LaunchFile, LaunchPlace, PlacedJob
-from planner.launch.text import Commented, yaml_text
+from planner.launch.text import Commented, install_lines, yaml_text
 
 _NAMES: Final = {
     **SHARED_NAMES,
@@ -27,7 +27,7 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
         "type": "task" if job.port is None else "service",
         "name": "plan",
         "image": Commented(job.image, job.requirement),
-        "commands": [node_script(facts, job, _MASTER)],
+        "commands": [*install_lines(job), node_script(facts, job, _MASTER)],
     }
     if job.port is not None:
         document["port"] = job.port

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from planner.launch.settings import Job, LaunchFacts, LaunchFile, LaunchPlace, PlacedJob
-from planner.launch.text import Commented, commented_words, config_text, script_lines, yaml_text
+from planner.launch.text import Commented, commented_words, config_text, container_script, yaml_text
 from planner.units import GIB, ceil_div
 
 _RESOURCES: Final = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu"}
@@ -35,6 +35,8 @@ _LABELS: Final = {
     "rtx-5090": "NVIDIA-GeForce-RTX-5090",
 }
 _SHARED_MEMORY: Final = "16Gi"
+_FOLDER: Final = "/work"
+_SETTINGS: Final = "/settings"
 
 
 def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
@@ -50,9 +52,8 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
         ]
         container["ports"] = [{"containerPort": job.port}]
     else:
-        script = "\n".join(("set -euo pipefail", *script_lines(job)))
-        container["command"] = ["bash", "-c", f"{script}\n"]
-        container["workingDir"] = "/work"
+        copied = (f"cp {_SETTINGS}/* .",) if job.configs else ()  # a volume of settings cannot be written to
+        container["command"] = ["bash", "-c", container_script(job, *copied)]
     resource = _RESOURCES.get(facts.gpu.vendor, "nvidia.com/gpu")
     host = facts.evaluation.memory.host_bytes
     limits: dict[str, Any] = {resource: Commented(facts.cards_per_node, "GPUs of the plan")}
@@ -61,13 +62,14 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
     container["resources"] = {"limits": limits}
     mounts = [{"name": "shm", "mountPath": "/dev/shm"}]
     volumes: list[dict[str, Any]] = [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": _SHARED_MEMORY}}]
-    if job.local_files:
-        container["workingDir"] = "/weights"
-        mounts.append({"name": "weights", "mountPath": "/weights"})
-        claim = {"claimName": Commented("weights", "volume with the weights; choose yours")}
-        volumes.append({"name": "weights", "persistentVolumeClaim": claim})
+    if job.local_files or job.port is None:
+        container["workingDir"] = _FOLDER
+        holds = "the weights" if job.local_files else "your script or data, and room for checkpoints"
+        mounts.append({"name": "work", "mountPath": _FOLDER})
+        claim = {"claimName": Commented("work", f"volume with {holds}; choose yours")}
+        volumes.append({"name": "work", "persistentVolumeClaim": claim})
     if job.configs:
-        mounts.append({"name": "settings", "mountPath": "/work"})
+        mounts.append({"name": "settings", "mountPath": _SETTINGS})
         volumes.append({"name": "settings", "configMap": {"name": name}})
     container["volumeMounts"] = mounts
     pod: dict[str, Any] = {"containers": [container], "volumes": volumes}

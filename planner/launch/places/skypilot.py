@@ -12,7 +12,7 @@ from typing import Any, Final
 from planner.errors import SpecError
 from planner.launch.places.clouds import SHARED_NAMES, card_name, node_script
 from planner.launch.settings import Job, LaunchFacts, LaunchFile, LaunchPlace, PlacedJob
-from planner.launch.text import Commented, yaml_text
+from planner.launch.text import Commented, command_line, yaml_text
 
 _NAMES: Final = {
     **SHARED_NAMES,
@@ -81,7 +81,7 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
         "num_nodes": Commented(facts.nodes, "nodes of the plan"),
         "workdir": ".",
         "resources": resources,
-        "setup": Commented(f"pip install {job.requirement}" if "==" in job.requirement else "true", job.requirement),
+        "setup": command_line(("pip", "install", job.requirement)),
         "run": node_script(facts, job, _MASTER),
     }
     return (LaunchFile(name="sky.yaml", text=yaml_text(document)),)

@@ -8,12 +8,23 @@ from planner.launch.software.deepspeed import DEEPSPEED
 from planner.launch.software.llama_cpp import LLAMA_SERVER
 from planner.launch.software.llama_factory import LLAMA_FACTORY
 from planner.launch.software.ollama import OLLAMA
+from planner.launch.software.torchtitan import TORCHTITAN
 from planner.launch.software.trl import TRL
 from planner.launch.software.vllm import VLLM_SERVER
 
 LAUNCHERS: Final = {
     launcher.name: launcher
-    for launcher in (VLLM_SERVER, LLAMA_SERVER, OLLAMA, ACCELERATE, DEEPSPEED, TRL, AXOLOTL, LLAMA_FACTORY)
+    for launcher in (
+        VLLM_SERVER,
+        LLAMA_SERVER,
+        OLLAMA,
+        ACCELERATE,
+        DEEPSPEED,
+        TORCHTITAN,
+        TRL,
+        AXOLOTL,
+        LLAMA_FACTORY,
+    )
 }
 """Programs by name, servers first."""
 REFUSED: Final = {
@@ -22,7 +33,6 @@ REFUSED: Final = {
     "unsloth": "it is a Python library without a configuration file; set the plan's fields in your script",
     "megatron-lm": "its arguments describe the model itself, which has to be converted first",
     "liger": "it is a set of kernels: plan with --profile liger, and write for axolotl, trl or llama-factory",
-    "torchtitan": "its configurations are Python code per model; pass the plan's fields as `--section.key`",
     "sglang": "the estimate does not describe it",
     "tensorrt-llm": "the estimate does not describe its server",
 }

@@ -48,6 +48,7 @@ def _write(facts: LaunchFacts) -> Job:
         rest=("train.py",),
         configs=(ConfigFile(CONFIG, "yaml", accelerate_settings(facts, workload)),),
         image="pytorch/pytorch:2.9.1-cuda12.8-cudnn9-devel",
+        in_image=False,
         rendezvous=RENDEZVOUS,
         named=SCRIPT_BASICS,
         unexpressed={

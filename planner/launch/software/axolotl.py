@@ -24,11 +24,10 @@ _TITLE: Final = "axolotl"
 _PRECISIONS: Final[dict[str, tuple[tuple[str, bool | str], ...]]] = {
     "amp-bf16": (("bf16", True),),
     "amp-fp16": (("bf16", False), ("fp16", True)),
-    "bf16": (("bf16", "full"),),
     "fp32": (("bf16", False), ("float32", True)),
     "tf32": (("bf16", False), ("tf32", True)),
 }
-_LOADED: Final = {"amp-bf16": "bf16", "amp-fp16": "fp16", "bf16": "bf16", "fp32": "fp32", "tf32": "fp32"}
+_LOADED: Final = {"amp-bf16": "bf16", "amp-fp16": "fp16", "fp32": "fp32", "tf32": "fp32"}
 
 
 def _write(facts: LaunchFacts) -> Job:
@@ -45,7 +44,9 @@ def _write(facts: LaunchFacts) -> Job:
     own = ("weights",) if workload.weights == loaded else ()
     settings = (
         Setting("base_model", facts.model, "model", ("model",)),
+        Setting("datasets", ({"path": "tatsu-lab/alpaca", "type": "alpaca"},), "data; choose yours"),
         Setting("output_dir", "out", "folder of checkpoints"),
+        Setting("learning_rate", 2e-4 if workload.adapts else 1e-5, "learning rate; choose yours"),
         Setting("micro_batch_size", workload.micro_batch, "sequences on each GPU", ("micro_batch",)),
         Setting(
             "gradient_accumulation_steps",

@@ -86,6 +86,7 @@ def _write(facts: LaunchFacts) -> Job:
         rest=("train.py", "--deepspeed", "--deepspeed_config", CONFIG),
         configs=(ConfigFile(CONFIG, "json", settings),),
         image=IMAGE,
+        in_image=False,
         expressed=("profile",),
         named=SCRIPT_BASICS,
         unexpressed={

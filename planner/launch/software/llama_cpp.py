@@ -16,6 +16,8 @@ from planner.workload.workload import Inference
 
 PORT: Final = 8080
 GGUF: Final = ".gguf"
+_PRINTS_SIZES: Final = 4
+"""Verbosity from which llama.cpp 0.5.0 prints the sizes of its buffers; the default is 3."""
 _BENCH_WORDS: Final = {
     "--model": "-m",
     "--n-gpu-layers": "-ngl",
@@ -142,7 +144,10 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
     slots = planned.engine.slots if isinstance(planned.engine, LlamaCppSettings) and planned.engine.slots else requests
     # Without slots of its own, a plan is estimated with one for each request.
     sizes = {"--parallel": slots, "--ctx-size": slots * (workload.context_length or 1)}
-    arguments = tuple(setting._replace(value=sizes.get(setting.key, setting.value)) for setting in job.arguments)
+    arguments = (
+        *(setting._replace(value=sizes.get(setting.key, setting.value)) for setting in job.arguments),
+        Setting("--verbosity", _PRINTS_SIZES, "sizes of buffers are not printed by default"),
+    )
     own = [(word, setting.value) for setting in job.arguments if (word := _BENCH_WORDS.get(setting.key))]
     layers = facts.architecture.depth + 1
     options = [

@@ -17,6 +17,7 @@ from planner.launch.software.trainer import (
     step_settings,
     target_names,
 )
+from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.training import Training
 
 _CONFIG: Final = "sft.yaml"
@@ -50,15 +51,30 @@ def _write(facts: LaunchFacts) -> Job:
     )
     return Job(
         start=("trl", "sft"),
-        requirement="trl==1.16.0",
+        requirement=_requirement(workload),
         arguments=(
             Setting("--config", _CONFIG, "training of the plan"),
             Setting("--num_processes", facts.cards, "one process for each GPU", ("count", "parallel.data")),
         ),
         configs=(ConfigFile(_CONFIG, "yaml", settings),),
         image=IMAGE,
+        in_image=False,
         unexpressed=UNEXPRESSED,
     )
+
+
+def _requirement(workload: Training) -> str:
+    """Return TRL with the extras that the plan needs."""
+    by_bitsandbytes = OPTIMIZERS[workload.optimizer].library == "bitsandbytes"
+    quantizes = by_bitsandbytes or (workload.weights or "").startswith(("nf4", "int8"))
+    needed = {
+        "deepspeed": workload.profile == "deepspeed",
+        "liger": workload.profile == "liger",
+        "peft": workload.adapts,
+        "quantization": quantizes,
+    }
+    extras = ",".join(name for name, is_needed in needed.items() if is_needed)
+    return f"trl[{extras}]==1.16.0" if extras else "trl==1.16.0"
 
 
 def _precision(workload: Training) -> tuple[Setting, ...]:

@@ -63,11 +63,20 @@ def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) 
     if reading.model is not None and not _is_same_model(reading.model, evaluation):
         yield f"The log is for the model {reading.model}, the plan for {evaluation.plan.model.id}."
     length = _context_tokens(evaluation)
-    if reading.context_length and length and reading.context_length != length:
+    if reading.context_length and length and reading.context_length not in (length, _context_of_slots(evaluation)):
         yield f"The log's context is {reading.context_length:,} tokens, the plan's {length:,}."
     if actuals.summed > 1:
         yield f"The log splits the model over {actuals.summed} devices, which are added up here."
     yield from reading.notes
+
+
+def _context_of_slots(evaluation: Evaluation) -> int | None:
+    """Return the tokens of all slots together, as llama-server prints its context; None for a program without slots."""
+    workload, length = evaluation.workload, _context_tokens(evaluation)
+    if not isinstance(workload, Inference) or length is None or not hasattr(workload.engine, "slots"):
+        return None
+    slots: int | None = workload.engine.slots
+    return length * (slots or workload.batch)
 
 
 def _is_same_model(name: str, evaluation: Evaluation) -> bool:
@@ -146,7 +155,9 @@ def _explain_engine_share(_case: _ExplainedRow) -> str:
 def _explain_cache_length(case: _ExplainedRow) -> str | None:
     """Explain a different KV cache by the log's context length."""
     length, logged = _context_tokens(case.evaluation), case.reading.context_length
-    if case.actuals.pool is not None or not length or not logged or length == logged:
+    if case.actuals.pool is not None or not length or not logged:
+        return None
+    if logged in (length, _context_of_slots(case.evaluation)):
         return None
     return f"The log's cache is for {logged:,} tokens, {logged / length:.3g} times the plan's {length:,}."
 

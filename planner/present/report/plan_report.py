@@ -66,6 +66,7 @@ from planner.workload.software.registry import DEFAULT
 _VERDICT_TONES: Final[dict[str | None, Tone]] = {"fits": "ok", "tight": "warn", "does-not-fit": "bad"}
 _ADVICE: Final = 6
 _OFFERS: Final = 8
+_FIRST_ROWS: Final = 2
 _OPTIONS: Final = 8
 _OPTION_KEYS: Final = ("cards", "how", "usd", "hours", "pace", "free", "awards")
 _OFFER_KEYS: Final = ("provider", "instance", "region", "usd", "gpu_hour", "age", "remarks")
@@ -184,7 +185,14 @@ def plan_answers(parts: PlanReportParts) -> Iterator[ReportAnswer]:
     if time is not None and not decision.is_blocked:
         yield ReportAnswer(time.answer, time.reason)
     if parts.evaluation.cards and not decision.is_blocked:
-        yield ReportAnswer(decision.headline, decision.summary.removeprefix(decision.headline).strip(" .,") or "")
+        summary = decision.summary.removeprefix(decision.headline).strip(" .,")
+        yield ReportAnswer(decision.headline, "\n".join(filter(None, (summary, *_first_amounts(decision)))))
+
+
+def _first_amounts(decision: DecisionView) -> Iterator[str]:
+    """Yield what renting and buying cost at the start and then, so that the first page says it."""
+    for row in decision.rows[:_FIRST_ROWS]:
+        yield f"{row.title}: renting {row.renting}, {decision.buying_title.lower()} {row.buying}"
 
 
 def _known_time(time: TimeResult | None) -> TimeEstimateView | None:
@@ -416,7 +424,7 @@ def _risk_section(parts: PlanReportParts) -> ReportSection:
     chips = () if estimate is None else flip_chips(estimate.result)
     warnings = warnings_about(evaluation, parts.catalog.software) if parts.memory.supported else ()
     rows = tuple((row.title, row.saves, row.then, row.price) for row in map(advice_row, parts.advice))
-    heads = (advice_title(evaluation.memory), "Saves, GiB", "Then", "Price")
+    heads = (advice_title(evaluation.memory), "Saves, GiB", "Then", "Drawbacks")
     return section(
         "Risks, and what would change the answer",
         Bullets(tuple(f"The decision changes if {chip.text}." for chip in chips)),

@@ -16,7 +16,7 @@ _FIGURE: Final = "figure:{}"
 STYLE: Final = """
 body { font-size: 9pt; } h1 { font-size: 17pt; margin-bottom: 4px; } h2 { font-size: 12.5pt; margin-top: 14px; }
 p { margin-top: 3px; margin-bottom: 5px; } .muted { color: @muted; } .ok { color: @ok; } .warn { color: @warn; }
-.bad { color: @bad; } th { color: @muted; font-weight: 600; } pre { font-size: 8pt; }
+.bad { color: @bad; } th { color: @muted; font-weight: 600; } pre { font-size: 8pt; white-space: pre-wrap; }
 """
 
 

@@ -12,6 +12,7 @@ from planner.workload.recipes.llama_factory import read_llama_factory
 from planner.workload.recipes.peft import read_peft
 from planner.workload.recipes.recipe import FORMAT_TITLES, Format, Recipe, split_keys
 from planner.workload.recipes.servers import read_llama_server, read_ollama, read_vllm_options
+from planner.workload.recipes.torchtitan import read_torchtitan
 from planner.workload.recipes.trainer import read_training_arguments, read_trl
 
 _MARKS: Final[dict[Format, frozenset[str]]] = {
@@ -41,6 +42,7 @@ _READERS: Final[dict[Format, Callable[[ConfigReader], None]]] = {
     "vllm": read_vllm_options,
     "llama.cpp": read_llama_server,
     "ollama": read_ollama,
+    "torchtitan": read_torchtitan,
 }
 
 

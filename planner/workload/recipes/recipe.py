@@ -9,7 +9,17 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 Format = Literal[
-    "axolotl", "trl", "transformers", "deepspeed", "accelerate", "llama-factory", "peft", "vllm", "llama.cpp", "ollama"
+    "axolotl",
+    "trl",
+    "transformers",
+    "deepspeed",
+    "accelerate",
+    "llama-factory",
+    "peft",
+    "vllm",
+    "llama.cpp",
+    "ollama",
+    "torchtitan",
 ]
 
 FORMAT_TITLES: Final[dict[Format, str]] = {
@@ -23,6 +33,7 @@ FORMAT_TITLES: Final[dict[Format, str]] = {
     "vllm": "vLLM",
     "llama.cpp": "llama-server",
     "ollama": "Ollama",
+    "torchtitan": "torchtitan",
 }
 FORMAT_VERSIONS: Final[dict[Format, str]] = {
     "axolotl": "axolotl 0.18.0",
@@ -35,6 +46,7 @@ FORMAT_VERSIONS: Final[dict[Format, str]] = {
     "vllm": "vLLM 0.33.0",
     "llama.cpp": "llama.cpp 0.5.0",
     "ollama": "Ollama 0.30",
+    "torchtitan": "torchtitan 0.3.0",
 }
 """Program versions whose source code defines the keys and defaults."""
 

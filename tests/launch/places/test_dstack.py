@@ -21,4 +21,6 @@ def test_a_server_is_a_service_and_a_training_a_task_with_its_files():
 def test_several_nodes_find_each_other():
     found = run(training(count=16, parallel={"zero": 3}, activation_checkpointing="full"), "accelerate")
     assert found["nodes"] == 2
-    assert "$DSTACK_MASTER_NODE_IP" in found["commands"][0]
+    install, script = found["commands"]
+    assert install == "pip install accelerate==1.15.0"
+    assert "$DSTACK_MASTER_NODE_IP" in script

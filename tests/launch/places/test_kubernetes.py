@@ -32,7 +32,7 @@ def test_a_training_is_a_job_with_its_settings_beside_it():
 
 def test_weights_in_a_file_come_from_a_volume():
     (document,) = documents("llama-server", PLANS["gguf"])
-    assert "weights" in {volume["name"] for volume in pod(document)["volumes"]}
+    assert "work" in {volume["name"] for volume in pod(document)["volumes"]}
 
 
 def test_ram_is_asked_for_and_a_card_without_a_label_is_named():

@@ -38,3 +38,12 @@ def test_a_loss_in_chunks_has_256_tokens_each():
 def test_8_bits_of_computing_are_refused():
     with pytest.raises(SpecError, match="not in fp8"):
         config(training(gpu="h100-sxm5-80gb", count=8, compute="fp8", parallel={"zero": 3}, **FULL))
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"),
+    [("qlora", "[peft,quantization]"), ("lora with liger", "[liger,peft]"), ("full in zero-2", "[deepspeed]"),
+     ("8 bits", "[quantization]"), ("full in fsdp", "")],
+)  # fmt: skip
+def test_what_the_plan_needs_beside_trl_is_installed_with_it(name, extras):
+    assert launch_settings(PLANS[name], CATALOG, "trl").version == f"trl{extras}==1.16.0"

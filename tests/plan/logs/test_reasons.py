@@ -6,6 +6,7 @@ from log_texts import RUN, TRAIN, VLLM, llama_cpp, smi, summary
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import compare_with_log
+from planner.workload.software.llama_cpp import LlamaCppSettings
 
 
 def test_notes_state_another_context_length_and_model(compared):
@@ -76,3 +77,13 @@ def test_overhead_is_explained_only_by_an_engine_that_the_log_names(catalog):
     )
     assert "CUDA graphs take" in known.row("overhead").explanation
     assert "CUDA graphs take" not in unknown.row("overhead").explanation
+
+
+def test_the_context_of_all_slots_together_is_that_of_the_plan(compared):
+    log = llama_cpp(65_536, 8192.0)
+    assert any("log's context is 65,536" in note for note in compared(log).notes)
+    engine = LlamaCppSettings(slots=2, kv_unified=True)
+    workload = RUN.workload.evolve(profile="llama.cpp", batch=2, engine=engine)
+    slotted = compared(log, RUN.evolve(workload=workload))
+    assert not any("log's context" in note for note in slotted.notes)
+    assert "times the plan's" not in slotted.row("kv_cache").explanation

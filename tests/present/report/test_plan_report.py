@@ -196,3 +196,45 @@ def test_a_report_repeats_to_the_byte(service, catalog):
     again = report_on_plan(SERVICE, catalog, TODAY)
     assert report_html(again) == report_html(service)
     assert report_html(report_on_plan(SERVICE, catalog, date(2026, 12, 24))) != report_html(service)
+
+
+def test_a_published_comparison_is_reproduced_in_its_report_to_the_dollar(catalog):
+    """Lenovo LP2225 (2025): 8 H100 for $833,806 and $0.87 an hour, or $98.32 an hour in the cloud, for 5 years.
+
+    It counts 365 days a year, and prints $4,306,416, $871,912 and a break-even after 8,556 hours of 8 GPUs.
+    """
+    nothing = dict.fromkeys(
+        (
+            "network_usd", "network_share", "rack_usd_per_server", "tax_fraction", "shipping_usd", "install_usd",
+            "colocation_usd_per_kw_month", "operations_fraction_per_year", "support_fraction_per_year",
+            "spares_fraction_per_year", "insurance_fraction_per_year", "staff_usd_per_year",
+            "licence_usd_per_gpu_year", "idle_power_fraction", "resale_share",
+        ),
+        0.0,
+    )  # fmt: skip
+    bought = {
+        **nothing, "server_price_usd": 833_806, "gpus_per_server": 8, "server_power_watts": 8_700,
+        "active_power_fraction": 1.0, "pue": 1.0, "tariff_usd_per_kwh": 0.1,
+    }  # fmt: skip
+    cost = CostTerms.model_validate(
+        {
+            "job": {"kind": "daily-hours", "hours_per_day": 24, "days_per_week": 7 * 365 / 365.25},
+            "rent": {"usd_per_gpu_hour": 98.32 / 8, "price_drift_per_year": 0},
+            "buy": bought,
+            "horizon_years": 5,
+            "discount_rate": 0,
+        }
+    )
+    plan = Plan(
+        model=ModelChoice(id="meta-llama/Llama-3.1-70B"),
+        workload=Inference(profile="vllm", parallel={"tensor": 8}),
+        gpu="h100-sxm5-80gb",
+        count=8,
+        cost=cost,
+    )
+    section = _section(report_on_plan(plan, catalog, TODAY), "Cost")
+    texts = " ".join(_texts(section))
+    assert "renting $4,306,416, buying $871,912" in texts
+    assert f"Buying pays off above {8_556.2 * 8:,.0f} GPU-hours" in texts
+    rows = [row for block in section.blocks if isinstance(block, ReportTable) for row in block.rows]
+    assert ("Per hour of all 8 GPUs, net of resale", "$98.32", "$19.91") in rows
