@@ -203,3 +203,10 @@ class RatePoint(Spec):
 
     requests_per_second: float = Field(gt=0)
     simulation: ServingSimulation
+
+
+class ServingCurve(Spec):
+    """A simulated service with its figures over the rate of requests."""
+
+    simulation: ServingSimulation
+    curve: tuple[RatePoint, ...]

@@ -29,6 +29,7 @@ LOADED = (
     "(EngineCore_0 pid=1) INFO 05-05 10:00:00 [gpu_model_runner.py:1] Model loading took 14.99 GiB and 3.0 seconds\n"
 )
 LLAMA = "meta-llama/Llama-3.1-8B"
+SERVED = "serve-plan openai-community/gpt2 --rate 2/s --input 100 --output 20 --requests 40"
 COMMANDS = {
     "completion": ["completion bash"],
     "cost": [
@@ -67,6 +68,9 @@ COMMANDS = {
     "prices": ["prices runpod --limit 5"],
     "recommend": [f"recommend {LLAMA} --task training --method qlora --tokens 5e6 --limit 3"],
     "report": ["report plan.json -o report.md"],
+    "serve-plan": [f"{SERVED} --gpu l40s --ttft p95=2s --own --counts 1"],
+    "serve-plan curve": [f"{SERVED} --gpu l40s --curve"],
+    "serve-plan simulation": [f"{SERVED} --gpu l40s --count 1 --ttft p95=2s --goodput 90%,e2e=60s"],
     "trace": ["trace run.trace.json.gz --gpu rtx-4090", "trace run.trace.json.gz"],
     "verify": ["verify plan.json"],
     "verify log": ["verify plan.json --log vllm.log"],
@@ -148,7 +152,7 @@ def test_the_command_prints_schemas_and_lists_them(capsys):
     assert summary == json_schema("monitor summary")
     assert (summary["title"], summary["type"]) == ("gpu-planner monitor summary", "object")
     assert cli.main(["schema"]) == 0
-    assert "monitor summary   the summary of a recording" in capsys.readouterr().out
+    assert "monitor summary the summary of a recording" in " ".join(capsys.readouterr().out.split())
     assert cli.main(["schema", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["plan"] == "the file of a plan"
     assert cli.main(["schema", "fitt"]) == 2

@@ -41,8 +41,10 @@ from planner.plan.logs.log_amounts import LogComparison
 from planner.plan.plan import Plan
 from planner.plan.recipes.preset import Preset
 from planner.plan.recommend.option import Recommendation
+from planner.plan.serving.answer import ServingAnswer
 from planner.plan.solve import SolveResult
 from planner.plan.warnings import PlanWarning
+from planner.serving.result import ServingCurve, ServingSimulation
 from planner.trace.result import TraceResult
 from planner.workload.recipes.recipe import Recipe
 from planner.workload.workload import Workload
@@ -407,6 +409,9 @@ OUTPUTS: Final[Mapping[str, Described]] = {
     "prices": Described(tuple[Offer, ...], "a list of rental offers, also for --add"),
     "recommend": Described(Recommendation, "recommended hardware"),
     "report": Described(ReportOutput, "a written report"),
+    "serve-plan": Described(ServingAnswer, "hardware that holds the latency targets of a service"),
+    "serve-plan curve": Described(ServingCurve, "given GPUs, simulated at several rates of requests"),
+    "serve-plan simulation": Described(ServingSimulation, "given GPUs, simulated with a service"),
     "trace": Described(TraceResult, "a traced peak"),
     "verify": Described(tuple[PlanCheck, ...], "commands that measure a plan, with what they should show"),
     "verify log": Described(LogComparison, "a log compared with the plan"),

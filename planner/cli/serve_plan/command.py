@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
-from planner.base import Spec
 from planner.cli.main import DOES_NOT_FIT
 from planner.cli.options import naming_options
 from planner.cli.parser import Parser, row_limit_or_none
@@ -24,7 +23,7 @@ from planner.plan.serving.job_traffic import served_plan
 from planner.plan.serving.service_simulation import serving_curve, simulate_serving
 from planner.serving.deployment import ServingSetup
 from planner.serving.presets import load_traffic_presets
-from planner.serving.result import RatePoint, ServingSimulation
+from planner.serving.result import RatePoint, ServingCurve, ServingSimulation
 from planner.serving.simulate import DEFAULT_REQUESTS
 from planner.serving.targets import Targets
 from planner.serving.traffic import Traffic
@@ -58,7 +57,7 @@ _LISTED: Final = 10
 
 def run(argv: list[str], today: date | None = None) -> int:
     """Run the command with prices as of `today`, by default the current day, and return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     catalog = user_catalog()
     try:
         plan = served_plan(plan_from_arguments(arguments, catalog).plan)
@@ -100,13 +99,6 @@ def _simulation_json(found: ServingSimulation, points: tuple[RatePoint, ...], *,
     return ServingCurve(simulation=found, curve=points).model_dump_json(indent=2)
 
 
-class ServingCurve(Spec):
-    """A simulated service with its figures over the rate of requests."""
-
-    simulation: ServingSimulation
-    curve: tuple[RatePoint, ...]
-
-
 def _search(
     arguments: argparse.Namespace,
     plan: Plan,
@@ -138,7 +130,8 @@ def _search(
     return DOES_NOT_FIT if arguments.check and answer.best is None else 0
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the command's options."""
     parser = Parser("gpu-planner serve-plan", _DESCRIPTION, _EPILOG)
     add_plan_options(parser)
     traffic = parser.add_argument_group("traffic")
