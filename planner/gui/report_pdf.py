@@ -15,7 +15,9 @@ from PySide6.QtGui import (
     QPageSize,
     QPainter,
     QPdfWriter,
+    QTextCursor,
     QTextDocument,
+    QTextFormat,
 )
 from PySide6.QtSvg import QSvgRenderer
 
@@ -94,7 +96,24 @@ def _document(report: PrintedReport, page: QSizeF) -> QTextDocument:
         document.addResource(QTextDocument.ResourceType.ImageResource.value, QUrl(f"figure:{index}"), image)
     document.setHtml(report.html)
     document.setPageSize(page)
+    _keep_headings_with_text(document, page.height())
     return document
+
+
+def _keep_headings_with_text(document: QTextDocument, page_height: float) -> None:
+    """Begin a new page before each heading that would be the last line of a page."""
+    layout = document.documentLayout()
+    block = document.begin()
+    while block.isValid():
+        below = block.next()
+        if block.blockFormat().headingLevel() and below.isValid():
+            places = (layout.blockBoundingRect(each).top() // page_height for each in (block, below))
+            if len(set(places)) > 1:
+                cursor = QTextCursor(block)
+                form = block.blockFormat()
+                form.setPageBreakPolicy(QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore)
+                cursor.setBlockFormat(form)
+        block = block.next()
 
 
 def _image(figure: PrintedFigure, width: float) -> QImage:

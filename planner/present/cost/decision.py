@@ -36,7 +36,8 @@ _COMMITTED: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3
 _FAR_OFF: Final = 10
 """Factor beyond which another rental mode is too dear to be worth mentioning, such as a year's term for one run."""
 _ALMOST_ALL: Final = 0.995
-_NOTHING: Final = "–"
+NOTHING: Final = "–"
+"""Cell of a table for an amount that is not paid."""
 _SECONDS_PER_HOUR: Final = 3_600
 _CENT: Final = 0.01
 _TWO: Final = 2
@@ -348,18 +349,18 @@ def _run_rows(answer: Decision) -> Iterator[SideRow]:
     owned, kept = answer.own_figures, years_phrase(answer.horizon_years)
     running = owned.running_usd or 0.0
     loan = owned.unit_usd - (owned.start_usd - owned.resale_usd + running)
-    yield SideRow("Upfront", _NOTHING, fmt.money(owned.start_usd))
+    yield SideRow("Upfront", NOTHING, fmt.money(owned.start_usd))
     if abs(loan) >= _CENT:
-        yield SideRow("Loan, present value", _NOTHING, fmt.money(loan))
-    yield SideRow(f"Resale after {kept}, present value", _NOTHING, f"−{fmt.money(owned.resale_usd)}")
-    yield SideRow("Electricity and upkeep of the run", _NOTHING, _unit_text(running))
+        yield SideRow("Loan, present value", NOTHING, fmt.money(loan))
+    yield SideRow(f"Resale after {kept}, present value", NOTHING, f"−{fmt.money(owned.resale_usd)}")
+    yield SideRow("Electricity and upkeep of the run", NOTHING, _unit_text(running))
     yield SideRow(
         "Total, if bought for this run alone", _unit_text(answer.rent_figures.unit_usd), _unit_text(owned.unit_usd)
     )
 
 
 def _start_text(figures: SideFigures) -> str:
-    return fmt.money(figures.start_usd) if figures.start_usd else _NOTHING
+    return fmt.money(figures.start_usd) if figures.start_usd else NOTHING
 
 
 def _unit_text(usd: float) -> str:

@@ -25,7 +25,7 @@ from planner.present import format as fmt
 from planner.present.catalog.system_details import machine_power_group, power_group
 from planner.present.columns import DetailGroup
 from planner.present.cost.amounts import MoneyRow, money_rows, swing_rows
-from planner.present.cost.decision import buying_title, flip_chips, result_lines
+from planner.present.cost.decision import NOTHING, buying_title, flip_chips, result_lines
 from planner.present.cost.decision_card import DecisionView, decision_view
 from planner.present.cost.offers import JOB_OFFER_COLUMNS
 from planner.present.cost.recommendation import (
@@ -192,7 +192,8 @@ def plan_answers(parts: PlanReportParts) -> Iterator[ReportAnswer]:
 def _first_amounts(decision: DecisionView) -> Iterator[str]:
     """Yield what renting and buying cost at the start and then, so that the first page says it."""
     for row in decision.rows[:_FIRST_ROWS]:
-        yield f"{row.title}: renting {row.renting}, {decision.buying_title.lower()} {row.buying}"
+        renting = "nothing" if row.renting == NOTHING else row.renting
+        yield f"{row.title}: renting {renting}, {decision.buying_title.lower()} {row.buying}"
 
 
 def _known_time(time: TimeResult | None) -> TimeEstimateView | None:
