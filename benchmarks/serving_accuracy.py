@@ -1,16 +1,18 @@
 """Simulated against measured services: whole runs request by request, and benchmarks at a fixed concurrency.
 
-    python benchmarks/serving_accuracy.py [--runs FOLDER] [--truth FILE] [--rows] [--skip-rows]
+    python benchmarks/serving_accuracy.py [--runs FOLDER] [--truth FILE] [--shortest SHARE] [--rows] [--skip-rows]
 
-For each run of vLLM in FOLDER it prints the simulated and measured mean, median and 99th percentile of the time to first
-token, between tokens and to the end, each request with its own arrival and lengths. For the rows of FILE, benchmarks of
-engines with so many clients, it prints the median error of the time to first token and per token, by engine, and the
-worst system and model: nothing is fitted to them, so that each is a system and a model that was left out. Of the
-intervals it prints how many hold the measurement: those that are stated, and those whose width is the 80th percentile of
-the error of all other systems, which leaves the system out. Then the seconds that 100,000 requests take, beside a loop.
+For each run of vLLM in FOLDER it prints the simulated and measured mean, median and 99th percentile of the time to
+first token, between tokens and to the end, each request with its own arrival and lengths. For the rows of FILE,
+benchmarks of engines with so many clients, it prints the median error of the time to first token and per token, by
+engine, system and model: nothing is fitted to them, so that each is a system and a model that was left out. Of the
+intervals it prints how many hold the measurement: those that are stated, and those whose width is the 80th percentile
+of the error of all other systems. Then the seconds that 100,000 requests take, beside a loop.
 
-Requests of FILE have its nominal lengths, since it does not state others; the medians of the simulated requests are
-compared. Rows that `throughput.csv` has as well are not in it.
+Lengths of FILE are nominal, and the source does not say how the requests scatter around them. All have them unless
+SHARE is below 1: prompts and answers then have SHARE to 1 of them, as `--random-range-ratio` of InferenceX draws them,
+and no longer end together, so that far fewer wait for each other. The medians of the simulated requests are compared.
+Rows that `throughput.csv` has as well are not in FILE.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import exp, log
 from pathlib import Path
+from random import Random
 from statistics import fmean, median
 from typing import Final, NamedTuple
 
@@ -34,9 +37,9 @@ from planner.serving.deployment import Deployment, ServingSetup
 from planner.serving.simulate import run_once
 from planner.serving.traffic import (
     ConcurrentClients,
-    FixedLength,
     LogNormalLength,
     RandomArrivals,
+    TracedLength,
     Traffic,
     TrafficTrace,
 )
@@ -79,6 +82,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=_TRUTH / "serving-runs")
     parser.add_argument("--truth", type=Path, default=_TRUTH / "serving.csv")
+    parser.add_argument("--shortest", type=float, default=1.0, help="shortest length as a share of the nominal one")
     parser.add_argument("--rows", action="store_true", help="print each row")
     parser.add_argument("--skip-rows", action="store_true", help="only the whole runs and the speed")
     options = parser.parse_args()
@@ -86,7 +90,7 @@ def main() -> int:
     for folder in sorted(path for path in options.runs.iterdir() if (path / "meta.json").exists()):
         print_run(folder, catalog)
     if not options.skip_rows:
-        print_rows(options.truth, catalog, each=options.rows)
+        print_rows(options.truth, catalog, options.shortest, each=options.rows)
     print_speed(catalog)
     return 0
 
@@ -120,9 +124,7 @@ def print_run(folder: Path, catalog: Catalog) -> None:
         print(f"{_p99(ours):10.4f}{_error(_p99(ours), _p99(theirs)):>9}")
 
 
-def _run_of(
-    folder: Path, rows: Sequence[Mapping[str, float]], catalog: Catalog
-) -> tuple[Deployment | str, Traffic]:
+def _run_of(folder: Path, rows: Sequence[Mapping[str, float]], catalog: Catalog) -> tuple[Deployment | str, Traffic]:
     """Return the deployment of a run, and its requests as they came to the engine."""
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     engine = meta["engine_kwargs"]
@@ -154,10 +156,10 @@ def _p99(values: Iterable[float]) -> float:
     return ordered[int(0.99 * (len(ordered) - 1))]
 
 
-def print_rows(path: Path, catalog: Catalog, *, each: bool) -> None:
+def print_rows(path: Path, catalog: Catalog, shortest: float, *, each: bool) -> None:
     """Print the benchmarks at a fixed concurrency beside their simulation."""
     excluded: Counter[str] = Counter()
-    compared = list(_compared(path, catalog, excluded))
+    compared = list(_compared(path, catalog, shortest, excluded))
     print(f"\n{path.name}: {len(compared)} benchmarks at a fixed concurrency")
     if each:
         for row in compared:
@@ -193,9 +195,7 @@ def _ratio(pair: tuple[float, float]) -> float:
     return log(pair[0] / pair[1])
 
 
-def _print_intervals(
-    title: str, pick: Callable[[Compared], tuple[float, float]], compared: Sequence[Compared]
-) -> None:
+def _print_intervals(title: str, pick: Callable[[Compared], tuple[float, float]], compared: Sequence[Compared]) -> None:
     """Print how many measurements lie in the stated intervals, and in those that the other systems give."""
     if not compared:
         return
@@ -211,18 +211,18 @@ def _print_intervals(
     print(f"  {title}: stated 80 % intervals hold {stated:.0%}, those of the other systems {left_out}")
 
 
-def _compared(path: Path, catalog: Catalog, excluded: Counter[str]) -> Iterator[Compared]:
+def _compared(path: Path, catalog: Catalog, shortest: float, excluded: Counter[str]) -> Iterator[Compared]:
     """Yield the rows that can be simulated, and count the reasons of the others."""
     with path.open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
-            found = _simulated(row, catalog)
+            found = _simulated(row, catalog, shortest)
             if isinstance(found, str):
                 excluded[found] += 1
             else:
                 yield found
 
 
-def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
+def _simulated(row: Mapping[str, str], catalog: Catalog, shortest: float) -> Compared | str:
     """Return a row with its simulation, or the reason why there is none."""
     engine = _ENGINES.get(row["backend"], row["backend"])
     if engine not in SERVERS:
@@ -241,11 +241,7 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         )
         choice = ModelChoice(id=row["model_path"])
         plan = Plan(model=choice, workload=workload, gpu=_CARDS[row["system"]], count=tensor)
-        traffic = Traffic(
-            arrivals=ConcurrentClients(clients=clients),
-            input=FixedLength(tokens=prompt),
-            output=FixedLength(tokens=answer),
-        )
+        traffic = _traffic(clients, prompt, answer, shortest)
         deployment = deploy_plan(plan, catalog, traffic, ServingSetup(), requests=1, seed=0)
     except PlannerError as error:
         return "the model is not in the catalog" if "model" in error.message else error.message[:60]
@@ -260,7 +256,7 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
     if not counted:
         return "the requests are longer than the cache"
     first = median([found.first[number] - found.arrival[number] for number in counted])
-    token = median([(found.end[number] - found.first[number]) / max(answer - 1, 1) for number in counted])
+    token = median([(found.end[number] - found.first[number]) / max(found.output[number] - 1, 1) for number in counted])
     measured = float(row["silicon_ttft_ms"]), float(row["silicon_tpot_ms"])
     return Compared(
         row["id"],
@@ -271,6 +267,19 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         (1e3 * token, measured[1]),
         (deployment.errors.prompts, deployment.errors.decoding),
     )
+
+
+def _traffic(clients: int, prompt: int, answer: int, shortest: float) -> Traffic:
+    """Return the requests of so many clients, whose prompts and answers have a share of the nominal tokens or more."""
+    random = Random(0)
+    lengths = [tuple(random.randint(int(shortest * tokens), tokens) for tokens in (prompt, answer)) for _ in range(500)]
+    trace = TrafficTrace(
+        arrival_seconds=(0.0,) * len(lengths),
+        input_tokens=tuple(max(1, own) for own, _ in lengths),
+        output_tokens=tuple(max(1, own) for _, own in lengths),
+    )
+    clients_in_turn = ConcurrentClients(clients=clients)
+    return Traffic(arrivals=clients_in_turn, input=TracedLength(), output=TracedLength(), trace=trace)
 
 
 def print_speed(catalog: Catalog) -> None:
@@ -294,7 +303,9 @@ def print_speed(catalog: Catalog) -> None:
     end = time.process_time()
     assert run is not None
     seconds, loop = middle - begin, end - middle
-    print(f"\n{_MANY:,} requests: {seconds:.2f} s of one core, {seconds / loop:.1f} times a loop of ten million additions")
+    print(
+        f"\n{_MANY:,} requests: {seconds:.2f} s of one core, {seconds / loop:.1f} times a loop of ten million additions"
+    )
 
 
 if __name__ == "__main__":
