@@ -201,13 +201,14 @@ def _print_intervals(title: str, pick: Callable[[Compared], tuple[float, float]]
         return
     index = [figure for figure, _ in _FIGURES].index(title)
     stated = fmean([abs(_ratio(pick(row))) <= log(row.stated[index]) for row in compared])
-    held = []
+    held, widths = [], []
     for system in {row.system for row in compared}:
         others = sorted(abs(_ratio(pick(row))) for row in compared if row.system != system)
         if others:
             width = others[min(len(others) - 1, int(_HELD * len(others)))]
+            widths.append(exp(width))
             held += [abs(_ratio(pick(row))) <= width for row in compared if row.system == system]
-    left_out = f"{fmean(held):.0%}" if held else "none"
+    left_out = f"{fmean(held):.0%} (factors {min(widths):.2f} to {max(widths):.2f})" if held else "none"
     print(f"  {title}: stated 80 % intervals hold {stated:.0%}, those of the other systems {left_out}")
 
 
