@@ -47,6 +47,7 @@ PACKAGES = {
     "models": "Models",
     "memory": "Memory",
     "performance": "Time",
+    "serving": "Services",
     "cost": "Cost",
     "trace": "Traces",
     "paths": "Folders of the user",
@@ -55,6 +56,9 @@ PACKAGES = {
 RESULTS = (
     "planner.plan.evaluate.Evaluation",
     "planner.memory.result.MemoryResult",
+    "planner.serving.result.ServingSimulation",
+    "planner.plan.serving.answer.ServingAnswer",
+    "planner.plan.serving.answer.ServingOption",
     "planner.launch.settings.LaunchSettings",
     "planner.launch.verify.PlanCheck",
     "planner.launch.verify.ExpectedAmount",

@@ -2,6 +2,8 @@
 
     python benchmarks/serving_accuracy.py [--runs FOLDER] [--truth FILE] [--shortest SHARE] [--rows] [--skip-rows]
 
+`--table` also writes the table of the manual.
+
 For each run of vLLM in FOLDER it prints the simulated and measured mean, median and 99th percentile of the time to
 first token, between tokens and to the end, each request with its own arrival and lengths. For the rows of FILE,
 benchmarks of engines with so many clients, it prints the median error of the time to first token and per token, by
@@ -27,6 +29,8 @@ from pathlib import Path
 from random import Random
 from statistics import fmean, median
 from typing import Final, NamedTuple
+
+from tables import add_table_option, write_table
 
 from planner.errors import PlannerError
 from planner.performance.inference.steps import AS_ESTIMATED
@@ -85,24 +89,28 @@ def main() -> int:
     parser.add_argument("--shortest", type=float, default=1.0, help="shortest length as a share of the nominal one")
     parser.add_argument("--rows", action="store_true", help="print each row")
     parser.add_argument("--skip-rows", action="store_true", help="only the whole runs and the speed")
+    add_table_option(parser)
     options = parser.parse_args()
     catalog = load_catalog()
+    table: list[tuple[str, str, str, str]] = []
     for folder in sorted(path for path in options.runs.iterdir() if (path / "meta.json").exists()):
-        print_run(folder, catalog)
+        table += print_run(folder, catalog)
     if not options.skip_rows:
-        print_rows(options.truth, catalog, options.shortest, each=options.rows)
+        table += print_rows(options.truth, catalog, options.shortest, each=options.rows)
+    if options.table:
+        write_table("accuracy", "serving", ("measured", "first token", "between tokens", "end, 99 %"), table)
     print_speed(catalog)
     return 0
 
 
-def print_run(folder: Path, catalog: Catalog) -> None:
-    """Print a whole run beside its simulation."""
+def print_run(folder: Path, catalog: Catalog) -> list[tuple[str, str, str, str]]:
+    """Print a whole run beside its simulation, and return its row of the manual's table."""
     rows = [json.loads(line) for line in (folder / "requests.jsonl").read_text(encoding="utf-8").splitlines()]
     rows.sort(key=lambda row: row["queued_ts"])
     deployment, traffic = _run_of(folder, rows, catalog)
     if isinstance(deployment, str):
         print(f"{folder.name}: {deployment}")
-        return
+        return []
     run = run_once(deployment, traffic, len(rows), 0, AS_ESTIMATED)
     assert run is not None
     found = run.requests
@@ -117,11 +125,15 @@ def print_run(folder: Path, catalog: Catalog) -> None:
         ("end to end", lambda n: found.end[n] - found.arrival[n], lambda r: r["last_token_ts"] - r["queued_ts"]),
     )
     print(f"  {'seconds':16}{'mean':>10}{'measured':>10}{'error':>9}{'median':>10}{'error':>9}{'p99':>10}{'error':>9}")
+    cells = []
     for title, simulated, measured in figures:
         ours, theirs = [simulated(number) for number in range(len(rows))], [measured(row) for row in rows]
         print(f"  {title:16}{fmean(ours):10.4f}{fmean(theirs):10.4f}{_error(fmean(ours), fmean(theirs)):>9}", end="")
         print(f"{median(ours):10.4f}{_error(median(ours), median(theirs)):>9}", end="")
         print(f"{_p99(ours):10.4f}{_error(_p99(ours), _p99(theirs)):>9}")
+        cells.append(_error(fmean(ours), fmean(theirs)))
+    cells[-1] = _error(_p99(ours), _p99(theirs))
+    return [(f"{folder.name}, vLLM 0.19, {len(rows)} requests", cells[0], cells[1], cells[2])]
 
 
 def _run_of(folder: Path, rows: Sequence[Mapping[str, float]], catalog: Catalog) -> tuple[Deployment | str, Traffic]:
@@ -156,22 +168,26 @@ def _p99(values: Iterable[float]) -> float:
     return ordered[int(0.99 * (len(ordered) - 1))]
 
 
-def print_rows(path: Path, catalog: Catalog, shortest: float, *, each: bool) -> None:
-    """Print the benchmarks at a fixed concurrency beside their simulation."""
+def print_rows(path: Path, catalog: Catalog, shortest: float, *, each: bool) -> list[tuple[str, str, str, str]]:
+    """Print the benchmarks at a fixed concurrency beside their simulation, and return their rows of the table."""
     excluded: Counter[str] = Counter()
     compared = list(_compared(path, catalog, shortest, excluded))
     print(f"\n{path.name}: {len(compared)} benchmarks at a fixed concurrency")
     if each:
         for row in compared:
             print(f"  {row.id:70}{row.first[0]:10.1f}{row.first[1]:10.1f}{row.token[0]:9.2f}{row.token[1]:9.2f}")
+    table = []
     for engine in sorted({row.engine for row in compared}):
         own = [row for row in compared if row.engine == engine]
         print(f"  {engine:14}{len(own):5} rows", end="")
+        cells = []
         for title, pick in _FIGURES:
             errors = [_ratio(pick(row)) for row in own]
             sizes = [abs(exp(error) - 1) for error in errors]
             print(f"   {title}: median error {median(sizes):.1%}, bias {exp(median(errors)) - 1:+.1%}", end="")
+            cells.append(f"{median(sizes):.0%}")
         print()
+        table.append((f"{engine}, {len(own)} benchmarks at a fixed concurrency", *cells, "not stated"))
     for title, pick in _FIGURES:
         for kind in ("system", "model"):
             groups = defaultdict[str, list[float]](list)
@@ -183,6 +199,7 @@ def print_rows(path: Path, catalog: Catalog, shortest: float, *, each: bool) -> 
         _print_intervals(title, pick, compared)
     for reason, count in excluded.most_common():
         print(f"  {count:5} not compared: {reason}")
+    return table
 
 
 _FIGURES: Final[tuple[tuple[str, Callable[[Compared], tuple[float, float]]], ...]] = (
