@@ -61,7 +61,7 @@ _CARDS: Final = {
     "h100_sxm": "h100-sxm5-80gb",
     "h200_sxm": "h200-sxm-141gb",
 }
-_RUN_CARDS: Final = {"rtx-pro-6000": "rtx-pro-6000-blackwell-server", "rtx4090": "rtx-4090"}
+_RUN_CARDS: Final = {"rtx-pro-6000": "rtx-pro-6000-blackwell-server", "rtx-4090": "rtx-4090"}
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
 _WEIGHTS: Final = {"fp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
 _ENGINE_NAMES: Final = ("max_num_seqs", "max_num_batched_tokens")
