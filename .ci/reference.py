@@ -55,6 +55,9 @@ PACKAGES = {
 RESULTS = (
     "planner.plan.evaluate.Evaluation",
     "planner.memory.result.MemoryResult",
+    "planner.serving.result.ServingSimulation",
+    "planner.plan.serving.answer.ServingAnswer",
+    "planner.plan.serving.answer.ServingOption",
     "planner.launch.settings.LaunchSettings",
     "planner.launch.verify.PlanCheck",
     "planner.launch.verify.ExpectedAmount",

@@ -59,6 +59,7 @@ from planner.plan.logs.files import load_corrections, open_log
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.files import is_recipe_file, load_recipe
 from planner.records import read_records
+from planner.serving.traffic_files import load_traffic
 from planner.trace.analysis.summary import facts_of
 from planner.trace.child.messages import read_messages
 from planner.trace.files import is_recording_file, load_recording
@@ -308,6 +309,8 @@ READERS: dict[str, Reader] = {
     "trace, summarized": Reader(_trace_facts, mutate_gzip(mutate_json), "trace.json", slow=True),
     "trace-messages": Reader(_read_trace_messages, mutate_json_lines, "lines"),
     "sampler-lines": Reader(_read_sampler_lines, mutate_json_lines, "lines", refuses=(BadLineError,)),
+    "traffic-table": Reader(load_traffic, mutate_text, "requests.csv"),
+    "traffic-lines": Reader(load_traffic, mutate_json_lines, "requests.jsonl"),
     "settings": Reader(_read_settings, mutate_json, "settings.json"),
     "session": Reader(_read_session, mutate_json, "session.json"),
     "text": Reader(_parse_text, mutate_text, "text"),

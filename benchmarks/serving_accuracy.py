@@ -1,16 +1,20 @@
 """Simulated against measured services: whole runs request by request, and benchmarks at a fixed concurrency.
 
-    python benchmarks/serving_accuracy.py [--runs FOLDER] [--truth FILE] [--rows] [--skip-rows]
+    python benchmarks/serving_accuracy.py [--runs FOLDER] [--truth FILE] [--shortest SHARE] [--rows] [--skip-rows]
 
-For each run of vLLM in FOLDER it prints the simulated and measured mean, median and 99th percentile of the time to first
-token, between tokens and to the end, each request with its own arrival and lengths. For the rows of FILE, benchmarks of
-engines with so many clients, it prints the median error of the time to first token and per token, by engine, and the
-worst system and model: nothing is fitted to them, so that each is a system and a model that was left out. Of the
-intervals it prints how many hold the measurement: those that are stated, and those whose width is the 80th percentile of
-the error of all other systems, which leaves the system out. Then the seconds that 100,000 requests take, beside a loop.
+`--table` also writes the table of the manual.
 
-Requests of FILE have its nominal lengths, since it does not state others; the medians of the simulated requests are
-compared. Rows that `throughput.csv` has as well are not in it.
+For each run of vLLM in FOLDER it prints the simulated and measured mean, median and 99th percentile of the time to
+first token, between tokens and to the end, each request with its own arrival and lengths. For the rows of FILE,
+benchmarks of engines with so many clients, it prints the median error of the time to first token and per token, by
+engine, system and model: nothing is fitted to them, so that each is a system and a model that was left out. Of the
+intervals it prints how many hold the measurement: those that are stated, and those whose width is the 80th percentile
+of the error of all other systems. Then the seconds that 100,000 requests and a search take, beside a loop.
+
+Lengths of FILE are nominal, and the source does not say how the requests scatter around them. All have them unless
+SHARE is below 1: prompts and answers then have SHARE to 1 of them, as `--random-range-ratio` of InferenceX draws them,
+and no longer end together, so that far fewer wait for each other. The medians of the simulated requests are compared.
+Rows that `throughput.csv` has as well are not in FILE.
 """
 
 import argparse
@@ -20,23 +24,29 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from math import exp, log
 from pathlib import Path
+from random import Random
 from statistics import fmean, median
 from typing import Final, NamedTuple
+
+from tables import add_table_option, write_table
 
 from planner.errors import PlannerError
 from planner.performance.inference.steps import AS_ESTIMATED
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.plan import ModelChoice, Plan
+from planner.plan.serving.find_service import plan_serving
 from planner.plan.serving.service_simulation import deploy_plan
 from planner.serving.deployment import Deployment, ServingSetup
 from planner.serving.simulate import run_once
+from planner.serving.targets import Targets, parse_latency_target
 from planner.serving.traffic import (
     ConcurrentClients,
-    FixedLength,
     LogNormalLength,
     RandomArrivals,
+    TracedLength,
     Traffic,
     TrafficTrace,
 )
@@ -51,7 +61,7 @@ _CARDS: Final = {
     "h100_sxm": "h100-sxm5-80gb",
     "h200_sxm": "h200-sxm-141gb",
 }
-_RUN_CARDS: Final = {"rtx-pro-6000": "rtx-pro-6000-blackwell-server", "rtx4090": "rtx-4090"}
+_RUN_CARDS: Final = {"rtx-pro-6000": "rtx-pro-6000-blackwell-server", "rtx-4090": "rtx-4090"}
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
 _WEIGHTS: Final = {"fp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
 _ENGINE_NAMES: Final = ("max_num_seqs", "max_num_batched_tokens")
@@ -79,26 +89,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=_TRUTH / "serving-runs")
     parser.add_argument("--truth", type=Path, default=_TRUTH / "serving.csv")
+    parser.add_argument("--shortest", type=float, default=1.0, help="shortest length as a share of the nominal one")
     parser.add_argument("--rows", action="store_true", help="print each row")
     parser.add_argument("--skip-rows", action="store_true", help="only the whole runs and the speed")
+    add_table_option(parser)
     options = parser.parse_args()
     catalog = load_catalog()
+    table: list[tuple[str, str, str, str]] = []
     for folder in sorted(path for path in options.runs.iterdir() if (path / "meta.json").exists()):
-        print_run(folder, catalog)
+        table += print_run(folder, catalog)
     if not options.skip_rows:
-        print_rows(options.truth, catalog, each=options.rows)
+        table += print_rows(options.truth, catalog, options.shortest, each=options.rows)
+    if options.table:
+        write_table("accuracy", "serving", ("measured", "first token", "between tokens", "end, 99 %"), table)
     print_speed(catalog)
     return 0
 
 
-def print_run(folder: Path, catalog: Catalog) -> None:
-    """Print a whole run beside its simulation."""
+def print_run(folder: Path, catalog: Catalog) -> list[tuple[str, str, str, str]]:
+    """Print a whole run beside its simulation, and return its row of the manual's table."""
     rows = [json.loads(line) for line in (folder / "requests.jsonl").read_text(encoding="utf-8").splitlines()]
     rows.sort(key=lambda row: row["queued_ts"])
     deployment, traffic = _run_of(folder, rows, catalog)
     if isinstance(deployment, str):
         print(f"{folder.name}: {deployment}")
-        return
+        return []
     run = run_once(deployment, traffic, len(rows), 0, AS_ESTIMATED)
     assert run is not None
     found = run.requests
@@ -113,16 +128,18 @@ def print_run(folder: Path, catalog: Catalog) -> None:
         ("end to end", lambda n: found.end[n] - found.arrival[n], lambda r: r["last_token_ts"] - r["queued_ts"]),
     )
     print(f"  {'seconds':16}{'mean':>10}{'measured':>10}{'error':>9}{'median':>10}{'error':>9}{'p99':>10}{'error':>9}")
+    cells = []
     for title, simulated, measured in figures:
         ours, theirs = [simulated(number) for number in range(len(rows))], [measured(row) for row in rows]
         print(f"  {title:16}{fmean(ours):10.4f}{fmean(theirs):10.4f}{_error(fmean(ours), fmean(theirs)):>9}", end="")
         print(f"{median(ours):10.4f}{_error(median(ours), median(theirs)):>9}", end="")
         print(f"{_p99(ours):10.4f}{_error(_p99(ours), _p99(theirs)):>9}")
+        cells.append(_error(fmean(ours), fmean(theirs)))
+    cells[-1] = _error(_p99(ours), _p99(theirs))
+    return [(f"{folder.name}, vLLM 0.19, {len(rows)} requests", cells[0], cells[1], cells[2])]
 
 
-def _run_of(
-    folder: Path, rows: Sequence[Mapping[str, float]], catalog: Catalog
-) -> tuple[Deployment | str, Traffic]:
+def _run_of(folder: Path, rows: Sequence[Mapping[str, float]], catalog: Catalog) -> tuple[Deployment | str, Traffic]:
     """Return the deployment of a run, and its requests as they came to the engine."""
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     engine = meta["engine_kwargs"]
@@ -154,22 +171,26 @@ def _p99(values: Iterable[float]) -> float:
     return ordered[int(0.99 * (len(ordered) - 1))]
 
 
-def print_rows(path: Path, catalog: Catalog, *, each: bool) -> None:
-    """Print the benchmarks at a fixed concurrency beside their simulation."""
+def print_rows(path: Path, catalog: Catalog, shortest: float, *, each: bool) -> list[tuple[str, str, str, str]]:
+    """Print the benchmarks at a fixed concurrency beside their simulation, and return their rows of the table."""
     excluded: Counter[str] = Counter()
-    compared = list(_compared(path, catalog, excluded))
+    compared = list(_compared(path, catalog, shortest, excluded))
     print(f"\n{path.name}: {len(compared)} benchmarks at a fixed concurrency")
     if each:
         for row in compared:
             print(f"  {row.id:70}{row.first[0]:10.1f}{row.first[1]:10.1f}{row.token[0]:9.2f}{row.token[1]:9.2f}")
+    table = []
     for engine in sorted({row.engine for row in compared}):
         own = [row for row in compared if row.engine == engine]
         print(f"  {engine:14}{len(own):5} rows", end="")
+        cells = []
         for title, pick in _FIGURES:
             errors = [_ratio(pick(row)) for row in own]
             sizes = [abs(exp(error) - 1) for error in errors]
             print(f"   {title}: median error {median(sizes):.1%}, bias {exp(median(errors)) - 1:+.1%}", end="")
+            cells.append(f"{median(sizes):.0%}")
         print()
+        table.append((f"{engine}, {len(own)} benchmarks at a fixed concurrency", cells[0], cells[1], "not stated"))
     for title, pick in _FIGURES:
         for kind in ("system", "model"):
             groups = defaultdict[str, list[float]](list)
@@ -181,6 +202,7 @@ def print_rows(path: Path, catalog: Catalog, *, each: bool) -> None:
         _print_intervals(title, pick, compared)
     for reason, count in excluded.most_common():
         print(f"  {count:5} not compared: {reason}")
+    return table
 
 
 _FIGURES: Final[tuple[tuple[str, Callable[[Compared], tuple[float, float]]], ...]] = (
@@ -193,36 +215,35 @@ def _ratio(pair: tuple[float, float]) -> float:
     return log(pair[0] / pair[1])
 
 
-def _print_intervals(
-    title: str, pick: Callable[[Compared], tuple[float, float]], compared: Sequence[Compared]
-) -> None:
+def _print_intervals(title: str, pick: Callable[[Compared], tuple[float, float]], compared: Sequence[Compared]) -> None:
     """Print how many measurements lie in the stated intervals, and in those that the other systems give."""
     if not compared:
         return
     index = [figure for figure, _ in _FIGURES].index(title)
     stated = fmean([abs(_ratio(pick(row))) <= log(row.stated[index]) for row in compared])
-    held = []
+    held, widths = [], []
     for system in {row.system for row in compared}:
         others = sorted(abs(_ratio(pick(row))) for row in compared if row.system != system)
         if others:
             width = others[min(len(others) - 1, int(_HELD * len(others)))]
+            widths.append(exp(width))
             held += [abs(_ratio(pick(row))) <= width for row in compared if row.system == system]
-    left_out = f"{fmean(held):.0%}" if held else "none"
+    left_out = f"{fmean(held):.0%} (factors {min(widths):.2f} to {max(widths):.2f})" if held else "none"
     print(f"  {title}: stated 80 % intervals hold {stated:.0%}, those of the other systems {left_out}")
 
 
-def _compared(path: Path, catalog: Catalog, excluded: Counter[str]) -> Iterator[Compared]:
+def _compared(path: Path, catalog: Catalog, shortest: float, excluded: Counter[str]) -> Iterator[Compared]:
     """Yield the rows that can be simulated, and count the reasons of the others."""
     with path.open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
-            found = _simulated(row, catalog)
+            found = _simulated(row, catalog, shortest)
             if isinstance(found, str):
                 excluded[found] += 1
             else:
                 yield found
 
 
-def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
+def _simulated(row: Mapping[str, str], catalog: Catalog, shortest: float) -> Compared | str:
     """Return a row with its simulation, or the reason why there is none."""
     engine = _ENGINES.get(row["backend"], row["backend"])
     if engine not in SERVERS:
@@ -241,11 +262,7 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         )
         choice = ModelChoice(id=row["model_path"])
         plan = Plan(model=choice, workload=workload, gpu=_CARDS[row["system"]], count=tensor)
-        traffic = Traffic(
-            arrivals=ConcurrentClients(clients=clients),
-            input=FixedLength(tokens=prompt),
-            output=FixedLength(tokens=answer),
-        )
+        traffic = _traffic(clients, prompt, answer, shortest)
         deployment = deploy_plan(plan, catalog, traffic, ServingSetup(), requests=1, seed=0)
     except PlannerError as error:
         return "the model is not in the catalog" if "model" in error.message else error.message[:60]
@@ -260,7 +277,7 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
     if not counted:
         return "the requests are longer than the cache"
     first = median([found.first[number] - found.arrival[number] for number in counted])
-    token = median([(found.end[number] - found.first[number]) / max(answer - 1, 1) for number in counted])
+    token = median([(found.end[number] - found.first[number]) / max(found.output[number] - 1, 1) for number in counted])
     measured = float(row["silicon_ttft_ms"]), float(row["silicon_tpot_ms"])
     return Compared(
         row["id"],
@@ -271,6 +288,19 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         (1e3 * token, measured[1]),
         (deployment.errors.prompts, deployment.errors.decoding),
     )
+
+
+def _traffic(clients: int, prompt: int, answer: int, shortest: float) -> Traffic:
+    """Return the requests of so many clients, whose prompts and answers have a share of the nominal tokens or more."""
+    random = Random(0)
+    lengths = [tuple(random.randint(int(shortest * tokens), tokens) for tokens in (prompt, answer)) for _ in range(500)]
+    trace = TrafficTrace(
+        arrival_seconds=(0.0,) * len(lengths),
+        input_tokens=tuple(max(1, own) for own, _ in lengths),
+        output_tokens=tuple(max(1, own) for _, own in lengths),
+    )
+    clients_in_turn = ConcurrentClients(clients=clients)
+    return Traffic(arrivals=clients_in_turn, input=TracedLength(), output=TracedLength(), trace=trace)
 
 
 def print_speed(catalog: Catalog) -> None:
@@ -294,7 +324,15 @@ def print_speed(catalog: Catalog) -> None:
     end = time.process_time()
     assert run is not None
     seconds, loop = middle - begin, end - middle
-    print(f"\n{_MANY:,} requests: {seconds:.2f} s of one core, {seconds / loop:.1f} times a loop of ten million additions")
+    print(
+        f"\n{_MANY:,} requests: {seconds:.2f} s of one core, {seconds / loop:.1f} times a loop of ten million additions"
+    )
+    targets = Targets(limits=(parse_latency_target("ttft", "p95=1s"), parse_latency_target("itl", "p95=50ms")))
+    begin, first, tried = time.process_time(), 0.0, 0
+    for answer in plan_serving(plan, catalog, chat, targets, date(2026, 11, 22)):
+        first, tried = first or (time.process_time() - begin if answer.best else 0.0), answer.done
+    print(f"a search over {tried} configurations: {first:.1f} s to its first answer, ", end="")
+    print(f"{time.process_time() - begin:.1f} s in all")
 
 
 if __name__ == "__main__":

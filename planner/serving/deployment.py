@@ -1,6 +1,6 @@
 """Deployment of a model: its replicas, the router before them, and the figures with which they are simulated."""
 
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -14,6 +14,11 @@ from planner.performance.inference.request import ServedModel, cached_bytes
 from planner.performance.setting import TimeSetting
 from planner.serving.scheduling import Scheduling, scheduling_of
 from planner.workload.workload import Inference
+
+_IN_BATCHES: Final = "its program answers one batch after the other, so that prompts and answers cannot be separated"
+_TOGETHER: Final = (
+    "replicas that share experts take their steps together, so that prompts and answers are not separated"
+)
 
 Router = Literal["round-robin", "least-loaded", "prefix-aware"]
 """Choice of the replica for a request: in turn, the one with the fewest requests, or one that has its beginning."""
@@ -104,6 +109,8 @@ def deploy(
             f"{split.prefill_replicas:,} replicas for prompts and {split.decode_replicas:,} for answers are not the "
             f"{replicas:,} of the plan"
         )
+    if split is not None and (scheduling.static or parallel.expert > 1):
+        return _TOGETHER if parallel.expert > 1 else _IN_BATCHES
     pool = memory.cache_pool
     links = run.sharing.links
     node = links.node >= 2 * parallel.tensor * parallel.pipeline

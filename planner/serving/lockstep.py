@@ -66,9 +66,10 @@ class LockstepGroup:
                 rank.take_prompts(plan, first)
             else:
                 rank.take_steps(plan, steps, first, more)
-        for rank, plan in zip(self._ranks, plans, strict=True):
-            if plan is None:
-                rank.start_at(working[0][0].clock)
+        ended = working[0][0].clock
+        for rank, own in zip(self._ranks, plans, strict=True):
+            if own is None:
+                rank.start_at(ended)
 
 
 def _own_seconds(rank: Replica, plan: StepPlan) -> tuple[float, float]:

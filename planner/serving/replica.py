@@ -17,6 +17,8 @@ _SPREAD: Final = 0.02
 """Relative change of the time of a step from which the steps taken together are counted in parts."""
 _PARTS: Final = 8
 _UNLIMITED: Final = 2**60
+_OWN: Final = -(2**40)
+"""Name of the cache of request 0 in the prefix cache, below the names of sessions; those of others follow downwards."""
 
 
 class EngineMoment(NamedTuple):
@@ -66,8 +68,8 @@ class Replica:
     of its tokens. Steps in which all running sequences decode and none is admitted are taken together. Times are
     seconds since the begin; `watched` is the window in which moments are recorded.
 
-    **Assumes** that a preempted request finds nothing of its own cache again, and that answers have the lengths that
-    the traffic says.
+    **Assumes** that answers have the lengths that the traffic says. A preempted request finds of its own cache what
+    nothing has overwritten, if the engine has a prefix cache.
     """
 
     def __init__(
@@ -288,7 +290,10 @@ class Replica:
             self._answered[number] = self.requests.output[number] - remaining
             stored = self._leave_decoding(number, self._answered[number])
         self._outstanding -= self.requests.output[number] - self._answered.get(number, 0)
+        shared = self._shared.get(number, 0)
         self._free(number, self._held(number, stored, is_read=reading is not None))
+        if self._prefixes is not None:
+            self._prefixes.keep(_OWN - number, shared, stored, self.capacity - self.used_blocks)
         self.preemptions.append(Preemption(self.clock, number))
         self._waiting.appendleft(number)
 
@@ -392,6 +397,9 @@ class Replica:
         total, output = prompt + answered, self.requests.output[number]
         prefixes = self.requests.prefixes[number] if self._prefixes is not None else ()
         done = self._prefixes.matched(prefixes, prompt) if self._prefixes is not None and prefixes else 0
+        if self._prefixes is not None and self._version.get(number, 0):
+            own_cache = (CommonBeginning(_OWN - number, total),)
+            done = max(done, self._prefixes.matched(own_cache, total))
         size = min(total - done, budget)
         if not rules.chunks_prompts and size < total - done:
             if not alone or budget < rules.step_tokens:

@@ -154,25 +154,35 @@ class ServingSimulation(Spec):
     """
 
     unsupported: str | None = None
+    """Reason if nothing was simulated."""
     requests: int = 0
     """Requests that were simulated, with those of the warm-up."""
     warm_up_requests: int = 0
+    """Requests at the beginning that percentiles leave out."""
     rejected: int = 0
     """Requests that are longer than the cache."""
     seconds: float = 0.0
     """Simulated time."""
     replicas: int = 1
+    """Replicas of the model."""
     cards: int = 1
+    """Cards of all replicas together."""
     offered_requests_per_second: float | None = None
+    """Requests that arrive per second; None if clients set the rate."""
     requests_per_second: float = 0.0
     """Requests that ended per second, on all cards together."""
     output_tokens_per_second: float = 0.0
     """Answered tokens per second, on all cards together."""
     input_tokens_per_second: float = 0.0
+    """Prompt tokens of the answered requests per second, on all cards together."""
     latencies: tuple[LatencyTable, ...] = ()
+    """Tables of the time to first token, between tokens of a request, to the end, and between any two tokens."""
     targets: tuple[TargetResult, ...] = ()
+    """Each target with its figure."""
     goodput: GoodputResult | None = None
+    """Share of good answers; None if there is no such target."""
     cache: CacheUse | None = None
+    """Use of the KV cache."""
     busy_fraction: float = 0.0
     """Share of the time in which the replicas work."""
     prompt_fraction: float = 0.0
@@ -184,8 +194,11 @@ class ServingSimulation(Spec):
     saturated: bool = False
     """Whether more requests arrive than are answered, so that times grow without end."""
     minute: MinuteInDetail | None = None
+    """One minute in detail; None where it was not asked for, or requests are answered in batches."""
     seed: int = 0
+    """Seed of the random numbers."""
     notes: tuple[str, ...] = ()
+    """Assumptions and warnings, as sentences."""
 
     @property
     def holds(self) -> bool:

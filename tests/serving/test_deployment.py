@@ -48,6 +48,12 @@ def test_the_reason_is_said_where_nothing_can_be_simulated():
     assert "is unknown" in reason(plan_on("a10g"))
     split = Disaggregation(prefill_replicas=1, decode_replicas=2)
     assert "are not the 2 of the plan" in reason(plan_on("l40s", 2), disaggregation=split)
+    two = split.evolve(decode_replicas=1)
+    assert "one batch after the other" in reason(plan_on("l40s", 2, profile="hf"), disaggregation=two)
+    shared = plan_on("h100-sxm5-80gb", 2, weights="fp8", parallel={"data": 2, "expert": 2, "sharing": "manual"}).evolve(
+        model={"id": "Qwen/Qwen3-30B-A3B-Instruct-2507"}
+    )
+    assert "share experts" in reason(shared, disaggregation=two)
 
 
 def test_a_cache_without_room_is_a_reason():

@@ -71,6 +71,15 @@ def test_a_preempted_answer_is_no_longer_the_next_to_end():
     assert requests.end[0] < requests.end[1]
 
 
+def test_a_preempted_request_finds_of_its_cache_what_nothing_has_overwritten():
+    wanted = ((0.0, 320, 60), (0.0, 320, 60), (0.0, 320, 60))
+    times = RoundTimes(prompt_token=0.001)
+    again, anew = asked(*wanted), asked(*wanted)
+    for requests, caches in ((again, True), (anew, False)):
+        assert answered(requests, times, blocks=64, caches_prefixes=caches).preemptions
+    assert max(again.end) < max(anew.end)
+
+
 def test_a_request_that_has_ended_is_not_preempted():
     requests = asked((0.0, 32, 40), (0.0, 32, 40), (0.0, 8, 2))
     replica = answered(requests, blocks=7)

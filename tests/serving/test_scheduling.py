@@ -1,9 +1,12 @@
 """Scheduling looked up by program."""
 
+from importlib import import_module
+
 from served_traffic import deployed, plan_on, rules
 from small_models import bundled
 
-from planner.serving.scheduling import own_setting, same_rows, scheduling_of
+from planner.serving.scheduling import Scheduler, own_setting, same_rows, scheduling_of
+from planner.workload.software.registry import SERVERS, SOFTWARE
 from planner.workload.workload import Inference
 
 
@@ -17,6 +20,12 @@ def test_each_program_has_its_scheduling():
         assert found.source
     plain = scheduling_of(Inference(batch=3), architecture, gpu, prefix_cache=True)
     assert (plain.static, plain.sequences) == (True, 3)
+
+
+def test_each_program_that_serves_has_a_scheduler():
+    for name in SERVERS:
+        module = import_module(f"planner.serving.software.{SOFTWARE[name].module}")
+        assert isinstance(module.SCHEDULER, Scheduler), name
 
 
 def test_a_prefix_cache_can_be_turned_off():

@@ -63,10 +63,13 @@ class ServingOption(Spec):
     plan: Plan
     """The plan on these cards, which can be opened and launched."""
     replicas: int
+    """Copies of the model."""
     cards_per_replica: int
+    """Cards that share one copy."""
     hardware: HardwareOption | None
     """How it is rented or bought, and what it costs per month; None if no price is known."""
     simulation: ServingSimulation
+    """Its simulated service."""
     watts: float | None
     """Rated power of all cards together; None if unknown."""
     changes: tuple[str, ...] = ()
@@ -92,9 +95,13 @@ class ServingAnswer(Spec):
     """
 
     wish: ServingWish
+    """What was asked for."""
     done: int
+    """Configurations that were tried."""
     total: int
+    """Configurations that were found so far."""
     options: tuple[ServingOption, ...] = ()
+    """Options that hold the targets, the best first."""
     left_out: tuple[ExcludedCount, ...] = ()
     """Reasons for leaving configurations out, with their numbers."""
     nearest: ServingOption | None = None

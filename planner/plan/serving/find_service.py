@@ -113,7 +113,7 @@ def plan_serving(
 
     Raises:
         SpecError: If the plan trains, names a model that the catalog does not have, or asks for what its program does
-            not do, or if the traffic has no rate.
+            not do, if the wish names an unknown card, or if the traffic has no rate.
     """
     limits = wish or ServingWish()
     question = _question(plan, catalog, traffic, targets, today, limits, setup or ServingSetup(), requests, seed, stop)
@@ -163,6 +163,8 @@ def _question(
         raise SpecError(
             "setup.disaggregation", "a search finds the number of replicas itself", "Simulate a plan with them instead."
         )
+    for gpu_id in wish.gpus:
+        catalog.hardware.gpu(gpu_id)  # an id that nobody knows is a mistake, and no reason to find nothing
     architecture = architecture_of(plan, catalog)
     workload = served_plan(plan).workload
     bare = plan.evolve(gpu=None, count=1, workload=workload.evolve(gpus=(), parallel={}))

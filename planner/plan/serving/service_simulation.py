@@ -18,6 +18,7 @@ _CONTEXT_STEP: Final = 256
 _NO_CARD: Final = "the plan has no card"
 _UNEQUAL: Final = "a service on cards of several kinds cannot be simulated"
 _TRAINS: Final = "a service needs a plan for inference, and this plan trains"
+_FOLLOWING: Final = "separate replicas for prompts and answers are simulated for requests that do not follow each other"
 _TRACED: Final = "a traced module has no decoding steps"
 _CURVE_SHARES: Final = (0.25, 0.5, 0.7, 0.85, 1.0, 1.1, 1.25, 1.5)
 
@@ -96,6 +97,8 @@ def deploy_plan(
         return _UNEQUAL
     if plan.gpu is None:
         return _NO_CARD
+    if setup.disaggregation is not None and (traffic.sessions is not None or traffic.arrivals.kind == "clients"):
+        return _FOLLOWING
     return deploy_evaluated(evaluate(with_room_for(plan, traffic, requests, seed), catalog), setup)
 
 

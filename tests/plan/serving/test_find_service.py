@@ -130,6 +130,8 @@ def test_what_cannot_be_searched_is_refused():
     at_once = Traffic.of_trace(TRACE.evolve(arrival_seconds=(0.0,) * 40))
     with pytest.raises(SpecError, match="no rate to plan for"):
         searched(traffic=at_once)
+    with pytest.raises(SpecError, match="rtx-4091"):
+        searched(gpus=("rtx-4091",))
     split = ServingSetup(disaggregation={"prefill_replicas": 1, "decode_replicas": 1})
     with pytest.raises(SpecError, match="finds the number of replicas itself"):
         searched(setup=split)

@@ -6,8 +6,9 @@ from small_models import bundled
 
 from planner.plan.plan import Plan
 from planner.plan.serving.service_simulation import serving_curve, simulate_serving, with_room_for
+from planner.serving.deployment import ServingSetup
 from planner.serving.targets import Targets, parse_latency_target
-from planner.serving.traffic import ConcurrentClients
+from planner.serving.traffic import ConcurrentClients, Sessions
 from planner.trace.facts import TracedFacts
 from planner.workload.training import Training
 
@@ -29,6 +30,16 @@ def test_the_reason_is_said_where_there_is_no_service():
     assert "this plan trains" in reason(plan.evolve(workload=Training()))
     unequal = plan.workload.evolve(gpus=({"id": "l40s", "count": 1}, {"id": "rtx-4090", "count": 1}))
     assert "several kinds" in reason(plan.evolve(count=2, workload=unequal))
+
+
+def test_separate_replicas_are_not_simulated_for_requests_that_follow_each_other():
+    split = ServingSetup(disaggregation={"prefill_replicas": 1, "decode_replicas": 1})
+    for traffic in (
+        CHAT.evolve(sessions=Sessions(turns=2)),
+        CHAT.evolve(arrivals=ConcurrentClients(clients=3)),
+    ):
+        found = simulate_serving(plan_on("l40s", 2), bundled(), traffic, setup=split, requests=5)
+        assert "do not follow each other" in found.unsupported
 
 
 def test_a_traced_module_has_no_service(monkeypatch):
