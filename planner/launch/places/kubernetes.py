@@ -67,6 +67,7 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
         claim = {"claimName": Commented("weights", "volume with the weights; choose yours")}
         volumes.append({"name": "weights", "persistentVolumeClaim": claim})
     if job.configs:
+        container.setdefault("workingDir", "/work")
         mounts.append({"name": "settings", "mountPath": "/work"})
         volumes.append({"name": "settings", "configMap": {"name": name}})
     container["volumeMounts"] = mounts

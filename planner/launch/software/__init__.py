@@ -8,12 +8,25 @@ from planner.launch.software.deepspeed import DEEPSPEED
 from planner.launch.software.llama_cpp import LLAMA_SERVER
 from planner.launch.software.llama_factory import LLAMA_FACTORY
 from planner.launch.software.ollama import OLLAMA
+from planner.launch.software.sglang import SGLANG_SERVER
+from planner.launch.software.tensorrt_llm import TENSORRT_LLM_SERVER
 from planner.launch.software.trl import TRL
 from planner.launch.software.vllm import VLLM_SERVER
 
 LAUNCHERS: Final = {
     launcher.name: launcher
-    for launcher in (VLLM_SERVER, LLAMA_SERVER, OLLAMA, ACCELERATE, DEEPSPEED, TRL, AXOLOTL, LLAMA_FACTORY)
+    for launcher in (
+        VLLM_SERVER,
+        SGLANG_SERVER,
+        TENSORRT_LLM_SERVER,
+        LLAMA_SERVER,
+        OLLAMA,
+        ACCELERATE,
+        DEEPSPEED,
+        TRL,
+        AXOLOTL,
+        LLAMA_FACTORY,
+    )
 }
 """Programs by name, servers first."""
 REFUSED: Final = {
@@ -23,7 +36,5 @@ REFUSED: Final = {
     "megatron-lm": "its arguments describe the model itself, which has to be converted first",
     "liger": "it is a set of kernels: plan with --profile liger, and write for axolotl, trl or llama-factory",
     "torchtitan": "its configurations are Python code per model; pass the plan's fields as `--section.key`",
-    "sglang": "the estimate does not describe it",
-    "tensorrt-llm": "the estimate does not describe its server",
 }
 """Reasons why no files are written for a program, by its name."""

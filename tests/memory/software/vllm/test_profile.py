@@ -4,7 +4,8 @@ import pytest
 from small_models import DEEPSEEK, MIXTRAL, bundled, llama, other
 from vllm_cases import alive, setup, with_states
 
-from planner.memory.software.vllm.profile import forward_term, sampler_term
+from planner.memory.inference.engine_step import step_term
+from planner.memory.software.vllm.profile import sampler_term
 from planner.memory.software.vllm.setup import CardClass, CardSetup, setup_of
 from planner.units import GIB
 from planner.workload.workload import Inference
@@ -36,16 +37,26 @@ def test_fp32_has_no_copy_and_models_without_a_vocabulary_sample_nothing():
 
 def test_a_step_holds_the_widest_layer():
     step = setup(max_num_batched_tokens=10)
-    assert forward_term(llama(), step).bytes == 10 * 2 * (2 * 4096 + 3 * 11_008)
+    assert step_term(llama(), step.tokens, step.element, "max_num_batched_tokens").bytes == 10 * 2 * (
+        2 * 4096 + 3 * 11_008
+    )
     experts = 2 * (2 * 14_336 + 14_336) + 4096 + 8
-    assert forward_term(other("mixtral", MIXTRAL), step).bytes == 10 * 2 * (2 * 4096 + experts)
+    assert step_term(other("mixtral", MIXTRAL), step.tokens, step.element, "max_num_batched_tokens").bytes == 10 * 2 * (
+        2 * 4096 + experts
+    )
     latent = 2 * 128 * 192 + 128 * 256 + 128 * 128 + 576
-    assert forward_term(other("deepseek_v3", DEEPSEEK), step).bytes == 10 * 2 * (2 * 7168 + latent)
+    assert step_term(
+        other("deepseek_v3", DEEPSEEK), step.tokens, step.element, "max_num_batched_tokens"
+    ).bytes == 10 * 2 * (2 * 7168 + latent)
     states = with_states(1, 1, conv_state_elements=1, recurrent_state_elements=1)
-    assert forward_term(states, step).bytes == 10 * 2 * (2 * 4096 + 3 * 11_008)
+    assert step_term(states, step.tokens, step.element, "max_num_batched_tokens").bytes == 10 * 2 * (
+        2 * 4096 + 3 * 11_008
+    )
     group = states.main.groups[0]
     bare = group.evolve(layer=group.layer.evolve(feed_forward=None))
-    assert forward_term(states.evolve(stacks=(states.main.evolve(groups=(bare,)),)), step).bytes == 20 * (8192 + 256)
+    assert step_term(
+        states.evolve(stacks=(states.main.evolve(groups=(bare,)),)), step.tokens, step.element, "max_num_batched_tokens"
+    ).bytes == 20 * (8192 + 256)
 
 
 def test_tables_of_penalties_stay_for_good_and_graphs_are_an_assumption():
