@@ -54,7 +54,7 @@ _LOGITS_SOURCE: Final = "SGLang 0.5.23 decode_cuda_graph_runner.py: logits of th
 _SAMPLER_SOURCE: Final = "SGLang 0.5.23 layers/sampler.py: logits in fp32, and probabilities"
 _GRAPHS_SOURCE: Final = (
     "SGLang's own reserve (memory_hook.py reserve_for_graph_mb): 2 MiB for each sequence of the largest captured "
-    "batch, 8 MiB for each captured prompt size, 1.5 GiB with latent attention; 0.93 GiB in a published log with 13 sizes"
+    "batch, 8 MiB for each captured prompt size, 1.5 GiB with latent attention; a log has 0.93 GiB with 13 sizes"
 )
 _LEAST_GRAPHS: Final = GIB // 10
 """Least bytes of CUDA graphs in published logs of engines: vLLM 0.11 (llm-d-planner)."""
