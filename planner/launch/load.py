@@ -165,7 +165,7 @@ def _recipe_of_command(launcher: Launcher, options: Mapping[str, object], path: 
         config = linked_config(str(name), path)
         if not isinstance(config, Mapping):
             raise RecipeError(path, f"names the file {str(name)[:80]!r}, which is not in its folder", "Put it there.")
-        named |= dict(_flattened(config))
+        named |= {command.aliases.get(key, key): value for key, value in _flattened(config)}
     reader = ConfigReader(named, str(path))
     command.read(reader)
     return reader.finish(launcher.profiles[0])

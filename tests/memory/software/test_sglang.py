@@ -135,6 +135,7 @@ def test_a_token_takes_all_layers_and_a_window_has_a_pool_of_its_own():
     assert sizes(half, 4096) == (16 * each + 16 * each * 4 // 5, 4096)
     assert sizes(half, 1024)[1] == (1024 * 5 + 3) // 4
     assert sizes(windowed(model, 1024), 4096) == (32 * each, 4096)
+    assert sizes(other("deepseek_v3", DEEPSEEK), 4096) == (4 * 576 * 2, 4096)
 
 
 def test_states_take_nine_tenths_of_the_cache_beside_it():
