@@ -130,7 +130,7 @@ class LaunchFacts(NamedTuple):
 
 
 class CommandReader(NamedTuple):
-    """How a program's command is read back: the words that start it, and what reads its options.
+    """Reader of a program's command: the words that start it, and the function that reads its options.
 
     `aliases` are the names of options by their other names. The keys of the file that `config_option` names are read
     as options, too, those of its sections with dots.

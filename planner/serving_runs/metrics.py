@@ -92,6 +92,10 @@ METRICS: Final[tuple[EngineMetric, ...]] = (
 """Metrics of servers by engine; of two that state the same, the newer comes first."""
 
 
+ENGINES: Final = frozenset(metric.engine for metric in METRICS)
+"""Servers whose metrics are known, by the names of their programs in plans."""
+
+
 def metrics_of(engine: str) -> tuple[EngineMetric, ...]:
     """Return the metrics of a server by the name of its program in plans."""
     return tuple(metric for metric in METRICS if metric.engine == engine)

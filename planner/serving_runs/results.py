@@ -8,6 +8,7 @@ line); guidellm 0.8.1 `benchmark/schemas/{report,benchmark,metrics}.py`, `schema
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from planner.serving_runs.metrics import ENGINES
 from planner.serving_runs.record import Distribution, Percentile, ServingRun, serving_run
 
 _MILLI: Final = 1e-3
@@ -74,7 +75,7 @@ def _vllm_run(document: Mapping[str, Any]) -> ServingRun:
     values["total_tokens_per_s"] = _number(document.get("total_token_throughput"))
     # The benchmark can be run against any server; the backend is that of its client.
     backend = _text(document.get("backend")) or _text(document.get("endpoint_type"))
-    values["engine"] = "vllm" if backend == "vllm" else None
+    values["engine"] = backend if backend in ENGINES else None
     reasons = {"engine": "the benchmark runs against any server"}
     return serving_run("vllm-bench", values, {**reasons, **_bench_reasons(document)})
 
@@ -84,7 +85,7 @@ def _sglang_run(document: Mapping[str, Any]) -> ServingRun:
     values = _bench_values(document, _SGLANG_LATENCIES)
     values["total_tokens_per_s"] = _number(document.get("total_throughput"))
     backend = _text(document.get("backend")) or ""
-    values["engine"] = next((name for name in ("sglang", "vllm") if backend.startswith(name)), None)
+    values["engine"] = next((name for name in sorted(ENGINES) if backend.startswith(name)), None)
     info = document.get("server_info")
     if isinstance(info, dict):
         values["model"] = _text(info.get("model_path"))

@@ -32,12 +32,7 @@ _NOT_IN_METRICS: Final = {
     "cache_tokens": "the metrics state no size of the KV cache",
 }
 """Reasons why a scrape does not state a field, whatever the server."""
-_NO_HISTOGRAMS: Final = "llama-server has no histograms"
-_NOT_OF_ENGINE: Final[Mapping[str, Mapping[str, str]]] = {
-    "llama.cpp": dict.fromkeys(
-        ("first_token", "inter_token", "output_token", "end_to_end", "queue_time"), _NO_HISTOGRAMS
-    ),
-}
+_LATENCIES: Final = ("first_token", "inter_token", "output_token", "end_to_end", "queue_time")
 _SINCE_START: Final = "Latencies and counts are since the server's start, warm-up included."
 
 
@@ -70,7 +65,9 @@ def run_of_scrape(samples: tuple[MetricSample, ...], earlier: tuple[MetricSample
     blocks, each = values.get("cache_blocks"), values.get("cache_block_tokens")
     if "cache_tokens" not in values and isinstance(blocks, int) and isinstance(each, int):
         values["cache_tokens"] = blocks * each
-    reasons = {**_NOT_IN_METRICS, **_NOT_OF_ENGINE.get(engine, {})}
+    reasons = dict(_NOT_IN_METRICS)
+    if all(metric.kind != "histogram" for metric in metrics_of(engine)):
+        reasons |= dict.fromkeys(_LATENCIES, "the server's metrics have no histograms")
     models = {sample.labels["model_name"] for sample in samples if sample.labels.get("model_name")}
     if len(models) == 1:
         values["model"] = models.pop()

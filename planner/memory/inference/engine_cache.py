@@ -42,7 +42,7 @@ def state_bytes(mixer: StateMixer, element_bytes: int) -> int:
 
 
 class CachedBytes(NamedTuple):
-    """What a network caches: bytes of a token in all layers that keep every token, and in all with a window.
+    """Bytes that a network caches of a token, in all layers that keep every token and in all with a window.
 
     `window` is the longest window, 0 without one, and `state` the bytes of a sequence's recurrent states.
     """
@@ -54,7 +54,7 @@ class CachedBytes(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def cached_bytes(architecture: Architecture, kv_format: str, element_bytes: int) -> CachedBytes:
+def engine_cache_bytes(architecture: Architecture, kv_format: str, element_bytes: int) -> CachedBytes:
     """Return what `architecture` caches of each token and sequence, with activations of `element_bytes` per number."""
     token = windowed = window = state = 0
     for group in architecture.main.groups if architecture.kind != "encoder" else ():

@@ -12,7 +12,7 @@ _FORWARD_SHARE: Final = 0.25
 """Assumed relative deviation of compiled layers' memory from the sum of their tensors."""
 
 
-def step_term(architecture: Architecture, tokens: int, element_bytes: int, setting: str) -> Term:
+def engine_step_term(architecture: Architecture, tokens: int, element_bytes: int, setting: str) -> Term:
     """Return the activation memory of a step with `tokens` tokens, a number that the engine's `setting` limits.
 
     **Formula**: T · w · max over layers of 2h + q + 2kv + q (attention) and 2h + 3i (feed-forward; 2i without a gate;

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.engine_cache import CachedBytes, cached_bytes
-from planner.memory.inference.engine_step import step_term
+from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes
+from planner.memory.inference.engine_step import engine_step_term
 from planner.memory.logits import output_width
 from planner.memory.overhead import fixed_overhead
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
@@ -112,13 +112,13 @@ class Sglang(ServingMemory):
         """
         setup = setup_of(architecture, workload, card_class)
         weights = weights_term(architecture, workload.weights or "bf16")
-        cached = cached_bytes(architecture, workload.kv_cache, setup.element)
+        cached = engine_cache_bytes(architecture, workload.kv_cache, setup.element)
         pool = _pool(cached, setup, weights.bytes, workload.other_processes_bytes)
         sequences = min(workload.batch, setup.requests)
         cache = _cache_term(pool, sequences) if pool else None
         buffers = _buffers_term(architecture, setup)
         kept = [item for item in (weights, cache, buffers) if item is not None and item.bytes]
-        step = step_term(architecture, setup.chunk, setup.element, "chunked_prefill_size")
+        step = engine_step_term(architecture, setup.chunk, setup.element, "chunked_prefill_size")
         sampled = _sampler_term(architecture, sequences)
         sampling = [sampled] if sampled else []
         dynamic = max(step.bytes, sum(item.bytes for item in sampling))

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.engine_cache import cached_bytes
-from planner.memory.inference.engine_step import step_term
+from planner.memory.inference.engine_cache import engine_cache_bytes
+from planner.memory.inference.engine_step import engine_step_term
 from planner.memory.logits import output_width
 from planner.memory.overhead import fixed_overhead
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
@@ -87,14 +87,14 @@ class TensorRtLlm(ServingMemory):
         """
         setup = setup_of(workload, card_class)
         weights = weights_term(architecture, workload.weights or "bf16")
-        cached = cached_bytes(architecture, workload.kv_cache, setup.element)
+        cached = engine_cache_bytes(architecture, workload.kv_cache, setup.element)
         token, sequences = cached.token + cached.windowed, min(workload.batch, setup.sequences)
         blocks, block = ceil_div(setup.length, setup.block_tokens), setup.block_tokens * token
         cache = _cache_term(sequences, blocks, block) if token else None
         state = _state_term(setup.sequences, cached.state) if cached.state else None
         buffers = _buffers_term()
         kept = [item for item in (weights, cache, state, buffers) if item is not None]
-        step = step_term(architecture, setup.tokens, setup.element, "max_num_tokens")
+        step = engine_step_term(architecture, setup.tokens, setup.element, "max_num_tokens")
         sampled = _sampler_term(architecture, sequences)
         sampling = [sampled] if sampled else []
         dynamic = max(step.bytes, sum(item.bytes for item in sampling))

@@ -4,7 +4,7 @@ import pytest
 from small_models import DEEPSEEK, bundled, llama, other
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.inference.engine_cache import cached_bytes
+from planner.memory.inference.engine_cache import engine_cache_bytes
 from planner.memory.software.sglang import SERVING, CardSetup, _prompt_graphs, card_setup, setup_of
 from planner.units import GIB, MIB
 from planner.workload.defaults import with_defaults
@@ -142,12 +142,12 @@ def test_states_take_nine_tenths_of_the_cache_beside_it():
     from vllm_cases import with_states
 
     both = with_states(4, 3, conv_state_elements=1000, recurrent_state_elements=100_000)
-    cached = cached_bytes(both, "bf16", 2)
+    cached = engine_cache_bytes(both, "bf16", 2)
     page, pages = sizes(both, 4096)
     assert page == cached.token + cached.token * 9 // 10
     assert pages == max(4096, -(-3 * cached.state * 10 // (9 * cached.token)))
     alone = with_states(3, 3, conv_state_elements=10, recurrent_state_elements=100)
-    assert sizes(alone, 4096) == (3 * cached_bytes(alone, "bf16", 2).state, 1)
+    assert sizes(alone, 4096) == (3 * engine_cache_bytes(alone, "bf16", 2).state, 1)
     notes = " ".join(estimate_memory(both, Inference(profile="sglang")).notes)
     assert "three slots" in notes
     assert "pool of their own" in " ".join(estimate_memory(windowed(llama(), 9, 3), Inference(profile="sglang")).notes)

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from typing import Final
 
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.engine_step import step_term
+from planner.memory.inference.engine_step import engine_step_term
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermName
 from planner.memory.software.base import ServingMemory
@@ -60,7 +60,7 @@ class Vllm(ServingMemory):
         states = _pages_term("state", pages, pages.state_pages, sequences) if pages else None
         buffers = buffers_term(architecture, setup)
         kept = [item for item in (weights, cache, states, buffers) if item is not None and item.bytes]
-        forward = step_term(architecture, setup.tokens, setup.element, _MOST_TOKENS)
+        forward = engine_step_term(architecture, setup.tokens, setup.element, _MOST_TOKENS)
         sampling = [item for item in (hidden_term(architecture, setup), sampler_term(architecture, setup)) if item]
         step = max(forward.bytes, sum(item.bytes for item in sampling))
         counted = buffers.bytes if buffers and setup.version == _COUNTS_GRAPHS else 0
