@@ -47,6 +47,7 @@ PACKAGES = {
     "models": "Models",
     "memory": "Memory",
     "performance": "Time",
+    "serving_runs": "Measured runs of servers",
     "cost": "Cost",
     "trace": "Traces",
     "paths": "Folders of the user",

@@ -1,6 +1,6 @@
 """How far estimates of vLLM, SGLang and TensorRT-LLM are off published runs of them, engine by engine.
 
-    python benchmarks/engine_accuracy.py [--serving serving.csv]
+    python benchmarks/engine_accuracy.py [--serving serving.csv] [--table]
 
 Prints for each engine the median and the 90th percentile of the absolute error, and the bias, of the speeds in
 `tests/truth/throughput.csv` whose program it is, and a line for each cache that SGLang's logs print in
@@ -22,7 +22,8 @@ from statistics import median
 from typing import Final
 
 from kernel_rows import CARDS
-from throughput_accuracy import compare, spread_of
+from tables import add_table_option, write_table
+from throughput_accuracy import TITLES, compare, spread_of
 from throughput_programs import program_of
 from throughput_rows import truth
 
@@ -55,21 +56,28 @@ def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--serving", type=Path, help="table of measured times per output token")
+    add_table_option(parser)
     arguments = parser.parse_args()
     print(f"{'engine':14} {'of':34} {'rows':>5} {'median':>8} {'90 %':>8} {'bias':>8}")
-    for (engine, task), errors in sorted(_published_speeds().items()):
-        _print_line(engine, task, errors)
+    errors_of = dict(sorted(_published_speeds().items()))
     for name, measured_gib, ours_gib in _cache_pools():
         print(f"{'sglang':14} {'cache of ' + name:34} {measured_gib:8.2f} GiB measured, {ours_gib:.2f} estimated")
     if arguments.serving:
-        for (engine, label), errors in sorted(_served(arguments.serving).items()):
-            _print_line(engine, label, errors)
+        errors_of |= dict(sorted(_served(arguments.serving).items()))
+    rows = [_row(engine, label, errors) for (engine, label), errors in errors_of.items()]
+    for engine, label, *figures in rows:
+        print(f"{engine:14} {label:34} {figures[0]:>5} {figures[1]:>8} {figures[2]:>8} {figures[3]:>8}")
+    if arguments.table:
+        header = ("engine", "of", "rows", "median error", "90 % within", "bias")
+        write_table("accuracy", "engines", header, rows)
     return 0
 
 
-def _print_line(engine: str, label: str, errors: list[float]) -> None:
+def _row(engine: str, label: str, errors: list[float]) -> list[str]:
     middle, high = spread_of(errors)
-    print(f"{engine:14} {label:34} {len(errors):5} {middle:8.1%} {high:8.1%} {median(errors):+8.1%}")
+    titles = {vllm.ENGINE.name: "vLLM", sglang.ENGINE.name: "SGLang", tensorrt_llm.ENGINE.name: "TensorRT-LLM"}
+    signed = f"{median(errors):+.1%}"
+    return [titles[engine], TITLES.get(label, label), str(len(errors)), f"{middle:.1%}", f"{high:.0%}", signed]
 
 
 def _published_speeds() -> dict[tuple[str, str], list[float]]:

@@ -118,7 +118,7 @@ def parse_prometheus(data: bytes | str) -> tuple[MetricSample, ...]:
         text = data if isinstance(data, str) else data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableFileError("is not a scrape of metrics: it is not text in UTF-8", _CORRECT_IT) from error
-    samples = []
+    samples: list[MetricSample] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue

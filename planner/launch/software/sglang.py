@@ -12,7 +12,7 @@ from planner.launch.text import command_line, job_words
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.servers import Option, read_engine_options
+from planner.workload.recipes.servers import Option, read_engine_command
 from planner.workload.software.sglang import SglangSettings
 from planner.workload.workload import Inference
 
@@ -155,7 +155,7 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 
 
 def _read(reader: ConfigReader) -> None:
-    read_engine_options(reader, "sglang", OPTIONS, _MODEL, _CACHE)
+    read_engine_command(reader, "sglang", OPTIONS, _MODEL, _CACHE)
     reader.set_if_enabled("--disable-cuda-graph", "engine.disable_cuda_graph")
     reader.ignore_all((_PROMPT_GRAPHS,), "as the graphs of decoding")
     reader.ignore_rest(_NEUTRAL)

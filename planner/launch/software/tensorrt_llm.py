@@ -22,7 +22,7 @@ from planner.launch.text import command_line, job_words
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.servers import Option, read_engine_options
+from planner.workload.recipes.servers import Option, read_engine_command
 from planner.workload.software.tensorrt_llm import TensorRtLlmSettings
 from planner.workload.workload import Inference
 
@@ -156,7 +156,7 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 
 
 def _read(reader: ConfigReader) -> None:
-    read_engine_options(reader, "tensorrt-llm", (*FLAGS, *KEYS), "--model", _CACHE)
+    read_engine_command(reader, "tensorrt-llm", (*FLAGS, *KEYS), "--model", _CACHE)
     reader.ignore_rest(_NEUTRAL)
 
 

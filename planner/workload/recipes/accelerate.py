@@ -6,7 +6,7 @@
 from typing import Final
 
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.deepspeed import read_engine_options, read_offload
+from planner.workload.recipes.deepspeed import read_engine, read_offload
 from planner.workload.recipes.fsdp import PREFIX, read_fsdp
 from planner.workload.recipes.keys import read_clipping
 from planner.workload.recipes.recipe import split_keys
@@ -83,7 +83,7 @@ def _read_deepspeed(section: ConfigReader) -> None:
     """Read the DeepSpeed section of an accelerate configuration."""
     file = section.section("deepspeed_config_file") if isinstance(section.raw("deepspeed_config_file"), dict) else None
     if file is not None:
-        read_engine_options(file)
+        read_engine(file)
     elif section.has("deepspeed_config_file"):
         section.ignore_unestimated("deepspeed_config_file", "a configuration file outside this folder")
     stage = section.integer("zero_stage", low=0, high=3)

@@ -155,7 +155,7 @@ def parse_options(words: tuple[str, ...]) -> dict[str, object]:
     return options
 
 
-def read_engine_options(
+def read_engine_command(
     reader: ConfigReader, profile: str, options: tuple[Option, ...], model: str, cache: str
 ) -> None:
     """Read the options of a server with a paged cache; `model` and `cache` are the keys of its model and cache format.
@@ -178,7 +178,7 @@ def read_engine_options(
 
 def read_vllm_options(reader: ConfigReader) -> None:
     """Read the options of `vllm serve`."""
-    read_engine_options(reader, "vllm", VLLM_OPTIONS, "--model", "--kv-cache-dtype")
+    read_engine_command(reader, "vllm", VLLM_OPTIONS, "--model", "--kv-cache-dtype")
     if reader.flag("--enable-expert-parallel"):
         reader.set("--enable-expert-parallel", "parallel.expert", reader.field("parallel.data") or 1)
     images = reader.strings("--limit-mm-per-prompt")
