@@ -60,6 +60,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.files import is_recipe_file, load_recipe
 from planner.records import read_records
 from planner.serving.traffic_files import load_traffic
+from planner.serving_runs.read import read_serving_runs
 from planner.trace.analysis.summary import facts_of
 from planner.trace.child.messages import read_messages
 from planner.trace.files import is_recording_file, load_recording
@@ -304,6 +305,8 @@ READERS: dict[str, Reader] = {
     "log": Reader(_read_recording, mutate_text, "log.csv"),
     "memory-log": Reader(_read_memory_log, mutate_text, "run.log"),
     "memory-log, compared": Reader(_compare_memory_log, mutate_text, "run.log", slow=True),
+    "serving-metrics": Reader(read_serving_runs, mutate_text, "a.metrics"),
+    "serving-results": Reader(read_serving_runs, mutate_json_lines, "result.json"),
     "corrections": Reader(load_corrections, mutate_json, "corrections.json"),
     "trace": Reader(_read_trace, mutate_gzip(mutate_json), "trace.json"),
     "trace, summarized": Reader(_trace_facts, mutate_gzip(mutate_json), "trace.json", slow=True),

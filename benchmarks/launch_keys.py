@@ -6,9 +6,10 @@ Writes `tests/truth/launch-keys.json`: the fields of the classes that define eac
 version. The packages are read, not imported, so that they need neither a GPU nor what they depend on:
 
     pip install --target FOLDER --no-deps vllm==0.33.0 accelerate==1.15.0 deepspeed==0.19.8 axolotl==0.19.0 \
-        llamafactory==0.9.5 trl==1.16.0 transformers dstack==0.22.5 skypilot==0.14.1 torchtitan==0.3.0
+        llamafactory==0.9.5 trl==1.16.0 transformers dstack==0.22.5 skypilot==0.14.1 torchtitan==0.3.0 sglang==0.5.23
 
-The flags of llama-server are those of its README, which is no package, and stay as they are.
+The flags of llama-server are those of its README, and those of trtllm-serve and the keys of its file those of its
+source at a commit, which are no packages: both stay as they are.
 With `--check` it writes nothing, and ends with 1 where the file differs.
 """
 
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests" / "truth" / "launch-keys.json"
 SOURCES = {
     "vllm": ("vllm", ("vllm/engine/arg_utils.py",)),
+    "sglang": ("sglang", ("sglang/srt/arg_groups/fields/*.py",)),
     "accelerate": ("accelerate", ("accelerate/commands/config/config_args.py", "accelerate/commands/launch.py")),
     "parallelism": ("accelerate", ("accelerate/parallelism_config.py",)),
     "deepspeed": ("deepspeed", ("deepspeed/runtime/zero/config.py", "deepspeed/runtime/zero/offload_config.py")),
@@ -47,6 +49,7 @@ SOURCES = {
     "dstack": ("dstack", ("dstack/_internal/core/models/*.py",)),
 }  # fmt: skip
 CONSTANTS = {"deepspeed": "deepspeed/runtime/constants.py"}
+KEPT = ("llama-server", "tensorrt-llm")
 SCHEMAS = {"skypilot": ("skypilot", "sky/utils/schemas.py")}
 
 
@@ -63,7 +66,7 @@ def main() -> int:
             "version": _version(package, arguments.folders),
             "keys": sorted(_strings(file, arguments.folders)),
         }
-    found["llama-server"] = kept["llama-server"]
+    found |= {name: kept[name] for name in KEPT}
     text = json.dumps(found, indent=1) + "\n"
     for name, entry in found.items():
         print(f"{name:14} {entry['version']:40} {len(entry['keys']):6,} keys")

@@ -9,7 +9,7 @@ from planner.hardware.gpu import Gpu
 from planner.performance.inference.machine import scalar_bytes_per_s
 from planner.performance.kernels.card import kernel_card
 from planner.performance.reach import MeasuredShare, MemoryClass, Width, kernel_width
-from planner.performance.software import litgpt, llama_cpp, tensorrt_llm, transformers, vllm
+from planner.performance.software import litgpt, llama_cpp, sglang, tensorrt_llm, transformers, vllm
 from planner.performance.software.engine import Engine
 
 
@@ -65,7 +65,7 @@ _ENGINES: Final[tuple[tuple[str, Engine], ...]] = (
     ("trt", tensorrt_llm.ENGINE),
     ("tensorrt", tensorrt_llm.ENGINE),
     ("vllm", vllm.ENGINE),
-    ("sglang", vllm.ENGINE),
+    ("sglang", sglang.ENGINE),
     ("lmdeploy", vllm.ENGINE),
     ("mango", vllm.ENGINE),
     ("gpt-fast", transformers.COMPILED),
@@ -80,6 +80,7 @@ _SUBSTITUTES: Final = {
     llama_cpp.ENGINE.name: vllm.ENGINE,
     transformers.COMPILED.name: vllm.ENGINE,
     vllm.ENGINE.name: transformers.COMPILED,
+    sglang.ENGINE.name: transformers.COMPILED,
     vllm.VERSION_0.name: vllm.ENGINE,
     transformers.ENGINE.name: litgpt.ENGINE,
     _AUTOGPTQ.name: replace(transformers.ENGINE, older_host_slowdown=1.0),

@@ -190,6 +190,16 @@ True
 ...     "rtx-4090" in error.hint
 True
 
+What a server's metrics or a load generator's results say of a run is one record:
+
+>>> with tempfile.TemporaryDirectory() as folder:
+...     scrape = pathlib.Path(folder, "metrics.txt")
+...     info = 'vllm:cache_config_info{block_size="16",num_gpu_blocks="9180"} 1'
+...     text = scrape.write_text(info)
+...     run = planner.read_serving_runs(scrape)[0]
+>>> run.cache_tokens, run.reason("first_token")
+(146880, "vLLM's /metrics does not state it")
+
 A report has the answers with their reasons and sources, as a web page, a PDF or Markdown, and opens again as its plan:
 
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -273,6 +283,7 @@ if TYPE_CHECKING:
         Traffic,
     )
     from planner.serving.traffic_files import load_traffic
+    from planner.serving_runs.read import read_serving_runs
     from planner.trace.analysis.summary import facts_of
     from planner.trace.analysis.trace_result import conclude
     from planner.trace.files import load_recording, save_recording
@@ -347,6 +358,7 @@ __all__ = [
     "prices_dir",
     "prices_of",
     "read_log",
+    "read_serving_runs",
     "recommend",
     "report_on_plan",
     "report_on_two_plans",
@@ -431,6 +443,7 @@ _HOMES = {
     "prices_dir": "planner.paths",
     "prices_of": "planner.plan.prices",
     "read_log": "planner.memory.logs.read",
+    "read_serving_runs": "planner.serving_runs.read",
     "recommend": "planner.plan.recommend.recommend",
     "report_on_plan": "planner.present.report.plan_report",
     "report_on_two_plans": "planner.present.report.comparison_report",

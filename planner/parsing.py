@@ -1,4 +1,4 @@
-"""The door for text from anywhere: JSON, YAML and packed files, parsed within the same limits for every reader.
+"""The door for text from anywhere: JSON, YAML, metrics and packed files, parsed within the same limits.
 
 A reader gets the bytes of a file from `storage.read_regular`, or from the network, and their values from here. What it
 is given has a bounded depth, number of values and size of numbers, so that nothing that is computed from it runs away.
@@ -7,7 +7,7 @@ What breaks a limit, or is no such text, is an `UnreadableFileError`, of which t
 | limit | value | why |
 |---|---|---|
 | nesting | 64 | a plan has 12 |
-| values | 1,000,000; a trace more, YAML less | each takes up to 200 bytes of memory |
+| values | 1,000,000; a trace more, YAML and metrics less | each takes up to 200 bytes of memory |
 | numbers | below 10³⁰ | the largest trainings took 10²⁶ operations; products of a few such numbers are finite |
 | unpacked bytes | what the reader allows | a packed file may state a wrong size |
 """
@@ -16,10 +16,10 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache, partial
 from io import BytesIO
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from planner.storage import UnreadableFileError
 from planner.units import MIB
@@ -39,6 +39,14 @@ MAGNITUDE_LIMIT: Final = 10**30
 _MOST_YAML_EVENTS: Final = 20_000
 _MOST_YAML_DEPTH: Final = 32
 _YAML_TAGS: Final = tuple(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map"))
+_MOST_SAMPLES: Final = 200_000
+_MOST_SAMPLE_LINE: Final = 16_384
+_LABEL: Final = re.compile(r'(?P<name>[A-Za-z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"')
+_SAMPLE: Final = re.compile(
+    r"(?P<name>[A-Za-z_:][\w:]*)"
+    r'(?:\{(?P<labels>(?:[A-Za-z_]\w*="(?:[^"\\]|\\.)*",?\s*)*)\})?'
+    r"\s+(?P<value>[-+.\w]{1,40})(?:\s+-?[\d.]{1,20})?(?:\s+#.*)?"
+)
 _PIECE_BYTES: Final = 1 * MIB
 _SHOWN: Final = 60
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -86,6 +94,56 @@ def parse_json(
     if not allow_surrogates and ("\\ud" in text or "\\uD" in text or _has_surrogate(text)):
         _check_texts(value)
     return value
+
+
+class MetricSample(NamedTuple):
+    """A value of a metric with its labels, as in Prometheus' text format; a bucket may be infinite."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+def parse_prometheus(data: bytes | str) -> tuple[MetricSample, ...]:
+    """Return the samples of a scrape in Prometheus' text format, comments and times left out.
+
+    Values that are not finite, as of a gauge that was never set, are left out, too.
+
+    **Source**: prometheus.io, Exposition formats, text-based format 0.0.4; OpenMetrics ends with `# EOF`.
+
+    Raises:
+        UnreadableFileError: If a line is no sample, or there are too many; the reason names the line.
+    """
+    try:
+        text = data if isinstance(data, str) else data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableFileError("is not a scrape of metrics: it is not text in UTF-8", _CORRECT_IT) from error
+    samples: list[MetricSample] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if len(samples) >= _MOST_SAMPLES:
+            raise UnreadableFileError(f"has more than {_MOST_SAMPLES:,} samples", "Choose a smaller file.")
+        found = _SAMPLE.fullmatch(line.strip()) if len(line) <= _MOST_SAMPLE_LINE else None
+        value = _sample_value(found["value"]) if found else None
+        if found is None or value is None:
+            raise UnreadableFileError(f"is not a scrape of metrics: line {number:,} is no sample", _CORRECT_IT)
+        if math.isnan(value) or abs(value) >= MAGNITUDE_LIMIT:
+            continue
+        labels = {one["name"]: _unescaped(one["value"]) for one in _LABEL.finditer(found["labels"] or "")}
+        samples.append(MetricSample(found["name"], labels, value))
+    return tuple(samples)
+
+
+def _sample_value(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text) if "\\" in text else text
 
 
 def _check_texts(value: object) -> None:

@@ -10,10 +10,12 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from planner.errors import RecipeError, SpecError
 from planner.launch.places import PLACES
-from planner.launch.settings import LaunchPlace, PlacedJob
+from planner.launch.settings import Launcher, LaunchPlace, PlacedJob
+from planner.launch.software import LAUNCHERS
 from planner.plan.recipes.files import YAML_ENDINGS, is_recipe_file, linked_config, load_recipe, parsed_file
 from planner.storage import UnreadableFileError, decode_text, read_regular
 from planner.units import MIB
+from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.detect import read_recipe
 from planner.workload.recipes.recipe import Format, Recipe
 from planner.workload.recipes.servers import parse_options
@@ -28,22 +30,32 @@ _SLURM_NODES: Final = re.compile(r"^#SBATCH\s+(?:--nodes[= ]|-N\s*)(\d+)\s*$", r
 _COUNTS: Final = ("--num_processes", "--num_gpus", "--nproc_per_node")
 _COUNT_VARIABLE: Final = "NPROC_PER_NODE"
 _ENDS: Final = frozenset((";", "&&", "||", "|", "&"))
-_HINT: Final = "Read are vllm serve, llama-server, ollama create, accelerate, torchtitan and the programs' own files."
+_HINT: Final = (
+    "Read are vllm serve, sglang serve, trtllm-serve, llama-server, ollama create, accelerate, torchtitan and the "
+    "programs' own files."
+)
 
 
 class _Program(NamedTuple):
-    """A command that is read: its first words, and the option that names its file; the words themselves without one."""
+    """A command that is read: its first words, the option that names its file, and how its other options are read.
+
+    `launcher` is the program whose own options are read.
+    """
 
     words: tuple[str, ...]
     kind: Format | None = None
     file_option: str = ""
     parse: Callable[[tuple[str, ...]], dict[str, object]] = parse_options
+    launcher: Launcher | None = None
 
 
 _PROGRAMS: Final = (
-    _Program(("vllm", "serve"), "vllm"),
-    _Program(("vllm.entrypoints.openai.api_server",), "vllm"),
-    _Program(("llama-server",), "llama.cpp"),
+    *(
+        _Program(words, None, launcher.reader.config_option, launcher=launcher)
+        for launcher in LAUNCHERS.values()
+        if launcher.reader is not None
+        for words in launcher.reader.commands
+    ),
     _Program(("ollama", "create"), "ollama", "-f"),
     _Program(("torchtitan.train",), "torchtitan", parse=torchtitan_options),
     _Program(("accelerate", "launch"), None, "--config_file"),
@@ -129,8 +141,8 @@ def _recipe_in_words(words: tuple[str, ...], environment: Mapping[str, str], pat
     # What starts the program may set its variables: `env NAME=VALUE program`.
     assigned = (_ASSIGNMENT.fullmatch(word) for word in words[: len(words) - len(rest)])
     environment = {**environment, **{match[1]: match[2] for match in assigned if match is not None}}
-    if program.kind is not None and not program.file_option:
-        return read_recipe(options, str(path), program.kind)
+    if program.launcher is not None:
+        return _recipe_of_command(program.launcher, options, path)
     name = str(options.get(program.file_option, ""))
     text = linked_config(name, path)
     if text is None:
@@ -144,6 +156,31 @@ def _recipe_in_words(words: tuple[str, ...], environment: Mapping[str, str], pat
         (str(count) for count in (*map(options.get, _COUNTS), environment.get(_COUNT_VARIABLE)) if count), ""
     )
     return recipe.evolve(cards=int(started)) if started.isdecimal() else recipe
+
+
+def _recipe_of_command(launcher: Launcher, options: Mapping[str, object], path: Path) -> Recipe:
+    """Return the recipe of a program's own options, with the keys of the file that one of them names."""
+    command = launcher.reader
+    assert command is not None
+    named = {command.aliases.get(key, key): value for key, value in options.items()}
+    name = named.pop(command.config_option, None) if command.config_option else None
+    if name is not None:
+        config = linked_config(str(name), path)
+        if not isinstance(config, Mapping):
+            raise RecipeError(path, f"names the file {str(name)[:80]!r}, which is not in its folder", "Put it there.")
+        named |= {command.aliases.get(key, key): value for key, value in _flattened(config)}
+    reader = ConfigReader(named, str(path))
+    command.read(reader)
+    return reader.finish(launcher.profiles[0])
+
+
+def _flattened(keys: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the keys of a file, those in sections with the sections' names before a dot."""
+    for key, value in keys.items():
+        if isinstance(value, Mapping):
+            yield from _flattened(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _program_in(words: tuple[str, ...]) -> tuple[_Program, tuple[str, ...]] | None:

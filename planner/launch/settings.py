@@ -12,6 +12,7 @@ from planner.plan.evaluate import Evaluation
 from planner.plan.logs.log_amounts import RowName
 from planner.plan.plan import Plan
 from planner.workload.choices import Task
+from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.servers import Option
 from planner.workload.rules import field_reader
 from planner.workload.workload import Workload
@@ -132,11 +133,25 @@ class LaunchFacts(NamedTuple):
         return (choice.path or choice.id).removeprefix("hf:")
 
 
+class CommandReader(NamedTuple):
+    """Reader of a program's command: the words that start it, and the function that reads its options.
+
+    `aliases` are the names of options by their other names. The keys of the file that `config_option` names are read
+    as options, too, those of its sections with dots.
+    """
+
+    commands: tuple[tuple[str, ...], ...]
+    read: Callable[[ConfigReader], None]
+    aliases: Mapping[str, str] = {}
+    config_option: str = ""
+
+
 class Launcher(NamedTuple):
     """A program that plans are written for; `profiles` are the programs of a workload that it runs.
 
     `settle` sets what a plan leaves open and the program needs, so that the plan is estimated as it will run. `measure`
-    returns the commands that measure a job on the real cards; without it they are lines of PyTorch.
+    returns the commands that measure a job on the real cards; without it they are lines of PyTorch. `reader` reads the
+    command of a program that is no training file's.
     """
 
     name: str
@@ -147,6 +162,7 @@ class Launcher(NamedTuple):
     settle: Callable[[Plan], Plan]
     write: Callable[[LaunchFacts], Job]
     measure: Callable[[LaunchFacts, Job], tuple[Measurement, ...]] | None = None
+    reader: CommandReader | None = None
 
 
 class LaunchPlace(NamedTuple):

@@ -36,7 +36,7 @@ from planner.models.architecture import Architecture
 from planner.models.images import with_image_size
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
-from planner.workload.software.registry import DEFAULT
+from planner.workload.software.registry import DEFAULT, serving_support
 from planner.workload.training import Training
 from planner.workload.weight_files import loading_notes
 from planner.workload.workload import Inference
@@ -332,12 +332,14 @@ def _cache_pool_notes(pool: CachePool | None, workload: Training | Inference) ->
     """Yield the capacity of a paged KV cache, and a warning if it is too small for `workload`."""
     if pool is None or not isinstance(workload, Inference):
         return
+    own = serving_support(workload.profile)
+    title = (own.settings.model_fields[own.memory_fraction].title or "").lower()
     yield (
-        f"At a memory utilization of {100 * pool.utilization:.0f} %, the KV cache gets {pool.bytes / GIB:,.1f} GiB: "
+        f"At a {title} of {100 * pool.utilization:.0f} %, the KV cache gets {pool.bytes / GIB:,.1f} GiB: "
         f"{pool.tokens:,} tokens, or {int(pool.sequences):,} sequences of {workload.context_length or 1:,}."
     )
     if pool.sequences < workload.batch:
         yield (
-            f"The KV cache is too small for {workload.batch:,} sequences at once: raise memory_utilization, or let "
+            f"The KV cache is too small for {workload.batch:,} sequences at once: raise {own.memory_fraction}, or let "
             "requests queue."
         )

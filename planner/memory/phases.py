@@ -90,8 +90,9 @@ class Snapshot:
 class PagePool(NamedTuple):
     """A paged KV cache that takes the rest of the engine's share of the card's memory.
 
-    `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`; `other_bytes` is all memory
-    other than the cache.
+    `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`. The share `utilization` is of
+    what the card has besides `taken_bytes`, and holds `other_bytes` besides the cache; `beyond_bytes` are allocated
+    from what the share leaves.
     """
 
     page_bytes: int
@@ -99,17 +100,20 @@ class PagePool(NamedTuple):
     tokens: int
     other_bytes: int
     utilization: float
+    taken_bytes: int = 0
+    beyond_bytes: int = 0
 
     def capacity(self, usable_bytes: int) -> CachePool:
         """Return the bytes, tokens and sequences that the cache holds on a card with `usable_bytes` for a process.
 
-        **Formula**: pages = ⌊(u · C − beside) / page⌋; sequences = pages / pages per sequence; tokens = sequences ·
-        their length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
+        **Formula**: pages = ⌊(u · (C − taken) − beside) / page⌋; sequences = pages / pages per sequence; tokens =
+        sequences · their length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
 
         **Source**: vLLM 0.33 v1/worker/gpu_worker.py determine_available_memory, v1/core/kv_cache_utils.py
-        get_max_concurrency_for_kv_cache_config.
+        get_max_concurrency_for_kv_cache_config; what the share is of in other engines: `planner.memory.software`.
         """
-        available = max(int(self.utilization * usable_bytes) - self.other_bytes, 0)
+        share = int(self.utilization * max(usable_bytes - self.taken_bytes, 0))
+        available = max(share - self.other_bytes, 0)
         pages = available // self.page_bytes
         sequences = pages / self.pages
         return CachePool(
@@ -117,7 +121,12 @@ class PagePool(NamedTuple):
             tokens=int(sequences * self.tokens),
             sequences=round(sequences, 2),
             utilization=self.utilization,
+            reserved_bytes=self.taken_bytes + share + self.beyond_bytes,
         )
+
+    def with_taken(self, size_bytes: int) -> "PagePool":
+        """Return the pool of a card on which `size_bytes` more are in use before the share is counted."""
+        return self._replace(taken_bytes=self.taken_bytes + size_bytes)
 
 
 class PeakNeed(NamedTuple):

@@ -115,7 +115,11 @@ class CachePool(Spec):
     bytes: int
     tokens: int
     sequences: float
+    """Sequences of the workload's length for which it has room."""
     utilization: float
+    """The engine's memory fraction: of the whole card, or of what is free at a moment of its own."""
+    reserved_bytes: int
+    """Memory that the engine takes of the card in all, with weights, cache and buffers."""
 
 
 @record

@@ -31,6 +31,20 @@ PLANS = {
     "served on 2": serving("vllm", count=2, batch=8, parallel={"tensor": 2}, engine={"max_num_batched_tokens": 4096}),
     "served eagerly": serving("vllm", compute="fp16", engine={"enforce_eager": True, "memory_utilization": 0.9}),
     "served in stages": serving("vllm", count=2, parallel={"pipeline": 2}, engine={"block_size": 32}),
+    "served by sglang": serving("sglang", batch=4, context_length=8192),
+    "served by sglang on 2": serving(
+        "sglang", count=2, batch=8, kv_cache="fp8", parallel={"tensor": 2}, engine={"chunked_prefill_size": 2048}
+    ),
+    "served by sglang eagerly": serving(
+        "sglang", gpu="h100-sxm5-80gb", weights="fp8", engine={"disable_cuda_graph": True, "page_size": 64}
+    ),
+    "served by tensorrt": serving("tensorrt-llm", batch=4, context_length=8192),
+    "served by tensorrt on 2": serving(
+        "tensorrt-llm", count=2, batch=8, kv_cache="fp8", parallel={"tensor": 2}, engine={"tokens_per_block": 64}
+    ),
+    "served by tensorrt in stages": serving(
+        "tensorrt-llm", count=2, parallel={"pipeline": 2}, engine={"cuda_graph_max_batch_size": 8}
+    ),
     "gguf": serving("llama.cpp", weights="Q4_K_M", batch=3, context_length=8192),
     "gguf with fewer layers": serving("llama.cpp", weights="Q8_0", gpu_layers=20, kv_cache="q8_0"),
     "gguf on 2": serving("llama.cpp", count=2, weights="Q8_0", parallel={"pipeline": 2}),

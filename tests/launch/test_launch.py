@@ -77,6 +77,8 @@ def test_each_key_is_one_that_the_named_version_knows():
     ("program", "name"),
     [
         ("vllm", "served"),
+        ("sglang", "served by sglang"),
+        ("tensorrt-llm", "served by tensorrt"),
         ("llama-server", "gguf"),
         ("ollama", "gguf"),
         ("accelerate", "full in fsdp"),

@@ -8,6 +8,8 @@ from planner.launch.software.deepspeed import DEEPSPEED
 from planner.launch.software.llama_cpp import LLAMA_SERVER
 from planner.launch.software.llama_factory import LLAMA_FACTORY
 from planner.launch.software.ollama import OLLAMA
+from planner.launch.software.sglang import SGLANG_SERVER
+from planner.launch.software.tensorrt_llm import TENSORRT_LLM_SERVER
 from planner.launch.software.torchtitan import TORCHTITAN
 from planner.launch.software.trl import TRL
 from planner.launch.software.vllm import VLLM_SERVER
@@ -16,6 +18,8 @@ LAUNCHERS: Final = {
     launcher.name: launcher
     for launcher in (
         VLLM_SERVER,
+        SGLANG_SERVER,
+        TENSORRT_LLM_SERVER,
         LLAMA_SERVER,
         OLLAMA,
         ACCELERATE,
@@ -33,7 +37,5 @@ REFUSED: Final = {
     "unsloth": "it is a Python library without a configuration file; set the plan's fields in your script",
     "megatron-lm": "its arguments describe the model itself, which has to be converted first",
     "liger": "it is a set of kernels: plan with --profile liger, and write for axolotl, trl or llama-factory",
-    "sglang": "the estimate does not describe it",
-    "tensorrt-llm": "the estimate does not describe its server",
 }
 """Reasons why no files are written for a program, by its name."""

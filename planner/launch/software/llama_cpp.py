@@ -6,11 +6,11 @@
 from typing import Final
 
 from planner.dtypes import AS_STORED
-from planner.launch.settings import Job, Launcher, LaunchFacts, Measurement, Setting, settings_from
+from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting, settings_from
 from planner.launch.text import command_line, job_words
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
-from planner.workload.recipes.servers import LLAMA_SERVER_OPTIONS
+from planner.workload.recipes.servers import LLAMA_SERVER_OPTIONS, read_llama_server
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.workload import Inference
 
@@ -185,5 +185,13 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 
 
 LLAMA_SERVER: Final = Launcher(
-    "llama-server", "llama-server", "llama.cpp 0.5.0", "inference", ("llama.cpp",), settle, _write, _measure
+    "llama-server",
+    "llama-server",
+    "llama.cpp 0.5.0",
+    "inference",
+    ("llama.cpp",),
+    settle,
+    _write,
+    _measure,
+    CommandReader((("llama-server",),), read_llama_server),
 )

@@ -8,12 +8,13 @@ from typing import Final
 
 from planner.dtypes import AS_STORED
 from planner.errors import SpecError
-from planner.launch.settings import Job, Launcher, LaunchFacts, Measurement, Setting, settings_from
+from planner.launch.cache_fraction import settled_sequences
+from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting, settings_from
 from planner.launch.text import command_line, job_words
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
 from planner.units import GIB, ceil_div
-from planner.workload.recipes.servers import VLLM_OPTIONS
+from planner.workload.recipes.servers import VLLM_OPTIONS, read_vllm_options
 from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference
 
@@ -118,12 +119,8 @@ def _memory_fraction(facts: LaunchFacts, engine: VllmSettings) -> float | None:
 
 def _settle(plan: Plan) -> Plan:
     """Return `plan` with as many sequences in a step as it has requests, unless it sets their number."""
-    workload = plan.workload
-    assert isinstance(workload, Inference)
-    engine = workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
-    if engine.max_num_seqs is not None:
-        return plan
-    return plan.evolve(workload=workload.evolve(engine=engine.evolve(max_num_seqs=workload.batch)))
+    assert isinstance(plan.workload, Inference)
+    return plan.evolve(workload=settled_sequences(plan.workload))
 
 
 def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
@@ -169,4 +166,5 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
     )
 
 
-VLLM_SERVER: Final = Launcher("vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), _settle, _write, _measure)
+_READER: Final = CommandReader((("vllm", "serve"), ("vllm.entrypoints.openai.api_server",)), read_vllm_options)
+VLLM_SERVER: Final = Launcher("vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), _settle, _write, _measure, _READER)

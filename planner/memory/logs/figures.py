@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import FigureName, LogFormat, LoggedFigure
+from planner.memory.logs.serving import read_metric_figures, read_result_figures
 from planner.memory.logs.text import NUMBER, LogLine, LogText
 from planner.parsing import parse_json
 from planner.storage import UnreadableFileError
@@ -236,6 +237,8 @@ _READERS: Final[Mapping[LogFormat, Callable[[LogText], Iterator[LoggedFigure]]]]
     "llama-batched-bench": _read_batched_bench,
     "llama.cpp": _read_timings,
     "serving-benchmark": _read_serving_table,
+    "serving-metrics": read_metric_figures,
+    "serving-results": read_result_figures,
     "step-times": _read_steps,
     "vllm": _read_pool_tokens,
 }

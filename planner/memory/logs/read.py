@@ -8,6 +8,7 @@ from planner.memory.logs.figures import read_figures, read_llama_bench_facts
 from planner.memory.logs.llama_cpp import LlamaCppFacts, read_llama_cpp, read_llama_cpp_facts
 from planner.memory.logs.nvidia_smi import read_nvidia_smi
 from planner.memory.logs.reading import LogFormat, LoggedAmount, LoggedFigure, LogReading
+from planner.memory.logs.serving import read_metric_amounts
 from planner.memory.logs.text import MAX_BYTES, LogText
 from planner.memory.logs.torch import read_torch_errors, read_torch_snapshot, read_torch_stats, read_torch_summary
 from planner.memory.logs.training import read_training
@@ -43,6 +44,10 @@ FORMATS: Final[Mapping[LogFormat, FormatReader]] = {
     "llama-bench": FormatReader(_no_amounts, "llama-bench"),
     "llama-batched-bench": FormatReader(_no_amounts, "llama-batched-bench"),
     "serving-benchmark": FormatReader(_no_amounts, "the table of vllm bench serve"),
+    "serving-metrics": FormatReader(read_metric_amounts, "a scrape of the metrics of vLLM, SGLang or TensorRT-LLM"),
+    "serving-results": FormatReader(
+        _no_amounts, "result files of vllm bench serve, SGLang's bench_serving, guidellm, AIPerf or GenAI-Perf"
+    ),
     "step-times": FormatReader(_no_amounts, "times of steps"),
 }
 _SPLITTING: Final = ("vllm", "llama.cpp")
@@ -91,10 +96,15 @@ def _log_reading(
         devices=llama.cards or devices or ((card,) if card else ()),
         splits_model=len(devices) > 1 and any(name in _SPLITTING for name in formats),
         context_length=vllm.context_length or llama.context_length,
-        cache_tokens=vllm.cache_tokens,
+        cache_tokens=vllm.cache_tokens or _cache_tokens(figures),
         figures=figures,
         notes=("The log is too long to be read completely: only its first part was used.",) if log.is_cut else (),
     )
+
+
+def _cache_tokens(figures: tuple[LoggedFigure, ...]) -> int | None:
+    """Return the size of the KV cache among `figures`, None if none states it."""
+    return next((round(figure.value) for figure in figures if figure.name == "cache-tokens"), None)
 
 
 def _engine_of_formats(formats: tuple[LogFormat, ...]) -> Literal["pytorch", "vllm", "llama.cpp"] | None:

@@ -18,6 +18,8 @@ LogFormat = Literal[
     "llama-bench",
     "llama-batched-bench",
     "serving-benchmark",
+    "serving-metrics",
+    "serving-results",
     "step-times",
 ]
 FigureName = Literal[

@@ -32,6 +32,7 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
+    from planner.memory.software.base import ServingMemory
     from planner.memory.software.pytorch import TrainingMemory
 
 _SEQUENCE_SOURCE: Final = "Korthikanti et al. 2022, arXiv 2205.05198 §4.2.2: tokens are gathered before each block"
@@ -150,7 +151,10 @@ def _serving_timeline(
         snapshot if snapshot.name == "load" else snapshot.with_terms([*snapshot.terms, held])
         for snapshot in timeline.snapshots
     ]
-    return timeline._replace(snapshots=tuple(snapshots), outside_bytes=buffers.library_bytes)
+    pool = None
+    if timeline.pool is not None:
+        pool = cast("ServingMemory", program).pool_beside(timeline.pool, buffers.library_bytes)
+    return timeline._replace(snapshots=tuple(snapshots), outside_bytes=buffers.library_bytes, pool=pool)
 
 
 def _training_timeline(

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from planner.hardware.gpu import Gpu
 from planner.memory.chance import KNOWN_VERSION, Spread
-from planner.memory.phases import PhaseSnapshots
+from planner.memory.phases import PagePool, PhaseSnapshots
 from planner.memory.result import TermPart
 from planner.memory.support import pytorch_reasons
 from planner.models.architecture import Architecture
@@ -107,6 +107,10 @@ class ServingMemory(SoftwareMemory[Inference]):
     def communication_group_sizes(self, parallel: Parallel) -> dict[str, int]:
         """Return the cards of each communication group within one replica; serving replicas do not communicate."""
         return {"tensor": parallel.tensor, "expert": parallel.expert, "context": parallel.context}
+
+    def pool_beside(self, pool: PagePool, communicator_bytes: int) -> PagePool:
+        """Return the cache pool of a card whose NCCL communicators take `communicator_bytes` before it is sized."""
+        return pool.with_taken(communicator_bytes)
 
     def settings_in_use(self, _architecture: Architecture, workload: Inference, _gpu: Gpu | None) -> EngineSettings:
         """Return the engine settings of `workload` with unset ones replaced by the program's defaults."""

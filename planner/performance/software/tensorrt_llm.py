@@ -1,4 +1,4 @@
-"""Inference speed of TensorRT-LLM; its memory is not modeled, so plans cannot choose it."""
+"""Inference speed of TensorRT-LLM."""
 
 from typing import Final
 

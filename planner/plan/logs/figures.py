@@ -282,7 +282,8 @@ def _explanations(compared: FigureComparison, under: Evaluation) -> Iterator[str
     if compared.is_in_range is not False:
         return
     if figure.name == "cache-tokens":
-        yield "The cache takes what weights, activations and other processes leave of vLLM's share: see these rows."
+        share = "what weights, activations and other processes leave of the engine's share"
+        yield f"The cache takes {share}: see these rows."
         return
     assert time is not None
     assert compared.predicted is not None

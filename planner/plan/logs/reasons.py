@@ -141,15 +141,19 @@ def _explain_cache_pool(case: _ExplainedRow) -> str | None:
     pool, tokens = case.actuals.pool, planned_tokens(case.evaluation)
     if pool is None:
         return None
+    title = SOFTWARE[case.evaluation.workload.profile or DEFAULT].title
     return (
-        f"vLLM fills its share of the card with the KV cache: the pool of {_gib_text(pool.bytes)} has room for "
+        f"{title} fills its share of the card with the KV cache: the pool of {_gib_text(pool.bytes)} has room for "
         f"{case.reading.cache_tokens:,} tokens. This row is the part that the plan's {tokens:,} tokens need."
     )
 
 
-def _explain_engine_share(_case: _ExplainedRow) -> str:
-    """Explain the rest of vLLM's share of the card memory, which the other rows do not include."""
-    return "The rest of vLLM's share of the card: it depends on that share, on other processes and on the terms above."
+def _explain_engine_share(case: _ExplainedRow) -> str:
+    """Explain the rest of an engine's share of the card memory, which the other rows do not include."""
+    title = SOFTWARE[case.evaluation.workload.profile or DEFAULT].title
+    return (
+        f"The rest of {title}'s share of the card: it depends on that share, on other processes and on the terms above."
+    )
 
 
 def _explain_cache_length(case: _ExplainedRow) -> str | None:

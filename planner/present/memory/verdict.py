@@ -86,9 +86,7 @@ def verdict_phrase(memory: MemoryResult) -> str:
 
 def reserved_bytes(memory: MemoryResult) -> int:
     """Return the memory that an engine reserves on the card and fills with KV cache; 0 for other programs."""
-    if memory.cache_pool is None:
-        return 0
-    return round(memory.cache_pool.utilization * (memory.capacity_bytes or 0))
+    return memory.cache_pool.reserved_bytes if memory.cache_pool else 0
 
 
 def verdict_text(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
@@ -278,4 +276,6 @@ def _margin_phrase(memory: MemoryResult) -> str:
     free = memory.free_bytes or 0
     if memory.cache_pool is None or free < 0:
         return margin_text(free)
-    return f"the engine reserves {fmt.size(reserved_bytes(memory))} ({fmt.percent(memory.cache_pool.utilization)})"
+    reserved = reserved_bytes(memory)
+    share = fmt.percent(reserved / memory.capacity_bytes) if memory.capacity_bytes else ""
+    return f"the engine reserves {fmt.size(reserved)} ({share})"

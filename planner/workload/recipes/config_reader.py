@@ -13,7 +13,6 @@ from planner.workload.recipes.recipe import (
     NOT_ESTIMATED,
     UNKNOWN,
     AssumedKey,
-    Format,
     IgnoredKey,
     ReadKey,
     Recipe,
@@ -39,7 +38,7 @@ class RecipeBuilder:
     ignored: list[IgnoredKey] = field(default_factory=list)
     assumed: list[AssumedKey] = field(default_factory=list)
 
-    def finish(self, kind: Format, source: str) -> Recipe:
+    def finish(self, kind: str, source: str) -> Recipe:
         """Return the recipe of the training file; `source` names the file in errors.
 
         Keys that the estimate does not support are moved from the read keys to the ignored keys.
@@ -300,8 +299,8 @@ class ConfigReader:
         value_text = _format_value(self._config.get(key))
         raise RecipeError(self._source, f"{self._prefix}{key} {reason}, got {value_text}", hint)
 
-    def finish(self, kind: Format) -> Recipe:
-        """Return the recipe of the whole training file.
+    def finish(self, kind: str) -> Recipe:
+        """Return the recipe of the whole file, whose format or program is called `kind`.
 
         Raises:
             RecipeError: If the training cannot be estimated.

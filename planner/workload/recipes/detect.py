@@ -11,7 +11,7 @@ from planner.workload.recipes.deepspeed import read_deepspeed
 from planner.workload.recipes.llama_factory import read_llama_factory
 from planner.workload.recipes.peft import read_peft
 from planner.workload.recipes.recipe import FORMAT_TITLES, Format, Recipe, split_keys
-from planner.workload.recipes.servers import read_llama_server, read_ollama, read_vllm_options
+from planner.workload.recipes.servers import read_ollama
 from planner.workload.recipes.torchtitan import read_torchtitan
 from planner.workload.recipes.trainer import read_training_arguments, read_trl
 
@@ -39,8 +39,6 @@ _READERS: Final[dict[Format, Callable[[ConfigReader], None]]] = {
     "transformers": read_training_arguments,
     "deepspeed": read_deepspeed,
     "peft": read_peft,
-    "vllm": read_vllm_options,
-    "llama.cpp": read_llama_server,
     "ollama": read_ollama,
     "torchtitan": read_torchtitan,
 }

@@ -5,24 +5,16 @@ from typing import Final, Literal
 from pydantic import Field
 
 from planner.base import Spec
+from planner.workload.software.registry import SOFTWARE
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 Format = Literal[
-    "axolotl",
-    "trl",
-    "transformers",
-    "deepspeed",
-    "accelerate",
-    "llama-factory",
-    "peft",
-    "vllm",
-    "llama.cpp",
-    "ollama",
-    "torchtitan",
+    "axolotl", "trl", "transformers", "deepspeed", "accelerate", "llama-factory", "peft", "ollama", "torchtitan"
 ]
+"""Formats that are known by their keys; the commands of other programs have the programs' names."""
 
-FORMAT_TITLES: Final[dict[Format, str]] = {
+FORMAT_TITLES: Final[dict[str, str]] = {
     "axolotl": "axolotl",
     "trl": "TRL",
     "transformers": "transformers TrainingArguments",
@@ -30,12 +22,10 @@ FORMAT_TITLES: Final[dict[Format, str]] = {
     "accelerate": "accelerate",
     "llama-factory": "LLaMA-Factory",
     "peft": "PEFT's adapters",
-    "vllm": "vLLM",
-    "llama.cpp": "llama-server",
     "ollama": "Ollama",
     "torchtitan": "torchtitan",
 }
-FORMAT_VERSIONS: Final[dict[Format, str]] = {
+FORMAT_VERSIONS: Final[dict[str, str]] = {
     "axolotl": "axolotl 0.18.0",
     "trl": "TRL 1.10.0.dev0",
     "transformers": "transformers 5.23.0",
@@ -43,8 +33,6 @@ FORMAT_VERSIONS: Final[dict[Format, str]] = {
     "accelerate": "accelerate 1.15.0.dev0",
     "llama-factory": "LLaMA-Factory 0.9.6.dev0",
     "peft": "PEFT 0.21",
-    "vllm": "vLLM 0.33.0",
-    "llama.cpp": "llama.cpp 0.5.0",
     "ollama": "Ollama 0.30",
     "torchtitan": "torchtitan 0.3.0",
 }
@@ -81,7 +69,7 @@ class Recipe(Spec):
     file states them.
     """
 
-    format: Format
+    format: str
     workload: Training | Inference = Field(discriminator="task")
     model: str | None = None
     cards: int | None = None
@@ -93,7 +81,7 @@ class Recipe(Spec):
     @property
     def title(self) -> str:
         """Return the display name of the program that the file is for."""
-        return FORMAT_TITLES[self.format]
+        return FORMAT_TITLES.get(self.format) or SOFTWARE[self.format].title
 
     @property
     def not_estimated(self) -> tuple[IgnoredKey, ...]:

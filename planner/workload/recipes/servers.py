@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.dtypes import GGUF_FILE_TYPES
 from planner.workload.recipes.config_reader import ConfigReader
+from planner.workload.software.registry import SOFTWARE, serving_support
 
 _GGUF_NAME: Final = re.compile(r"[-.](\w+)\.gguf$", re.IGNORECASE)
 
@@ -154,23 +155,35 @@ def parse_options(words: tuple[str, ...]) -> dict[str, object]:
     return options
 
 
+def read_engine_command(
+    reader: ConfigReader, profile: str, options: tuple[Option, ...], model: str, cache: str
+) -> None:
+    """Read the options of a server with a paged cache; `model` and `cache` are the keys of its model and cache format.
+
+    The limit on concurrent sequences, which is one of the program's settings, is the batch of the plan.
+    """
+    reader.set_task_inference()
+    reader.read_model("" if reader.has("") else model)
+    reader.assume("engine", SOFTWARE[profile].title, "profile", profile)
+    read_options(reader, options)
+    limit = serving_support(profile).sequence_limit
+    key = next(option.key for option in options if option.field == f"engine.{limit}")
+    sequences = reader.integer(key)
+    if sequences is not None:
+        reader.set(key, "batch", sequences)
+    if reader.field("kv_cache") is None:
+        reader.assume(cache, "auto", "kv_cache", reader.field("compute") or "bf16")
+    set_cards(reader)
+
+
 def read_vllm_options(reader: ConfigReader) -> None:
     """Read the options of `vllm serve`."""
-    reader.set_task_inference()
-    reader.read_model("" if reader.has("") else "--model")
-    reader.assume("engine", "vLLM", "profile", "vllm")
-    _read_options(reader, VLLM_OPTIONS)
-    sequences = reader.integer("--max-num-seqs")
-    if sequences is not None:
-        reader.set("--max-num-seqs", "batch", sequences)
-    if reader.field("kv_cache") is None:
-        reader.assume("--kv-cache-dtype", "auto", "kv_cache", reader.field("compute") or "bf16")
+    read_engine_command(reader, "vllm", VLLM_OPTIONS, "--model", "--kv-cache-dtype")
     if reader.flag("--enable-expert-parallel"):
         reader.set("--enable-expert-parallel", "parallel.expert", reader.field("parallel.data") or 1)
     images = reader.strings("--limit-mm-per-prompt")
     if images is not None:
         reader.ignore_unestimated("--limit-mm-per-prompt", "the number of images in each prompt")
-    _set_cards(reader)
     reader.ignore_rest(_VLLM_NEUTRAL)
 
 
@@ -183,7 +196,7 @@ def read_llama_server(reader: ConfigReader) -> None:
     _read_weights(reader, "--model")
     if reader.raw("--n-gpu-layers") == "all":
         reader.ignore("--n-gpu-layers", "all layers, as in a plan that sets no number")
-    _read_options(reader, LLAMA_SERVER_OPTIONS)
+    read_options(reader, LLAMA_SERVER_OPTIONS)
     _read_slots(reader, "--parallel")
     context, slots = reader.integer("--ctx-size", low=0), reader.integer("--parallel")
     if context:
@@ -195,7 +208,7 @@ def read_llama_server(reader: ConfigReader) -> None:
         reader.set("--tensor-split", "parallel.pipeline", len(split))
         if all(share.isdecimal() for share in split) and reader.string("--split-mode") in (None, "layer"):
             reader.set("--tensor-split", "parallel.pipeline_layers", tuple(map(int, split)))
-    _set_cards(reader)
+    set_cards(reader)
     reader.ignore_rest(_LLAMA_NEUTRAL)
 
 
@@ -205,13 +218,13 @@ def read_ollama(reader: ConfigReader) -> None:
     reader.read_model("ALIAS" if reader.has("ALIAS") else "FROM")
     reader.assume("engine", "llama-server", "profile", "llama.cpp")
     _read_weights(reader, "FROM")
-    _read_options(reader, OLLAMA_OPTIONS)
-    _read_options(reader, OLLAMA_ENVIRONMENT)
+    read_options(reader, OLLAMA_OPTIONS)
+    read_options(reader, OLLAMA_ENVIRONMENT)
     _read_slots(reader, "OLLAMA_NUM_PARALLEL")
     reader.ignore_rest(("OLLAMA_SCHED_SPREAD",))
 
 
-def _read_options(reader: ConfigReader, options: tuple[Option, ...]) -> None:
+def read_options(reader: ConfigReader, options: tuple[Option, ...]) -> None:
     """Read a table of options; a value that the table does not have is recorded as not estimated."""
     for option in options:
         key, ours = option.key, option.ours
@@ -242,7 +255,7 @@ def _read_slots(reader: ConfigReader, key: str) -> None:
         reader.set(key, "batch", slots)
 
 
-def _set_cards(reader: ConfigReader) -> None:
+def set_cards(reader: ConfigReader) -> None:
     """Set the number of cards to the product of the degrees of parallelism."""
     cards = 1
     for name in ("tensor", "pipeline", "data"):

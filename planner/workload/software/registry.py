@@ -12,7 +12,9 @@ from planner.workload.software.liger import LIGER
 from planner.workload.software.litgpt import LITGPT
 from planner.workload.software.llama_cpp import LLAMA_CPP
 from planner.workload.software.megatron import MEGATRON
+from planner.workload.software.sglang import SGLANG
 from planner.workload.software.software import EngineSettings, ServingSupport, Software, TrainingSupport
+from planner.workload.software.tensorrt_llm import TENSORRT_LLM
 from planner.workload.software.torchtune import TORCHTUNE
 from planner.workload.software.transformers import TRANSFORMERS
 from planner.workload.software.unsloth import UNSLOTH
@@ -28,6 +30,8 @@ SOFTWARE: Final[dict[str, Software]] = {
         MEGATRON,
         DEEPSPEED,
         VLLM,
+        SGLANG,
+        TENSORRT_LLM,
         LLAMA_CPP,
         LITGPT,
         AUTOAWQ,

@@ -34,7 +34,9 @@ class ServingSupport(NamedTuple):
     memory. `quantised_cache_attention` are the attention implementations that support a quantized cache. `offloads` are
     the supported values of `parallel.offload`, and `default_split` is what its default parallelism splits. `graphs` is
     the row of a log that includes CUDA graphs; `working_memory` and `outside_memory` explain the other contents of the
-    log's rows. `narrows_fp32` is whether FP32 checkpoints are loaded in 16 bits unless asked otherwise.
+    log's rows. `narrows_fp32` is whether FP32 checkpoints are loaded in 16 bits unless asked otherwise, and
+    `memory_fraction` the setting by which the program sizes its KV cache, `sequence_limit` the one that limits how many
+    sequences run at the same time.
 
     **Source** of `narrows_fp32`: vLLM, `--dtype auto`: "FP16 precision for FP32 and FP16 models"; llama.cpp,
     `convert_hf_to_gguf.py --outtype auto`: "the highest-fidelity 16-bit float type"; transformers 5 loads as stored.
@@ -56,6 +58,8 @@ class ServingSupport(NamedTuple):
     working_memory: str = ""
     outside_memory: str = ""
     narrows_fp32: bool = False
+    memory_fraction: str = ""
+    sequence_limit: str = ""
 
 
 class TrainingSupport(NamedTuple):

@@ -77,5 +77,7 @@ VLLM: Final = Software(
         working_memory="vLLM profiles its largest batch and the logits of all slots, whatever the plan's batch is.",
         outside_memory="vLLM measures its memory after start, so the GPU context is not included.",
         narrows_fp32=True,
+        memory_fraction="memory_utilization",
+        sequence_limit="max_num_seqs",
     ),
 )

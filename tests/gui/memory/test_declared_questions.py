@@ -33,6 +33,8 @@ PLANS = {
     "fsdp": (LLAMA, Training(parallel=Parallel(zero=3)), 8),
     "hf": (LLAMA, Inference(), 2),
     "vllm": (LLAMA, Inference(profile="vllm"), 1),
+    "sglang": (LLAMA, Inference(profile="sglang"), 1),
+    "tensorrt-llm": (LLAMA, Inference(profile="tensorrt-llm"), 1),
     "llama.cpp": (LLAMA, Inference(profile="llama.cpp"), 1),
     "litgpt": (LLAMA, Inference(profile="litgpt"), 1),
     "autoawq": (LLAMA, Inference(profile="autoawq"), 1),

@@ -103,7 +103,8 @@ def test_a_pool_in_tokens_is_compared_with_its_range(compared):
     assert pool.predicted_low < pool.predicted < pool.predicted_high
     assert pool.unit == "tokens"
     assert (
-        "leave of vLLM's share" in of_name(compared("GPU KV cache size: 16 tokens", plan), "cache-tokens").explanation
+        "leave of the engine's share"
+        in of_name(compared("GPU KV cache size: 16 tokens", plan), "cache-tokens").explanation
     )
     without = of_name(compared("GPU KV cache size: 16 tokens"), "cache-tokens")
     assert without.explanation == "The plan's program does not fill the card with its cache."

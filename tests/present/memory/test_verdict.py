@@ -19,7 +19,7 @@ from planner.present.memory.view import memory_view
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
 
-POOL = CachePool(bytes=9 * GIB, tokens=9_000, sequences=9.0, utilization=0.9)
+POOL = CachePool(bytes=9 * GIB, tokens=9_000, sequences=9.0, utilization=0.9, reserved_bytes=round(21.6 * GIB))
 CASES = [
     (
         on_card(24 * GIB, "fits"),

@@ -57,7 +57,7 @@ def test_the_bar_shows_terms_in_order_then_free_and_other_memory():
 
 
 def test_the_bar_shows_what_an_engine_reserves_beyond_the_need():
-    pool = CachePool(bytes=9 * GIB, tokens=9_000, sequences=9.0, utilization=0.75)
+    pool = CachePool(bytes=9 * GIB, tokens=9_000, sequences=9.0, utilization=0.75, reserved_bytes=18 * GIB)
     segments = memory_view(on_card(24 * GIB, "fits", cache_pool=pool), "RTX 4090").segments
     assert [(piece.name, piece.bytes // GIB) for piece in segments if piece.kind == "free"] == [
         ("reserved", 2),

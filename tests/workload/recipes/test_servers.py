@@ -1,11 +1,15 @@
 import pytest
 
-from planner.workload.recipes.detect import read_recipe
-from planner.workload.recipes.servers import parse_options
+from planner.workload.recipes.config_reader import ConfigReader
+from planner.workload.recipes.servers import parse_options, read_llama_server, read_vllm_options
+
+READERS = {"vllm": read_vllm_options, "llama.cpp": read_llama_server}
 
 
 def read(kind, *words):
-    return read_recipe(parse_options(words), "a command", kind)
+    reader = ConfigReader(parse_options(words), "a command")
+    READERS[kind](reader)
+    return reader.finish(kind)
 
 
 def test_options_are_parsed_by_their_long_names():

@@ -4,12 +4,13 @@ from collections.abc import Hashable
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.engine_step import engine_step_term
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermName
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.vllm.cache import SOURCE, Pages, pages_of
 from planner.memory.software.vllm.experts import padded_weights_term
-from planner.memory.software.vllm.profile import buffers_term, forward_term, hidden_term, sampler_term
+from planner.memory.software.vllm.profile import buffers_term, hidden_term, sampler_term
 from planner.memory.software.vllm.setup import CardSetup, VllmSetup, card_setup, settings_of, setup_of
 from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture
@@ -23,6 +24,7 @@ share."""
 _OUTSIDE_PYTORCH: Final = 143 * MIB
 """Bytes outside PyTorch that start-up subtracts from the cache: 0.13 to 0.16 GiB in five logs (0.11 on H100)."""
 _AT_ONCE: Final = "number of concurrent sequences, at most max_num_seqs"
+_MOST_TOKENS: Final = "max_num_batched_tokens"
 _VOCABULARY: Final = 64
 """Multiple to which vLLM pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
 _METAL: Final = "Apple GPUs run vLLM through the plugin vllm-metal, whose memory this estimate does not describe"
@@ -58,7 +60,7 @@ class Vllm(ServingMemory):
         states = _pages_term("state", pages, pages.state_pages, sequences) if pages else None
         buffers = buffers_term(architecture, setup)
         kept = [item for item in (weights, cache, states, buffers) if item is not None and item.bytes]
-        forward = forward_term(architecture, setup)
+        forward = engine_step_term(architecture, setup.tokens, setup.element, _MOST_TOKENS)
         sampling = [item for item in (hidden_term(architecture, setup), sampler_term(architecture, setup)) if item]
         step = max(forward.bytes, sum(item.bytes for item in sampling))
         counted = buffers.bytes if buffers and setup.version == _COUNTS_GRAPHS else 0
@@ -109,6 +111,13 @@ class Vllm(ServingMemory):
     ) -> tuple[int, ...]:
         """Return the number of layers of each pipeline stage, as even as possible."""
         return even_layers(architecture.depth, workload.parallel.pipeline)
+
+    def pool_beside(self, pool: PagePool, communicator_bytes: int) -> PagePool:
+        """Return the cache pool of a card whose communicators take `communicator_bytes` of vLLM's share.
+
+        **Source**: vLLM 0.33 v1/worker/gpu_worker.py determine_available_memory: what grows outside PyTorch counts.
+        """
+        return pool._replace(other_bytes=pool.other_bytes + communicator_bytes)
 
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> VllmSettings:
         """Return the vLLM settings of `workload`, unset ones replaced by the server's defaults on `gpu`."""

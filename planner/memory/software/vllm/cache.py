@@ -11,17 +11,12 @@ _get_kv_cache_groups_uniform_page_size), v1/kv_cache_interface.py, platforms/int
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-from planner.dtypes import KV_FORMATS
+from planner.memory.inference.engine_cache import attention_token_bytes, latent_token_bytes, state_bytes
 from planner.memory.software.vllm.setup import VllmSetup
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mixer, StateMixer
 from planner.units import ceil_div
 
 SOURCE: Final = "vLLM 0.33 v1/core/kv_cache_planning.py and v1/kv_cache_interface.py: groups of layers with equal pages"
-_SPARSE_FP8_BYTES: Final = 656
-"""Bytes per token of sparse latent attention in fp8_ds_mla: 512 fp8 numbers, 4 fp32 scales, 64 bf16 rotary ones."""
-_INDEX_GROUP: Final = 128
-"""Elements per fp32 scale in the indexer's key cache, which is always in fp8."""
-_FLOAT: Final = 4
 _MOST_PADDING: Final = 1.5
 
 Kind = Literal["full", "sliding", "state", "cross"]
@@ -128,9 +123,10 @@ def _layer_page_kinds(layer: Layer, kv_format: str, setup: VllmSetup) -> list[Pa
 def _mixer_page_kinds(mixer: Mixer | None, kv_format: str, setup: VllmSetup) -> list[PageKind]:
     """Return the kinds of pages that one mixer needs, empty without a cache."""
     if isinstance(mixer, StateMixer):
-        return [PageKind("state", None, 1, _state_bytes(mixer, setup))]
+        return [PageKind("state", None, 1, state_bytes(mixer, setup.element))]
     if isinstance(mixer, LatentAttention):
-        return _latent_pages(mixer, kv_format, setup)
+        tokens = setup.page_tokens
+        return [PageKind("full", None, tokens, tokens * each) for each in latent_token_bytes(mixer, kv_format)]
     if isinstance(mixer, Attention) and not mixer.kv_shared:
         return [_attention_page("sliding" if mixer.window else "full", mixer, kv_format, setup)]
     return []
@@ -138,28 +134,8 @@ def _mixer_page_kinds(mixer: Mixer | None, kv_format: str, setup: VllmSetup) -> 
 
 def _attention_page(kind: Kind, mixer: Attention, kv_format: str, setup: VllmSetup) -> PageKind:
     """Return the page of an attention layer: `setup.page_tokens` tokens of keys and values."""
-    size = int(KV_FORMATS[kv_format]) // 8
-    return PageKind(kind, mixer.window, setup.page_tokens, setup.page_tokens * 2 * mixer.kv_dim * size)
-
-
-def _latent_pages(mixer: LatentAttention, kv_format: str, setup: VllmSetup) -> list[PageKind]:
-    """Return the pages of latent attention: the latent, and the indexer's keys with sparse attention."""
-    packed = mixer.indexer_dim and kv_format == "fp8"
-    token = _SPARSE_FP8_BYTES if packed else mixer.latent_dim * int(KV_FORMATS[kv_format]) // 8
-    pages = [PageKind("full", None, setup.page_tokens, setup.page_tokens * token)]
-    if mixer.indexer_dim:
-        index = mixer.indexer_dim + _FLOAT * ceil_div(mixer.indexer_dim, _INDEX_GROUP)
-        pages.append(PageKind("full", None, setup.page_tokens, setup.page_tokens * index))
-    return pages
-
-
-def _state_bytes(mixer: StateMixer, setup: VllmSetup) -> int:
-    """Return the bytes of one layer's recurrent state: convolution and scan.
-
-    Gated delta nets have `mamba_ssm_dtype` float32 in their configurations.
-    """
-    scan = _FLOAT if mixer.name == "gated-delta-net" else setup.element
-    return mixer.conv_inputs_kept * setup.element + mixer.recurrent_state_elements * scan
+    size = attention_token_bytes(mixer, kv_format)
+    return PageKind(kind, mixer.window, setup.page_tokens, setup.page_tokens * size)
 
 
 def _pages_aligned_to_states(layers_by_page: dict[PageKind, int]) -> dict[PageKind, int]:

@@ -6,14 +6,14 @@ sequences. The larger of the two stays free for later steps.
 **Source**: vLLM v1/worker/gpu/model_runner.py profile_run and _dummy_sampler_run, v1/worker/gpu/sample/.
 """
 
-from functools import lru_cache
 from typing import Final, NamedTuple
 
+from planner.memory.inference.engine_step import STEP_SOURCE
 from planner.memory.logits import output_width
 from planner.memory.result import Term, TermPart
 from planner.memory.software.vllm.setup import VllmSetup
 from planner.memory.terms import library_symbol, model_symbol, term
-from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, StateMixer
+from planner.models.architecture import Architecture
 from planner.units import GIB, ceil_div
 from planner.workload.software.vllm import VllmVersion
 
@@ -43,7 +43,6 @@ _SAMPLERS: Final[dict[VllmVersion, _SamplerBytes]] = {
         "8, and cub's second buffers 12",
     ),
 }
-_FORWARD_SOURCE: Final = "vLLM 0.33 model_executor: tensors alive at once in a layer, in its widest block"
 _TABLES_SOURCE: Final = (
     "vLLM 0.33 v1/worker/gpu/sample/penalties.py: counts (int32) and a mask of one bit for each token of the vocabulary"
 )
@@ -53,34 +52,6 @@ _GRAPHS_SOURCE: Final = (
 )
 _GRAPHS: Final = (GIB // 2, GIB // 10, 18 * GIB // 10)
 """Assumed bytes of CUDA graphs (expected, minimum, maximum), within the range of published values."""
-_FORWARD_SHARE: Final = 0.25
-"""Assumed relative deviation of compiled layers' memory from the sum of their tensors."""
-
-
-def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
-    """Return the activation memory of a step with the maximum number of tokens.
-
-    **Formula**: T · w · max over layers of 2h + q + 2kv + q (attention) and 2h + 3i (feed-forward; 2i without a gate;
-    experts k · (max(2i, h) + i) + h beside the shared one's).
-
-    **Assumes** tensors of the computing format and no compilation that keeps less.
-    """
-    per_token = _widest_layer_elements(architecture)
-    count = setup.tokens * per_token * setup.element
-    return term(
-        "activations",
-        count,
-        "T × a × w",
-        (
-            library_symbol("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
-            model_symbol("a", per_token, "live numbers per token in the widest layer"),
-            library_symbol("w", setup.element, "bytes per element"),
-        ),
-        _FORWARD_SOURCE,
-        certainty="assumed",
-        low_bytes=int(count * (1 - _FORWARD_SHARE)),
-        high_bytes=int(count * (1 + _FORWARD_SHARE)),
-    )
 
 
 def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
@@ -96,7 +67,7 @@ def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
             model_symbol("h", architecture.hidden, "width of the residual stream"),
             library_symbol("w", setup.element, "bytes per element"),
         ),
-        _FORWARD_SOURCE,
+        STEP_SOURCE,
         certainty="measured",
     )
 
@@ -151,35 +122,3 @@ def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
             TermPart(name="CUDA graphs", bytes=expected, formula="G", source=_GRAPHS_SOURCE),
         ),
     )
-
-
-@lru_cache(maxsize=256)
-def _widest_layer_elements(architecture: Architecture) -> int:
-    """Return the elements per token alive at once in the layer that needs most."""
-    return max(_layer_elements(group.layer, architecture.hidden) for group in architecture.main.groups)
-
-
-def _layer_elements(layer: Layer, hidden: int) -> int:
-    """Return the elements per token alive at once in one layer, two hidden widths included."""
-    mixed = max(_mixer_elements(mixer) for mixer in (layer.mixer, layer.second_mixer))
-    return 2 * hidden + max(mixed, _feed_forward_elements(layer.feed_forward, hidden))
-
-
-def _mixer_elements(mixer: object) -> int:
-    """Return the elements per token alive at once in a mixer such as attention."""
-    if isinstance(mixer, Attention):
-        return 2 * mixer.q_dim + 2 * mixer.kv_dim
-    if isinstance(mixer, LatentAttention):
-        query_key = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
-        expanded = mixer.heads * (mixer.qk_nope_head_dim + mixer.v_head_dim)
-        return 2 * query_key + expanded + mixer.heads * mixer.v_head_dim + mixer.latent_dim
-    return 4 * mixer.inner_dim if isinstance(mixer, StateMixer) else 0
-
-
-def _feed_forward_elements(block: Mlp | Moe | None, hidden: int) -> int:
-    """Return the elements per token alive at once in a feed-forward block."""
-    if isinstance(block, Moe):
-        wide = (2 if block.gated else 1) * block.intermediate
-        routed = block.top_k * (max(wide, hidden) + max(block.intermediate, 0)) + hidden + block.experts
-        return routed + (3 if block.gated else 2) * block.shared_intermediate
-    return (3 if block.gated else 2) * block.intermediate if block else 0

@@ -1,10 +1,10 @@
 """What vLLM's profiling step and sampler reserve, by hand and as its logs print it."""
 
 import pytest
-from small_models import DEEPSEEK, MIXTRAL, bundled, llama, other
-from vllm_cases import alive, setup, with_states
+from small_models import bundled, llama
+from vllm_cases import alive, setup
 
-from planner.memory.software.vllm.profile import forward_term, sampler_term
+from planner.memory.software.vllm.profile import sampler_term
 from planner.memory.software.vllm.setup import CardClass, CardSetup, setup_of
 from planner.units import GIB
 from planner.workload.workload import Inference
@@ -32,20 +32,6 @@ def test_fp32_has_no_copy_and_models_without_a_vocabulary_sample_nothing():
     headless = model.evolve(head=())
     assert sampler_term(headless, setup()) is None
     assert "buffers" not in alive(headless, "decode", engine={"enforce_eager": True})
-
-
-def test_a_step_holds_the_widest_layer():
-    step = setup(max_num_batched_tokens=10)
-    assert forward_term(llama(), step).bytes == 10 * 2 * (2 * 4096 + 3 * 11_008)
-    experts = 2 * (2 * 14_336 + 14_336) + 4096 + 8
-    assert forward_term(other("mixtral", MIXTRAL), step).bytes == 10 * 2 * (2 * 4096 + experts)
-    latent = 2 * 128 * 192 + 128 * 256 + 128 * 128 + 576
-    assert forward_term(other("deepseek_v3", DEEPSEEK), step).bytes == 10 * 2 * (2 * 7168 + latent)
-    states = with_states(1, 1, conv_state_elements=1, recurrent_state_elements=1)
-    assert forward_term(states, step).bytes == 10 * 2 * (2 * 4096 + 3 * 11_008)
-    group = states.main.groups[0]
-    bare = group.evolve(layer=group.layer.evolve(feed_forward=None))
-    assert forward_term(states.evolve(stacks=(states.main.evolve(groups=(bare,)),)), step).bytes == 20 * (8192 + 256)
 
 
 def test_tables_of_penalties_stay_for_good_and_graphs_are_an_assumption():

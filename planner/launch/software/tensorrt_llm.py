@@ -1,0 +1,173 @@
+"""Plans as `trtllm-serve` commands with a file of settings, and back.
+
+**Source**: NVIDIA/TensorRT-LLM@00209af `tensorrt_llm/commands/serve.py`, and `tensorrt_llm/llmapi/llm_args.py` of
+version 1.2 (`TorchLlmArgs`, `KvCacheConfig`, `CudaGraphConfig`), whose keys the file has.
+"""
+
+from typing import Final
+
+from planner.dtypes import AS_STORED
+from planner.launch.cache_fraction import cache_fraction, settled_sequences
+from planner.launch.settings import (
+    CommandReader,
+    ConfigFile,
+    Job,
+    Launcher,
+    LaunchFacts,
+    Measurement,
+    Setting,
+    settings_from,
+)
+from planner.launch.text import command_line, job_words
+from planner.plan.logs.figures import request_tokens
+from planner.plan.plan import Plan
+from planner.workload.recipes.config_reader import ConfigReader
+from planner.workload.recipes.servers import Option, read_engine_command
+from planner.workload.software.tensorrt_llm import TensorRtLlmSettings
+from planner.workload.workload import Inference
+
+_VERSION: Final = "1.2.1"
+_PORT: Final = 8_000
+_REQUESTS_EACH: Final = 8
+"""Requests of the benchmark for each that runs at the same time, so that most of the run has all of them."""
+_FILE: Final = "trtllm.yaml"
+_CONFIG: Final = "--config"
+_CACHE: Final = "kv_cache_config.dtype"
+FLAGS: Final = (
+    Option("--max_seq_len", "context_length", "integer", "context: prompt and output tokens together"),
+    Option("--max_batch_size", "engine.max_batch_size", "integer", "requests in one step"),
+    Option("--max_num_tokens", "engine.max_num_tokens", "integer", "tokens in one step"),
+    Option("--tp_size", "parallel.tensor", "integer", "tensor parallelism"),
+    Option("--pp_size", "parallel.pipeline", "integer", "pipeline parallelism"),
+)
+"""Options of `trtllm-serve`."""
+KEYS: Final = (
+    Option("dtype", "compute", "word", "compute precision", {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}),
+    Option(_CACHE, "kv_cache", "word", "KV-cache precision", {"fp8": "fp8", "bf16": "bfloat16", "fp16": "float16"}),
+    Option(
+        "kv_cache_config.free_gpu_memory_fraction",
+        "engine.free_gpu_memory_fraction",
+        "number",
+        "share of the memory that weights and a step leave free",
+    ),
+    Option(
+        "kv_cache_config.tokens_per_block", "engine.tokens_per_block", "integer", "tokens in each block of the KV cache"
+    ),
+    Option(
+        "cuda_graph_config.max_batch_size",
+        "engine.cuda_graph_max_batch_size",
+        "integer",
+        "largest batch in a CUDA graph",
+    ),
+)
+"""Keys of the file that `--config` names."""
+_ALIASES: Final = {
+    "--tensor_parallel_size": "--tp_size",
+    "--pipeline_parallel_size": "--pp_size",
+    "--extra_llm_api_options": _CONFIG,
+    "--free_gpu_memory_fraction": "kv_cache_config.free_gpu_memory_fraction",
+    "--kv_cache_free_gpu_memory_fraction": "kv_cache_config.free_gpu_memory_fraction",
+    "max_batch_size": "--max_batch_size",
+    "max_num_tokens": "--max_num_tokens",
+    "max_seq_len": "--max_seq_len",
+    "tensor_parallel_size": "--tp_size",
+    "pipeline_parallel_size": "--pp_size",
+}
+_NEUTRAL: Final = frozenset(("--host", "--port", "--backend", "--log_level", "--trust_remote_code", "backend"))
+_UNEXPRESSED: Final = {
+    "prompt_length": "each request has its own; the longest that fits is the context",
+    "prompt_logits": "each request asks for its own",
+    "attention": "TensorRT-LLM chooses its kernels by the GPU",
+    "parallel.pipeline_layers": "set pp_partition to these numbers",
+    "parallel.data": "start a server for each replica",
+    "parallel.expert": "TensorRT-LLM splits experts across the tensor-parallel GPUs of a server: set --ep_size",
+    "images": "each request has its own",
+    "weights": "TensorRT-LLM takes the format from the checkpoint: name one in this format",
+    "other_processes_bytes": "TensorRT-LLM counts what is free after a step",
+}
+
+
+def _write(facts: LaunchFacts) -> Job:
+    workload = facts.workload
+    assert isinstance(workload, Inference)
+    assert isinstance(workload.engine, TensorRtLlmSettings)
+    fraction = cache_fraction(facts, 0)
+    engine = workload.engine.evolve(free_gpu_memory_fraction=fraction or workload.engine.free_gpu_memory_fraction)
+    cache = "auto" if workload.kv_cache == workload.compute else workload.kv_cache
+    settled = workload.replaced(engine=engine, kv_cache=cache)
+    keys = list(settings_from(KEYS, settled))
+    if cache == "auto":
+        keys.append(Setting(_CACHE, "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
+    unexpressed = dict(_UNEXPRESSED)
+    if workload.batch != engine.max_batch_size:
+        unexpressed["batch"] = f"clients decide how many requests they send; up to {engine.max_batch_size} run"
+    return Job(
+        start=("trtllm-serve", facts.model),
+        requirement=f"tensorrt-llm=={_VERSION}",
+        arguments=(
+            *(_explained(setting, workload) for setting in settings_from(FLAGS, settled)),
+            Setting(_CONFIG, _FILE, "the other settings"),
+        ),
+        configs=(ConfigFile(_FILE, "yaml", tuple(_explained(setting, workload) for setting in keys)),),
+        image=f"nvcr.io/nvidia/tensorrt-llm/release:{_VERSION}",
+        container_start=("trtllm-serve",),
+        port=_PORT,
+        expressed=("model",),
+        unexpressed=unexpressed,
+    )
+
+
+def _explained(setting: Setting, workload: Inference) -> Setting:
+    """Return `setting` with the further fields of the plan that it expresses."""
+    if setting.key == "--max_batch_size" and setting.value == workload.batch:
+        return setting._replace(fields=(*setting.fields, "batch"))
+    if setting.key == "dtype" and workload.weights in (AS_STORED, None, workload.compute):
+        return setting._replace(comment="compute precision; weights as stored", fields=("compute", "weights"))
+    return setting
+
+
+def _settle(plan: Plan) -> Plan:
+    """Return `plan` with as many requests in a step as it has, unless it sets their number."""
+    assert isinstance(plan.workload, Inference)
+    return plan.evolve(workload=settled_sequences(plan.workload))
+
+
+def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
+    """Return the start of the server, and SGLang's or vLLM's benchmark, which run against any server of its kind."""
+    workload = facts.workload
+    assert isinstance(workload, Inference)
+    prompt, answer = request_tokens(workload)
+    bench = (
+        "vllm", "bench", "serve", "--model", facts.model, "--port", str(_PORT), "--dataset-name", "random",
+        "--random-input-len", str(prompt), "--random-output-len", str(answer), "--ignore-eos",
+        "--max-concurrency", str(workload.batch), "--num-prompts", str(_REQUESTS_EACH * workload.batch),
+    )  # fmt: skip
+    return (
+        Measurement(
+            "Speed: while the server runs",
+            f"{command_line(job_words(job))} &\n{command_line(bench)}",
+            figures=(
+                ("throughput", "Output token throughput (tok/s)"),
+                *((("first-token", "Mean TTFT (ms)"),) if workload.batch == 1 else ()),
+                ("output-token", "Mean TPOT (ms)"),
+            ),
+        ),
+    )
+
+
+def _read(reader: ConfigReader) -> None:
+    read_engine_command(reader, "tensorrt-llm", (*FLAGS, *KEYS), "--model", _CACHE)
+    reader.ignore_rest(_NEUTRAL)
+
+
+TENSORRT_LLM_SERVER: Final = Launcher(
+    "tensorrt-llm",
+    "TensorRT-LLM",
+    f"TensorRT-LLM {_VERSION}",
+    "inference",
+    ("tensorrt-llm",),
+    _settle,
+    _write,
+    _measure,
+    CommandReader((("trtllm-serve", "serve"), ("trtllm-serve",)), _read, _ALIASES, _CONFIG),
+)

@@ -1,0 +1,31 @@
+"""Bytes of a token and of a sequence in an engine's cache, by hand."""
+
+from small_models import DEEPSEEK, llama, other
+from vllm_cases import with_states
+
+from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes
+
+
+def test_a_token_takes_keys_and_values_of_every_layer():
+    assert engine_cache_bytes(llama(), "bf16", 2) == CachedBytes(32 * 2 * 4096 * 2, 0, 0, 0)
+    assert engine_cache_bytes(llama(), "fp8", 2).token == 32 * 2 * 4096
+    assert engine_cache_bytes(other("deepseek_v3", DEEPSEEK), "bf16", 2).token == 4 * 576 * 2
+
+
+def test_windows_and_states_are_counted_apart_and_shared_caches_once():
+    model = llama()
+    group = model.main.groups[0]
+    windowed = group.layer.evolve(mixer=group.layer.mixer.evolve(window=128))
+    shared = group.layer.evolve(mixer=group.layer.mixer.evolve(kv_shared=True))
+    groups = tuple(
+        group.evolve(layer=layer, count=count, places=tuple(range(start, start + count)))
+        for layer, start, count in ((group.layer, 0, 10), (windowed, 10, 12), (shared, 22, 10))
+    )
+    mixed = model.evolve(stacks=(model.main.evolve(groups=groups),))
+    assert engine_cache_bytes(mixed, "bf16", 2) == CachedBytes(10 * 16_384, 12 * 16_384, 128, 0)
+    states = with_states(3, 3, conv_state_elements=10, recurrent_state_elements=100)
+    assert engine_cache_bytes(states, "bf16", 2) == CachedBytes(0, 0, 0, 3 * (10 * 2 + 100 * 4))
+
+
+def test_an_encoder_caches_nothing():
+    assert engine_cache_bytes(llama().evolve(kind="encoder"), "bf16", 2) == CachedBytes(0, 0, 0, 0)
