@@ -27,7 +27,7 @@ from planner.numbers import MONEY
 from planner.plan.serving.answer import ServingAnswer, ServingOption, ServingWish
 from planner.plan.serving.find_service import plan_serving
 from planner.plan.serving.job_traffic import job_targets, job_traffic
-from planner.present.record_text import rows_to_csv
+from planner.present.columns import rows_to_csv
 from planner.present.serving.options import (
     OBJECTIVES,
     SERVING_COLUMNS,
