@@ -1,6 +1,7 @@
 """The command `schema`: what each command prints is as its schema says."""
 
 import json
+from pathlib import Path
 
 import pytest
 from fake_nvml_kit import A, card
@@ -70,6 +71,7 @@ COMMANDS = {
     "report": ["report plan.json -o report.md"],
     "serve-plan": [f"{SERVED} --gpu l40s --ttft p95=2s --own --counts 1"],
     "serve-plan curve": [f"{SERVED} --gpu l40s --curve"],
+    "serve-plan measured": ["serve-plan openai-community/gpt2 --gpu l40s --measured bench.json"],
     "serve-plan simulation": [f"{SERVED} --gpu l40s --count 1 --ttft p95=2s --goodput 90%,e2e=60s"],
     "trace": ["trace run.trace.json.gz --gpu rtx-4090", "trace run.trace.json.gz"],
     "verify": ["verify plan.json"],
@@ -86,6 +88,8 @@ def folder(tmp_path, monkeypatch):
     readings = {"utilization_fraction": 1.0, "clock_reasons": 4.0, "energy_joules": 100.0}
     (tmp_path / "run.gpurec").write_bytes(written([CARDS, *(sample(float(at), a=readings) for at in range(9))]))
     (tmp_path / "smi.csv").write_text(LOG)
+    measured = Path(__file__).parent.parent / "corpus" / "serving-results" / "vllm-bench.json"
+    (tmp_path / "bench.json").write_bytes(measured.read_bytes())
     (tmp_path / "vllm.log").write_text(LOADED)
     network = {"model_type": "gpt2", "n_positions": 1024, "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 100}
     (tmp_path / "config.json").write_text(json.dumps(network))

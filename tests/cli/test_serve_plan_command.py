@@ -1,5 +1,6 @@
 import json
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -249,3 +250,36 @@ def test_a_goodput_target_is_a_share_with_limits():
 
 def test_the_command_is_known(capsys):
     assert cli.COMMANDS["serve-plan"].about
+
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+
+
+def test_a_measured_run_stands_beside_its_simulation(capsys):
+    file = str(CORPUS / "serving-results" / "sglang-bench.jsonl")
+    assert serve("openai-community/gpt2", "--gpu", "l40s", "--measured", file) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("Measured by a result file of SGLang's bench_serving: 4 requests/s")
+    assert "Simulated on 1 × L40S with SGLang." in told
+    assert "First token, p99" in told
+
+
+def test_measured_runs_are_printed_as_json(capsys):
+    file = str(CORPUS / "serving-results" / "vllm-bench.json")
+    assert serve("openai-community/gpt2", "--gpu", "l40s", "--profile", "sglang", "--measured", file, "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["program"] == "sglang"
+    assert found["figures"]
+
+
+def test_a_scrape_needs_the_rate_of_its_requests(capsys):
+    scrape = ("openai-community/gpt2", "--gpu", "l40s", "--measured", str(CORPUS / "serving-metrics" / "vllm.metrics"))
+    with pytest.raises(SpecError, match="does not say how many requests arrive"):
+        serve(*scrape)
+    assert serve(*scrape, "--rate", "1/s", "--input", "100", "--output", "20") == 0
+    assert "Measured by vLLM's /metrics: 1 requests/s" in capsys.readouterr().out
+
+
+def test_a_measured_run_on_no_gpu_says_why_nothing_is_simulated(capsys):
+    serve("openai-community/gpt2", "--measured", str(CORPUS / "serving-results" / "vllm-bench.json"))
+    assert "This service cannot be simulated: the plan has no card." in capsys.readouterr().out

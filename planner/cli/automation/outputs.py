@@ -42,6 +42,7 @@ from planner.plan.plan import Plan
 from planner.plan.recipes.preset import Preset
 from planner.plan.recommend.option import Recommendation
 from planner.plan.serving.answer import ServingAnswer
+from planner.plan.serving.measured import MeasuredComparison
 from planner.plan.solve import SolveResult
 from planner.plan.warnings import PlanWarning
 from planner.serving.result import ServingCurve, ServingSimulation
@@ -411,6 +412,9 @@ OUTPUTS: Final[Mapping[str, Described]] = {
     "report": Described(ReportOutput, "a written report"),
     "serve-plan": Described(ServingAnswer, "hardware that holds the latency targets of a service"),
     "serve-plan curve": Described(ServingCurve, "given GPUs, simulated at several rates of requests"),
+    "serve-plan measured": Described(
+        tuple[MeasuredComparison, ...], "measured runs of servers beside their simulations"
+    ),
     "serve-plan simulation": Described(ServingSimulation, "given GPUs, simulated with a service"),
     "trace": Described(TraceResult, "a traced peak"),
     "verify": Described(tuple[PlanCheck, ...], "commands that measure a plan, with what they should show"),

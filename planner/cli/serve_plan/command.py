@@ -6,13 +6,15 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from planner.cli.main import DOES_NOT_FIT
 from planner.cli.options import naming_options
 from planner.cli.parser import Parser, row_limit_or_none
 from planner.cli.plan_arguments import add_plan_options, plan_from_arguments, save_plan_as
 from planner.cli.progress import ProgressLine
 from planner.cli.serve_plan.request import count_option, setup_from, targets_from, traffic_from, wish_from
-from planner.cli.serve_plan.text import search_text, simulation_text
+from planner.cli.serve_plan.text import measured_text, search_text, simulation_text
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
@@ -20,6 +22,7 @@ from planner.plan.plan import Plan
 from planner.plan.serving.answer import ServingAnswer
 from planner.plan.serving.find_service import DEFAULT_SEARCH_REQUESTS, plan_serving
 from planner.plan.serving.job_traffic import served_plan
+from planner.plan.serving.measured import MeasuredComparison, compare_with_run, traffic_of_run
 from planner.plan.serving.service_simulation import serving_curve, simulate_serving
 from planner.serving.deployment import ServingSetup
 from planner.serving.presets import load_traffic_presets
@@ -27,6 +30,7 @@ from planner.serving.result import RatePoint, ServingCurve, ServingSimulation
 from planner.serving.simulate import DEFAULT_REQUESTS
 from planner.serving.targets import Targets
 from planner.serving.traffic import Traffic
+from planner.serving_runs.read import read_serving_runs
 
 _DESCRIPTION: Final = """\
 Find the hardware with which a service answers its requests within latency targets: for the fewest dollars, GPUs or
@@ -39,6 +43,7 @@ examples:
   gpu-planner serve-plan meta-llama/Llama-3.1-8B --traffic chat --rate 20/s --ttft p95=500ms --gpu l40s --gpu h100-sxm
   gpu-planner serve-plan meta-llama/Llama-3.1-70B --weights fp8 --rate 2/s --input 800:3000 --e2e p99=20s
   gpu-planner serve-plan plan.json --gpu l40s --count 2 --dp 2 --rate 4/s --curve
+  gpu-planner serve-plan plan.json --measured vllm-bench.json
   gpu-planner serve-plan plan.json --trace requests.csv --speed 2 --ttft p99=2s --json
 
 Latencies: --ttft is the time to the first token, --itl the time between two tokens, --tpot its mean over a request,
@@ -46,6 +51,9 @@ Latencies: --ttft is the time to the first token, --itl the time between two tok
 meant if only a time is given. --goodput 99%,ttft=1s,tpot=50ms: this share of the requests meets all of these limits.
 Lengths: 1500 for all requests alike, or MEDIAN:P90, such as 800:3000, for lengths that differ (log-normal).
 Traces: CSV or JSONL with arrival, input and output tokens, and the layouts of Azure's and Mooncake's traces.
+
+--measured simulates the traffic of a measured run on the plan's GPUs, and prints both: the /metrics of vLLM, SGLang,
+TensorRT-LLM or llama-server, or a result of `vllm bench serve`, SGLang's bench_serving, guidellm or AIPerf.
 
 Without --profile, vLLM serves. Ranges hold four of five measurements. --json prints one object: with a search wish,
 options (best first, each with its plan and simulation), left_out and nearest; with a simulation its latencies, targets,
@@ -60,13 +68,35 @@ def run(argv: list[str], today: date | None = None) -> int:
     arguments = make_parser().parse_args(argv)
     catalog = user_catalog()
     try:
-        plan = served_plan(plan_from_arguments(arguments, catalog).plan)
+        asked = plan_from_arguments(arguments, catalog).plan
     except SpecError as error:
         raise naming_options(error) from error
-    traffic, targets, setup = traffic_from(arguments), targets_from(arguments), setup_from(arguments)
+    setup = setup_from(arguments)
+    if arguments.measured is not None:
+        return _compare(arguments, asked, catalog, setup)
+    plan = served_plan(asked)
+    traffic, targets = traffic_from(arguments), targets_from(arguments)
     if _is_deployment(arguments, plan):
         return _simulate(arguments, plan, catalog, traffic, targets, setup)
     return _search(arguments, plan, catalog, traffic, targets, setup, today or datetime.now(UTC).date())
+
+
+def _compare(arguments: argparse.Namespace, asked: Plan, catalog: Catalog, setup: ServingSetup) -> int:
+    """Simulate each run of a file of measurements, in its own program unless the plan names one, and print both."""
+    found: list[MeasuredComparison] = []
+    plan = asked
+    for run in read_serving_runs(arguments.measured):
+        plan = served_plan(asked, run.engine)
+        given = arguments.rate is not None or arguments.clients is not None or arguments.trace is not None
+        traffic = traffic_from(arguments) if given else traffic_of_run(run)
+        simulation = simulate_serving(plan, catalog, traffic, None, setup, seed=count_option(arguments, "seed") or 0)
+        assert simulation is not None  # only a stopped simulation returns None
+        found.append(compare_with_run(run, str(plan.workload.profile), traffic, simulation))
+    if arguments.json:
+        print(TypeAdapter(tuple[MeasuredComparison, ...]).dump_json(tuple(found), indent=2).decode())
+    else:
+        print("\n\n".join(measured_text(each, plan, catalog) for each in found))
+    return 0
 
 
 def _is_deployment(arguments: argparse.Namespace, plan: Plan) -> bool:
@@ -182,6 +212,12 @@ def make_parser() -> Parser:
         "--disaggregate", metavar="P+D", help="P replicas read prompts and D others answer, such as 2+4 (with --count)"
     )
     answer = parser.add_argument_group("the answer")
+    answer.add_argument(
+        "--measured",
+        metavar="FILE",
+        type=Path,
+        help="compare with a measured run: a scrape or a result file",
+    )
     answer.add_argument("--curve", action="store_true", help="simulate the given GPUs at several rates, too")
     answer.add_argument("--requests", metavar="N", help="requests of each simulation [2,000; in a search 800]")
     answer.add_argument("--seed", metavar="N", help="another sample of the same traffic [0]")

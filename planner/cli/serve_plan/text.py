@@ -7,7 +7,9 @@ from planner.cli.table import TableColumn, column_table, table, terminal_width
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.serving.answer import ServingAnswer
+from planner.plan.serving.measured import MeasuredComparison
 from planner.present import format as fmt
+from planner.present.serving.measured import comparison_heading, comparison_verdict, measured_columns
 from planner.present.serving.options import (
     SERVING_COLUMNS,
     ServingRow,
@@ -31,6 +33,7 @@ from planner.present.serving.traffic import targets_phrase, traffic_sentence
 from planner.serving.result import RatePoint, ServingSimulation
 from planner.serving.targets import Targets
 from planner.serving.traffic import Traffic
+from planner.workload.software.registry import SOFTWARE
 
 _INDENT: Final = "  "
 
@@ -53,6 +56,22 @@ def simulation_text(
     if points:
         blocks.append(column_table(rate_columns(), points, (), 8))
     return "\n\n".join(block for block in blocks if block)
+
+
+def measured_text(found: MeasuredComparison, plan: Plan, catalog: Catalog) -> str:
+    """Return a measured run beside its simulation as text."""
+    width = prose_width(terminal_width())
+    blocks = [wrap(comparison_heading(found), width)]
+    if found.simulation.unsupported is not None:
+        return "\n\n".join((*blocks, wrap(simulation_sentence(found.simulation), width)))
+    assert plan.gpu is not None  # or nothing was simulated
+    cards = fmt.count_of(plan.count, catalog.hardware.gpu(plan.gpu).name)
+    blocks.append(
+        wrap(f"Simulated on {cards} with {SOFTWARE[found.program].title}. {comparison_verdict(found)}", width)
+    )
+    if found.figures:
+        blocks.append(column_table(measured_columns(), found.figures, (), 8))
+    return "\n\n".join(blocks)
 
 
 def _simulation_blocks(found: ServingSimulation, targets: Targets, width: int | None) -> list[str]:

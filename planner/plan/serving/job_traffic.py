@@ -11,6 +11,7 @@ from planner.serving.presets import TrafficPreset
 from planner.serving.requests import draw_requests
 from planner.serving.targets import Latency, LatencyTarget, Targets
 from planner.serving.traffic import DailyArrivals, FixedLength, RandomArrivals, Traffic
+from planner.workload.software.registry import SOFTWARE
 from planner.workload.software.vllm import VLLM
 from planner.workload.workload import Inference
 
@@ -72,11 +73,12 @@ def job_with_preset(job: Service, preset: TrafficPreset | None) -> Service:
     return job.evolve(**changes)
 
 
-def served_plan(plan: Plan) -> Plan:
-    """Return `plan` with a program that serves many requests at once: vLLM, unless the plan names one."""
+def served_plan(plan: Plan, program: str | None = None) -> Plan:
+    """Return `plan` with a program that serves many requests at once, unless the plan names one: `program`, else vLLM."""
     if not isinstance(plan.workload, Inference) or plan.workload.profile is not None:
         return plan
-    return plan.evolve(workload=plan.workload.evolve(profile=VLLM.name))
+    known = program if program in SOFTWARE else VLLM.name
+    return plan.evolve(workload=plan.workload.evolve(profile=known))
 
 
 def with_replicas(plan: Plan, replicas: int) -> Plan:
