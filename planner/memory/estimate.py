@@ -216,7 +216,8 @@ def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts:
     overhead = corrected_overhead(estimated, facts.own) if facts.own else estimated
     held = _need_with_overhead(facts.spread.around(need.held), overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
-    fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, facts.unsupported, gpu_id)
+    reasons = (*facts.unsupported, *_shared_memory_reasons(cards.gpu, held.bytes, plain.host_bytes))
+    fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, reasons, gpu_id)
     return _DeviceEstimate(facts, estimated, overhead, held, fit)
 
 
@@ -282,7 +283,8 @@ def fits_on(
         need = corrected_timeline(loaded.timeline_with_all_micro_batches(), kind.own).need() if kind.own else plain_need
         overhead = _overhead_of(loaded.timeline, kind, need)
         held = _need_with_overhead(kind.spread.around(need.held), corrected_overhead(overhead, kind.own))
-        fit = judge_bytes(held, usable, filled_workload.other_processes_bytes, kind.unsupported, gpu.id)
+        reasons = (*kind.unsupported, *_shared_memory_reasons(gpu, held.bytes, loaded.timeline.host_bytes))
+        fit = judge_bytes(held, usable, filled_workload.other_processes_bytes, reasons, gpu.id)
         pool = loaded.timeline.pool
         yield fit._replace(pool_sequences=pool.capacity(usable.bytes).sequences) if pool and usable else fit
 
@@ -305,6 +307,17 @@ def fullest_timeline(
 
     timelines = [timeline for _, timeline in timelines_by_stage(architecture, workload, card_class)]
     return max(timelines, key=lambda timeline: timeline.peak().total)
+
+
+def _shared_memory_reasons(gpu: Gpu | None, card_bytes: int, host_bytes: int | None) -> tuple[str, ...]:
+    """Return the reason why CPU and GPU together need more than the memory that they share, empty if they do not."""
+    memory = None if gpu is None or not gpu.unified_memory else gpu.memory_bytes
+    if memory is None or not host_bytes or card_bytes + host_bytes <= memory:
+        return ()
+    return (
+        f"CPU and GPU share {memory / GIB:,.1f} GiB, but {(card_bytes + host_bytes) / GIB:,.1f} GiB are needed, "
+        f"{host_bytes / GIB:,.1f} GiB of them by the CPU",
+    )
 
 
 def _correction_notes(corrections: tuple[Correction, ...], applied: tuple[Correction, ...]) -> Iterator[str]:
