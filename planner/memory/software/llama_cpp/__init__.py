@@ -106,8 +106,9 @@ class LlamaCpp(ServingMemory):
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> LlamaCppSettings:
         """Return the llama.cpp settings of `workload`, unset ones replaced by llama-server's defaults."""
         setup = setup_of(architecture, workload)
-        return LlamaCppSettings(
-            n_batch=settings_of(workload).n_batch or BATCH,
+        settings = settings_of(workload)
+        return settings.evolve(
+            n_batch=settings.n_batch or BATCH,
             n_ubatch=setup.tokens,
             slots=setup.slots,
             kv_unified=setup.unified,

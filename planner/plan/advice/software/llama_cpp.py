@@ -60,7 +60,8 @@ def change_sequences(workload: Inference, architecture: Architecture) -> Iterato
     settings = workload.engine
     chunk_tokens = settings.n_ubatch if isinstance(settings, LlamaCppSettings) else None
     yield smaller_chunks("n_ubatch", chunk_tokens or _TOKENS, _PIECES)
-    yield _experts_in_ram_changes(workload, architecture)
+    if architecture.expert_layers:
+        yield _experts_in_ram_changes(workload, architecture)
     yield _fewer_layers_changes(workload, architecture)
 
 
