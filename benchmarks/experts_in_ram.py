@@ -56,7 +56,7 @@ def rows(path: Path = ROWS) -> list[dict[str, str]]:
 
 
 def card_mib(row: dict[str, str], architecture: Architecture, experts: int) -> dict[str, float]:
-    """Return the estimate of what llama.cpp reserves on the card with the experts of `experts` layers in RAM, in MiB."""
+    """Return the estimate of what llama.cpp reserves on the card with the experts of `experts` layers in RAM."""
     ubatch = int(row["n_ubatch"])
     settings = {"slots": 1, "n_cpu_moe": experts, "n_ubatch": ubatch, "n_outputs_max": ubatch}
     workload = Inference(
@@ -70,7 +70,7 @@ def card_mib(row: dict[str, str], architecture: Architecture, experts: int) -> d
 
 
 def fewest_in_ram(row: dict[str, str], architecture: Architecture) -> int | None:
-    """Return the fewest layers whose experts must be in RAM for the margin of `llama-fit-params`; None if all do not do."""
+    """Return the fewest layers whose experts must be in RAM for `llama-fit-params`'s margin; None if all do not do."""
     target = int(row["free_mib"]) - MARGIN_MIB
     for experts in range(architecture.depth + 1):
         if sum(card_mib(row, architecture, experts).values()) <= target:
@@ -151,7 +151,8 @@ def main() -> int:
         row = one.row
         lines.append(
             f"{row['group']:16} {one.figure:10} {row['model'].rpartition('/')[2]:28} {row['gpu']:16} "
-            f"{row['experts_in_ram']:>3} {row['ram'] or '-':12} {one.measured:8.1f} {one.predicted:8.1f} {one.error:+7.1%}"
+            f"{row['experts_in_ram']:>3} {row['ram'] or '-':12} "
+            f"{one.measured:8.1f} {one.predicted:8.1f} {one.error:+7.1%}"
         )
     print(
         "group            figure     model                        card             RAM of          measured  predicted"

@@ -37,7 +37,10 @@ all, 0.61, 0.68, 0.73 and 0.86 with 128, 256, 512 and 1,024 tokens; in a network
 
 
 def visited_share(rows: float) -> float:
-    """Return the most of a layer's experts that `rows` tokens of one prompt visit: 0.61 · (rows ÷ 128)^(1/6), up to 1."""
+    """Return the share of a layer's experts that `rows` tokens of one prompt visit at most.
+
+    **Formula**: 0.61 · (rows ÷ 128)^(1/6), up to 1.
+    """
     return min(1.0, _VISITED_OF_128 * (rows / 128) ** _VISITED_GROWTH)
 
 

@@ -8,7 +8,6 @@ from planner.workload.presentation import FieldContext, Presentation
 from planner.workload.software.ram import DEFAULT_RAM, RAM_TITLES, known_ram
 from planner.workload.software.software import EngineSettings, ServingSupport, Software
 
-
 _MOST_LAYERS: Final = 100_000
 
 

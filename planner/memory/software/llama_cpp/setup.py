@@ -109,7 +109,7 @@ _SOURCE: Final = "llama.cpp 0.5.0 src/llama-model.cpp load_tensors; bytes of eac
 
 
 class PlacedWeights(NamedTuple):
-    """The weights on the card as a term, the weight bytes in host memory, and the largest matrix of layers there in bytes.
+    """The weights on the card as a term, the weight bytes in host memory, and the largest matrix of a layer there.
 
     `layers_with_experts_in_ram` are the layers on the card whose routed experts are not; their matrices are copied to
     it as `expert_copies`.
@@ -209,7 +209,8 @@ def _matrices(architecture: Architecture, file_type: str) -> Iterator[tuple[Tens
 
     Where a mixture gives some layers more bits, they have those.
 
-    **Source**: llama.cpp 0.5.0 conversion/: gate and up projections of experts are two tensors, if a checkpoint has one.
+    **Source**: llama.cpp 0.5.0 conversion/: gate and up projections of experts are two tensors, though a checkpoint may
+    have one.
     """
     for group in architecture.main.groups:
         places = group.places or range(group.count)

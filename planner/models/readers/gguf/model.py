@@ -120,7 +120,7 @@ def _stored_layers(counted: list[GgufTensor], layers: int) -> tuple[StoredLayer,
     sizes = [[0, 0] for _ in range(layers)]
     for tensor in counted:
         match = _LAYER.match(tensor.name)
-        if match is not None:
+        if match is not None and int(match[1]) < layers:
             layer = sizes[int(match[1])]
             layer[0] += tensor.bytes
             layer[1] += tensor.bytes if _EXPERTS.search(tensor.name) else 0

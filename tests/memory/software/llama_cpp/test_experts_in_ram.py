@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from small_models import bundled
 
-from planner.memory.estimate import estimate_memory
-from planner.memory.gguf import expert_layer_bytes
+from planner.hardware.usable import measured_memory_losses, usable_memory
+from planner.memory.estimate import estimate_memory, fits_on
+from planner.memory.gguf import expert_layer_bytes, layer_bytes
+from planner.memory.parallel.pipeline import stages_of
+from planner.models.architecture import StoredLayer, StoredTensors
 from planner.units import MIB
 from planner.workload.workload import Inference
 
@@ -109,3 +112,36 @@ def test_experts_of_a_published_exl3_checkpoint_are_909_mib_a_layer():
     # matrices of 2,560 x 640 (ROCm/aiter#5379), each with a 16-bit sign for every row and column.
     matrix = 2_560 * 640 * 3 // 8 + 2 * (2_560 + 640)
     assert 512 * 3 * matrix / MIB == pytest.approx(909.4, abs=0.05)
+
+
+def test_a_file_says_the_bytes_of_its_layers():
+    model = bundled().models.model("openai/gpt-oss-20b")
+    layers = tuple(StoredLayer(bytes=10 * MIB + place, expert_bytes=8 * MIB) for place in range(24))
+    parts = (StoredTensors(format="MXFP4", place="layers", elements=1, bytes=240 * MIB + 276),)
+    own = model.evolve(container="gguf", quantization="MXFP4_MOE", stored=parts, stored_layers=layers)
+    assert layer_bytes(own, "MXFP4_MOE") == tuple(10 * MIB + place for place in range(24))
+    assert expert_layer_bytes(own, "MXFP4_MOE") == (8 * MIB,) * 24
+    first, second = stages_of(own, (10, 14), formats_by_layer=True)
+    assert layer_bytes(second.architecture, "MXFP4_MOE") == tuple(10 * MIB + place for place in range(10, 24))
+    assert len(first.architecture.stored_layers) == 10
+    workload = Inference(profile="llama.cpp", weights="stored", context_length=512, engine={"n_cpu_moe": 3})
+    assert estimate_memory(own, workload).term("weights").bytes == 240 * MIB + 276 - 3 * 8 * MIB
+
+
+@pytest.mark.parametrize(("experts", "can"), [(0, True), (20, True), (60, False)])
+def test_memory_that_cpu_and_gpu_share_holds_both_parts(experts, can):
+    # 235 billion parameters in 4.8 bits are more than the 128 GB of the machine, wherever they are.
+    catalog = bundled()
+    name = "Qwen/Qwen3-235B-A22B" if experts == 60 else "openai/gpt-oss-120b"
+    gpu = next(gpu for gpu in catalog.hardware.gpus if gpu.id == "ryzen-ai-max-395")
+    workload = Inference(
+        profile="llama.cpp",
+        weights="Q4_K_M" if experts == 60 else "MXFP4_MOE",
+        context_length=4096,
+        engine={"n_cpu_moe": experts},
+    )
+    usable = usable_memory(gpu, measured_memory_losses(catalog.hardware.gpus))
+    found = estimate_memory(catalog.models.model(name), workload, gpu, usable)
+    (fit,) = fits_on(catalog.models.model(name), workload, ((gpu, usable),))
+    assert (found.unsupported == ()) == can == (fit.unsupported == ())
+    assert can or "CPU and GPU share 128.0 GiB" in found.unsupported[0]
