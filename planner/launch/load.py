@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from planner.errors import RecipeError, SpecError
+from planner.hardware.mig import MIG_INFIX
 from planner.launch.places import PLACES
 from planner.launch.settings import LaunchPlace, PlacedJob
 from planner.plan.recipes.files import YAML_ENDINGS, is_recipe_file, linked_config, load_recipe, parsed_file
@@ -99,6 +100,8 @@ def _recipe_in_place(placed: PlacedJob, place: LaunchPlace, path: Path) -> Recip
     else:
         recipe = _recipe_in_words(placed.words, placed.environment, path)
     card = next((ours for ours, theirs in place.card_names.items() if theirs == placed.card_name), None)
+    if card is not None and placed.profile is not None:
+        card = f"{card}{MIG_INFIX}{placed.profile}"
     return recipe.evolve(cards=placed.cards or recipe.cards, gpu=card)
 
 

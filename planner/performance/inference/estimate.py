@@ -213,11 +213,18 @@ def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: 
         bound=inference_bound(whole if timed.answer else timed.prompt),
         first_token_bound=inference_bound(timed.prompt),
         token_bound=inference_bound(timed.step),
-        basis="same card" if is_decoding_measured(engine, family) else _basis_of_family(gpu),
+        basis=_basis(gpu, is_measured=is_decoding_measured(engine, family)),
         terms=(prompts, *step_terms(timed.run, timed.step.repeated(timed.answer), timed.answer, batch)),
         **_request_rates(timed, workload, seconds),
         notes=_request_notes(timed, gpu, engine),
     )
+
+
+def _basis(gpu: Gpu, *, is_measured: bool) -> Basis:
+    """Return what the estimate is based on; slices of cards (MIG) were not measured themselves."""
+    if gpu.mig_slice is not None:
+        return "family"
+    return "same card" if is_measured else _basis_of_family(gpu)
 
 
 def _basis_of_family(gpu: Gpu) -> Basis:
