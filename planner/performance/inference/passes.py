@@ -41,7 +41,7 @@ def visited_share(rows: float) -> float:
 
     **Formula**: 0.61 · (rows ÷ 128)^(1/6), up to 1.
     """
-    return min(1.0, _VISITED_OF_128 * (rows / 128) ** _VISITED_GROWTH)
+    return min(1.0, _VISITED_OF_128 * float((rows / 128) ** _VISITED_GROWTH))
 
 
 class HostWeights(NamedTuple):
