@@ -22,6 +22,7 @@ from planner.present.columns import (
     field_detail,
     figure_detail,
     lacking_detail,
+    provenance_mark,
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase, months_text, price_count_text, remarks_text
 from planner.present.names import CERTAINTY_TITLES
@@ -167,7 +168,6 @@ def slice_group(table: MigTable | None, verdicts: Mapping[str, str] | None = Non
 
 def _slice_detail(table: MigTable, profile: MigProfile, verdicts: Mapping[str, str]) -> Detail:
     """Return the detail line of a profile: memory, multiprocessors, share of the bandwidth, number and engines."""
-    assumed = ASSUMED_MARK if profile.assumed else ""
     engines = [
         *([profile.extra] if profile.extra else []),
         *([fmt.plural(profile.decoders, "decoder")] if profile.decoders else []),
@@ -182,9 +182,10 @@ def _slice_detail(table: MigTable, profile: MigProfile, verdicts: Mapping[str, s
         *filter(None, (verdicts.get(profile.name),)),
     )
     told = table.provenance
+    mark = ASSUMED_MARK if profile.assumed else provenance_mark(told)
     places = f"memory slices {', '.join(map(str, profile.starts))} to start at"
     return Detail(
-        profile.name, " · ".join(parts), told.source, basis=places, as_of=f"read {fmt.date(told.as_of)}", mark=assumed
+        profile.name, " · ".join(parts), told.source, basis=places, as_of=f"read {fmt.date(told.as_of)}", mark=mark
     )
 
 
