@@ -23,6 +23,7 @@ REFUSED: Final = {
     "megatron-lm": "its arguments describe the model itself, which has to be converted first",
     "liger": "it is a set of kernels: plan with --profile liger, and write for axolotl, trl or llama-factory",
     "torchtitan": "its configurations are Python code per model; pass the plan's fields as `--section.key`",
+    "ktransformers": "its processor kernels for experts in RAM are not estimated: plan experts in RAM with llama.cpp",
     "sglang": "the estimate does not describe it",
     "tensorrt-llm": "the estimate does not describe its server",
 }
