@@ -55,8 +55,10 @@ def test_a_pod_of_another_hand_is_read(tmp_path):
 
 def test_a_slice_of_a_card_is_a_resource_of_its_own_and_read_back(tmp_path):
     plan = serving("vllm", gpu="h100-sxm5-80gb-mig-1g.20gb")
-    files = launch_settings(plan, CATALOG, "vllm", "kubernetes").files
+    settings = launch_settings(plan, CATALOG, "vllm", "kubernetes")
+    files = settings.files
     document = yaml.safe_load(files[0].text)
+    assert "gpu" not in {row.field for row in settings.not_expressed}
     assert pod(document)["containers"][0]["resources"]["limits"] == {"nvidia.com/mig-1g.20gb": 1}
     assert pod(document)["tolerations"][0]["key"] == "nvidia.com/mig-1g.20gb"
     file = tmp_path / files[0].name
