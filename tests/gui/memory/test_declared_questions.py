@@ -34,6 +34,7 @@ PLANS = {
     "hf": (LLAMA, Inference(), 2),
     "vllm": (LLAMA, Inference(profile="vllm"), 1),
     "llama.cpp": (LLAMA, Inference(profile="llama.cpp"), 1),
+    "experts": (MIXTRAL, Inference(profile="llama.cpp"), 2),
     "litgpt": (LLAMA, Inference(profile="litgpt"), 1),
     "autoawq": (LLAMA, Inference(profile="autoawq"), 1),
     "gpt-fast": (LLAMA, Inference(profile="gpt-fast"), 1),
