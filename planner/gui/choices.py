@@ -55,12 +55,20 @@ def choose_model(workspace: Workspace, key: object) -> None:
 
 
 def card_choices(workspace: Workspace) -> list[Choice]:
-    """Return the choices of all cards, each with its memory and the plan's verdict."""
+    """Return the choices of all cards, each with its memory and the plan's verdict, then of all slices (MIG)."""
     fits = fits_by_gpu(workspace.plan, workspace.catalog)
-    return [
+    hardware = workspace.catalog.hardware
+    cards = [
         Choice(gpu.id, gpu.name, fmt.size(gpu.memory_bytes), verdict_icon(fits[gpu.id].verdict), " ".join(gpu.aliases))
-        for gpu in workspace.catalog.hardware.gpus
+        for gpu in hardware.gpus
     ]
+    # Without verdicts, which the details of a card show for its slices: they are many, and few people use them.
+    slices = [
+        Choice(each.id, each.name, fmt.size(each.memory_bytes))
+        for gpu in hardware.gpus
+        for each in hardware.slices(gpu)
+    ]
+    return [*cards, *slices]
 
 
 def hardware_choices(workspace: Workspace) -> list[Choice]:

@@ -4,31 +4,51 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
+from planner.hardware.mig import MigTable, slice_card, sliced_card_id
 from planner.hardware.system import EquippedSystem, System
 from planner.hardware.usable import MemoryLosses, UsableMemory, measured_memory_losses, usable_memory
 from planner.records import read_records
 
 _Record = TypeVar("_Record", Gpu, System)
+_MIG_FOLDER: Final = "mig"
 
 
 @dataclass(frozen=True, eq=False)
 class HardwareCatalog:
-    """All accelerators and systems. Catalogs compare by identity, so that a catalog can be a cache key."""
+    """All accelerators and systems. Catalogs compare by identity, so that a catalog can be a cache key.
+
+    Slices of cards (MIG) are not among `gpus`: `gpu` and `slices` derive them.
+    """
 
     gpus: tuple[Gpu, ...]
     systems: tuple[System, ...] = ()
+    mig: tuple[MigTable, ...] = ()
 
     def gpu(self, gpu_id: str) -> Gpu:
-        """Return the accelerator with exactly this id; `resolve_gpu` accepts other spellings.
+        """Return the accelerator, or the slice of one, with exactly this id; `resolve_gpu` accepts other spellings.
 
         Raises:
             SpecError: If there is none.
         """
-        return _find_record(self._gpus_by_id, "gpu", gpu_id)
+        card = self._gpus_by_id.get(sliced_card_id(gpu_id) or "")
+        found = next((each for each in self.slices(card) if each.id == gpu_id), None) if card is not None else None
+        return _find_record(self._gpus_by_id, "gpu", gpu_id) if found is None else found
+
+    def mig_table(self, gpu: Gpu) -> MigTable | None:
+        """Return the slices that `gpu` can be divided into, or None if it cannot be, or they are not known."""
+        return next((table for table in self.mig if gpu.id in table.gpus), None)
+
+    def slices(self, gpu: Gpu) -> tuple[Gpu, ...]:
+        """Return every kind of slice (MIG) of `gpu` as a card, the smallest first."""
+        if gpu not in self._slices_by_gpu:
+            table = self.mig_table(gpu)
+            found = () if table is None else tuple(slice_card(gpu, table, each) for each in table.profiles)
+            self._slices_by_gpu[gpu] = found
+        return self._slices_by_gpu[gpu]
 
     def system(self, system_id: str) -> System:
         """Return the system with exactly this id.
@@ -67,6 +87,10 @@ class HardwareCatalog:
         return {}
 
     @cached_property
+    def _slices_by_gpu(self) -> dict[Gpu, tuple[Gpu, ...]]:
+        return {}
+
+    @cached_property
     def _gpus_by_id(self) -> dict[str, Gpu]:
         return {gpu.id: gpu for gpu in self.gpus}
 
@@ -76,13 +100,17 @@ class HardwareCatalog:
 
 
 def load_hardware(folder: Path) -> HardwareCatalog:
-    """Read every JSON file below `folder`/gpus and `folder`/systems, each a list of records.
+    """Read every JSON file below `folder`/gpus, `folder`/systems and `folder`/mig, each a list of records.
+
+    The last may be missing.
 
     Raises:
         CatalogError: If a file cannot be read or a record does not validate or repeats an id; it names the file,
             the record and the field.
     """
-    return HardwareCatalog(read_records(folder / "gpus", Gpu), read_records(folder / "systems", System))
+    divided = folder / _MIG_FOLDER
+    tables = read_records(divided, MigTable) if divided.is_dir() else ()
+    return HardwareCatalog(read_records(folder / "gpus", Gpu), read_records(folder / "systems", System), tables)
 
 
 def _find_record(records: Mapping[str, _Record], field: str, name: str) -> _Record:

@@ -161,6 +161,16 @@ class Rate(Spec):
     )
 
 
+class MigSlice(Spec):
+    """The slice of a card (MIG) that a record describes."""
+
+    gpu: Line = Field(description="catalog id of the whole card")
+    profile: Line = Field(description="profile in nvidia-smi, such as 3g.40gb")
+    memory_share: float = Field(gt=0, le=1, description="share of the card's memory slices")
+    compute_share: float = Field(gt=0, le=1, description="share of the card's multiprocessors")
+    most: int = Field(ge=1, description="number of such slices on one card")
+
+
 class Gpu(Spec):
     """An accelerator card, module or chip as it is sold.
 
@@ -226,6 +236,7 @@ class Gpu(Spec):
     form_factor: Line | None = None
     interconnect: Line | None = None
     mig: bool | None = None
+    mig_slice: MigSlice | None = Field(default=None, description="slice of a card (MIG), if the record is of one")
     ecc: bool | None = None
     launch_price_usd: float | None = Field(default=None, gt=0, le=MOST_USD)
 

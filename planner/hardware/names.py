@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
+from planner.hardware.mig import MIG_INFIX, sliced_card_id, split_profile
 from planner.hardware.system import System
 
 Words = frozenset[str]
@@ -61,6 +62,10 @@ def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
     exact = next((gpu for gpu in catalog.gpus if gpu.id == text), None)
     if exact is not None:
         return exact  # plans hold ids: no need to split every name into words
+    if sliced_card_id(text) is not None:
+        return catalog.gpu(text)
+    if (split := split_profile(text)) is not None:
+        return _resolve_slice(catalog, text, *split)
     named = find_by_name(catalog, text)
     if len(named) == 1:
         return named[0]
@@ -68,6 +73,23 @@ def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
     if len(several) > 1:
         raise AmbiguousNameError("gpu", text, tuple(gpu.id for gpu in several))
     raise SpecError("gpu", f"no accelerator is called {text!r}", hint=_similar_names_hint(catalog, text, several))
+
+
+def _resolve_slice(catalog: HardwareCatalog, text: str, card: str, profile: str) -> Gpu:
+    """Return the slice `profile` (MIG) of the accelerator with the name `card`; errors name `text`."""
+    try:
+        cards: tuple[Gpu, ...] = (resolve_gpu(catalog, card),)
+    except AmbiguousNameError as error:
+        cards = tuple(map(catalog.gpu, error.candidates))
+    named = f"{MIG_INFIX}{profile.replace('+', '.')}"
+    found = tuple(each for gpu in cards for each in catalog.slices(gpu) if each.id == f"{gpu.id}{named}")
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise AmbiguousNameError("gpu", text, tuple(each.id for each in found))
+    profiles = {gpu.name: [each.mig_slice.profile for each in catalog.slices(gpu) if each.mig_slice] for gpu in cards}
+    listed = "; ".join(f"{name}: {', '.join(each) or 'none'}" for name, each in profiles.items())
+    raise SpecError("gpu", f"no slice of {card} (MIG) is called {profile!r}", hint=f"Profiles of {listed}.")
 
 
 def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:

@@ -5,6 +5,7 @@ They are stored in a separate file, which an update of the catalog never touches
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Final, NamedTuple, Self
 
 from pydantic import ConfigDict, FailFast, Field, ValidationError, model_validator
@@ -120,7 +121,7 @@ def with_own_hardware(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCa
     bundled = (gpu for gpu in hardware.gpus if gpu.id not in mine)
     changes = {change.gpu: change for change in own.changes}
     cards = (_with_change_applied(gpu, changes.get(gpu.id)) for gpu in (*mine.values(), *bundled))
-    return HardwareCatalog(gpus=tuple(cards), systems=hardware.systems)
+    return replace(hardware, gpus=tuple(cards))
 
 
 class CardOverrides(Spec):

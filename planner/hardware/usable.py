@@ -87,7 +87,9 @@ def _measured_usable_memory(gpu: Gpu, usable: int) -> UsableMemory:
     high = gpu.usable_memory_high_bytes or usable
     spread = "" if high == usable else f", up to {high / GIB:.2f} by driver version"
     provenance = gpu.provenance_of("usable_memory_bytes")
-    certainty: Literal["measured", "yours"] = "yours" if provenance.basis == "yours" else "measured"
+    certainty: Literal["measured", "assumed", "yours"] = (
+        "yours" if provenance.basis == "yours" else "assumed" if provenance.basis == "derived" else "measured"
+    )
     return UsableMemory(
         bytes=usable,
         low_bytes=usable,

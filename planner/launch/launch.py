@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from planner.errors import PlannerError, SpecError
+from planner.hardware.mig import sliced_card_id
 from planner.launch.places import PLACES
 from planner.launch.settings import (
     Job,
@@ -179,7 +180,8 @@ def _unexpressed(facts: LaunchFacts, job: Job, launcher: Launcher, place: Launch
         yield UnexpressedField(field="count", value=str(facts.cards), reason=reason)
     if "model" not in written:
         yield UnexpressedField(field="model", value=facts.model, reason=job.unexpressed["model"])
-    if "gpu" in place.unexpressed or (place.card_names and facts.gpu.id not in place.card_names):
+    card = sliced_card_id(facts.gpu.id) or facts.gpu.id
+    if "gpu" in place.unexpressed or (place.card_names and card not in place.card_names):
         reason = place.unexpressed.get("gpu", f"its name in {place.title} is not known or ambiguous: name it there")
         yield UnexpressedField(field="gpu", value=facts.gpu.name, reason=reason)
     if plan.corrections:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from planner.errors import RecipeError, SpecError
+from planner.hardware.mig import MIG_INFIX
 from planner.launch.places import PLACES
 from planner.launch.settings import Launcher, LaunchPlace, PlacedJob
 from planner.launch.software import LAUNCHERS
@@ -114,6 +115,8 @@ def _recipe_in_place(placed: PlacedJob, place: LaunchPlace, path: Path) -> Recip
     else:
         recipe = _recipe_in_words(placed.words, placed.environment, path)
     card = next((ours for ours, theirs in place.card_names.items() if theirs == placed.card_name), None)
+    if card is not None and placed.profile is not None:
+        card = f"{card}{MIG_INFIX}{placed.profile}"
     return recipe.evolve(cards=placed.cards or recipe.cards, gpu=card)
 
 

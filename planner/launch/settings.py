@@ -184,13 +184,17 @@ class LaunchPlace(NamedTuple):
 
 
 class PlacedJob(NamedTuple):
-    """The job that a file of a place describes: its script or its words, variables, number of cards, and their name."""
+    """The job that a file of a place describes: its script or its words, variables, number of cards, and their name.
+
+    `profile` is that of a slice of a card (MIG).
+    """
 
     script: str = ""
     words: tuple[str, ...] = ()
     environment: Mapping[str, str] = {}
     cards: int | None = None
     card_name: str | None = None
+    profile: str | None = None
 
 
 class LaunchFile(Spec):

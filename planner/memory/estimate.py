@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from planner.hardware.gpu import Gpu
+from planner.hardware.mig import ALONE
 from planner.hardware.usable import UsableMemory
 from planner.memory.chance import ByteInterval, Spread
 from planner.memory.corrections import (
@@ -216,7 +217,8 @@ def _device_estimate(workload: Training | Inference, loaded: LoadedCards, facts:
     overhead = corrected_overhead(estimated, facts.own) if facts.own else estimated
     held = _need_with_overhead(facts.spread.around(need.held), overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
-    fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, facts.unsupported, gpu_id)
+    reasons = (*facts.unsupported, *_card_reasons(cards.gpu, workload, held.bytes, plain.host_bytes))
+    fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, reasons, gpu_id)
     return _DeviceEstimate(facts, estimated, overhead, held, fit)
 
 
@@ -282,7 +284,8 @@ def fits_on(
         need = corrected_timeline(loaded.timeline_with_all_micro_batches(), kind.own).need() if kind.own else plain_need
         overhead = _overhead_of(loaded.timeline, kind, need)
         held = _need_with_overhead(kind.spread.around(need.held), corrected_overhead(overhead, kind.own))
-        fit = judge_bytes(held, usable, filled_workload.other_processes_bytes, kind.unsupported, gpu.id)
+        reasons = (*kind.unsupported, *_card_reasons(gpu, filled_workload, held.bytes, loaded.timeline.host_bytes))
+        fit = judge_bytes(held, usable, filled_workload.other_processes_bytes, reasons, gpu.id)
         pool = loaded.timeline.pool
         yield fit._replace(pool_sequences=pool.capacity(usable.bytes).sequences) if pool and usable else fit
 
@@ -305,6 +308,27 @@ def fullest_timeline(
 
     timelines = [timeline for _, timeline in timelines_by_stage(architecture, workload, card_class)]
     return max(timelines, key=lambda timeline: timeline.peak().total)
+
+
+def _card_reasons(
+    gpu: Gpu | None, workload: Training | Inference, card_bytes: int, host_bytes: int | None
+) -> tuple[str, ...]:
+    """Return the reasons why the workload cannot run on `gpu` that follow from the card itself."""
+    if gpu is None:
+        return ()
+    alone = (ALONE,) if gpu.mig_slice is not None and is_distributed(workload) else ()
+    return (*alone, *_shared_memory_reasons(gpu, card_bytes, host_bytes))
+
+
+def _shared_memory_reasons(gpu: Gpu, card_bytes: int, host_bytes: int | None) -> tuple[str, ...]:
+    """Return the reason why CPU and GPU together need more than the memory that they share, empty if they do not."""
+    memory = gpu.memory_bytes if gpu.unified_memory else None
+    if memory is None or not host_bytes or card_bytes + host_bytes <= memory:
+        return ()
+    return (
+        f"CPU and GPU share {memory / GIB:,.1f} GiB, but {(card_bytes + host_bytes) / GIB:,.1f} GiB are needed, "
+        f"{host_bytes / GIB:,.1f} GiB of them by the CPU",
+    )
 
 
 def _correction_notes(corrections: tuple[Correction, ...], applied: tuple[Correction, ...]) -> Iterator[str]:

@@ -1,10 +1,11 @@
 """Sizes in bytes of GGUF files: the block type that llama.cpp chooses for each tensor of a mixture such as Q4_K_M."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, Literal
 
 from planner.dtypes import GGUF_FILE_TYPES, gguf_type
-from planner.models.architecture import Architecture, Attention, Moe, Stack, Tensor
+from planner.models.architecture import Architecture, Attention, Moe, Role, Stack, Tensor
 
 Category = Literal["output", "embedding", "value", "key", "attention-output", "down", "other", "fp32"]
 
@@ -55,7 +56,7 @@ def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
         )
     for stack in architecture.stacks:
         for tensor in (*stack.before, *stack.after):
-            place = "embedding" if _tensor_category(tensor) == "embedding" else "other"
+            place = "embedding" if gguf_category(tensor) == "embedding" else "other"
             bytes_by_place[place] += _tensor_size_bytes(
                 tensor, _tensor_block_type(architecture, tensor, file_type, 0, 1)
             )
@@ -67,13 +68,29 @@ def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
 def layer_bytes(architecture: Architecture, file_type: str) -> tuple[int, ...]:
     """Return the size in bytes of each layer of the main stack as `file_type`, in layer order.
 
-    Where only the sum over layers was read from a file, that sum is divided in proportion to parameters.
+    If `architecture` was read from a GGUF file of this type, the sizes are those in the file; of a part of such a file
+    whose layers were not read one by one, the sum is divided in proportion to parameters.
     """
     stack = architecture.main
     if architecture.container == "gguf" and file_type == architecture.stored_as:
+        if architecture.stored_layers:
+            return tuple(layer.bytes for layer in architecture.stored_layers)
         total = sum(part.bytes for part in architecture.stored if part.place == "layers")
         return _split_bytes(total, [_layer_parameters(stack, place) for place in range(stack.layer_count)])
     return tuple(_bytes_by_layer(architecture, stack, file_type))
+
+
+@lru_cache(maxsize=256)
+def expert_layer_bytes(architecture: Architecture, file_type: str) -> tuple[int, ...]:
+    """Return the size in bytes of the routed experts in each layer of the main stack as `file_type`; 0 without experts.
+
+    These are the tensors that llama.cpp keeps in RAM with `--n-cpu-moe`, biases of experts included.
+
+    **Source**: llama.cpp 0.5.0 common/common.h, LLM_FFN_EXPS_REGEX.
+    """
+    if architecture.container == "gguf" and file_type == architecture.stored_as and architecture.stored_layers:
+        return tuple(layer.expert_bytes for layer in architecture.stored_layers)
+    return tuple(_bytes_by_layer(architecture, architecture.main, file_type, only="expert"))
 
 
 def _split_bytes(total: int, weights: list[int]) -> tuple[int, ...]:
@@ -89,16 +106,29 @@ def _layer_parameters(stack: Stack, place: int) -> int:
     )
 
 
-def _bytes_by_layer(architecture: Architecture, stack: Stack, file_type: str) -> list[int]:
-    """Return the bytes of each layer; which layers get more bits depends on the depth of the whole network."""
+def _bytes_by_layer(architecture: Architecture, stack: Stack, file_type: str, only: Role | None = None) -> list[int]:
+    """Return the bytes of each layer, of tensors of one role if `only` names it.
+
+    Which layers get more bits depends on the depth of the whole network.
+    """
     layer_sizes = [0] * stack.layer_count
     depth = stack.whole_depth or stack.layer_count
     for group in stack.groups:
         for place in group.places or tuple(range(group.count)):
             for tensor in group.layer.tensors:
+                if only is not None and tensor.role != only:
+                    continue
                 type_name = _tensor_block_type(architecture, tensor, file_type, stack.first_place + place, depth)
                 layer_sizes[place] += _tensor_size_bytes(tensor, type_name)
     return layer_sizes
+
+
+def block_bytes(architecture: Architecture, tensor: Tensor, file_type: str, places: Iterable[int]) -> set[int]:
+    """Return the sizes in bytes of `tensor`, all copies together, that it has in the layers at `places`."""
+    stack = architecture.main
+    depth = stack.whole_depth or stack.layer_count
+    types = {_tensor_block_type(architecture, tensor, file_type, stack.first_place + place, depth) for place in places}
+    return {_tensor_size_bytes(tensor, type_name) for type_name in types}
 
 
 def _tensor_size_bytes(tensor: Tensor, type_name: str) -> int:
@@ -106,7 +136,7 @@ def _tensor_size_bytes(tensor: Tensor, type_name: str) -> int:
     return gguf_type(type_name).tensor_bytes(tensor.shape) * tensor.copies
 
 
-def _tensor_category(tensor: Tensor) -> Category:
+def gguf_category(tensor: Tensor) -> Category:
     """Return the category by which llama.cpp's mixture rules choose a tensor's block type."""
     if tensor.role == "head" and len(tensor.shape) > 1:
         return "output"
@@ -123,7 +153,7 @@ def _tensor_category(tensor: Tensor) -> Category:
 def _tensor_block_type(architecture: Architecture, tensor: Tensor, file_type: str, place: int, layers: int) -> str:
     """Return the GGUF block type, such as Q4_K, of a tensor of layer `place` out of `layers`."""
     base = GGUF_FILE_TYPES[file_type]
-    category = _tensor_category(tensor)
+    category = gguf_category(tensor)
     if category == "fp32":
         return "F32"
     if base in _UNQUANTISED:

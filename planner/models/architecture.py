@@ -28,6 +28,7 @@ from planner.models.layers import (
     Role,
     Stack,
     StateMixer,
+    StoredLayer,
     StoredTensors,
     Tensor,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "Role",
     "Stack",
     "StateMixer",
+    "StoredLayer",
     "StoredTensors",
     "Tensor",
 ]
@@ -98,6 +100,9 @@ class Architecture(Spec):
         default=(),
         description="stored sizes of the network's tensors in the checkpoint; empty if its files were not read",
     )
+    stored_layers: tuple[StoredLayer, ...] = Field(
+        default=(), description="stored size of each layer of the main stack, in order; empty if only sums were read"
+    )
     labels: int | None = Field(default=None, ge=1, description="number of classes of an encoder's classification head")
     loss_reads: LossInput = Field(
         default="fp32-copy",
@@ -120,6 +125,14 @@ class Architecture(Spec):
     def main(self) -> Stack:
         """Return the stack that produces the output; a diffusion pipeline has none."""
         return self.stacks[-1]
+
+    @cached_property
+    def expert_layers(self) -> tuple[int, ...]:
+        """Return the numbers of the main stack's layers that have routed experts, in order, from 0."""
+        if not self.stacks:
+            return ()
+        groups = (group for group in self.main.groups if isinstance(group.layer.feed_forward, Moe))
+        return tuple(sorted(place for group in groups for place in (group.places or range(group.count))))
 
     @property
     def fixed_length(self) -> int | None:

@@ -304,6 +304,13 @@ class Stack(Spec):
             yield from ((tensor, tensor.copies * group.count) for tensor in group.layer.tensors)
 
 
+class StoredLayer(Spec):
+    """Stored size in bytes of one layer of the main stack, and of its routed experts' tensors."""
+
+    bytes: int = Field(ge=0)
+    expert_bytes: int = Field(default=0, ge=0)
+
+
 class StoredTensors(Spec):
     """Total size of the checkpoint tensors in one format and one part of the network."""
 

@@ -383,6 +383,12 @@ INFERENCE_RULES: Final = RuleSet(
         for name in serving_support(owner.name).own_fields
     ),
     WorkloadRule(
+        ("engine.n_cpu_moe", "engine.cpu_moe_layers"),
+        lambda first, layers: not (first and layers),
+        "n_cpu_moe takes the first layers, and cpu_moe_layers names the layers: set one of them",
+        remedies=({"engine.cpu_moe_layers": ()}, {"engine.n_cpu_moe": None}),
+    ),
+    WorkloadRule(
         ("kv_cache", "profile"),
         lambda cache, profile: profile is None or cache in serving_support(profile).cache_formats,
         lambda cache, profile: (

@@ -481,3 +481,24 @@ def test_a_kind_of_accelerator_lists_its_chips_and_its_slices(said):
 def test_a_search_for_what_is_no_card_says_what_it_is(said):
     assert "FPGAs are chips whose circuits" in said("fpga")
     assert said("xyzzy").strip().endswith("matches.")
+
+
+def test_slices_of_a_card_are_listed_and_placed(said):
+    shown = " ".join(said("--show", "A30").split())
+    assert "2g.12gb 11.7 GiB · 28 of 56 multiprocessors" in shown
+    placed = said("--show", "H100 SXM", "--slices", "3g.40gb", "2g.20gb", "1g.10gb")
+    assert [line.split()[:2] for line in placed.splitlines()[3:]] == [
+        ["3g.40gb", "0"],
+        ["2g.20gb", "4"],
+        ["1g.10gb", "6"],
+    ]
+    assert json.loads(said("--show", "A30", "--slices", "2g.12gb", "--json")) == [
+        {"profile": "2g.12gb", "start": 0, "size": 2}
+    ]
+
+
+def test_slices_that_a_card_cannot_hold_are_refused_with_the_rule(said):
+    refused = said("--show", "H100 SXM", "--slices", "3g.40gb", "3g.40gb", "1g.10gb", code=2)
+    assert "--slices: 3g.40gb + 3g.40gb + 1g.10gb: they take 9 memory slices, and the card has 8" in refused
+    assert "L40S cannot be divided into slices" in said("--show", "L40S", "--slices", "1g.6gb", code=2)
+    assert "--slices: applies to --show" in said("--slices", "1g.6gb", code=2)

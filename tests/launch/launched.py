@@ -48,6 +48,17 @@ PLANS = {
     "gguf": serving("llama.cpp", weights="Q4_K_M", batch=3, context_length=8192),
     "gguf with fewer layers": serving("llama.cpp", weights="Q8_0", gpu_layers=20, kv_cache="q8_0"),
     "gguf on 2": serving("llama.cpp", count=2, weights="Q8_0", parallel={"pipeline": 2}),
+    "gguf with experts in ram": serving(
+        "llama.cpp", weights="MXFP4_MOE", context_length=8192, engine={"n_cpu_moe": 12}
+    ).evolve(model=planner.ModelChoice(id="openai/gpt-oss-20b")),
+    "gguf with experts of 2 in ram": serving(
+        "llama.cpp",
+        count=2,
+        weights="MXFP4_MOE",
+        context_length=8192,
+        parallel={"pipeline": 2, "pipeline_layers": (12, 12)},
+        engine={"cpu_moe_layers": "0-3,12-15"},
+    ).evolve(model=planner.ModelChoice(id="openai/gpt-oss-20b")),
     "gguf with slots": serving("llama.cpp", weights="Q4_K_M", batch=2, engine={"slots": 2, "kv_unified": False}),
     "lora": training(
         method="lora", lora={"rank": 32, "targets": ("q_proj", "v_proj")}, activation_checkpointing="full"

@@ -75,6 +75,11 @@ BROKEN = [
     ({"task": "inference", "profile": "vllm", "engine": {"max_num_seqs": 8}}, {"profile": None}, 1),
     ({"task": "training", "parallel": {"tensor": 2, "sequence": True}}, {"parallel.tensor": 1}, 8),
     ({"task": "training", "parallel": {"tensor": 2, "zero": 1}}, {"parallel.sharing": "auto"}, 8),
+    (
+        {"task": "inference", "profile": "llama.cpp", "weights": "Q4_K_M", "engine": {"cpu_moe_layers": (1, 2)}},
+        {"engine.n_cpu_moe": 3},
+        1,
+    ),
 ]
 
 

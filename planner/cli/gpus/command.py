@@ -24,7 +24,7 @@ from planner.plan.prices import prices_by_card
 _OPTIONS_OF_LIST: Final = frozenset(("words", "where", "fits", "price_under", "limit", "sort", "json", "csv"))
 _OPTIONS_OF_MODE: Final[Mapping[str, frozenset[str]]] = {
     "compare": frozenset(("fits", "json", "csv")),
-    "show": frozenset(("json",)),
+    "show": frozenset(("slices", "json")),
     "systems": _OPTIONS_OF_LIST,
     "here": frozenset(("json",)),
     "build": frozenset(("host_watts", "supply", "circuit", "power_limit", "json")),
@@ -36,7 +36,19 @@ _OPTIONS_OF_MODE: Final[Mapping[str, frozenset[str]]] = {
 }
 """Options that replace the list, each with the further options that it accepts."""
 _OPTIONS: Final = _OPTIONS_OF_LIST.union(_OPTIONS_OF_MODE, *_OPTIONS_OF_MODE.values())
-_TEXT_OPTIONS: Final = ("where", "fits", "sort", "compare", "show", "build", "add", "change", "remove", "export")
+_TEXT_OPTIONS: Final = (
+    "where",
+    "fits",
+    "sort",
+    "compare",
+    "show",
+    "slices",
+    "build",
+    "add",
+    "change",
+    "remove",
+    "export",
+)
 _SEE_HELP: Final = "See `gpu-planner gpus --help` for all options."
 
 
@@ -97,6 +109,7 @@ examples:
   gpu-planner gpus --fits meta-llama/Llama-3.1-8B --weights Q4_K_M --price-under 700
   gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
   gpu-planner gpus --show mi300x
+  gpu-planner gpus --show "H100 SXM" --slices 3g.40gb 2g.20gb 1g.10gb 1g.10gb
   gpu-planner gpus --compare "2 x DGX H100" gb200-nvl72 --fits meta-llama/Llama-3.1-70B
   gpu-planner gpus --systems dgx --fits meta-llama/Llama-3.1-70B
   gpu-planner gpus --systems --where 'memory_gib >= 600 and power < 12000' --sort rent
@@ -150,6 +163,10 @@ def _print_requested(arguments: argparse.Namespace, catalog: Catalog, today: dat
         return print_build(arguments, catalog)
     if arguments.systems:
         return print_systems(arguments, catalog, today)
+    if arguments.show and arguments.slices:
+        from planner.cli.gpus.show import print_division
+
+        return print_division(arguments.show, arguments.slices, catalog.hardware, as_json=arguments.json)
     if arguments.show:
         from planner.cli.gpus.show import print_hardware
 
@@ -193,6 +210,12 @@ def make_parser(*, with_workload: bool = False) -> Parser:
     )
     other.add_argument(
         "--show", metavar="GPU", help="show a card or a system: figures with sources, prices, software, speeds"
+    )
+    other.add_argument(
+        "--slices",
+        metavar="PROFILE",
+        nargs="+",
+        help="with --show, where these slices (MIG) lie on the card, such as 3g.40gb 2g.20gb, or why they cannot",
     )
     other.add_argument("--systems", action="store_true", help="list machines, not cards: DGX, NVL72, TPU slices")
     other.add_argument("--here", action="store_true", help="show the cards of this machine, matched with the catalog")

@@ -16,7 +16,8 @@ from planner.cost.card_prices import CardPrices
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import hardware_family, resolve_hardware
+from planner.hardware.mig import place_slices
+from planner.hardware.names import hardware_family, resolve_gpu, resolve_hardware
 from planner.hardware.software_support import software_of
 from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
@@ -37,7 +38,7 @@ from planner.present.catalog.comparison import (
     system_entry,
 )
 from planner.present.catalog.detected_cards import fact_lines
-from planner.present.catalog.gpu_details import fact_groups, gpu_details
+from planner.present.catalog.gpu_details import fact_groups, gpu_details, slice_group
 from planner.present.catalog.gpu_row import GpuRow, gpu_row_without_plan
 from planner.present.catalog.placement import infeasible_reason, is_feasible
 from planner.present.catalog.records import card_facts, comparison_totals, system_facts
@@ -68,6 +69,41 @@ def print_hardware(name: str, catalog: Catalog, today: date, *, as_json: bool) -
     else:
         print(_card_json(hardware_record, catalog, today) if as_json else _card_text(hardware_record, catalog, today))
     return 0
+
+
+def print_division(card: str, profiles: Sequence[str], hardware: HardwareCatalog, *, as_json: bool) -> int:
+    """Print where the slices `profiles` (MIG) lie on the card called `card`.
+
+    Raises:
+        SpecError: If the card cannot be divided, or not so; it names the rule.
+    """
+    gpu = resolve_gpu(hardware, card)
+    mig = hardware.mig_table(gpu)
+    if mig is None:
+        raise SpecError("--slices", f"{gpu.name} cannot be divided into slices (MIG), or its profiles are not known")
+    try:
+        placed = place_slices(mig, profiles)
+    except SpecError as error:
+        raise SpecError("--slices", f"{' + '.join(profiles)}: {error.reason}", error.hint) from error
+    if as_json:
+        print(to_json([each.model_dump(mode="json") for each in placed], indent=2).decode())
+        return 0
+    kinds = {each.name: each for each in mig.profiles}
+    lines = [
+        (
+            each.profile,
+            str(each.start) if each.size == 1 else f"{each.start} to {each.start + each.size - 1}",
+            fmt.size(kinds[each.profile].memory_bytes),
+            str(kinds[each.profile].multiprocessors),
+        )
+        for each in placed
+    ]
+    heads = [TableColumn("Slice"), TableColumn("Memory slices"), *(TableColumn(name, "right") for name in _DIVIDED)]
+    print(f"{gpu.name}\n\n{table(heads, lines, terminal_width())}")
+    return 0
+
+
+_DIVIDED: Final = ("Memory", "Multiprocessors")
 
 
 def _records_named(name: str, hardware: HardwareCatalog) -> tuple[Gpu | System, ...]:
@@ -105,7 +141,9 @@ def _card_text(gpu: Gpu, catalog: Catalog, today: date) -> str:
     prices = prices_of(gpu, catalog, today)
     facts = fact_groups(gpu, prices, software_of(gpu, catalog.software), speeds_of(gpu.id, catalog.speeds))
     row = gpu_row_without_plan(gpu, catalog.hardware, {gpu.id: prices}, catalog.software)
-    return details(gpu.name, (*gpu_details(gpu, row.usable, row.lacks), *facts), gpu.notes)
+    divided = slice_group(catalog.hardware.mig_table(gpu))
+    groups = (*gpu_details(gpu, row.usable, row.lacks), *((divided,) if divided.details else ()), *facts)
+    return details(gpu.name, groups, gpu.notes)
 
 
 def _card_json(gpu: Gpu, catalog: Catalog, today: date) -> str:

@@ -12,17 +12,17 @@ from planner.hardware.software_support import software_of
 from planner.hardware.speeds import speeds_of
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import evaluate, on_equal_cards
+from planner.plan.evaluate import evaluate, fits_among, on_equal_cards
 from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_TITLES
-from planner.present.catalog.gpu_details import fact_groups, gpu_details
+from planner.present.catalog.gpu_details import fact_groups, gpu_details, slice_group
 from planner.present.catalog.gpu_row import GpuRow, product_kind
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import power_group, system_details
 from planner.present.catalog.system_row import SystemRow
 from planner.present.columns import Column, Detail, DetailGroup, Row
-from planner.present.memory.verdict import fewest_cards_note, memory_answer, verdict_phrase
+from planner.present.memory.verdict import VERDICT_TITLES, fewest_cards_note, memory_answer, verdict_phrase
 
 _GPU_GLANCE: Final = ("buy", "rent", "memory", "bandwidth", "job_time", "job_cost", "power")
 _SYSTEM_GLANCE: Final = ("price", "rent", "cards", "memory", "bandwidth", "power")
@@ -69,6 +69,7 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = D
         groups=(
             _glance(GPU_COLUMNS, _GPU_GLANCE, row),
             *gpu_details(gpu, row.usable, row.lacks),
+            *_slice_groups(gpu, plan, catalog),
             *_detail_groups(row, plan.count, catalog, circuit),
         ),
         notes=(*_gpu_note_texts(gpu), *gpu.notes),
@@ -118,6 +119,24 @@ def _detail_groups(row: GpuRow, count: int, catalog: Catalog, circuit: Circuit) 
     software, speeds = software_of(row.gpu, catalog.software), speeds_of(row.id, catalog.speeds)
     groups = (*fact_groups(row.gpu, row.prices, software, speeds), power_group(row.gpu, count, circuit))
     return tuple(group for group in groups if group.details)
+
+
+def _slice_groups(gpu: Gpu, plan: Plan, catalog: Catalog) -> tuple[DetailGroup, ...]:
+    """Return the slices (MIG) of a card with the verdict for `plan` on one of each, empty if it cannot be divided."""
+    slices = catalog.hardware.slices(gpu)
+    if not slices:
+        return ()
+    try:
+        alone = on_equal_cards(plan, slices[0].id, 1)
+        fits = fits_among(alone, catalog, tuple(each.id for each in slices), 1)
+    except PlannerError:
+        fits = {}
+    verdicts = {
+        each.mig_slice.profile: VERDICT_TITLES[verdict].lower()
+        for each in slices
+        if each.mig_slice and each.id in fits and (verdict := fits[each.id].verdict) is not None
+    }
+    return (slice_group(catalog.hardware.mig_table(gpu), verdicts),)
 
 
 def _verdict_with_texts(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str, str]:

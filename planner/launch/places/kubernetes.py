@@ -7,11 +7,15 @@ names of `nvidia-smi` with hyphens.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from planner.hardware.gpu import Gpu
+from planner.hardware.mig import sliced_card_id
 from planner.launch.settings import Job, LaunchFacts, LaunchFile, LaunchPlace, PlacedJob
 from planner.launch.text import Commented, commented_words, config_text, container_script, yaml_text
 from planner.units import GIB, ceil_div
 
 _RESOURCES: Final = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu"}
+_SLICES: Final = "nvidia.com/mig-"
+"""Start of the resources of slices (MIG) with the device plugin's strategy `mixed`; a profile's `+` is a `.` there."""
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _LABELS: Final = {
     "h100-sxm5-80gb": "NVIDIA-H100-80GB-HBM3",
@@ -54,9 +58,9 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
     else:
         copied = (f"cp {_SETTINGS}/* .",) if job.configs else ()  # a volume of settings cannot be written to
         container["command"] = ["bash", "-c", container_script(job, *copied)]
-    resource = _RESOURCES.get(facts.gpu.vendor, "nvidia.com/gpu")
+    resource = _resource(facts.gpu)
     host = facts.evaluation.memory.host_bytes
-    limits: dict[str, Any] = {resource: Commented(facts.cards_per_node, "GPUs of the plan")}
+    limits: dict[str, Any] = {resource: Commented(facts.cards_per_node, _meaning(facts.gpu))}
     if host:
         limits["memory"] = Commented(f"{ceil_div(host, GIB) + 16}Gi", "RAM of the plan, and shared memory")
     container["resources"] = {"limits": limits}
@@ -73,7 +77,7 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
         volumes.append({"name": "settings", "configMap": {"name": name}})
     container["volumeMounts"] = mounts
     pod: dict[str, Any] = {"containers": [container], "volumes": volumes}
-    label = _LABELS.get(facts.gpu.id)
+    label = _LABELS.get(sliced_card_id(facts.gpu.id) or facts.gpu.id)
     if label is not None:
         pod["nodeSelector"] = {_PRODUCT: Commented(label, facts.gpu.name)}
     pod["tolerations"] = [{"key": resource, "operator": "Exists", "effect": "NoSchedule"}]
@@ -101,6 +105,20 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
     return tuple(files)
 
 
+def _resource(gpu: Gpu) -> str:
+    """Return the resource of the device plugin that stands for `gpu`, such as `nvidia.com/mig-3g.40gb`."""
+    if gpu.mig_slice is not None:
+        return f"{_SLICES}{gpu.mig_slice.profile.replace('+', '.')}"
+    return _RESOURCES.get(gpu.vendor, "nvidia.com/gpu")
+
+
+def _meaning(gpu: Gpu) -> str:
+    """Return the comment beside the number of `gpu`."""
+    if gpu.mig_slice is None:
+        return "GPUs of the plan"
+    return "slice of the plan, with the strategy `mixed`; with `single` it is called nvidia.com/gpu"
+
+
 def _read(document: Mapping[str, Any]) -> PlacedJob | None:
     if "apiVersion" not in document:
         return None
@@ -108,12 +126,14 @@ def _read(document: Mapping[str, Any]) -> PlacedJob | None:
     container = pod["containers"][0]
     words = (*container.get("command", ()), *container.get("args", ()))
     limits = container.get("resources", {}).get("limits", {})
-    cards = next((int(limits[name]) for name in _RESOURCES.values() if name in limits), None)
+    slice_name = next((name for name in limits if name.startswith(_SLICES)), None)
+    cards = next((int(limits[name]) for name in (*_RESOURCES.values(), slice_name) if name in limits), None)
+    profile = slice_name.removeprefix(_SLICES) if slice_name else None
     environment = {item["name"]: str(item["value"]) for item in container.get("env", ()) if "value" in item}
     label = pod.get("nodeSelector", {}).get(_PRODUCT)
     if words[:2] == ("bash", "-c"):
-        return PlacedJob(script=words[2], environment=environment, cards=cards, card_name=label)
-    return PlacedJob(words=words, environment=environment, cards=cards, card_name=label)
+        return PlacedJob(script=words[2], environment=environment, cards=cards, card_name=label, profile=profile)
+    return PlacedJob(words=words, environment=environment, cards=cards, card_name=label, profile=profile)
 
 
 KUBERNETES: Final = LaunchPlace(

@@ -37,5 +37,6 @@ REFUSED: Final = {
     "unsloth": "it is a Python library without a configuration file; set the plan's fields in your script",
     "megatron-lm": "its arguments describe the model itself, which has to be converted first",
     "liger": "it is a set of kernels: plan with --profile liger, and write for axolotl, trl or llama-factory",
+    "ktransformers": "its processor kernels for experts in RAM are not estimated: plan experts in RAM with llama.cpp",
 }
 """Reasons why no files are written for a program, by its name."""

@@ -10,7 +10,7 @@ from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, M
 from planner.launch.text import command_line, job_words
 from planner.plan.logs.figures import request_tokens
 from planner.plan.plan import Plan
-from planner.workload.recipes.servers import LLAMA_SERVER_OPTIONS, read_llama_server
+from planner.workload.recipes.servers import LLAMA_SERVER_OPTIONS, override_of_layers, read_llama_server
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.workload import Inference
 
@@ -28,6 +28,8 @@ _BENCH_WORDS: Final = {
     "--ubatch-size": "-ub",
     "--split-mode": "-sm",
     "--tensor-split": "-ts",
+    "--n-cpu-moe": "-ncmoe",
+    "--override-tensor": "-ot",
 }
 """Options of llama.cpp's benchmarks by those of llama-server."""
 UNEXPRESSED: Final = {
@@ -37,6 +39,7 @@ UNEXPRESSED: Final = {
     "engine.n_outputs_max": "llama-server sets it itself",
     "other_processes_bytes": "llama-server takes what it needs, whatever else is on the GPU",
     "images": "each request has its own",
+    "engine.ram": "it is what the machine has",
 }
 """Fields that no setting of llama.cpp expresses, with the reason."""
 
@@ -82,6 +85,17 @@ def _write(facts: LaunchFacts) -> Job:
     )
     if workload.gpu_layers is None:
         chosen.append(Setting("--n-gpu-layers", "all", "all layers on the GPU", ("gpu_layers",)))
+    if engine.cpu_moe_layers:
+        chosen.append(
+            Setting(
+                "--override-tensor",
+                override_of_layers(engine.cpu_moe_layers),
+                "layers whose routed experts are in RAM",
+                ("engine.cpu_moe_layers",),
+            )
+        )
+    if engine.keeps_experts_in_ram:
+        chosen.append(Setting("--load-mode", "none", "experts in memory from which the GPU copies fast"))
     if workload.parallel.pipeline > 1:
         chosen += _split(facts, workload)
     chosen.append(Setting("--fit", "off", "nothing is changed to make it fit; the plan was checked"))

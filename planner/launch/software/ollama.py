@@ -11,7 +11,8 @@ from planner.errors import SpecError
 from planner.launch.settings import ConfigFile, Job, Launcher, LaunchFacts, Setting, settings_from
 from planner.launch.software.llama_cpp import UNEXPRESSED, model_settings, settle
 from planner.plan.plan import Plan
-from planner.workload.recipes.servers import OLLAMA_ENVIRONMENT, OLLAMA_OPTIONS
+from planner.workload.recipes.servers import OLLAMA_ENVIRONMENT, OLLAMA_OPTIONS, override_of_layers
+from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.workload import Inference
 
 _PORT: Final = 11_434
@@ -37,6 +38,11 @@ def _write(facts: LaunchFacts) -> Job:
     if facts.cards > 1:
         spread = Setting("OLLAMA_SCHED_SPREAD", "1", "the model is split across all GPUs")
         environment = (*environment, spread)
+    engine = workload.engine
+    if isinstance(engine, LlamaCppSettings) and engine.cpu_moe_layers:
+        overrides = override_of_layers(engine.cpu_moe_layers)
+        key, fields = "LLAMA_ARG_OVERRIDE_TENSOR", ("engine.cpu_moe_layers",)
+        environment = (*environment, Setting(key, overrides, "layers whose routed experts are in RAM", fields))
     settings = (model_settings(facts, "FROM"), *settings_from(OLLAMA_OPTIONS, workload))
     return Job(
         start=("ollama", "create", _NAME),

@@ -94,6 +94,9 @@ def _stage_architecture(
         tied_head=False,
         labels=architecture.labels if has_head else None,
         stored=(),
+        stored_layers=tuple(architecture.stored_layers[index] for index in sorted(layer_indices[place]))
+        if architecture.stored_layers
+        else (),
     )
     return stage.evolve(stored=_stage_stored_tensors(architecture, stage))
 

@@ -24,11 +24,18 @@ from planner.performance.setting import TimeSetting
 from planner.performance.software import engine_of
 from planner.performance.software.engine import Engine
 from planner.workload.layout import resolve_parallel
+from planner.workload.software.llama_cpp import LlamaCppSettings
+from planner.workload.software.ram import ram_bytes_per_s
 from planner.workload.workload import Inference
 
-_HOST_BYTES_PER_S: Final = 70e9
-"""Bandwidth of host memory that llama.cpp reaches, in bytes per second: two channels of DDR5-5600, 89.6 GB/s (JEDEC
-JESD79-5), at 0.78."""
+_RAM_SHARE: Final = 70 / 89.6
+_EXPERTS_RAM_SHARE: Final = 0.48
+"""Shares of the RAM's bandwidth that a CPU reaches where it reads whole matrices, 70 GB/s with two channels of
+DDR5-5600, and where it multiplies with a few 4-bit experts of each layer.
+
+**Source**: JustVugg/colibri#537 (July 2026), four channels of DDR5-4400 and 140.8 GB/s on two Xeon Silver 4510: 110.8
+GB/s in parallel reads (0.79), 67 to 68 GB/s in 4-bit experts (0.48).
+"""
 _DEFAULT_SETTING: Final = TimeSetting()
 _ONE_PASS_KINDS: Final = ("encoder", "vision-encoder")
 
@@ -121,17 +128,29 @@ def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, sett
     offloaded = _offloaded_weights(architecture, workload, links)
     sharing = ModelSplit(links, parallel.tensor, parallel.pipeline, offloaded)
     kernels = pass_kernels(architecture, machine, gpu, weights, workload.kv_cache)
-    return ServedModel(architecture, work, machine, sharing, workload.kv_cache, kernels=kernels)
+    chunk = workload.engine.n_ubatch if isinstance(workload.engine, LlamaCppSettings) else None
+    return ServedModel(architecture, work, machine, sharing, workload.kv_cache, kernels=kernels, chunk=chunk)
 
 
 def _offloaded_weights(architecture: Architecture, workload: Inference, links: Links) -> HostWeights:
     """Return the share of the weights in host memory, with the bandwidths of host link and host memory."""
     if workload.parallel.offload == "parameters":
         return HostWeights(1.0, links.host_bytes_per_s)
-    if workload.gpu_layers is None or workload.gpu_layers > architecture.depth:
+    layers = architecture.depth
+    on_card = layers + 1 if workload.gpu_layers is None else min(workload.gpu_layers, layers + 1)
+    first = layers + 1 - max(on_card, 1)
+    settings = workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
+    in_ram = sum(layer >= first and settings.has_experts_in_ram(layer) for layer in architecture.expert_layers)
+    if on_card == layers + 1 and not in_ram:
         return HostWeights()
-    share = 1.0 - workload.gpu_layers / (architecture.depth + 1)
-    return HostWeights(share, links.host_bytes_per_s, _HOST_BYTES_PER_S)
+    return HostWeights(
+        share=1.0 - on_card / (layers + 1),
+        link_bytes_per_s=links.host_bytes_per_s,
+        host_bytes_per_s=ram_bytes_per_s(settings.ram) * _RAM_SHARE,
+        expert_share=in_ram / max(len(architecture.expert_layers), 1),
+        expert_layers=in_ram,
+        experts_bytes_per_s=ram_bytes_per_s(settings.ram) * _EXPERTS_RAM_SHARE,
+    )
 
 
 def _unknown_figure_reason(gpu: Gpu) -> str:
@@ -194,11 +213,18 @@ def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: 
         bound=inference_bound(whole if timed.answer else timed.prompt),
         first_token_bound=inference_bound(timed.prompt),
         token_bound=inference_bound(timed.step),
-        basis="same card" if is_decoding_measured(engine, family) else _basis_of_family(gpu),
+        basis=_basis(gpu, is_measured=is_decoding_measured(engine, family)),
         terms=(prompts, *step_terms(timed.run, timed.step.repeated(timed.answer), timed.answer, batch)),
         **_request_rates(timed, workload, seconds),
         notes=_request_notes(timed, gpu, engine),
     )
+
+
+def _basis(gpu: Gpu, *, is_measured: bool) -> Basis:
+    """Return what the estimate is based on; slices of cards (MIG) were not measured themselves."""
+    if gpu.mig_slice is not None:
+        return "family"
+    return "same card" if is_measured else _basis_of_family(gpu)
 
 
 def _basis_of_family(gpu: Gpu) -> Basis:

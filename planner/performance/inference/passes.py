@@ -19,27 +19,72 @@ _PEER_BYTES_PER_S: Final = 43e9
 **Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview, Qwen3-30B-A3B on 4 RTX PRO 6000: 73,600 tokens a second pass 96
 sums each.
 """
-_STAGE_WAKE_SECONDS: Final = 120e-6
+STAGE_WAKE_SECONDS: Final = 120e-6
 """Latency of waking the next pipeline stage, in seconds: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 1 to 8
-RTX 4090."""
+RTX 4090. In llama.cpp what one card hands to the next goes through the host, which is also the way from a card to the
+CPU and back."""
+
+
+_VISITED_OF_128: Final = 0.61
+_VISITED_GROWTH: Final = 1 / 6
+"""Share of the experts that a prompt's 128 tokens visit, and its growth: 0.61 of them, twice as many for 64 times as
+many tokens. Tokens of one text choose alike, while independent choices would reach all.
+
+**Source**: ggml-org/llama.cpp#15346, gpt-oss-20b: time with copies of the visited experts alone relative to that with
+all, 0.61, 0.68, 0.73 and 0.86 with 128, 256, 512 and 1,024 tokens; in a network of 128 experts 72 to 95 were visited by
+512 tokens.
+"""
+
+
+def visited_share(rows: float) -> float:
+    """Return the share of a layer's experts that `rows` tokens of one prompt visit at most.
+
+    **Formula**: 0.61 · (rows ÷ 128)^(1/6), up to 1.
+    """
+    return min(1.0, _VISITED_OF_128 * float((rows / 128) ** _VISITED_GROWTH))
 
 
 class HostWeights(NamedTuple):
     """Weights offloaded to host memory.
 
-    `share` of them are multiplied on the host for few rows, at `host_bytes_per_s`, and copied to the card for many,
-    at `link_bytes_per_s`; without `host_bytes_per_s` they are always copied.
+    `share` of all weights, and `expert_share` of the routed experts of the others, in `expert_layers` layers, are
+    multiplied on the host for few rows, at `host_bytes_per_s` and `experts_bytes_per_s`, and copied to the card for
+    many, at `link_bytes_per_s`; without `host_bytes_per_s` they are always copied.
     """
 
     share: float = 0.0
     link_bytes_per_s: float = 1.0
     host_bytes_per_s: float | None = None
+    expert_share: float = 0.0
+    expert_layers: int = 0
+    experts_bytes_per_s: float = 1.0
 
-    def seconds(self, weights: float, rows: float) -> float:
-        """Return the seconds that a pass over `rows` rows spends on the offloaded share of `weights` bytes."""
+    @property
+    def uses_cpu(self) -> bool:
+        """Return whether the CPU multiplies with some of the weights."""
+        return self.host_bytes_per_s is not None and (self.share > 0 or self.expert_share > 0)
+
+    def bytes(self, work: PassWork, rows: float) -> float:
+        """Return the bytes in host memory that a pass over `rows` rows reads, of experts only those that it visits."""
+        return self.share * work.read_bytes(rows) + self.expert_share * work.expert_bytes(rows)
+
+    def seconds(self, work: PassWork, rows: float) -> float:
+        """Return the seconds that a pass over `rows` rows spends on the offloaded weights.
+
+        **Formula**: few rows W ÷ B + E ÷ B' + l · t, since the CPU's pass through the experts of a layer is handed over
+        and back; many rows (W + E · v) ÷ L, v the share of the experts that a prompt visits.
+
+        **Source**: llama.cpp ggml-cuda.cu `offload_op` (32 rows, GGML_OP_OFFLOAD_MIN_BATCH), and ggml-backend.cpp,
+        which copies no experts but those that are visited (ggml-org/llama.cpp#15346).
+
+        **Assumes** that the copies are from pinned memory, as with `--load-mode none`.
+        """
+        others, experts = self.share * work.read_bytes(rows), self.expert_share * work.expert_bytes(rows)
         if self.host_bytes_per_s is not None and rows < _UNPACKED_FROM:
-            return self.share * weights / self.host_bytes_per_s
-        return self.share * weights / self.link_bytes_per_s
+            waits = self.expert_layers * STAGE_WAKE_SECONDS
+            return others / self.host_bytes_per_s + experts / self.experts_bytes_per_s + waits
+        held = self.expert_share * sum([kind.bytes for kind in work.experts])
+        return (others + min(experts, visited_share(rows) * held)) / self.link_bytes_per_s
 
 
 class ModelSplit(NamedTuple):
@@ -140,10 +185,12 @@ def pass_time(
     engine = machine.engine
     bandwidth = machine.bytes_per_s * cards
     weights = work.read_bytes(batch.rows)
-    here = 1.0 - sharing.offloaded.share if sharing.offloaded.host_bytes_per_s else 1.0
+    offloaded = sharing.offloaded
+    elsewhere = offloaded.bytes(work, batch.rows) if offloaded.host_bytes_per_s else 0.0
     reached = machine.ops_per_s * machine.products.fraction * cards
-    read = here * weights / (bandwidth * machine.read.fraction)
-    read_densely = read * work.fixed_bytes / weights
+    read = (weights - elsewhere) / (bandwidth * machine.read.fraction)
+    read_densely = (1.0 - offloaded.share if offloaded.host_bytes_per_s else 1.0) * work.fixed_bytes
+    read_densely /= bandwidth * machine.read.fraction
     experts = 2 * work.active_expert_parameters * batch.rows / reached
     products = 2 * (work.parameters * batch.rows + work.head_parameters * batch.outputs) / reached - experts
     prompt = batch.scores > 0
@@ -158,7 +205,7 @@ def pass_time(
         dequantisation=_unpacked_bytes_moved(work, machine, batch, weights) / (elementwise * cards),
         tensor_exchange=_tensor_exchange_seconds(work, sharing, batch),
         pipeline_transfers=transfers,
-        offload=sharing.offloaded.seconds(weights, batch.rows),
+        offload=offloaded.seconds(work, batch.rows),
     )
     launches = launch_time(work, machine)
     gaps = work.layers * machine.kernel_gaps_seconds
@@ -212,9 +259,7 @@ def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, batch: PassBatc
     if sharing.stages == 1:
         return 0.0
     size = batch.rows * work.hidden * _STREAM_BYTES
-    return (sharing.stages - 1) * (
-        _STAGE_WAKE_SECONDS + size / sharing.links.point_to_point_bytes_per_s(sharing.tensor)
-    )
+    return (sharing.stages - 1) * (STAGE_WAKE_SECONDS + size / sharing.links.point_to_point_bytes_per_s(sharing.tensor))
 
 
 def _host_seconds(

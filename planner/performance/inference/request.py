@@ -15,7 +15,8 @@ class ServedModel(NamedTuple):
     """A model in a serving engine on its cards, with its KV-cache format.
 
     `encoder_tokens` is the number of encoder outputs that a decoder's cross-attention reads. `kernels` are the measured
-    kernels of the engine, if they cover the network and the card.
+    kernels of the engine, if they cover the network and the card. `chunk` is the most tokens of one pass of a prompt if
+    the workload sets it, None for the engine's own.
     """
 
     architecture: Architecture
@@ -25,6 +26,7 @@ class ServedModel(NamedTuple):
     cache: str
     encoder_tokens: int = 0
     kernels: PassKernels | None = None
+    chunk: int | None = None
 
 
 def served_pass_time(run: ServedModel, batch: PassBatch) -> PassTime:
@@ -39,12 +41,15 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
     **Formula**: the chunks of all prompts one after the other; those of a pipeline's stages overlap as the engine lets
     them. Attention of chunk i of n takes (2 i + 1) ÷ n of the mean.
 
+    With weights that the CPU multiplies llama.cpp has one copy of a chunk's inputs, so that stages do not overlap
+    (src/llama-context.cpp, `pipeline_parallel`).
+
     Attention that is not fused computes all scores between the tokens of one chunk: 1 + 1/n as many for n chunks.
 
     **Assumes** that the chunks of several prompts grow as those of one.
     """
     rows = sequences * tokens
-    chunk = run.machine.engine.chunk or rows
+    chunk = run.chunk or run.machine.engine.chunk or rows
     chunks = max(1, ceil(rows / chunk))
     batch = PassBatch(
         rows=rows / chunks,
@@ -56,7 +61,7 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
         tokens=tokens,
     )
     one, stages = served_pass_time(run, batch), run.sharing.stages
-    if stages == 1:
+    if stages == 1 or run.sharing.offloaded.uses_cpu:
         return one.repeated(chunks)
     grown = one.attention / one.seconds
     costs = [1 + grown * ((2 * chunk + 1) / chunks - 1) for chunk in range(chunks)]

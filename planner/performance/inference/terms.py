@@ -5,7 +5,7 @@ from typing import Final
 
 from planner.memory.result import Symbol
 from planner.memory.terms import card_symbol, library_symbol, model_symbol, workload_symbol
-from planner.performance.inference.passes import PassTime
+from planner.performance.inference.passes import STAGE_WAKE_SECONDS, PassTime
 from planner.performance.inference.request import ServedModel
 from planner.performance.result import Bound, TimeTerm, TimeTermName
 
@@ -32,6 +32,7 @@ _FORMULAS: Final[dict[TimeTermName, str]] = {
     "pipeline_transfers": "T × (p − 1) × t",
     "offload": "T × f × W ÷ H",
 }
+_EXPERTS_IN_RAM: Final = "T × (f × W ÷ H + d × E ÷ h + l × w)"
 _BOUNDS: Final[tuple[tuple[Bound, tuple[int, ...]], ...]] = (
     ("memory bandwidth", (0, 3, 4, 5)),
     ("compute", (1, 2)),
@@ -78,7 +79,9 @@ def step_terms(run: ServedModel, elapsed: PassTime, answer: float, sequences: in
             yield TimeTerm(
                 name=name,
                 seconds=seconds,
-                formula=_FORMULAS[name],
+                formula=_EXPERTS_IN_RAM
+                if name == "offload" and run.sharing.offloaded.expert_layers
+                else _FORMULAS[name],
                 symbols=_term_symbols(run, name, answer, sequences),
                 source=_term_source(run, name),
                 certainty="assumed" if name == "offload" else "measured",
@@ -160,4 +163,18 @@ def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences
     brought = library_symbol(
         "H", offloaded.host_bytes_per_s or offloaded.link_bytes_per_s, "bandwidth from host memory in bytes per second"
     )
-    return steps, weights, share, brought
+    if not offloaded.expert_layers:
+        return steps, weights, share, brought
+    return (
+        steps,
+        weights,
+        share,
+        library_symbol(
+            "d", round(offloaded.expert_share, 4), "share of the routed experts in RAM, whose layers are not"
+        ),
+        model_symbol("E", work.expert_bytes(sequences), "bytes of routed experts that a pass visits"),
+        brought,
+        library_symbol("h", offloaded.experts_bytes_per_s, "bandwidth of the CPU's pass through experts in RAM"),
+        library_symbol("l", offloaded.expert_layers, "layers whose experts the CPU computes"),
+        library_symbol("w", STAGE_WAKE_SECONDS, "seconds to hand a layer to the CPU and back"),
+    )

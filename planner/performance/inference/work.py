@@ -73,9 +73,13 @@ class PassWork(NamedTuple):
         """Return the parameters of routed experts that a token passes through."""
         return sum([kind.parameters * kind.visits / kind.experts for kind in self.experts])
 
+    def expert_bytes(self, rows: float) -> float:
+        """Return the size of the routed experts that a pass over `rows` tokens reads, in bytes."""
+        return sum([kind.bytes * kind.active_share(rows) for kind in self.experts])
+
     def read_bytes(self, rows: float) -> float:
         """Return the size of the weights that a pass over `rows` tokens reads, in bytes."""
-        return self.fixed_bytes + sum([kind.bytes * kind.active_share(rows) for kind in self.experts])
+        return self.fixed_bytes + self.expert_bytes(rows)
 
     def attention_flops(self, tokens: float) -> float:
         """Return the floating-point operations of causal attention over a prompt of `tokens` tokens."""

@@ -75,7 +75,9 @@ def _multiprocessors(gpu: Gpu) -> float:
     """Return the number of multiprocessors (compute units) of one device."""
     capability = gpu.compute_capability or ""
     if gpu.shader_cores is None:
-        return _MULTIPROCESSORS.get(capability, _USUAL_MULTIPROCESSORS) * FEWER_MULTIPROCESSORS.get(gpu.id, 1.0)
+        card, part = (gpu.id, 1.0) if gpu.mig_slice is None else (gpu.mig_slice.gpu, gpu.mig_slice.compute_share)
+        whole = _MULTIPROCESSORS.get(capability, _USUAL_MULTIPROCESSORS) * FEWER_MULTIPROCESSORS.get(card, 1.0)
+        return whole * part
     each = _AMD_CORES_EACH if gpu.vendor == "AMD" else _CORES_EACH.get(capability, _USUAL_CORES_EACH)
     return gpu.shader_cores / gpu.device_count / each
 
@@ -91,4 +93,5 @@ def _cache_bytes(gpu: Gpu) -> float:
     each = _CACHE_BYTES_PER_BUS_BIT.get(capability)
     if each is not None and gpu.memory_bus_bits is not None:
         return each * gpu.memory_bus_bits
-    return _CACHE_BYTES.get(capability, _USUAL_CACHE_BYTES)
+    part = 1.0 if gpu.mig_slice is None else gpu.mig_slice.memory_share
+    return _CACHE_BYTES.get(capability, _USUAL_CACHE_BYTES) * part

@@ -19,7 +19,7 @@ from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, 
 from planner.plan.advice.software import PROGRAM_CHANGES
 from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, cards_of, find_fits, fits_by_gpu, with_settled_sharing
+from planner.plan.evaluate import architecture_of, cards_of, find_fits, fits_among, smallest_first, with_settled_sharing
 from planner.plan.plan import Plan
 from planner.plan.sharing import tensor_domain
 from planner.units import GIB
@@ -48,15 +48,27 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
 def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | None:
     """Return the change to the smallest card that `plan` fits on, with the memory verdict there, or None.
 
-    Cards of the same maker with at least the same compute capability take precedence.
+    A larger slice (MIG) of the same card takes precedence, then cards of the same maker with at least the same compute
+    capability.
     """
     if plan.gpu is None:
         return None
     present = catalog.hardware.gpu(plan.gpu)
+    if (slice_fit := _larger_slice(plan, present, catalog)) is not None:
+        return _card_change(catalog.hardware.gpu(slice_fit.gpu_id), slice_fit), slice_fit
     fits = [fit for fit in find_fits(plan, catalog) if fit.verdict == "fits" and fit.gpu_id != plan.gpu]
     alike = (fit for fit in fits if _is_as_capable(catalog.hardware.gpu(fit.gpu_id), present))
     fit = next(alike, next(iter(fits), None))
     return None if fit is None else (_card_change(catalog.hardware.gpu(fit.gpu_id), fit), fit)
+
+
+def _larger_slice(plan: Plan, present: Gpu, catalog: Catalog) -> CardFit | None:
+    """Return the verdict for the smallest slice of the card of which `present` is a slice that `plan` fits on."""
+    if present.mig_slice is None:
+        return None
+    slices = catalog.hardware.slices(catalog.hardware.gpu(present.mig_slice.gpu))
+    fits = fits_among(plan, catalog, tuple(each.id for each in slices), plan.count).values()
+    return next((fit for fit in smallest_first(fits, catalog) if fit.verdict == "fits"), None)
 
 
 def _is_as_capable(card: Gpu, present: Gpu) -> bool:
@@ -75,15 +87,16 @@ def _capability_or_year(card: Gpu) -> float:
 
 def _card_change(card: Gpu, fit: CardFit) -> PlanChange:
     """Return the change to `card`, with the memory verdict `fit` there."""
+    kind = "card" if card.mig_slice is None else "slice (MIG) of the card"
     return PlanChange(
         name=f"{card.name} instead",
         lever="card",
-        sentence=f"Use the smallest card that the plan fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
+        sentence=f"Use the smallest {kind} that the plan fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
         source="this plan, estimated on every card in the catalog",
         hardware={"gpu": card.id},
         cost="hardware",
         slower_by_about=None,
-        costs="another card",
+        costs=f"another {'card' if card.mig_slice is None else 'slice'}",
         keeps="everything else",
     )
 
@@ -231,7 +244,7 @@ def _nearest_advice(start: ChangedPlan, candidates: Iterable[ChangedPlan]) -> It
 
 def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
     """Yield the advice to use another card, the only advice for traced plans."""
-    before = None if plan.gpu is None else fits_by_gpu(plan, catalog)[plan.gpu]
+    before = None if plan.gpu is None else fits_among(plan, catalog, (plan.gpu,), plan.count)[plan.gpu]
     other = larger_card(plan, catalog)
     if before is None or other is None or before.verdict == "fits":
         return

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import gcd
 from typing import Final
 
+from planner.hardware.mig import sliced_card_id
 from planner.models.architecture import Architecture
 from planner.plan.advice.change import ChangeSequence, PlanChange
 from planner.plan.advice.pipeline_changes import smaller_images
@@ -32,7 +33,10 @@ def plan_sequences(
         if isinstance(workload, Training)
         else _inference_sequences(workload, plan, architecture)
     )
-    sequences = [_other_programs_changes(workload), *own, _data_parallel_changes(plan, workload)]
+    sequences = [_other_programs_changes(workload), *own]
+    if plan.gpu is not None and sliced_card_id(plan.gpu) is not None:
+        return tuple(sequence for sequence in sequences if sequence.values)  # a slice is used alone
+    sequences.append(_data_parallel_changes(plan, workload))
     sharing = sharing_changes(plan, workload, architecture, domain)
     sequences.append(ChangeSequence("sharing", range(len(sharing)), lambda place: sharing[place]))
     if plan.gpu is not None and plan.workload.parallel.is_plain:

@@ -74,7 +74,7 @@ def job_with_preset(job: Service, preset: TrafficPreset | None) -> Service:
 
 
 def served_plan(plan: Plan, program: str | None = None) -> Plan:
-    """Return `plan` with a program that serves many requests at once, unless the plan names one: `program`, else vLLM."""
+    """Return `plan` with a program that serves many requests: its own, or else `program` if it is known, or vLLM."""
     if not isinstance(plan.workload, Inference) or plan.workload.profile is not None:
         return plan
     known = program if program in SOFTWARE else VLLM.name

@@ -8,6 +8,7 @@ from planner.cost.card_prices import BoughtKind, CardPrices, PricePoint, PriceSp
 from planner.cost.terms import RentMode
 from planner.hardware.derived import DERIVED_FIGURES, LAUNCH_PRICE, DerivedFigure
 from planner.hardware.gpu import Gpu, Rate
+from planner.hardware.mig import MigProfile, MigTable
 from planner.hardware.software_support import FeatureSupport, SoftwareFact
 from planner.hardware.speeds import TASK_TITLES, PublishedSpeed
 from planner.hardware.usable import UsableMemory
@@ -21,6 +22,7 @@ from planner.present.columns import (
     field_detail,
     figure_detail,
     lacking_detail,
+    provenance_mark,
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase, months_text, price_count_text, remarks_text
 from planner.present.names import CERTAINTY_TITLES
@@ -155,6 +157,36 @@ def _power_limit_details(gpu: Gpu) -> tuple[Detail, ...]:
 
 def _count_text(value: int | None) -> str:
     return fmt.NOT_PUBLISHED if value is None else fmt.integer(value)
+
+
+def slice_group(table: MigTable | None, verdicts: Mapping[str, str] | None = None) -> DetailGroup:
+    """Return the slices (MIG) that a card can be divided into; `verdicts` holds the plan's on each, by profile."""
+    if table is None:
+        return DetailGroup("Slices (MIG)", ())
+    return DetailGroup("Slices (MIG)", tuple(_slice_detail(table, each, verdicts or {}) for each in table.profiles))
+
+
+def _slice_detail(table: MigTable, profile: MigProfile, verdicts: Mapping[str, str]) -> Detail:
+    """Return the detail line of a profile: memory, multiprocessors, share of the bandwidth, number and engines."""
+    engines = [
+        *([profile.extra] if profile.extra else []),
+        *([fmt.plural(profile.decoders, "decoder")] if profile.decoders else []),
+        *([fmt.plural(profile.copy_engines, "copy engine")] if profile.copy_engines else []),
+    ]
+    parts = (
+        fmt.size(profile.memory_bytes),
+        f"{profile.multiprocessors} of {table.multiprocessors} multiprocessors",
+        f"{profile.memory_slices} of {table.memory_slices} of the bandwidth",
+        f"at most {profile.most}",
+        *engines,
+        *filter(None, (verdicts.get(profile.name),)),
+    )
+    told = table.provenance
+    mark = ASSUMED_MARK if profile.assumed else provenance_mark(told)
+    places = f"memory slices {', '.join(map(str, profile.starts))} to start at"
+    return Detail(
+        profile.name, " · ".join(parts), told.source, basis=places, as_of=f"read {fmt.date(told.as_of)}", mark=mark
+    )
 
 
 PURCHASE_PRICE_TITLES: Final = {

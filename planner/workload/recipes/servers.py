@@ -5,13 +5,19 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
 from planner.dtypes import GGUF_FILE_TYPES
 from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.software.registry import SOFTWARE, serving_support
 
+_MOST_LAYERS: Final = 1_000
+"""Layers that patterns are tried on; more than any model has, so that all of these stand for all layers."""
+_LONGEST_PATTERN: Final = 8_192
+_REPEATED_GROUP: Final = re.compile(r"\)[*+{?]")
+_REPEATED: Final = re.compile(r"[*+{]")
+_NO_EXPERTS: Final = ("attn_q", "attn_output", "ffn_up", "ffn_down", "ffn_gate", "ffn_up_shexp", "ffn_gate_inp")
 _GGUF_NAME: Final = re.compile(r"[-.](\w+)\.gguf$", re.IGNORECASE)
 
 
@@ -87,6 +93,7 @@ LLAMA_SERVER_OPTIONS: Final = (
         "--ubatch-size", "engine.n_ubatch", "integer", "tokens in a physical batch, for which the compute buffer is"
     ),
     Option("--swa-full", "engine.swa_full", "switch", "full context for sliding-window layers"),
+    Option("--n-cpu-moe", "engine.n_cpu_moe", "integer", "first layers whose routed experts are in RAM"),
 )
 """Options of llama-server; the context and the unified cache, which depend on slots, are written beside them."""
 OLLAMA_OPTIONS: Final = (
@@ -106,10 +113,13 @@ OLLAMA_ENVIRONMENT: Final = (
     Option("OLLAMA_FLASH_ATTENTION", "attention", "word", "attention", {"eager": "0", "flash": "1", "sdpa": "1"}),
     Option("LLAMA_ARG_BATCH", "engine.n_batch", "integer", "tokens in a logical batch"),
     Option("LLAMA_ARG_UBATCH", "engine.n_ubatch", "integer", "tokens in a physical batch"),
+    Option("LLAMA_ARG_N_CPU_MOE", "engine.n_cpu_moe", "integer", "first layers whose routed experts are in RAM"),
 )
 """Environment variables of Ollama's server, which hands `LLAMA_ARG_…` on to llama-server."""
 _VLLM_NEUTRAL: Final = frozenset(("--host", "--port", "--served-model-name", "--trust-remote-code", "--load-format"))
-_LLAMA_NEUTRAL: Final = frozenset(("--host", "--port", "--alias", "--fit", "--cache-type-v", "--metrics"))
+_LLAMA_NEUTRAL: Final = frozenset(
+    ("--host", "--port", "--alias", "--fit", "--cache-type-v", "--metrics", "--load-mode")
+)
 _SHORT: Final = {
     "-tp": "--tensor-parallel-size",
     "-pp": "--pipeline-parallel-size",
@@ -131,6 +141,9 @@ _SHORT: Final = {
     "-ts": "--tensor-split",
     "-sm": "--split-mode",
     "-hf": "--hf-repo",
+    "-ot": "--override-tensor",
+    "-cmoe": "--cpu-moe",
+    "-ncmoe": "--n-cpu-moe",
 }
 
 
@@ -203,6 +216,7 @@ def read_llama_server(reader: ConfigReader) -> None:
         reader.set("--ctx-size", "context_length", max(context // (slots or 1), 1))
     for key, value in (("--kv-unified", True), ("--no-kv-unified", False)):
         reader.set_if_enabled(key, "engine.kv_unified", value)
+    _read_experts_in_ram(reader, "--cpu-moe", "--override-tensor")
     split = reader.strings("--tensor-split")
     if split is not None and len(split) > 1:
         reader.set("--tensor-split", "parallel.pipeline", len(split))
@@ -220,8 +234,61 @@ def read_ollama(reader: ConfigReader) -> None:
     _read_weights(reader, "FROM")
     read_options(reader, OLLAMA_OPTIONS)
     read_options(reader, OLLAMA_ENVIRONMENT)
+    _read_experts_in_ram(reader, "LLAMA_ARG_CPU_MOE", "LLAMA_ARG_OVERRIDE_TENSOR")
     _read_slots(reader, "OLLAMA_NUM_PARALLEL")
     reader.ignore_rest(("OLLAMA_SCHED_SPREAD",))
+
+
+def override_of_layers(layers: Iterable[int]) -> str:
+    """Return the value of `--override-tensor` that keeps the routed experts of `layers` in RAM, for llama.cpp.
+
+    **Source**: llama.cpp 0.5.0 common/common.h: LLM_FFN_EXPS_REGEX, behind the number of a layer.
+    """
+    return rf"blk\.({'|'.join(map(str, layers))})\.ffn_(up|down|gate|gate_up)_(ch|)exps=CPU"
+
+
+def _read_experts_in_ram(reader: ConfigReader, every: str, overrides: str) -> None:
+    """Read which layers' routed experts are in RAM: all of them by the key `every`, or those that `overrides` match."""
+    if reader.flag(every):
+        reader.set(every, "engine.n_cpu_moe", _MOST_LAYERS)
+    text = reader.string(overrides)
+    if text is None:
+        return
+    layers: set[int] = set()
+    for override in text.strip("\"'").split(","):
+        pattern, _, place = override.rpartition("=")
+        found = _layers_matched(pattern) if place.upper().startswith("CPU") else None
+        if found is None:
+            reader.ignore_unestimated(
+                overrides, f"{override[:40]}; only whole layers' routed experts in RAM are estimated"
+            )
+            return
+        layers.update(found)
+    if layers == set(range(_MOST_LAYERS)):
+        reader.set(overrides, "engine.n_cpu_moe", _MOST_LAYERS)
+    else:
+        reader.set(overrides, "engine.cpu_moe_layers", tuple(sorted(layers)))
+
+
+def _layers_matched(pattern: str) -> list[int] | None:
+    """Return the layers all of whose routed experts a pattern of tensor names matches; None if it matches others too.
+
+    Patterns in which a repeated part repeats something are not tried, since they may take for ever.
+    """
+    if len(pattern) > _LONGEST_PATTERN or _REPEATED_GROUP.search(pattern) or len(_REPEATED.findall(pattern)) > 2:
+        return None
+    try:
+        matches = re.compile(pattern).search
+    except re.error:
+        return None
+    found = []
+    for layer in range(_MOST_LAYERS):
+        experts = [bool(matches(f"blk.{layer}.ffn_{part}_exps.weight")) for part in ("up", "down", "gate")]
+        if any(bool(matches(f"blk.{layer}.{part}.weight")) for part in _NO_EXPERTS) or len(set(experts)) > 1:
+            return None
+        if experts[0]:
+            found.append(layer)
+    return found or None
 
 
 def read_options(reader: ConfigReader, options: tuple[Option, ...]) -> None:

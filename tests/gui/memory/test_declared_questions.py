@@ -36,6 +36,7 @@ PLANS = {
     "sglang": (LLAMA, Inference(profile="sglang"), 1),
     "tensorrt-llm": (LLAMA, Inference(profile="tensorrt-llm"), 1),
     "llama.cpp": (LLAMA, Inference(profile="llama.cpp"), 1),
+    "experts": (MIXTRAL, Inference(profile="llama.cpp"), 2),
     "litgpt": (LLAMA, Inference(profile="litgpt"), 1),
     "autoawq": (LLAMA, Inference(profile="autoawq"), 1),
     "gpt-fast": (LLAMA, Inference(profile="gpt-fast"), 1),

@@ -7,6 +7,7 @@ from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.section import Section
+from planner.plan.plan import ModelChoice
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.software.registry import setting_names
 from planner.workload.software.vllm import VllmSettings
@@ -39,6 +40,11 @@ def test_each_engine_has_questions_of_its_own(tab: MemoryTab):
     field(tab, "profile").edited.emit("vllm")
     assert shown(tab) == set(VllmSettings.model_fields)
     field(tab, "profile").edited.emit("llama.cpp")
+    experts = {"n_cpu_moe", "cpu_moe_layers"}
+    assert shown(tab) == {"gpu_layers", *LlamaCppSettings.model_fields} - experts
+    tab.workspace.apply("model", model=ModelChoice(id="openai/gpt-oss-20b"))
+    assert shown(tab) == {"gpu_layers", *LlamaCppSettings.model_fields} - {"cpu_moe_layers"}
+    tab.workspace.apply("cards", gpu="rtx-3090", count=2)
     assert shown(tab) == {"gpu_layers", *LlamaCppSettings.model_fields}
 
 

@@ -51,3 +51,22 @@ def test_a_pod_of_another_hand_is_read(tmp_path):
         "env: [{name: A, valueFrom: {}}], resources: {limits: {amd.com/gpu: 1}}}]}\n"
     )
     assert load_launch_file(file).cards == 1
+
+
+def test_a_slice_of_a_card_is_a_resource_of_its_own_and_read_back(tmp_path):
+    plan = serving("vllm", gpu="h100-sxm5-80gb-mig-1g.20gb")
+    settings = launch_settings(plan, CATALOG, "vllm", "kubernetes")
+    files = settings.files
+    document = yaml.safe_load(files[0].text)
+    assert "gpu" not in {row.field for row in settings.not_expressed}
+    assert pod(document)["containers"][0]["resources"]["limits"] == {"nvidia.com/mig-1g.20gb": 1}
+    assert pod(document)["tolerations"][0]["key"] == "nvidia.com/mig-1g.20gb"
+    file = tmp_path / files[0].name
+    file.write_text(files[0].text)
+    recipe = load_launch_file(file)
+    assert (recipe.gpu, recipe.cards) == ("h100-sxm5-80gb-mig-1g.20gb", 1)
+
+
+def test_media_engines_of_a_slice_are_written_with_a_dot():
+    (document,) = documents("vllm", serving("vllm", gpu="rtx-pro-6000-blackwell-server-mig-1g.24gb.me"))
+    assert "nvidia.com/mig-1g.24gb.me" in pod(document)["containers"][0]["resources"]["limits"]

@@ -40,3 +40,12 @@ def test_slots_besides_the_batch_are_left_to_the_clients():
     plan = serving("llama.cpp", weights="Q4_K_M", batch=2, engine={"slots": 4})
     settings = launch_settings(plan, CATALOG, "llama-server")
     assert "batch" in {row.field for row in settings.not_expressed}
+
+
+def test_experts_in_ram_are_the_first_layers_or_named_ones():
+    chosen = values(PLANS["gguf with experts in ram"])
+    assert (chosen["--n-cpu-moe"], chosen["--load-mode"]) == (12, "none")
+    chosen = values(PLANS["gguf with experts of 2 in ram"])
+    assert chosen["--override-tensor"] == (r"blk\.(0|1|2|3|12|13|14|15)\.ffn_(up|down|gate|gate_up)_(ch|)exps=CPU")
+    assert (chosen["--tensor-split"], "--n-cpu-moe" in chosen) == ("12,12", False)
+    assert "--load-mode" not in values(PLANS["gguf"])

@@ -103,6 +103,29 @@ def test_layers_in_the_hosts_memory_are_multiplied_there_or_brought():
     assert brought.offload == pytest.approx(weights / 25e9)
 
 
+def test_experts_in_the_hosts_memory_are_multiplied_there_or_brought():
+    # Three of four layers' experts: a token reads 4 of 32 of them there, waits for each layer, and the rest is here.
+    in_ram = HostWeights(0.0, 25e9, 70e9, expert_share=0.75, expert_layers=18, experts_bytes_per_s=43e9)
+    one = served(model="openai/gpt-oss-20b", weights="MXFP4_MOE", offloaded=in_ram)
+    assert in_ram.uses_cpu
+    assert not HostWeights(1.0, 25e9).uses_cpu
+    held = sum(kind.bytes for kind in one.work.experts)
+    step = decoding_step_time(one, 1, 10)
+    assert step.offload == pytest.approx(0.75 * held * 4 / 32 / 43e9 + 18 * 120e-6)
+    here = one.work.fixed_bytes + 0.25 * held * 4 / 32
+    assert step.weights_read == pytest.approx(here / (one.machine.bytes_per_s * one.machine.read.fraction))
+    # A prompt brings the experts that its 128 or 8,192 tokens visit: 0.61 of them, and all.
+    assert prompt_time(one, 1, 128).offload == pytest.approx(0.75 * 0.61 * held / 25e9)
+    assert prompt_time(one._replace(chunk=8192), 1, 8192).offload == pytest.approx(0.75 * held / 25e9)
+
+
+def test_stages_do_not_overlap_where_the_cpu_multiplies():
+    # llama.cpp has one copy of a chunk's inputs then.
+    piped, waits = served(stages=2), served(stages=2, offloaded=HostWeights(0.5, 25e9, 70e9))
+    assert prompt_time(waits, 1, 2048).attention == pytest.approx(prompt_time(served(), 1, 2048).attention)
+    assert prompt_time(piped, 1, 2048).attention < 0.8 * prompt_time(waits, 1, 2048).attention
+
+
 def test_states_of_fixed_size_are_read_and_written():
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "vocab_size": 100, "state_size": 8}
     mamba = served()._replace(architecture=other("mamba", sizes))

@@ -74,3 +74,12 @@ def test_a_compute_unit_of_amd_has_64_cores(catalog: Catalog) -> None:
 
 def test_a_card_without_bandwidth_has_no_figures(catalog: Catalog) -> None:
     assert kernel_card(_gpu(catalog, "l40s").evolve(bandwidth_bytes_per_s=None)) is None
+
+
+def test_a_slice_has_its_share_of_multiprocessors_and_cache(catalog: Catalog) -> None:
+    slices = {name: kernel_card(_gpu(catalog, name)) for name in ("h100-sxm5-80gb-mig-1g.10gb", "h20-96gb-mig-7g.96gb")}
+    eighth, whole = slices.values()
+    assert eighth is not None
+    assert whole is not None
+    assert (eighth.multiprocessors, eighth.cache_bytes, eighth.bytes_per_s) == (16, 50e6 / 8, 3.35e12 / 8)
+    assert whole.multiprocessors == 78

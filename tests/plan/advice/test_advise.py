@@ -230,3 +230,22 @@ def test_single_changes_are_advised_before_combinations(catalog):
 def test_a_stopped_search_finds_nothing_more(catalog):
     rounds = advise_in_rounds(TOO_MANY, catalog, stop=lambda: True)
     assert all(advice.cost == "hardware" for found in rounds for advice in found)
+
+
+def test_a_larger_slice_of_the_same_card_comes_before_other_cards(catalog):
+    plan = Plan(model=LLAMA, workload=Inference(), gpu="h100-sxm5-80gb-mig-1g.10gb")
+    found = advise(plan, catalog)
+    (one,) = (advice for advice in found if advice.plan.gpu != plan.gpu)
+    assert (one.verdict, one.plan.gpu) == ("fits", "h100-sxm5-80gb-mig-3g.40gb")
+    assert one.steps[0].sentence.startswith("Use the smallest slice (MIG) of the card that the plan fits on")
+    assert all(advice.plan.count == 1 for advice in found)
+
+
+def test_a_plan_that_fits_on_no_slice_gets_another_card(catalog):
+    plan = Plan(model=ModelChoice(id="Qwen/Qwen2.5-32B"), workload=Inference(), gpu="a30-mig-1g.6gb")
+    assert all("MIG" not in advice.name for advice in advise(plan, catalog))
+
+
+def test_slices_do_not_work_together(catalog):
+    plan = Plan(model=LLAMA, workload=Inference(parallel=Parallel(tensor=2)), gpu="h100-sxm5-80gb-mig-3g.40gb", count=2)
+    assert "no direct access to each other" in evaluate(plan, catalog).memory.unsupported[0]

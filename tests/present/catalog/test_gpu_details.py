@@ -19,6 +19,7 @@ from planner.present.catalog.gpu_details import (
     gpu_details,
     price_group,
     rent_group,
+    slice_group,
     software_group,
     speed_group,
 )
@@ -248,3 +249,27 @@ def test_the_users_power_limit_follows_the_board_power():
     (board,) = [group for group in gpu_details(limited) if group.title == "Board"]
     told = {detail.title: detail.text for detail in board.details}
     assert (told["Board power"], told["Your power limit"]) == ("450\u2009W", "250\u2009W")
+
+
+def test_slices_of_a_card_have_memory_share_number_and_verdict(catalog: Catalog) -> None:
+    table = catalog.hardware.mig_table(catalog.hardware.gpu("h100-sxm5-80gb"))
+    shown = {detail.title: detail for detail in slice_group(table, {"3g.40gb": "fits"}).details}
+
+    assert shown["3g.40gb"].text == (
+        f"{fmt.size(39.5 * GIB)} · 60 of 132 multiprocessors · 4 of 8 of the bandwidth · at most 2 · 3 decoders · fits"
+    )
+    assert shown["1g.10gb+me"].text.endswith("at most 1 · media engines · 1 decoder")
+    assert shown["3g.40gb"].basis == "memory slices 0, 4 to start at"
+    assert (shown["3g.40gb"].mark, shown["7g.80gb"].mark) == ("published", "assumed")
+
+
+def test_engines_of_a_slice_are_counted(catalog: Catalog) -> None:
+    table = catalog.hardware.mig_table(catalog.hardware.gpu("a100-sxm4-40gb"))
+    shown = {detail.title: detail.text for detail in slice_group(table).details}
+
+    assert shown["1g.5gb"].endswith("at most 7 · 1 copy engine")
+    assert shown["2g.10gb"].endswith("at most 3 · 1 decoder · 2 copy engines")
+
+
+def test_a_card_that_cannot_be_divided_has_no_slices() -> None:
+    assert slice_group(None).details == ()

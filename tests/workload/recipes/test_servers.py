@@ -59,3 +59,47 @@ def test_layers_of_llama_server_are_split_by_whole_numbers():
 
 def test_a_repository_names_the_model():
     assert read("llama.cpp", "-hf", "ggml-org/Qwen3-8B-GGUF").model == "ggml-org/Qwen3-8B-GGUF"
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        (("-ncmoe", "12"), {"n_cpu_moe": 12}),
+        (("--cpu-moe",), {"n_cpu_moe": 1000}),
+        (("-ot", "exps=CPU"), {"n_cpu_moe": 1000}),
+        (("-ot", r".ffn_.*_exps.=CPU"), {"n_cpu_moe": 1000}),
+        (("-ot", r"blk\.(0|1|4)\.ffn_(up|down|gate|gate_up)_(ch|)exps=CPU"), {"cpu_moe_layers": (0, 1, 4)}),
+        (("-ot", r"'blk\.([0-2])\.ffn_.*_exps\.=CPU,blk\.9\.ffn_.*_exps=CPU'"), {"cpu_moe_layers": (0, 1, 2, 9)}),
+        (("-ot", r"blk\.(3[3-4])\.ffn_.*_exps=CPU"), {"cpu_moe_layers": (33, 34)}),
+    ],
+)
+def test_experts_in_ram_are_read_from_the_patterns_of_llama_cpp(words, settings):
+    recipe = read("llama.cpp", "-m", "a.gguf", *words)
+    assert not [entry for entry in recipe.ignored if entry.key == "--override-tensor"]
+    for name, value in settings.items():
+        assert getattr(recipe.workload.engine, name) == value
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "exps=CUDA1",
+        "ffn_gate_exps=CPU",  # one of three matrices
+        r"ffn_.*=CPU",  # dense layers and routers too
+        "nothing=CPU",
+        "(exps=CPU",
+        "(a+)+exps=CPU",
+        ".*a*b*exps=CPU",
+        "x" * 9000 + "=CPU",
+    ],
+)
+def test_other_overrides_are_told_as_not_estimated(pattern):
+    recipe = read("llama.cpp", "-m", "a.gguf", "-ot", pattern)
+    reason = next(entry.reason for entry in recipe.ignored if entry.key == "--override-tensor")
+    assert reason.startswith("not estimated: ")
+    assert not recipe.workload.engine.keeps_experts_in_ram
+
+
+def test_ollama_hands_experts_in_ram_on_to_llama_server():
+    recipe = read_recipe({"FROM": "a.gguf", "LLAMA_ARG_N_CPU_MOE": "7"}, "a Modelfile", "ollama")
+    assert recipe.workload.engine.n_cpu_moe == 7

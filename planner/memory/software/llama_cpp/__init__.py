@@ -12,8 +12,21 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermPart
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.llama_cpp.cache import cache_terms
-from planner.memory.software.llama_cpp.graph import GraphBatch, GraphNetwork, compute_buffer_bytes, graph_mask_bytes
-from planner.memory.software.llama_cpp.setup import BATCH, LlamaCppSetup, placed_weights, settings_of, setup_of
+from planner.memory.software.llama_cpp.graph import (
+    NO_COPIES,
+    GraphBatch,
+    GraphNetwork,
+    compute_buffer_bytes,
+    graph_mask_bytes,
+)
+from planner.memory.software.llama_cpp.setup import (
+    BATCH,
+    LlamaCppSetup,
+    PlacedWeights,
+    placed_weights,
+    settings_of,
+    setup_of,
+)
 from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, Layer, LayerGroup
 from planner.workload.parallel import Parallel
@@ -49,7 +62,7 @@ class LlamaCpp(ServingMemory):
         setup = setup_of(architecture, workload)
         weights = placed_weights(architecture, workload.weights or "F16", setup)
         kept = cache_terms(architecture, setup, workload.kv_cache)
-        buffer = _compute_buffer_term(architecture, workload, setup, weights.largest_on_host)
+        buffer = _compute_buffer_term(architecture, workload, setup, weights)
         reserved = [item for item in (weights.term, kept.cache, kept.state, buffer) if item is not None and item.bytes]
         return PhaseSnapshots(
             (
@@ -63,7 +76,7 @@ class LlamaCpp(ServingMemory):
             ),
             dynamic=0,
             host_bytes=weights.host_bytes + kept.host_bytes + _host_buffer_bytes(architecture, workload, setup),
-            notes=_setup_notes(setup, workload),
+            notes=_setup_notes(setup, workload, weights.layers_with_experts_in_ram),
         )
 
     def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
@@ -93,8 +106,9 @@ class LlamaCpp(ServingMemory):
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> LlamaCppSettings:
         """Return the llama.cpp settings of `workload`, unset ones replaced by llama-server's defaults."""
         setup = setup_of(architecture, workload)
-        return LlamaCppSettings(
-            n_batch=settings_of(workload).n_batch or BATCH,
+        settings = settings_of(workload)
+        return settings.evolve(
+            n_batch=settings.n_batch or BATCH,
             n_ubatch=setup.tokens,
             slots=setup.slots,
             kv_unified=setup.unified,
@@ -167,10 +181,13 @@ def _last_layer_group(groups: tuple[LayerGroup, ...]) -> LayerGroup:
 
 
 def _compute_buffer_term(
-    architecture: Architecture, workload: Inference, setup: LlamaCppSetup, offloaded_matrix_bytes: int
+    architecture: Architecture, workload: Inference, setup: LlamaCppSetup, weights: PlacedWeights
 ) -> Term:
     """Return the memory of the compute buffer, including a copy of the largest matrix left in RAM."""
-    network, batch = graph_network(architecture), reserved_batch(architecture, workload, setup)
+    offloaded_matrix_bytes = weights.largest_on_host
+    copies = NO_COPIES if offloaded_matrix_bytes else weights.expert_copies
+    network = graph_network(architecture)
+    batch = reserved_batch(architecture, workload, setup)._replace(copies=copies)
     graph = compute_buffer_bytes(network, batch)
     known = _is_compared_with_llama_cpp(architecture)
     share = _CHECKED_SHARE if known else _UNCHECKED_SHARE
@@ -237,7 +254,7 @@ def _host_buffer_bytes(architecture: Architecture, workload: Inference, setup: L
     return logits + network.hidden * batch.tokens * _FLOAT + graph_mask_bytes(network, batch)
 
 
-def _setup_notes(setup: LlamaCppSetup, workload: Inference) -> tuple[str, ...]:
+def _setup_notes(setup: LlamaCppSetup, workload: Inference, expert_layers: int) -> tuple[str, ...]:
     """Return notes on the llama.cpp settings that the estimate assumes."""
     cache = "one shared KV cache" if setup.unified else f"a KV cache of {setup.cells:,} cells each"
     notes = [
@@ -246,4 +263,9 @@ def _setup_notes(setup: LlamaCppSetup, workload: Inference) -> tuple[str, ...]:
     ]
     if setup.layers_on_card < setup.layers:
         notes.append(f"{setup.layers_on_card} of {setup.layers} layers are on the card; the others stay in RAM.")
+    if expert_layers:
+        notes.append(
+            f"The routed experts of {expert_layers} of the layers on the card are in RAM, where the CPU computes them; "
+            "for 32 tokens or more, the card copies them and computes."
+        )
     return tuple(notes)

@@ -19,6 +19,8 @@ HALF: Final = 2
 INDEX: Final = 8
 """Sizes in bytes of an fp32 number (FLOAT), an fp16 number (HALF) and a 64-bit index (INDEX)."""
 _ENDLESS: Final = 1 << 60
+_COPIED_FROM: Final = 32
+"""Rows from which a product's weights are copied to the card (ggml-cuda.cu, `op_offload_min_batch_size`)."""
 
 Place = tuple[int, int]
 """A tensor's offset in the compute buffer, and its size in bytes."""
@@ -98,11 +100,31 @@ def lay_out_mixer(
     return _lay_out_attention(rows, mixer, hidden, cells, read_last, flash=flash, widened=widened)
 
 
-def lay_out_feed_forward(rows: RowAllocator, block: Mlp | Moe, hidden: int, normed: Place) -> Place:
+class ExpertCopies(NamedTuple):
+    """Bytes of one layer's expert matrices that are copied to the card: that of the gate, as that before it, and down.
+
+    They are copied for products of 32 rows or more, each before its product, and freed after it.
+    """
+
+    gate: int = 0
+    down: int = 0
+
+    def for_rows(self, rows: int) -> "ExpertCopies":
+        """Return the copies for products of `rows` rows: none for few rows, which the CPU computes."""
+        return self if rows >= _COPIED_FROM else NO_COPIES
+
+
+NO_COPIES: Final = ExpertCopies()
+
+
+def lay_out_feed_forward(
+    rows: RowAllocator, block: Mlp | Moe, hidden: int, normed: Place, copies: ExpertCopies = NO_COPIES
+) -> Place:
     """Allocate the tensors of a feed-forward block that reads `normed`, and return the place of its result."""
     if isinstance(block, Mlp):
         return _lay_out_mlp(rows, block.intermediate, hidden, normed, gated=block.gated)
-    result = _lay_out_experts(rows, block, hidden, () if block.shared_intermediate else (normed,))
+    read_last = () if block.shared_intermediate else (normed,)
+    result = _lay_out_experts(rows, block, hidden, read_last, copies.for_rows(rows.computed))
     if block.shared_intermediate:
         rows.places.free(_lay_out_mlp(rows, block.shared_intermediate, hidden, normed, gated=block.gated))
     return result
@@ -225,24 +247,36 @@ def _lay_out_mlp(rows: RowAllocator, width: int, hidden: int, normed: Place, *, 
     return result
 
 
-def _lay_out_experts(rows: RowAllocator, block: Moe, hidden: int, read_last: tuple[Place, ...]) -> Place:
+def _lay_out_experts(
+    rows: RowAllocator, block: Moe, hidden: int, read_last: tuple[Place, ...], copies: ExpertCopies
+) -> Place:
     """Allocate routing, inner tensors of the chosen experts, their outputs, and the running sum."""
     places, chosen = rows.places, block.top_k
     scores = rows.allocate(block.experts)
     order = rows.allocate(block.experts)
     weights = rows.allocate(chosen)
     places.free(scores)
-    wide = [rows.allocate(chosen * block.intermediate) for _ in range(2 if block.gated else 1)]
+    wide = [_lay_out_product(rows, chosen * block.intermediate, copies.gate) for _ in range(2 if block.gated else 1)]
     places.free(*read_last)
     if block.gated:
         product = rows.allocate(chosen * block.intermediate)
         places.free(*wide)
         wide = [product]
-    results = rows.allocate(chosen * hidden)
+    results = _lay_out_product(rows, chosen * hidden, copies.down)
     places.free(*wide, order, weights)
     total = rows.allocate(hidden)
     places.free(results)
     return total
+
+
+def _lay_out_product(rows: RowAllocator, width: int, copied: int) -> Place:
+    """Allocate the result of a product, after a copy of its weights of `copied` bytes that is freed after it."""
+    if not copied:
+        return rows.allocate(width)
+    copy = rows.places.allocate(copied)
+    result = rows.allocate(width)
+    rows.places.free(copy)
+    return result
 
 
 class GraphNetwork(NamedTuple):
@@ -258,7 +292,7 @@ class GraphBatch(NamedTuple):
 
     `sliding_cells` are those of layers with a window. `widened` means that flash attention makes a copy of a layer's
     cells in half precision, which it does on CUDA where they are not in F16. `on_card` is false for the buffer of a run
-    without a card, where the token embedding is in the same buffer as the layers.
+    without a card, where the token embedding is in the same buffer as the layers. `copies` are those of experts in RAM.
     """
 
     tokens: int
@@ -268,6 +302,7 @@ class GraphBatch(NamedTuple):
     flash: bool = True
     widened: bool = False
     on_card: bool = True
+    copies: ExpertCopies = NO_COPIES
 
 
 @lru_cache(maxsize=512)
@@ -289,7 +324,7 @@ def compute_buffer_bytes(network: GraphNetwork, batch: GraphBatch) -> int:
             places.free(*inputs)
             rows = batch.outputs
             stream, mixed = _keep_output_rows(places, network.hidden * rows * FLOAT, stream, mixed)
-        stream = _lay_out_residual(RowAllocator(places, rows), network.hidden, layer, stream, mixed)
+        stream = _lay_out_residual(RowAllocator(places, rows), network.hidden, layer, stream, mixed, batch.copies)
     places.allocate(network.width * rows * FLOAT)
     return places.furthest
 
@@ -372,23 +407,27 @@ def _keep_output_rows(
     return kept_stream, kept_mixed
 
 
-def _lay_out_residual(rows: RowAllocator, hidden: int, layer: Layer, stream: Place, mixed: Place | None) -> Place:
+def _lay_out_residual(
+    rows: RowAllocator, hidden: int, layer: Layer, stream: Place, mixed: Place | None, copies: ExpertCopies
+) -> Place:
     """Allocate the residual sum in the mixer's place, and the feed-forward block after or parallel to it."""
     if mixed is None:
-        return _lay_out_feed_forward_sum(rows, hidden, layer, stream)
+        return _lay_out_feed_forward_sum(rows, hidden, layer, stream, copies)
     if layer.parallel:
-        result = _lay_out_feed_forward_sum(rows, hidden, layer, stream)
+        result = _lay_out_feed_forward_sum(rows, hidden, layer, stream, copies)
         rows.places.free(mixed)
         return result
     rows.places.free(stream)
-    return _lay_out_feed_forward_sum(rows, hidden, layer, mixed)
+    return _lay_out_feed_forward_sum(rows, hidden, layer, mixed, copies)
 
 
-def _lay_out_feed_forward_sum(rows: RowAllocator, hidden: int, layer: Layer, stream: Place) -> Place:
+def _lay_out_feed_forward_sum(
+    rows: RowAllocator, hidden: int, layer: Layer, stream: Place, copies: ExpertCopies
+) -> Place:
     """Allocate the feed-forward block, and add `stream` to its result in place."""
     if layer.feed_forward is None:
         return stream
     normed = rows.allocate(hidden)
-    result = lay_out_feed_forward(rows, layer.feed_forward, hidden, normed)
+    result = lay_out_feed_forward(rows, layer.feed_forward, hidden, normed, copies)
     rows.places.free(stream)
     return result

@@ -5,14 +5,16 @@ src/llama-kv-cache-iswa.cpp (cells of sliding layers), src/llama-model.cpp load_
 tools/server/server.cpp (by default 4 slots with one cache), common/common.h (batches).
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, gguf_type
-from planner.memory.gguf import layer_bytes, tensor_bytes
+from planner.dtypes import AS_STORED
+from planner.memory.gguf import block_bytes, expert_layer_bytes, gguf_category, layer_bytes, tensor_bytes
 from planner.memory.result import Term, TermPart
+from planner.memory.software.llama_cpp.graph import NO_COPIES, ExpertCopies
 from planner.memory.terms import model_symbol, term
-from planner.models.architecture import Architecture, Attention, LayerGroup
+from planner.models.architecture import Architecture, Attention, LayerGroup, Tensor
 from planner.units import ceil_div
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.workload import Inference
@@ -37,6 +39,8 @@ class LlamaCppSetup(NamedTuple):
     layers: int
     layers_on_card: int
     output_on_card: bool
+    experts_in_ram: frozenset[int] = frozenset()
+    """Numbers of the layers whose routed experts are in RAM, counted from the first layer of this card."""
 
     def sliding_cells(self, window: int) -> int:
         """Return the number of cells in the cache of a layer with a sliding window of `window` tokens.
@@ -85,6 +89,7 @@ def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
     tokens = min(settings.n_ubatch or _MICRO_BATCH, batch)
     layers = architecture.main.layer_count
     requested_layers = layers + 1 if workload.gpu_layers is None else min(workload.gpu_layers, layers + 1)
+    first = architecture.main.first_place
     return LlamaCppSetup(
         slots=slots,
         streams=streams,
@@ -96,6 +101,7 @@ def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
         layers=layers,
         layers_on_card=max(requested_layers - 1, 0),
         output_on_card=requested_layers > 0,
+        experts_in_ram=frozenset(layer for layer in range(layers) if settings.has_experts_in_ram(first + layer)),
     )
 
 
@@ -103,22 +109,29 @@ _SOURCE: Final = "llama.cpp 0.5.0 src/llama-model.cpp load_tensors; bytes of eac
 
 
 class PlacedWeights(NamedTuple):
-    """The weights on the card as a term, the weight bytes in host memory, and the largest matrix there in bytes."""
+    """The weights on the card as a term, the weight bytes in host memory, and the largest matrix of a layer there.
+
+    `layers_with_experts_in_ram` are the layers on the card whose routed experts are not; their matrices are copied to
+    it as `expert_copies`.
+    """
 
     term: Term
     host_bytes: int
     largest_on_host: int
+    layers_with_experts_in_ram: int
+    expert_copies: ExpertCopies
 
 
 @lru_cache(maxsize=256)
 def placed_weights(architecture: Architecture, file_type: str, setup: LlamaCppSetup) -> PlacedWeights:
     """Return the weights on the card and in host memory, split by the setup's layers on the card.
 
-    **Formula**: card = Σ bytes of the layers on it + output; RAM = token embedding + the other layers.
+    **Formula**: card = Σ bytes of the layers on it, without routed experts kept in RAM, + output; RAM = token
+    embedding + the other layers + those experts.
     """
     bytes_of = tensor_bytes(architecture, file_type)
-    by_layer = layer_bytes(architecture, file_type)
-    on_card = sum(by_layer[setup.layers - setup.layers_on_card :])
+    by_layer, experts = layer_bytes(architecture, file_type), _experts_in_ram(architecture, file_type, setup)
+    on_card = sum(by_layer[setup.layers - setup.layers_on_card :]) - sum(experts)
     in_layers = bytes_of["layers"]
     towers = in_layers - sum(by_layer)
     copied = bytes_of["embedding"] if architecture.tied_head else 0
@@ -127,21 +140,38 @@ def placed_weights(architecture: Architecture, file_type: str, setup: LlamaCppSe
     if not setup.output_on_card:
         held += bytes_of["output"] + bytes_of["other"] + towers
     return PlacedWeights(
-        _weights_on_card_term(on_card, output, setup, tied=architecture.tied_head),
+        _weights_on_card_term(on_card, output, setup, sum(experts), len(experts), tied=architecture.tied_head),
         held,
         _largest_matrix_bytes(architecture, file_type) if setup.layers_on_card < setup.layers else 0,
+        len(experts),
+        _expert_copies(architecture, file_type) if experts else NO_COPIES,
     )
 
 
-def _weights_on_card_term(layer_weight_bytes: int, output_bytes: int, setup: LlamaCppSetup, *, tied: bool) -> Term:
-    """Return the memory of the weights on the card: `layer_weight_bytes` bytes and `output_bytes` bytes."""
+def _experts_in_ram(architecture: Architecture, file_type: str, setup: LlamaCppSetup) -> tuple[int, ...]:
+    """Return the bytes of the routed experts that are in RAM, of each layer on the card that has such."""
+    if not setup.experts_in_ram:
+        return ()
+    first = setup.layers - setup.layers_on_card
+    sizes = enumerate(expert_layer_bytes(architecture, file_type))
+    return tuple(size for layer, size in sizes if size and layer >= first and layer in setup.experts_in_ram)
+
+
+def _weights_on_card_term(
+    layer_weight_bytes: int, output_bytes: int, setup: LlamaCppSetup, ram_bytes: int, ram_layers: int, *, tied: bool
+) -> Term:
+    """Return the memory of the weights on the card: `layer_weight_bytes` bytes and `output_bytes` bytes.
+
+    The routed experts of `ram_layers` of the layers, `ram_bytes` bytes, are in RAM instead.
+    """
     again = ", the tied embedding once more" if tied else ""
+    without = f", without experts of {ram_layers} layers in RAM ({ram_bytes:,} bytes)" if ram_layers else ""
     return term(
         "weights",
         layer_weight_bytes + output_bytes,
         "L + O",
         (
-            model_symbol("L", layer_weight_bytes, f"bytes of {setup.layers_on_card} of {setup.layers} layers"),
+            model_symbol("L", layer_weight_bytes, f"bytes of {setup.layers_on_card} of {setup.layers} layers{without}"),
             model_symbol(
                 "O", output_bytes, f"bytes of the output layer{again}; the token embedding stays in host memory"
             ),
@@ -161,12 +191,33 @@ def _weights_on_card_term(layer_weight_bytes: int, output_bytes: int, setup: Lla
 
 def _largest_matrix_bytes(architecture: Architecture, file_type: str) -> int:
     """Return the bytes of the largest matrix of any layer, all experts together."""
-    if file_type == AS_STORED:
-        elements = max(tensor.parameters for group in architecture.main.groups for tensor in group.layer.tensors)
-        return elements * architecture.stored_bytes // max(architecture.parameters, 1)
-    block = gguf_type(GGUF_FILE_TYPES[file_type])
-    return max(
-        block.tensor_bytes(tensor.shape) * tensor.copies
-        for group in architecture.main.groups
-        for tensor in group.layer.tensors
-    )
+    return max(size for _, size in _matrices(architecture, file_type))
+
+
+def _expert_copies(architecture: Architecture, file_type: str) -> ExpertCopies:
+    """Return the largest bytes of expert matrices: those before the down projection, and the down projection."""
+    sizes = {True: 0, False: 0}
+    for tensor, size in _matrices(architecture, file_type):
+        if tensor.role == "expert":
+            is_down = gguf_category(tensor) == "down"
+            sizes[is_down] = max(sizes[is_down], size)
+    return ExpertCopies(sizes[False], sizes[True])
+
+
+def _matrices(architecture: Architecture, file_type: str) -> Iterator[tuple[Tensor, int]]:
+    """Yield the tensors of each kind of layer with their bytes, all experts together.
+
+    Where a mixture gives some layers more bits, they have those.
+
+    **Source**: llama.cpp 0.5.0 conversion/: gate and up projections of experts are two tensors, though a checkpoint may
+    have one.
+    """
+    for group in architecture.main.groups:
+        places = group.places or range(group.count)
+        for tensor in group.layer.tensors:
+            parts = 2 if tensor.role == "expert" and "gate_up" in tensor.name else 1
+            if file_type == AS_STORED:
+                elements = tensor.parameters // parts
+                yield tensor, elements * architecture.stored_bytes // max(architecture.parameters, 1)
+            else:
+                yield tensor, max(block_bytes(architecture, tensor, file_type, places)) // parts

@@ -8,7 +8,7 @@ from typing import Final
 from planner.dtypes import GGUF_FILE_TYPES
 from planner.errors import ModelFileError
 from planner.ggml import FILE_TYPE_NAMES
-from planner.models.architecture import Architecture
+from planner.models.architecture import Architecture, StoredLayer
 from planner.models.readers.checkpoint.safetensors import numbered_parts
 from planner.models.readers.checkpoint.stored import NetworkPart, sum_stored
 from planner.models.readers.config_json import read_config
@@ -18,6 +18,8 @@ from planner.models.readers.gguf.metadata import GgufMetadata
 from planner.models.readers.sources import open_local, quoted_text
 
 _LAYER: Final = re.compile(r"blk\.(\d{1,6})\.")
+# As llama.cpp names routed experts in common/common.h, LLM_FFN_EXPS_REGEX.
+_EXPERTS: Final = re.compile(r"\.ffn_(up|down|gate|gate_up)_(ch|)exps")
 # Tensors that are not parameters of the network: rotary frequencies, the router's score correction, and the scales
 # that llama.cpp stores with quantized tensors.
 _NO_PARAMETERS: Final = re.compile(
@@ -71,6 +73,7 @@ def architecture_of_gguf(file: GgufFile, place: str) -> Architecture:
         stored=sum_stored(
             (_network_part(tensor.name), tensor.type, tensor.elements, tensor.bytes) for tensor in counted
         ),
+        stored_layers=_stored_layers(counted, architecture.main.layer_count),
         quantization=name if name in GGUF_FILE_TYPES else None,
         reader_notes=(*architecture.reader_notes, *notes),
     )
@@ -110,6 +113,18 @@ def _is_beyond_layers(tensor: GgufTensor, layers: int) -> bool:
     """Return whether `tensor` belongs to a multi-token prediction layer after the network's `layers`."""
     match = _LAYER.match(tensor.name)
     return match is not None and int(match[1]) >= layers
+
+
+def _stored_layers(counted: list[GgufTensor], layers: int) -> tuple[StoredLayer, ...]:
+    """Return the stored size of each of the network's layers, with that of its routed experts."""
+    sizes = [[0, 0] for _ in range(layers)]
+    for tensor in counted:
+        match = _LAYER.match(tensor.name)
+        if match is not None and int(match[1]) < layers:
+            layer = sizes[int(match[1])]
+            layer[0] += tensor.bytes
+            layer[1] += tensor.bytes if _EXPERTS.search(tensor.name) else 0
+    return tuple(StoredLayer(bytes=size, expert_bytes=experts) for size, experts in sizes)
 
 
 def _network_part(name: str) -> NetworkPart:

@@ -49,6 +49,17 @@ def test_layers_that_predict_further_tokens_are_not_counted():
     assert found.reader_notes[1].startswith("the file holds 3 parameters, but 'llama' with these sizes has ")
 
 
+def test_each_layer_has_its_size_and_that_of_its_experts():
+    names = (
+        "blk.0.attn_norm.weight",
+        "blk.1.ffn_up_exps.weight",
+        "blk.1.ffn_gate_up_chexps.bias",
+        "blk.9.attn_k.weight",
+    )
+    found = architecture_of_gguf(head("llama", {"block_count": 2}, names), "x.gguf")
+    assert [(layer.bytes, layer.expert_bytes) for layer in found.stored_layers] == [(4, 0), (8, 8)]
+
+
 @pytest.mark.parametrize(
     ("kind", "number", "quantization", "stored_as"),
     [

@@ -27,5 +27,8 @@ def test_sequences_start_at_the_engines_settings(catalog):
     engine = VllmSettings(max_num_batched_tokens=1000, max_num_seqs=100)
     tokens, sequences = engine_sequences(Inference(profile="vllm", batch=20, engine=engine), architecture)
     assert (tokens.values[0], sequences.values) == (512, [64, 32])
+    moe = catalog.models.model("openai/gpt-oss-20b")
+    experts = tuple(engine_sequences(Inference(profile="llama.cpp", engine={"n_cpu_moe": 4}), moe))[1]
+    assert (experts.values[0], experts.values[-1]) == (5, 24)
     layers = tuple(engine_sequences(Inference(profile="llama.cpp", gpu_layers=7), architecture))[1]
     assert list(layers.values) == [6, 5, 4, 3, 2, 1, 0]

@@ -28,3 +28,27 @@ def test_advice_for_llama_cpp_uses_gguf_files_and_cache_types(catalog):
     assert found[0].name == "Q4_K_M"
     assert named(found, "KV cache in q4_0").risk == "real"
     assert not any("fp8" in advice.name or "NF4" in advice.name for advice in found)
+
+
+def test_advice_for_llama_cpp_keeps_experts_in_ram(catalog):
+    workload = Inference(profile="llama.cpp", weights="MXFP4_MOE", context_length=8192)
+    plan = Plan(model=ModelChoice(id="openai/gpt-oss-120b"), workload=workload, gpu="rtx-3090")
+    best = advise(plan, catalog)[0]
+    number = best.plan.workload.engine.n_cpu_moe
+    assert best.name == f"experts of {number} of 36 layers in RAM"
+    assert (best.verdict, best.cost, best.needs) == ("fits", "time", ("RAM for the experts",))
+    fewer = plan.evolve(workload=workload.evolve(engine={"n_cpu_moe": number - 1}))
+    assert evaluate(fewer, catalog).memory.verdict != "fits"
+
+
+def test_experts_of_several_cards_are_spread_over_their_layers(catalog):
+    workload = Inference(profile="llama.cpp", weights="MXFP4_MOE", context_length=8192)
+    plan = Plan(model=ModelChoice(id="openai/gpt-oss-120b"), workload=workload, gpu="rtx-3090", count=2)
+    best = next(advice for advice in advise(plan, catalog) if "experts" in advice.name)
+    chosen, (first, _) = best.plan.workload, best.plan.workload.parallel.pipeline_layers
+    layers = chosen.engine.cpu_moe_layers
+    assert best.name == f"experts of {len(layers)} of 36 layers in RAM"
+    own = [layer for layer in layers if layer < first]
+    assert own == list(range(len(own)))
+    assert list(layers[len(own) :]) == list(range(first, first + len(layers) - len(own)))
+    assert abs(2 * len(own) - len(layers)) <= 1
