@@ -1,6 +1,7 @@
 import pytest
 
 from planner.workload.recipes.config_reader import ConfigReader
+from planner.workload.recipes.detect import read_recipe
 from planner.workload.recipes.servers import parse_options, read_llama_server, read_vllm_options
 
 READERS = {"vllm": read_vllm_options, "llama.cpp": read_llama_server}
