@@ -44,7 +44,7 @@ REACHING = {
     "models/readers/hub/model.py",  # a model of the Hub, when it is named
     "models/readers/hub/repository.py",
     "network.py",  # tells their errors apart
-    "trace/worker/script/downloads.py",  # tells a traced script that it has no network
+    "trace/worker/script/weights.py",  # tells a traced script that it has no network
     "installation.py",  # paths of file: URLs only
 }
 NO_NETWORK = """

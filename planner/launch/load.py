@@ -146,6 +146,8 @@ def _recipe_in_words(words: tuple[str, ...], environment: Mapping[str, str], pat
     environment = {**environment, **{match[1]: match[2] for match in assigned if match is not None}}
     if program.launcher is not None:
         return _recipe_of_command(program.launcher, options, path)
+    if program.kind is not None and not program.file_option:
+        return read_recipe(options, str(path), program.kind)
     name = str(options.get(program.file_option, ""))
     text = linked_config(name, path)
     if text is None:

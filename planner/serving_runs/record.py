@@ -22,7 +22,7 @@ SOURCE_TITLES: Mapping[str, str] = {
 """Sources of measured runs, by name."""
 
 
-class Percentile(Spec):
+class MeasuredPercentile(Spec):
     """A percentile of a measured quantity; `low` to `high` is the bucket of a histogram in which it lies.
 
     Where the source states the value itself, all three are equal.
@@ -38,10 +38,10 @@ class Distribution(Spec):
     """A measured quantity over all requests or tokens of a run, in seconds or tokens: mean, percentiles, and number."""
 
     mean: float | None = None
-    percentiles: tuple[Percentile, ...] = ()
+    percentiles: tuple[MeasuredPercentile, ...] = ()
     count: int | None = None
 
-    def at(self, percent: float) -> Percentile | None:
+    def at(self, percent: float) -> MeasuredPercentile | None:
         """Return the percentile `percent`, from 0 to 100, None if the source does not state it."""
         return next((one for one in self.percentiles if one.percent == percent), None)
 

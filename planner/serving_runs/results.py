@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from planner.serving_runs.metrics import ENGINES
-from planner.serving_runs.record import Distribution, Percentile, ServingRun, serving_run
+from planner.serving_runs.record import Distribution, MeasuredPercentile, ServingRun, serving_run
 
 _MILLI: Final = 1e-3
 _PERCENTS: Final = (50, 90, 95, 99)
@@ -249,7 +249,7 @@ def _distribution(
 ) -> Distribution | None:
     """Return a distribution in our unit, None if neither a mean nor a percentile is stated."""
     percentiles = [
-        Percentile(percent=percent, value=number * scale, low=number * scale, high=number * scale)
+        MeasuredPercentile(percent=percent, value=number * scale, low=number * scale, high=number * scale)
         for percent, value in sorted(stated.items())
         if (number := _number(value)) is not None
     ]

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 from planner.parsing import MetricSample
 from planner.serving_runs.metrics import METRICS, EngineMetric, metrics_of
-from planner.serving_runs.record import Distribution, Percentile, ServingRun, SourceName, serving_run
+from planner.serving_runs.record import Distribution, MeasuredPercentile, ServingRun, SourceName, serving_run
 
 _PERCENTS: Final = (50.0, 90.0, 95.0, 99.0)
 _NAMES: Final = {metric.name: metric.engine for metric in METRICS}
@@ -157,7 +157,7 @@ def _sum_of(name: str, samples: tuple[MetricSample, ...]) -> float:
     return sum(sample.value for sample in samples if sample.name == name)
 
 
-def _percentile(percent: float, ends: list[float], counts: Mapping[float, float]) -> Percentile | None:
+def _percentile(percent: float, ends: list[float], counts: Mapping[float, float]) -> MeasuredPercentile | None:
     """Return a percentile of a histogram with its bucket, None in a bucket without an end."""
     if not ends or counts[ends[-1]] <= 0:
         return None
@@ -169,4 +169,4 @@ def _percentile(percent: float, ends: list[float], counts: Mapping[float, float]
     if math.isinf(end):
         return None
     value = low + (end - low) * (rank - below) / (counts[end] - below)
-    return Percentile(percent=percent, value=value, low=low, high=end)
+    return MeasuredPercentile(percent=percent, value=value, low=low, high=end)

@@ -3,9 +3,9 @@
 import pytest
 
 from planner.errors import SpecError
-from planner.serving_runs.record import Distribution, Percentile, serving_run
+from planner.serving_runs.record import Distribution, MeasuredPercentile, serving_run
 
-P99 = Percentile(percent=99, value=2.0, low=1.0, high=3.0)
+P99 = MeasuredPercentile(percent=99, value=2.0, low=1.0, high=3.0)
 
 
 def test_a_percentile_is_found_by_its_number():

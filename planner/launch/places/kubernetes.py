@@ -73,6 +73,7 @@ def _write(facts: LaunchFacts, job: Job) -> tuple[LaunchFile, ...]:
         claim = {"claimName": Commented("work", f"volume with {holds}; choose yours")}
         volumes.append({"name": "work", "persistentVolumeClaim": claim})
     if job.configs:
+        container.setdefault("workingDir", _SETTINGS)  # of a server, which only reads its settings
         mounts.append({"name": "settings", "mountPath": _SETTINGS})
         volumes.append({"name": "settings", "configMap": {"name": name}})
     container["volumeMounts"] = mounts

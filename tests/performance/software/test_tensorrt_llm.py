@@ -4,7 +4,6 @@ from known_engines import ENGINES
 from small_models import bundled
 
 from planner.performance.inference.work import work_of
-from planner.workload.software.registry import SERVERS
 
 
 def test_cards_cache_different_sequences_without_copies() -> None:
@@ -12,10 +11,6 @@ def test_cards_cache_different_sequences_without_copies() -> None:
     assert work.key_heads == 8
     assert ENGINES["tensorrt-llm"].cache_cards(work, 16) == 16
     assert ENGINES["vllm"].cache_cards(work, 16) == 8
-
-
-def test_no_plan_can_choose_it() -> None:
-    assert not any(name.startswith("tensorrt") for name in SERVERS)
 
 
 def test_cards_share_the_scheduling_only_where_each_has_sequences_of_its_own() -> None:

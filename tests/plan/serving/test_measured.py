@@ -4,14 +4,13 @@ from planner.errors import SpecError
 from planner.plan.serving.measured import compare_with_run, traffic_of_run
 from planner.serving.result import CacheUse, LatencyTable, Percentile, ServingSimulation
 from planner.serving.traffic import ConcurrentClients, FixedLength, LogNormalLength, RandomArrivals
-from planner.serving_runs import record
-from planner.serving_runs.record import Distribution, serving_run
+from planner.serving_runs.record import Distribution, MeasuredPercentile, serving_run
 
 LENGTHS = {"prompt_tokens": Distribution(mean=1_000), "answer_tokens": Distribution(mean=200)}
 
 
-def _percentile(percent: float, value: float, half: float = 0.0) -> record.Percentile:
-    return record.Percentile(percent=percent, value=value, low=value - half, high=value + half)
+def _percentile(percent: float, value: float, half: float = 0.0) -> MeasuredPercentile:
+    return MeasuredPercentile(percent=percent, value=value, low=value - half, high=value + half)
 
 
 def test_clients_and_rates_are_those_of_the_run():

@@ -3,13 +3,13 @@ from service_samples import latencies, simulation
 from planner.plan.serving.measured import MeasuredComparison, compare_with_run, traffic_of_run
 from planner.present.serving.measured import comparison_heading, comparison_verdict, measured_columns
 from planner.serving.result import CacheUse
-from planner.serving_runs.record import Distribution, Percentile, serving_run
+from planner.serving_runs.record import Distribution, MeasuredPercentile, serving_run
 
 CACHE = CacheUse(capacity_tokens=1_000, mean_fraction=0.1, highest_fraction=0.2, preemptions=0, prefix_hit_fraction=0.0)
 
 
 def compared(first: float = 0.4, program: str = "vllm", found=None, **values) -> MeasuredComparison:
-    bucket = Percentile(percent=50, value=first, low=first / 2, high=first)
+    bucket = MeasuredPercentile(percent=50, value=first, low=first / 2, high=first)
     fields = {
         "engine": "vllm",
         "concurrency": 4,

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from planner.cli.trace.command import _parser, _target_of_command
+from planner.cli.trace.command import _target_of_command, make_parser
 from planner.cli.trace.options import request_from_arguments
 from planner.plan.trace_request import operator_fields
 from planner.present.trace.command import command_text, shell_command
@@ -37,7 +37,7 @@ def test_the_command_line_reads_the_same_request(line, fields, catalog, tmp_path
     asked = TraceRequest(target=parse_command(shlex.split(line)), task="training", **operators | fields)
     words = shlex.split(shell_command(asked, gpu))[2:]
     end = words.index("--") if "--" in words else len(words)
-    arguments = _parser().parse_args(words[:end])
+    arguments = make_parser().parse_args(words[:end])
     target = _target_of_command(arguments, words[end + 1 :], catalog.models)
     read = request_from_arguments(arguments, target, gpu)
     assert arguments.gpu == "rtx-4090"
