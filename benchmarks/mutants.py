@@ -71,7 +71,7 @@ _SWAPPED: Final[dict[type, type]] = {
 _SWAPPED_CALLS: Final = {"min": "max", "max": "min", "ceil": "floor", "floor": "ceil", "any": "all", "all": "any"}
 _UNTOUCHED_FIELDS: Final = frozenset(("annotation", "returns", "decorator_list", "bases", "format_spec"))
 # All of pydantic before Qt, whose hook on imports cannot look at a half-imported module.
-_LIBRARIES: Final = ("hypothesis", "numpy", "psutil", "pydantic.main", "yaml", "PySide6.QtWidgets", "PySide6.QtTest")
+_LIBRARIES: Final = ("hypothesis", "numpy", "psutil", "pydantic.fields", "yaml", "PySide6.QtWidgets", "PySide6.QtTest")
 
 _NOT_LONG: Final = "not oracle and not walk and not fuzz and not sweep"
 _OPTIONS: Final = (
