@@ -454,7 +454,7 @@ def draw_readme_plans(window: "MainWindow", folder: Path) -> None:
 
 
 def draw_readme_costs(window: "MainWindow", folder: Path) -> None:
-    """Draw a purchase that pays off within the horizon (light), and hardware recommended for a run."""
+    """Draw a purchase that pays off within the horizon (light), hardware recommended for a run, and a service."""
     plans = sample_costs()
     tab = window.cost()
     window.choose_scheme("light")
@@ -466,6 +466,13 @@ def draw_readme_costs(window: "MainWindow", folder: Path) -> None:
     if tab.dialog is not None:
         write_picture(tab.dialog, folder / "recommend-light.png")
         tab.dialog.close()
+    panel = tab.serving
+    panel.curve_section.set_open(True)
+    window.workspace.replace(sample_services()["held"], None)
+    wait_until(lambda: panel.simulation is not None and not window.tasks.busy)
+    tab.results.verticalScrollBar().setValue(panel.y())
+    save(window, folder / "serving-light.png")
+    panel.curve_section.set_open(False)
     window.show_tab("memory")
 
 

@@ -7,6 +7,7 @@ from planner.present.serving.simulation import (
     OUTCOME_WORDS,
     Outcome,
     latency_outcome,
+    latency_with_range,
     load_sentence,
     sample_sentence,
     simulation_outcome,
@@ -74,7 +75,7 @@ def _latency_row(table: LatencyTable, simulation: ServingSimulation, targets: Ta
     return LatencyRow(
         title=LATENCY_HEADERS[table.latency],
         median=fmt.duration(table.percentile(50.0).seconds),
-        percentile=fmt.duration_with_range(row.seconds, row.low_seconds, row.high_seconds),
+        percentile=latency_with_range(row.seconds, row.low_seconds, row.high_seconds),
         target=target,
         outcome=outcome,
     )

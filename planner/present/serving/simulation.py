@@ -31,6 +31,8 @@ _LIMITS: Final[dict[ServingLimit, str]] = {
     "idle": "The GPUs wait for requests most of the time.",
 }
 _MILLISECONDS: Final = 0.001
+_WIDE: Final = 20.0
+"""Factor from which the ends of a range are told in units of their own."""
 
 
 class TargetRow(NamedTuple):
@@ -51,7 +53,7 @@ def target_rows(simulation: ServingSimulation, goodput: Goodput | None = None) -
     rows = [
         TargetRow(
             target_text(result.target),
-            fmt.duration_with_range(result.seconds, result.low_seconds, result.high_seconds),
+            latency_with_range(result.seconds, result.low_seconds, result.high_seconds),
             _outcome(result),
         )
         for result in simulation.targets
@@ -59,6 +61,13 @@ def target_rows(simulation: ServingSimulation, goodput: Goodput | None = None) -
     if simulation.goodput is not None and goodput is not None:
         rows.append(_goodput_row(simulation.goodput, goodput))
     return tuple(rows)
+
+
+def latency_with_range(seconds: float, low: float, high: float) -> str:
+    """Return a latency with its range, `1.2 s (0.6 – 2.4)`; ends of a wide range have units of their own."""
+    if high <= _WIDE * seconds and seconds <= _WIDE * low:
+        return fmt.duration_with_range(seconds, low, high)
+    return f"{fmt.duration(seconds)} ({fmt.duration(low)} – {fmt.duration(high)})"
 
 
 def _outcome(result: TargetResult) -> Outcome:
@@ -151,7 +160,7 @@ def percentile_columns() -> tuple[Column[LatencyTable], ...]:
         "mean",
         "Mean",
         lambda table: table.mean_seconds,
-        text=lambda table: fmt.duration_with_range(table.mean_seconds, table.low_mean_seconds, table.high_mean_seconds),
+        text=lambda table: latency_with_range(table.mean_seconds, table.low_mean_seconds, table.high_mean_seconds),
         width=24,
         about="Mean of all requests",
         lower_is_better=True,
@@ -162,7 +171,7 @@ def percentile_columns() -> tuple[Column[LatencyTable], ...]:
 def _percentile_column(percent: float) -> Column[LatencyTable]:
     def text(table: LatencyTable) -> str:
         row = table.percentile(percent)
-        return fmt.duration_with_range(row.seconds, row.low_seconds, row.high_seconds)
+        return latency_with_range(row.seconds, row.low_seconds, row.high_seconds)
 
     return number_column(
         f"p{percent:g}",

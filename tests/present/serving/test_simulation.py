@@ -68,6 +68,11 @@ def test_the_answer_is_that_of_the_target_held_the_least(changes, outcome, begin
     assert simulation_sentence(found).startswith(begin)
 
 
+def test_the_ends_of_a_wide_range_have_units_of_their_own():
+    (row,) = target_rows(simulation(targets=(held(seconds=0.5, low=0.25, high=170.0),)))
+    assert row.figure == "500\u2009ms (250\u2009ms – 2.83\u2009min)"
+
+
 def test_one_target_is_looked_up_by_itself():
     found = simulation(targets=(held(), held(PER_TOKEN, 0.06, 0.04, 0.1)))
     assert latency_outcome(found, PER_TOKEN) == "probably-not"
