@@ -111,6 +111,8 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_text(SCRIPT, encoding="utf-8")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2", "n_positions": 4096, "n_layer": 2}', encoding="utf-8")
     (tmp_path / "nvidia-smi.csv").write_text(LOG, encoding="utf-8")
+    measured = ROOT / "tests" / "corpus" / "serving-results" / "vllm-bench.json"
+    (tmp_path / "bench.json").write_bytes(measured.read_bytes())
     samples = (sample(float(at), a={"energy_joules": 360.0 * at, "utilization_fraction": 1.0}) for at in range(5))
     (tmp_path / "run.gpurec").write_bytes(written([CARDS, *samples]))
     save_recording("run.trace.json.gz", two_steps(MIB, training(batch=8)))

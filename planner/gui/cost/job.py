@@ -12,7 +12,7 @@ from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.workspace import Workspace
 from planner.plan.serving.job_traffic import job_targets, job_with_preset
 from planner.present import format as fmt
-from planner.present.serving.traffic import targets_phrase
+from planner.present.serving.traffic import targets_summary
 from planner.serving.presets import load_traffic_presets
 
 _KINDS: Final = (("run", "a run"), ("service", "a service"), ("daily-hours", "hours per day"))
@@ -169,7 +169,7 @@ class JobQuestions(MoneyQuestions):
 
 def _latency_summary(terms: CostTerms) -> str:
     job = terms.job
-    return targets_phrase(job_targets(job)) if isinstance(job, Service) else ""
+    return targets_summary(job_targets(job)) if isinstance(job, Service) else ""
 
 
 def _storage_summary(terms: CostTerms) -> str:

@@ -91,6 +91,12 @@ def targets_phrase(targets: Targets) -> str:
     return fmt.listing(tuple(parts)) or "no targets"
 
 
+def targets_summary(targets: Targets) -> str:
+    """Return the limits of targets in a few words: `first token ≤ 1 s, per token ≤ 50 ms`."""
+    told = (f"{LATENCY_HEADERS[limit.latency].lower()} ≤ {limit_text(limit.seconds)}" for limit in targets.limits)
+    return ", ".join(told) or "no targets"
+
+
 def goodput_text(goodput: Goodput) -> str:
     """Return a goodput target as a phrase: `99 % of the requests with a first token within 1 s`."""
     limits: tuple[tuple[Latency, float | None], ...] = (

@@ -7,6 +7,7 @@ from planner.present.serving.traffic import (
     rate_text,
     target_text,
     targets_phrase,
+    targets_summary,
     traffic_sentence,
 )
 from planner.serving.targets import Goodput, LatencyTarget, Targets
@@ -81,6 +82,7 @@ def test_targets_are_told_one_after_the_other():
     first = LatencyTarget(latency="ttft", seconds=1)
     share = Goodput(share=0.99, ttft_seconds=1, tpot_seconds=0.05)
     assert target_text(first) == "p95 time to first token ≤ 1\u2009s"
-    assert targets_phrase(Targets()) == "no targets"
+    assert targets_phrase(Targets()) == targets_summary(Targets()) == "no targets"
+    assert targets_summary(Targets(limits=(first,))) == "first token ≤ 1\u2009s"
     assert goodput_text(share).startswith("99\u2009% of the requests within a time to first token of 1\u2009s and")
     assert targets_phrase(Targets(limits=(first,), goodput=share)) == f"{target_text(first)} and {goodput_text(share)}"
