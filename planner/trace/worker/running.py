@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,14 +12,16 @@ from torch.optim import Optimizer
 from planner.errors import TraceError
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun
-from planner.trace.worker.hugging_face.networks import hide_fake_tensors, is_hugging_face, parameters_of_forward
+from planner.trace.worker.hugging_face.networks import (
+    cache_names,
+    hide_fake_tensors,
+    is_hugging_face,
+    parameters_of_forward,
+)
 from planner.trace.worker.losses import LossFunction
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.optimizers import CurrentStep, make_optimizer, watch_optimizers
 from planner.trace.worker.tensors import tensors_in
-
-_CACHES: Final = ("past_key_values", "cache_params")
-"""Names under which networks take and return their cache."""
 
 
 def generates_tokens(built: BuiltRun, request: TraceRequest) -> bool:
@@ -60,7 +62,7 @@ def generate(
 
 
 def _can_generate(model: Any) -> bool:
-    return bool(model.can_generate()) and not {*_CACHES}.isdisjoint(parameters_of_forward(model))
+    return bool(model.can_generate()) and bool(cache_names(model))
 
 
 def _encoder_outputs(model: Any, inputs: dict[str, Any], decoder_tokens: str) -> Any:
@@ -71,7 +73,7 @@ def _encoder_outputs(model: Any, inputs: dict[str, Any], decoder_tokens: str) ->
 def _run_pass(model: Any, inputs: dict[str, Any], watcher: RunObserver) -> tuple[dict[str, Any], torch.Tensor]:
     """Return the cache after one pass, by argument name, and the next token."""
     output = model(**inputs)
-    cache = {name: value for name in _CACHES if (value := getattr(output, name, None)) is not None}
+    cache = {name: value for name in cache_names(model) if (value := getattr(output, name, None)) is not None}
     watcher.label(tensors_in(cache), "kv_cache")
     logits = output.logits[:, -1].to(dtype=torch.float32, copy=True)
     return cache, logits.argmax(dim=-1, keepdim=True)

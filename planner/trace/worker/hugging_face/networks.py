@@ -31,6 +31,9 @@ available as decoders too."""
 _FAKE_TENSOR_CHECKS: Final = ("is_fake_tensor",)
 """Functions of `transformers.utils.import_utils` that make transformers treat fake tensors differently."""
 
+_CACHES: Final = ("cache", "past_key_values", "cache_params")
+"""Names under which networks take and return their cache: the first since transformers 5.24, the others before it."""
+
 
 def build_network(request: TraceRequest, dtype: torch.dtype | None) -> Any:
     """Build the network that the configuration in `request` describes, in `dtype` (None: the configuration's dtype).
@@ -73,6 +76,16 @@ def is_hugging_face(module: nn.Module) -> bool:
 def parameters_of_forward(module: nn.Module) -> list[str]:
     """Return the names of the parameters of the module's `forward`, in order."""
     return list(inspect.signature(module.forward).parameters)
+
+
+def cache_names(module: nn.Module) -> list[str]:
+    """Return the names under which the network takes its cache, and returns it for the next pass.
+
+    Outputs answer to names besides these, since transformers keeps old ones for a while. XLM and Flaubert take a
+    dictionary as their `cache`, which they never return: they are no decoders.
+    """
+    parameters = inspect.signature(module.forward).parameters
+    return [name for name in _CACHES if name in parameters and "dict[" not in str(parameters[name].annotation)]
 
 
 def enable_network_checkpointing(module: Any, arguments: dict[str, Any]) -> None:

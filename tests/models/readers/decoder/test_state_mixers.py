@@ -23,7 +23,7 @@ def test_the_cache_holds_the_same_states(case: Case) -> None:
         torch.nn.init.zeros_(parameter)
     with torch.no_grad():
         output = network(torch.ones(2, 7, dtype=torch.long), use_cache=True)
-    cache = output.get("past_key_values") or output.get("cache_params")
+    cache = next(output[name] for name in ("cache", "past_key_values", "cache_params") if name in output)
     kept = [layer for layer in cache.layers if getattr(layer, "conv_states", {}).get(0) is not None]
     recurrent = [layer.recurrent_states[0] for layer in kept]
     assert {state.dtype for state in recurrent if state is not None} <= {torch.float32}

@@ -44,7 +44,10 @@ CLIP |= {"vision_config": TOWER | {"image_size": 8, "patch_size": 4}, "projectio
 MAMBA = {"hidden_size": 16, "num_hidden_layers": 2, "vocab_size": 50, "state_size": 4}
 FUNNEL = {"vocab_size": 50, "block_sizes": [1], "d_model": 16, "n_head": 2, "d_head": 8, "d_inner": 16}
 
+XLM = {"emb_dim": 16, "n_layers": 1, "n_heads": 2, "vocab_size": 50, "max_position_embeddings": 32}
+
 FAMILIES = {"llama": SMALL, "bert": SMALL, "t5": T5, "whisper": WHISPER, "vit": VIT, "clip": CLIP, "mamba": MAMBA}
+FAMILIES |= {"xlm": XLM}
 
 
 def request(family, **changes):
@@ -236,9 +239,33 @@ def test_other_caches_are_known_too(family):
     assert heard.bytes["kv_cache"] > 0
 
 
-@pytest.mark.parametrize("family", ["bert", "vit", "clip"])
+@pytest.mark.parametrize("name", ["cache", "past_key_values", "cache_params"])
+def test_a_cache_is_handed_on_under_the_name_that_the_network_takes(tmp_path, name):
+    source = "from types import SimpleNamespace\n"
+    source += "from transformers import GenerationMixin, LlamaConfig, PreTrainedModel\n"
+    source += "class Net(PreTrainedModel, GenerationMixin):\n"
+    source += "    config_class = LlamaConfig\n"
+    source += f"    def forward(self, input_ids, {name}=None, use_cache=None):\n"
+    source += f"        kept = input_ids if {name} is None else torch.cat(({name}, input_ids), 1)\n"
+    # Outputs answer to the names of other versions too, as those of transformers do.
+    source += "        logits = torch.zeros(*input_ids.shape, 50)\n"
+    source += "        return SimpleNamespace(cache=kept, past_key_values=kept, cache_params=kept, logits=logits)\n"
+    source += "def net():\n"
+    source += f"    return Net(LlamaConfig(**{SMALL!r}))\n"
+    target = file_target(tmp_path, source, "net", f"own_{name}.py")
+    heard = heard_run(TraceRequest(target=target, device="cpu", sequence_length=4, decode_tokens=2))
+    assert heard.phases == [("load", 0), ("prefill", 0), ("decode", 0), ("decode", 1)]
+    assert heard.bytes["kv_cache"] == 8 * (4 + 5 + 6)
+
+
+@pytest.mark.parametrize("family", ["bert", "vit", "clip", "xlm"])
 def test_encoders_answer_in_one_forward_pass(family):
     assert [name for name, _ in heard_run(request(family, sequence_length=5)).phases] == ["load", "forward"]
+
+
+def test_tokens_are_refused_of_a_network_that_never_returns_its_cache():
+    with pytest.raises(TraceError, match="only causal networks from transformers can generate"):
+        heard_run(request("xlm", sequence_length=5, decode_tokens=1))
 
 
 def test_a_causal_network_of_a_file_answers_if_tokens_are_asked(tmp_path):
