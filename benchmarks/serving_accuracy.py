@@ -9,7 +9,8 @@ first token, between tokens and to the end, each request with its own arrival an
 benchmarks of engines with so many clients, it prints the median error of the time to first token and per token, by
 engine, system and model: nothing is fitted to them, so that each is a system and a model that was left out. Of the
 intervals it prints how many hold the measurement, of all engines and of each: those that are stated, and those whose
-width is the 80th percentile of the error of all other systems. Then the seconds that 100,000 requests and a search take, beside a loop.
+width is the 80th percentile of the error of all other systems. Then the seconds that 100,000 requests and a search
+take, beside a loop.
 
 Lengths of FILE are nominal, and the source does not say how the requests scatter around them. All have them unless
 SHARE is below 1: prompts and answers then have SHARE to 1 of them, as `--random-range-ratio` of InferenceX draws them,
