@@ -8,8 +8,9 @@ For each run of vLLM in FOLDER it prints the simulated and measured mean, median
 first token, between tokens and to the end, each request with its own arrival and lengths. For the rows of FILE,
 benchmarks of engines with so many clients, it prints the median error of the time to first token and per token, by
 engine, system and model: nothing is fitted to them, so that each is a system and a model that was left out. Of the
-intervals it prints how many hold the measurement: those that are stated, and those whose width is the 80th percentile
-of the error of all other systems. Then the seconds that 100,000 requests and a search take, beside a loop.
+intervals it prints how many hold the measurement, of all engines and of each: those that are stated, and those whose
+width is the 80th percentile of the error of all other systems. Then the seconds that 100,000 requests and a search
+take, beside a loop.
 
 Lengths of FILE are nominal, and the source does not say how the requests scatter around them. All have them unless
 SHARE is below 1: prompts and answers then have SHARE to 1 of them, as `--random-range-ratio` of InferenceX draws them,
@@ -200,6 +201,8 @@ def print_rows(path: Path, catalog: Catalog, shortest: float, *, each: bool) -> 
             listed = ", ".join(f"{name} {error:.0%} ({number})" for error, name, number in worst)
             print(f"  {title} by {kind} left out: {listed}")
         _print_intervals(title, pick, compared)
+        for engine in sorted({row.engine for row in compared}):
+            _print_intervals(title, pick, [row for row in compared if row.engine == engine], f" of {engine}")
     for reason, count in excluded.most_common():
         print(f"  {count:5} not compared: {reason}")
     return table
@@ -215,7 +218,9 @@ def _ratio(pair: tuple[float, float]) -> float:
     return log(pair[0] / pair[1])
 
 
-def _print_intervals(title: str, pick: Callable[[Compared], tuple[float, float]], compared: Sequence[Compared]) -> None:
+def _print_intervals(
+    title: str, pick: Callable[[Compared], tuple[float, float]], compared: Sequence[Compared], which: str = ""
+) -> None:
     """Print how many measurements lie in the stated intervals, and in those that the other systems give."""
     if not compared:
         return
@@ -229,7 +234,7 @@ def _print_intervals(title: str, pick: Callable[[Compared], tuple[float, float]]
             widths.append(exp(width))
             held += [abs(_ratio(pick(row))) <= width for row in compared if row.system == system]
     left_out = f"{fmean(held):.0%} (factors {min(widths):.2f} to {max(widths):.2f})" if held else "none"
-    print(f"  {title}: stated 80 % intervals hold {stated:.0%}, those of the other systems {left_out}")
+    print(f"  {title}{which}: stated 80 % intervals hold {stated:.0%}, those of the other systems {left_out}")
 
 
 def _compared(path: Path, catalog: Catalog, shortest: float, excluded: Counter[str]) -> Iterator[Compared]:

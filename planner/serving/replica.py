@@ -256,6 +256,11 @@ class Replica:
         return found + sum(self._grows[begin:]) + sum(self._grows[: end - size])
 
     @property
+    def _next_growth(self) -> int:
+        """Return the blocks that the decoding sequences need in the next step."""
+        return self._grows[self._step % len(self._grows)]
+
+    @property
     def _decoding_that_grow(self) -> int:
         return 0 if self.scheduling.reserves == "whole" else self._decoding
 
@@ -269,7 +274,7 @@ class Replica:
     def _make_room(self) -> bool:
         """Preempt the requests admitted last until the next step has room; return whether one was."""
         preempted = False
-        while self.used_blocks + self._grows[self._step % len(self._grows)] > self.capacity:
+        while self.used_blocks + self._next_growth > self.capacity:
             self._preempt()
             preempted = True
         return preempted
@@ -328,17 +333,19 @@ class Replica:
     def _prompts_to_read(self, *, admits: bool) -> "list[tuple[_Reading, int]]":
         """Return the prompts of the next step with their tokens: of running requests, then of waiting ones."""
         rules = self.scheduling
-        growth = self._grows[self._step % len(self._grows)] if rules.mixes else 0
+        growth = self._next_growth if rules.mixes else 0
         budget = rules.step_tokens - (self._decoding if rules.mixes else 0)
         begins: list[tuple[_Reading, int]] = []
         for entry in tuple(self._reading):
             size = min(entry.total - entry.done, budget)
-            if size <= 0 or not self._continue(entry, size, growth):
+            if size <= 0:
+                break
+            if not self._continue(entry, size, growth):
+                admits = False  # else the request that was preempted could begin again at once, in every step
                 break
             begins.append((entry, size))
             budget -= size
-        preempted = len(begins) < len(self._reading) and budget > 0
-        while admits and not preempted and budget > 0 and self._waiting and self._reads_first():
+        while admits and budget > 0 and self._waiting and self._reads_first():
             admitted = self._admit(budget, growth, alone=not begins)
             if admitted is None:
                 break
@@ -376,14 +383,19 @@ class Replica:
         self.block_seconds += seconds * self.used_blocks
 
     def _continue(self, entry: _Reading, size: int, growth: int) -> bool:
-        """Take the blocks for the next `size` tokens of a prompt; return False if the request was preempted instead."""
+        """Take the blocks for the next `size` tokens of a prompt; return False if the request was preempted instead.
+
+        Those that were admitted after it, with a cache from elsewhere, are preempted before it.
+        """
         if self.scheduling.reserves != "chunk":
             return True
         shared = self._shared.get(entry.number, 0)
         need = max(0, self._blocks(entry.done + size) - shared) - max(0, self._blocks(entry.done) - shared)
-        if self.used_blocks + growth + need > self.capacity:
-            self._preempt()  # a prompt that is not yet read was admitted last
-            return False
+        while self.used_blocks + growth + need > self.capacity:
+            self._preempt()
+            if entry not in self._reading:
+                return False
+            growth = self._next_growth
         self._take(need)
         return True
 
@@ -446,9 +458,8 @@ class Replica:
         if number in self._answered or self._decoding + len(self._reading) >= self.scheduling.sequences:
             return False
         prompt, output = self.requests.prompt[number], self.requests.output[number]
-        own = self._held(number, prompt)
-        growth = self._grows[self._step % len(self._grows)]
-        if self.used_blocks + growth + own > self.capacity:
+        own, soon = self._held(number, prompt), self._held(number, prompt + 1)  # it decodes in the next step
+        if self.used_blocks + self._next_growth + soon > self.capacity:
             return False
         self._waiting.popleft()
         self._take(own)

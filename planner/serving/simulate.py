@@ -40,8 +40,8 @@ _LEAST_FACTORS: Final[dict[Latency, float]] = {"ttft": 2.1, "tpot": 1.4, "itl": 
 """Factors by which times differ from those of engines at least, one case in ten beyond each end: the 80th percentile of
 the errors of systems that were left out.
 
-**Source**: benchmarks/serving_accuracy.py, "those of the other systems": 2.04 to 2.23 and 1.28 to 1.54 (vLLM on H100,
-H200, B200 and B300; ai-dynamo/aiconfigurator@095f58a). A time to the end is mostly time between tokens.
+**Source**: benchmarks/serving_accuracy.py, "of vllm", "those of the other systems": 2.04 to 2.29 and 1.28 to 1.54
+(vLLM on H100, H200, B200 and B300; ai-dynamo/aiconfigurator@095f58a). A time to the end is mostly time between tokens.
 """
 _BATCHES: Final = 20
 _NINE_TENTHS: Final = 1.2816

@@ -98,6 +98,19 @@ def test_a_prompt_preempts_itself_if_nothing_came_after_it():
     assert 1 in {lost.request for lost in replica.preemptions}
 
 
+def test_a_prompt_that_preempted_itself_lets_a_token_be_decoded_before_it_begins_again():
+    # The first chunk of the second prompt has room beside the first request, the third has none until that has ended.
+    for mixes in (True, False):
+        requests = asked((0.0, 40, 8), (0.0, 64, 3))
+        replica = Replica(0, RoundTimes(prompt_token=1e-3), rules(mixes=mixes, step_tokens=20), 5, requests)
+        for number in range(2):
+            replica.submit(number, 0.0)
+        replica.advance(10.0)
+        assert replica.load == 0, mixes
+        assert 1 <= len(replica.preemptions) <= 8, mixes
+        assert requests.end[0] < requests.end[1] < 1, mixes
+
+
 def test_what_never_fits_is_rejected_and_its_client_goes_on():
     requests = Requests()
     requests.add(0.0, 1_000, 10)
@@ -228,6 +241,52 @@ def test_a_cache_from_elsewhere_waits_for_room():
         replica.submit(number, 0.0)
     replica.advance()
     assert requests.scheduled[1] == pytest.approx(requests.end[0])
+
+
+def test_a_cache_from_elsewhere_has_room_for_the_next_step():
+    requests = asked((0.0, 32, 10), (0.0, 32, 10))
+    replica = with_caches_from_elsewhere(requests, 5)
+    assert replica.most_blocks == 3
+    assert requests.scheduled[1] == pytest.approx(requests.end[0])
+
+
+def test_a_prompt_that_is_read_again_preempts_caches_that_came_after_it():
+    requests = asked((0.0, 32, 18), (0.0, 32, 40), (0.0, 79, 10))
+    replica = with_caches_from_elsewhere(requests, 7, step_tokens=17)
+    assert [lost.request for lost in replica.preemptions] == [1, 2, 2]
+    assert requests.end == sorted(requests.end)
+
+
+def test_a_prompt_that_is_read_again_waits_where_answers_take_all_tokens_of_a_step():
+    requests = asked((0.0, 32, 18), (0.0, 32, 40), (0.0, 16, 5), (0.0, 16, 5))
+    replica = with_caches_from_elsewhere(requests, 7, step_tokens=2)
+    assert [lost.request for lost in replica.preemptions] == [1]
+    assert requests.end[0] < requests.end[2] == requests.end[3] < requests.end[1]
+
+
+def with_caches_from_elsewhere(requests, blocks, **changes):
+    """Return a replica that has given all answers, whose prompts another one has read."""
+    replica = Replica(0, RoundTimes(prompt_token=1e-4), rules(**changes), blocks, requests)
+    replica.receives_cache = True
+    for number in requests.initial:
+        replica.submit(number, requests.arrival[number])
+        requests.first[number] = requests.arrival[number]
+    replica.advance(100.0)
+    assert replica.load == replica.used_blocks == 0
+    assert replica.most_blocks <= blocks
+    assert [number for number, end in enumerate(requests.end) if end == NEVER] == sorted(replica.rejected)
+    return replica
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 2), st.integers(1, 120), st.integers(2, 60)), min_size=1, max_size=25),
+    st.sampled_from(("chunk", "prompt", "whole")),
+    st.booleans(),
+    st.integers(4, 40),
+    st.integers(8, 200),
+)
+def test_no_answer_with_a_cache_from_elsewhere_is_lost(wanted, reserves, mixes, blocks, step_tokens):
+    with_caches_from_elsewhere(asked(*sorted(wanted)), blocks, reserves=reserves, mixes=mixes, step_tokens=step_tokens)
 
 
 def test_steps_that_grow_end_when_a_request_arrives():
