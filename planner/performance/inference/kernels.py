@@ -66,7 +66,7 @@ def pass_kernels(
     tables, layers = engine.kernels, _layers(architecture)
     if tables is None or stored is None or layers is None or machine.unfused:
         return None
-    if products is None or products not in engine.kernel_formats:
+    if products is None or products not in engine.kernel_formats or memory_class(gpu) not in engine.kernel_memory:
         return None
     needed: list[tuple[Kernel, str, str]] = [
         ("product", tables, products),

@@ -77,8 +77,8 @@ class Engine:
     card on which `layer_seconds` of a CUDA graph was measured: the card itself starts its kernels, and takes longer
     with a lower clock. With formats that begin with one of `waits_with`, eager launches do not run ahead of the card.
     `kernels` is the name of its tables of measured kernels, if their sum is the time of a pass, and `kernel_formats`
-    are the tables' formats of products of which that is so. `measured_decoding` and
-    `measured_prompts` are the families of cards on which it was measured, by `sources` sources.
+    are the tables' formats of products of which that is so, `kernel_memory` the kinds of memory on which it is.
+    `measured_decoding` and `measured_prompts` are the families of cards on which it was measured, by `sources` sources.
     """
 
     name: str
@@ -107,6 +107,7 @@ class Engine:
     layer_clock_hz: float | None = None
     kernels: str | None = None
     kernel_formats: tuple[str, ...] = ("bf16", "fp8", "nvfp4")
+    kernel_memory: tuple[MemoryClass, ...] = ("HBM", "GDDR")
     sources: int = 1
     measured_decoding: tuple[Family, ...] = ()
     measured_prompts: tuple[Family, ...] = ()

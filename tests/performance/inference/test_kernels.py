@@ -129,6 +129,11 @@ def test_stacked_memory_is_read_alike_in_a_family():
     assert kernels_of("rtx-5090", "vllm", "bf16", LLAMA_8B, "fp16") is None
 
 
+def test_sums_of_kernels_are_taken_for_the_memory_on_which_they_were_shown():
+    assert kernels_of("rtx-pro-6000-blackwell-server", "tensorrt-llm", "nvfp4", LLAMA_8B, "fp8") is not None
+    assert kernels_of("rtx-pro-6000-blackwell-server", "vllm", "bf16", LLAMA_8B, "fp16") is None
+
+
 def test_one_scheduler_for_all_cards_has_a_part_of_each_expert_on_each():
     two = served_by_vllm("Qwen/Qwen3-30B-A3B", tensor=2)
     step = decoding_step_time(two, 128, 1_000)
