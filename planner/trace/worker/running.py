@@ -58,6 +58,10 @@ def generate(
         cache, token = _run_pass(model, inputs | options, watcher)
         for number in range(request.decode_tokens):
             watcher.begin_phase("decode", number)
+            if "cache_position" in parameters and token_argument in inputs:
+                # Mamba of transformers 4 does not count the tokens in its cache, and asks for the position.
+                position = inputs[token_argument].shape[1] + number
+                options["cache_position"] = torch.tensor([position], device=token.device)
             cache, token = _run_pass(model, {token_argument: token} | cache | options, watcher)
 
 

@@ -258,6 +258,22 @@ def test_a_cache_is_handed_on_under_the_name_that_the_network_takes(tmp_path, na
     assert heard.bytes["kv_cache"] == 8 * (4 + 5 + 6)
 
 
+def test_a_network_that_asks_for_the_position_of_a_token_is_told_it(tmp_path):
+    source = "from types import SimpleNamespace\n"
+    source += "from transformers import GenerationMixin, LlamaConfig, PreTrainedModel\n"
+    source += "class Net(PreTrainedModel, GenerationMixin):\n"
+    source += "    config_class = LlamaConfig\n"
+    source += "    def forward(self, input_ids, cache=None, use_cache=None, cache_position=None):\n"
+    source += "        kept = input_ids if cache is None else torch.cat((cache, input_ids), 1)\n"
+    source += "        assert cache is None or cache_position.tolist() == [cache.shape[1]]\n"
+    source += "        return SimpleNamespace(cache=kept, logits=torch.zeros(*input_ids.shape, 50))\n"
+    source += "def net():\n"
+    source += f"    return Net(LlamaConfig(**{SMALL!r}))\n"
+    target = file_target(tmp_path, source, "net", "own_position.py")
+    heard = heard_run(TraceRequest(target=target, device="cpu", sequence_length=4, decode_tokens=2))
+    assert heard.bytes["kv_cache"] == 8 * (4 + 5 + 6)
+
+
 @pytest.mark.parametrize("family", ["bert", "vit", "clip", "xlm"])
 def test_encoders_answer_in_one_forward_pass(family):
     assert [name for name, _ in heard_run(request(family, sequence_length=5)).phases] == ["load", "forward"]
