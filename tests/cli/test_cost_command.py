@@ -138,11 +138,11 @@ def test_a_service_says_how_many_machines_it_needs(said):
     words = (*SERVING, "--requests-per-day", "2000000")
     machines = json.loads(said(*words, "--json"))["cost"]["machines"]
     assert machines == {
-        **{"groups": 11, "cards_per_group": 1, "cards": 11, "rented": 11, "owned": 2},
-        "power_watts": 11 * 350.0,
+        **{"groups": 12, "cards_per_group": 1, "cards": 12, "rented": 12, "owned": 2},
+        "power_watts": 12 * 350.0,
     }
     told = " ".join(said(*words).replace("\u2009", " ").split())
-    assert "Peak load needs 11 × L40S: 11 machines if rented, 2 machines if bought and 3,850 W for the cards." in told
+    assert "Peak load needs 12 × L40S: 12 machines if rented, 2 machines if bought and 4,200 W for the cards." in told
 
 
 def test_what_moves_the_decision(said):

@@ -110,7 +110,8 @@ def _settings_of_all_engines() -> JsonSchemaValue:
     properties: dict[str, Any] = {}
     for name in SERVERS:
         properties |= serving_support(name).settings.model_json_schema()["properties"]
-    about = "settings of the inference engine, by its own names"
+    about = "settings of the inference engine, by its own names; null where another engine has them"
+    properties = {name: {"anyOf": [kind, {"type": "null"}]} for name, kind in properties.items()}
     return {"type": "object", "description": about, "properties": properties, "additionalProperties": False}
 
 
