@@ -60,6 +60,7 @@ _CORE = (
     "plan",
     "present",
     "serving",
+    "serving_runs",
     "trace",
     "workload",
 )
