@@ -118,15 +118,15 @@ def place_slices(table: MigTable, names: Sequence[str]) -> tuple[PlacedSlice, ..
 
 def _placements(wanted: Sequence[MigProfile], taken: frozenset[int]) -> Iterator[tuple[PlacedSlice, ...]]:
     """Yield every placement of the profiles `wanted` beside the memory slices `taken`."""
-    if not wanted:
+    if wanted:
+        first, *rest = wanted
+        for start in first.starts:
+            cells = frozenset(range(start, start + first.memory_slices))
+            if not cells & taken:
+                placed = PlacedSlice(profile=first.name, start=start, size=first.memory_slices)
+                yield from ((placed, *others) for others in _placements(rest, taken | cells))
+    else:
         yield ()
-        return
-    first, *rest = wanted
-    for start in first.starts:
-        cells = frozenset(range(start, start + first.memory_slices))
-        if not cells & taken:
-            placed = PlacedSlice(profile=first.name, start=start, size=first.memory_slices)
-            yield from ((placed, *others) for others in _placements(rest, taken | cells))
 
 
 def slice_card(gpu: Gpu, table: MigTable, profile: MigProfile) -> Gpu:

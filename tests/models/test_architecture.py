@@ -2,6 +2,7 @@
 
 import pytest
 from pydantic import ValidationError
+from small_models import bundled
 
 from planner.dtypes import AS_STORED
 from planner.models.architecture import (
@@ -51,3 +52,8 @@ def test_a_pipeline_has_components_and_other_networks_have_stacks():
     for changes in ({"stacks": ()}, {"kind": "diffusion"}):
         with pytest.raises(ValidationError, match="a diffusion pipeline needs components"):
             MODEL.evolve(**changes)
+
+
+def test_layers_with_routed_experts_are_numbered():
+    assert MODEL.expert_layers == (0, 1, 2)
+    assert bundled().models.model("stabilityai/stable-diffusion-xl-base-1.0").expert_layers == ()

@@ -92,9 +92,8 @@ def _is_measured(gpu: Gpu, kernel: Kernel, engine: str, number_format: str) -> b
     **Source**: NVIDIA, CUDA C++ Best Practices Guide, "Theoretical Bandwidth Calculation".
     """
     found = find_curve(gpu, kernel, engine, number_format)
-    if found is None or found.curve.engine != engine:
-        return False
-    return found.reach == "own table" or (found.reach == "family" and memory_class(gpu) == "HBM")
+    reaches = ("own table", "family") if memory_class(gpu) == "HBM" else ("own table",)
+    return found is not None and found.curve.engine == engine and found.reach in reaches
 
 
 def _layers(architecture: Architecture) -> tuple[KernelLayers, ...] | None:

@@ -192,3 +192,25 @@ def test_an_engine_that_one_source_measured_says_so():
     alone = "One source alone measured such work"
     assert any(note.startswith(alone) for note in timed("rtx-4090", weights="Q4_K_M", profile="llama.cpp").notes)
     assert not any(note.startswith(alone) for note in timed("h100-sxm5-80gb", profile="vllm").notes)
+
+
+def test_a_slice_of_a_card_is_estimated_from_its_family():
+    hardware = bundled().hardware
+    half = next(each for each in hardware.slices(gpu("h100-sxm5-80gb")) if "3g.40gb" in each.id)
+    assert timed(half, **CHAT).basis == "family"
+
+
+LOCAL = {"profile": "llama.cpp", "prompt_length": 64, "context_length": 512}
+
+
+def test_layers_in_ram_name_their_share_and_their_bandwidth():
+    found = timed("rtx-3090", weights="Q4_K_M", gpu_layers=16, **LOCAL)
+    offloaded = next(term for term in found.terms if term.name == "offload")
+    assert {symbol.name for symbol in offloaded.symbols} >= {"f", "H"}
+
+
+def test_experts_in_ram_name_their_layers():
+    experts = {"engine": {"n_cpu_moe": 10}, "weights": "MXFP4_MOE", "model": "openai/gpt-oss-20b"}
+    found = timed("rtx-3090", **experts, **LOCAL)
+    offloaded = next(term for term in found.terms if term.name == "offload")
+    assert next(symbol.value for symbol in offloaded.symbols if symbol.name == "l") == 10
