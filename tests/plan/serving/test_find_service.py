@@ -8,6 +8,7 @@ from served_traffic import CHAT, plan_on
 from small_models import bundled
 
 from planner.errors import SpecError
+from planner.plan.serving import find_service
 from planner.plan.serving.answer import ServingAnswer, ServingWish
 from planner.plan.serving.find_service import plan_serving
 from planner.plan.serving.service_simulation import simulate_serving
@@ -49,6 +50,18 @@ def test_the_cheapest_cards_that_hold_the_targets_are_found():
     assert best.cards == best.replicas * best.cards_per_replica == best.plan.count
     again = simulate_serving(best.plan, bundled(), CHAT, TARGETS, requests=300, ranges=False)
     assert (again.replicas, again.holds) == (best.replicas, True)
+
+
+def test_a_service_is_paid_for_day_and_night_of_each_month(monkeypatch):
+    demands, own = [], find_service.own_options
+
+    def noted(market, capable):
+        demands.extend(cards.demand for cards in capable.values())
+        return own(market, capable)
+
+    monkeypatch.setattr(find_service, "own_options", noted)
+    searched(gpus=("l40s",))
+    assert {(demand.period, demand.periods_per_year, demand.always_on) for demand in demands} == {("month", 12.0, True)}
 
 
 def test_more_requests_need_more_replicas():
