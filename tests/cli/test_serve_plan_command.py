@@ -27,8 +27,8 @@ def test_given_gpus_are_simulated(capsys):
     assert serve(*GIVEN, "--rate", "120/min", "--ttft", "p95=2s", "--itl", "1s", "--goodput", "90%,e2e=60s") == 0
     told = capsys.readouterr().out
     assert told.startswith("1 × L40S with vLLM, for 2 requests/s, prompts of 100 tokens, answers of 20.")
-    assert "All latency targets are held." in told
-    assert told.count("held") == 4
+    assert "All latency targets are met." in told
+    assert told.count("met") == 4
     assert "p95 time between tokens ≤ 1\u2009s" in told
     assert "The GPUs wait for requests most of the time." in told
 
@@ -91,7 +91,7 @@ def test_several_options_are_a_table(capsys):
 def test_nothing_found_shows_what_comes_closest(capsys):
     assert serve(*SEARCHED, "--e2e", "p95=0.01ms", "--most-gpus", "2", "--check") == 1
     told = capsys.readouterr().out
-    assert "No hardware within the limits holds the targets." in told
+    assert "No hardware within the limits meets the targets." in told
     assert "Closest to the targets: 2 × L40S" in told
 
 
@@ -126,7 +126,7 @@ def test_beginnings_conversations_and_bursts_are_options(capsys):
     shared = ("--shared-prefix", "50", "--prefixes", "2", "--turns", "2", "--think-seconds", "1", "--burstiness", "0.5")
     assert serve(*GIVEN, "--rate", "1", *shared) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "2 common beginnings of 50 tokens" in told
+    assert "2 shared prefixs of 50 tokens" in told
     assert "in bursts" in told
     assert "from the prefix cache" in told
     serve(*GIVEN, "--rate", "1", *shared, "--no-prefix-cache", "--router", "least-loaded")

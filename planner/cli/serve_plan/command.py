@@ -1,4 +1,4 @@
-"""`gpu-planner serve-plan`: the hardware on which a service holds its latency targets, or what given GPUs hold."""
+"""`gpu-planner serve-plan`: the hardware on which a service meets its latency targets, or how given GPUs do."""
 
 import argparse
 import sys
@@ -55,11 +55,11 @@ Traces: CSV or JSONL with arrival, input and output tokens, and the layouts of A
 --measured simulates the traffic of a measured run on the plan's GPUs, and prints both: the /metrics of vLLM, SGLang,
 TensorRT-LLM or llama-server, or a result of `vllm bench serve`, SGLang's bench_serving, guidellm or AIPerf.
 
-Without --profile, vLLM serves. Ranges hold four of five measurements. --json prints one object: with a search wish,
+Without --profile, vLLM serves. Ranges cover 80 % of measurements. --json prints one object: with a search wish,
 options (best first, each with its plan and simulation), left_out and nearest; with a simulation its latencies, targets,
 cache and one minute in detail; with --curve a list of both. Times are in seconds.
 
-exit codes: 0 done, 1 the targets are not held (only with --check), 2 wrong input"""
+exit codes: 0 done, 1 the targets are not met (only with --check), 2 wrong input"""
 _LISTED: Final = 10
 
 
@@ -204,7 +204,7 @@ def make_parser() -> Parser:
     search.add_argument("--own", action="store_true", help="own only")
     search.add_argument("--modes", metavar="MODES", help="rental modes, comma-separated [on-demand]")
     search.add_argument("--budget", metavar="USD", help="highest cost per month")
-    search.add_argument("--surely", action="store_true", help="hold the targets over the whole range of the estimate")
+    search.add_argument("--surely", action="store_true", help="meet the targets over the whole range of the estimate")
     how = parser.add_argument_group("how requests are served")
     how.add_argument("--router", metavar="NAME", help="round-robin, least-loaded or prefix-aware [round-robin]")
     how.add_argument("--no-prefix-cache", action="store_true", help="never use the cache of earlier requests again")
@@ -224,6 +224,6 @@ def make_parser() -> Parser:
     answer.add_argument("--all", action="store_true", help="list all options")
     answer.add_argument("--limit", metavar="N", type=row_limit_or_none, default=_LISTED, help="list N options [10]")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan with the best option to a file")
-    answer.add_argument("--check", action="store_true", help="exit with code 1 if the targets are not held")
+    answer.add_argument("--check", action="store_true", help="exit with code 1 if the targets are not met")
     parser.add_general_options()
     return parser

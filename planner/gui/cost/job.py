@@ -139,19 +139,19 @@ class JobQuestions(MoneyQuestions):
 
     def _add_latency_fields(self, form: LabelledForm) -> None:
         titles = tuple((preset.id, preset.title) for preset in load_traffic_presets())
-        hint = "Requests that are all alike, or lengths, conversations and targets of a kind of service, as published."
-        self.traffic = ChoiceField(self.theme, ((None, "all alike"), *titles))
+        hint = "The lengths above, or the published lengths, conversations and targets of a kind of service."
+        self.traffic = ChoiceField(self.theme, ((None, "fixed lengths"), *titles))
         self.place_field(form, "job.traffic_preset", "Traffic", self.traffic, hint)
         self.traffic.edited.connect(self._choose_traffic)
-        hint = "1: at random; lower: in bursts; higher: evenly spread."
-        self.ask_number(form, "job.burstiness", "Evenness of arrivals", (0.01, 100), hint)
+        hint = "1: random (Poisson); below 1: bursts; above 1: more evenly spread."
+        self.ask_number(form, "job.burstiness", "Burstiness of arrivals", (0.01, 100), hint)
         hint = "Longest time to the first token of an answer."
         self.ask_number(form, "job.ttft_seconds", "First token, s", (0.001, 1e6), hint, "no target")
         hint = "Longest mean time between the tokens of an answer."
         self.ask_number(form, "job.tpot_seconds", "Per token, ms", (0.01, 1e6), hint, "no target", scale=0.001)
         hint = "Longest time to the end of an answer."
-        self.ask_number(form, "job.e2e_seconds", "Whole answer, s", (0.001, 1e6), hint, "no target")
-        hint = "Percentage of the requests for which the latency targets must hold."
+        self.ask_number(form, "job.e2e_seconds", "End to end, s", (0.001, 1e6), hint, "no target")
+        hint = "Percentage of the requests for which the latency targets must be met."
         percents = tuple((percent, f"p{percent:g}") for percent in (50.0, 90.0, 95.0, 99.0))
         self.ask_choice(form, "job.latency_percentile", "Percentile", percents, hint)
 

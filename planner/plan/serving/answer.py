@@ -33,7 +33,7 @@ class ServingWish(Spec):
     modes: tuple[RentMode, ...] = Field(default=("on-demand",), min_length=1, description="rental modes")
     budget_usd: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False, description="per month")
     surely: bool = Field(
-        default=False, description="targets hold at the upper end of their ranges, not only in the estimate"
+        default=False, description="targets are met at the upper end of their ranges, not only in the estimate"
     )
 
 
@@ -41,7 +41,7 @@ WhatIf = Literal["longer-prompts", "longer-answers", "more-requests", "fewer-rep
 
 
 class Consequence(Spec):
-    """Consequence of a change of traffic or settings for an option: whether its targets still hold, else which fail.
+    """Consequence of a change of traffic or settings for an option: the targets still met, or which are missed.
 
     `cache_factor` is the tokens that the cache then holds, relative to now.
     """
@@ -51,14 +51,14 @@ class Consequence(Spec):
     """Factor of the change: 1.05 for prompts that are 5 % longer."""
     holds: bool
     broken: tuple[str, ...] = ()
-    """Titles of the targets that are no longer held: `p95 time to first token`."""
+    """Titles of the targets that are missed then: `p95 time to first token`."""
     cache_factor: float | None = None
     requests_per_second: float | None = None
-    """Highest rate at which all targets hold then, where it was searched."""
+    """Highest rate at which all targets are met then, where it was searched."""
 
 
 class ServingOption(Spec):
-    """Hardware that holds the targets: cards, replicas and settings, with its cost and its simulation."""
+    """Hardware that meets the targets: cards, replicas and settings, with its cost and its simulation."""
 
     plan: Plan
     """The plan on these cards, which can be opened and launched."""
@@ -101,11 +101,11 @@ class ServingAnswer(Spec):
     total: int
     """Configurations that were found so far."""
     options: tuple[ServingOption, ...] = ()
-    """Options that hold the targets, the best first."""
+    """Options that meet the targets, the best first."""
     left_out: tuple[ExcludedCount, ...] = ()
     """Reasons for leaving configurations out, with their numbers."""
     nearest: ServingOption | None = None
-    """The option that misses its targets least, if none holds them."""
+    """The option that misses its targets least, if none meets them."""
 
     @property
     def best(self) -> ServingOption | None:

@@ -16,10 +16,10 @@ from planner.serving.result import (
 from planner.serving.targets import Goodput, Latency, LatencyTarget
 
 Outcome = Literal["yes", "probably", "probably-not", "no"]
-"""Whether a target is held: over the whole range, in the estimate, in a part of the range, or nowhere in it."""
+"""Whether a target is met: over the whole range, in the estimate, in a part of the range, or nowhere in it."""
 OUTCOME_WORDS: Final[dict[Outcome, str]] = {
-    "yes": "held",
-    "probably": "probably held",
+    "yes": "met",
+    "probably": "probably met",
     "probably-not": "probably missed",
     "no": "missed",
 }
@@ -36,7 +36,7 @@ _WIDE: Final = 20.0
 
 
 class TargetRow(NamedTuple):
-    """A target with the simulated figure, its range, and whether it is held."""
+    """A target with the simulated figure, its range, and whether it is met."""
 
     title: str
     figure: str
@@ -44,7 +44,7 @@ class TargetRow(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Return whether the target is held, in words."""
+        """Return whether the target is met, in words."""
         return OUTCOME_WORDS[self.outcome]
 
 
@@ -91,7 +91,7 @@ def latency_outcome(simulation: ServingSimulation, limit: LatencyTarget) -> Outc
 
 
 def simulation_outcome(simulation: ServingSimulation, goodput: Goodput | None = None) -> Outcome:
-    """Return the outcome of the target that is held the least; `no` for a service that cannot keep up."""
+    """Return the worst outcome of all targets; `no` for a service that cannot keep up."""
     if simulation.unsupported is not None or simulation.saturated or simulation.rejected:
         return "no"
     order: tuple[Outcome, ...] = ("no", "probably-not", "probably", "yes")
@@ -99,23 +99,24 @@ def simulation_outcome(simulation: ServingSimulation, goodput: Goodput | None = 
 
 
 def simulation_sentence(simulation: ServingSimulation, goodput: Goodput | None = None) -> str:
-    """Return in one sentence whether the service holds its targets, or why it cannot be simulated."""
+    """Return in one sentence whether the service meets its targets, or why it cannot be simulated."""
     if simulation.unsupported is not None:
         return f"This service cannot be simulated: {simulation.unsupported}."
     if simulation.rejected:
         of = fmt.integer(simulation.requests)
-        return f"{fmt.integer(simulation.rejected)} of {of} requests are longer than the KV cache has room for."
+        return f"{fmt.integer(simulation.rejected)} of {of} requests need more KV cache than there is."
     if simulation.saturated:
         done = fmt.plain(simulation.requests_per_second)
         asked = simulation.offered_requests_per_second
         of = "" if asked is None else f" of {fmt.plain(asked)}"
-        return f"It cannot keep up: it answers {done}{of} requests/s, so that waiting grows without end."
+        return f"It cannot keep up: it completes {done}{of} requests/s, so the queue grows without bound."
     rows = target_rows(simulation, goodput)
     if not rows:
-        return f"It keeps up with {fmt.plain(simulation.requests_per_second)} requests/s."
+        asked = simulation.offered_requests_per_second
+        return "It keeps up with the load" + ("." if asked is None else f" of {fmt.plain(asked)} requests/s.")
     return {
-        "yes": "All latency targets are held.",
-        "probably": "All latency targets are probably held; within the error of the estimate, not all might be.",
+        "yes": "All latency targets are met.",
+        "probably": "All latency targets are probably met; the upper end of a range misses one.",
         "probably-not": "It probably misses a latency target.",
         "no": "It misses a latency target.",
     }[simulation_outcome(simulation, goodput)]
@@ -125,16 +126,15 @@ def load_sentence(simulation: ServingSimulation) -> str:
     """Return what limits a service, how busy its cards are, and how full its KV cache gets."""
     parts = [_LIMITS[simulation.limit]]
     parts.append(
-        f"Busy {fmt.percent(simulation.busy_fraction)} of the time, each replica with "
-        f"{fmt.plain(simulation.mean_running)} requests at once on average."
+        f"GPUs busy {fmt.percent(simulation.busy_fraction)} of the time, with {fmt.plain(simulation.mean_running)} "
+        "concurrent requests per replica on average."
     )
     cache = simulation.cache
     if cache is not None and cache.highest_fraction is not None:
         lost = ""
         if cache.preemptions:
-            whose = "its" if cache.preemptions == 1 else "their"
-            lost = f"; {fmt.plural(cache.preemptions, 'request')} lost {whose} place and started over"
-        parts.append(f"KV cache up to {fmt.percent(cache.highest_fraction)} full{lost}.")
+            lost = f"; {fmt.plural(cache.preemptions, 'preemption')}, after which a request is computed again"
+        parts.append(f"KV cache at most {fmt.percent(cache.highest_fraction)} full{lost}.")
     if cache is not None and cache.prefix_hit_fraction > 0:
         parts.append(f"{fmt.percent(cache.prefix_hit_fraction)} of the prompt tokens come from the prefix cache.")
     return " ".join(parts)
@@ -145,8 +145,8 @@ def sample_sentence(simulation: ServingSimulation) -> str:
     counted = simulation.requests - simulation.warm_up_requests
     return (
         f"{fmt.integer(counted)} requests in {fmt.duration(simulation.seconds)}, after a warm-up of "
-        f"{fmt.integer(simulation.warm_up_requests)}. Ranges hold four of five measurements: the error of the step "
-        "times and of the sample."
+        f"{fmt.integer(simulation.warm_up_requests)}. Ranges cover 80 % of measurements: errors of the step times "
+        "and of the sample."
     )
 
 
@@ -179,7 +179,7 @@ def _percentile_column(percent: float) -> Column[LatencyTable]:
         lambda table: table.percentile(percent).seconds,
         text=text,
         width=24,
-        about=f"{percent:g} % of the requests are not above this",
+        about=f"{percent:g} % of the requests take at most this",
         lower_is_better=True,
     )
 
@@ -192,7 +192,7 @@ def rate_columns(latencies: tuple[Latency, ...] = ("ttft", "itl")) -> tuple[Colu
         ),
         number_column(
             "done",
-            "Answered/s",
+            "Completed/s",
             lambda point: point.simulation.requests_per_second,
             about="Requests that end per second",
         ),
@@ -228,6 +228,6 @@ def _rate_latency_column(name: Latency, percent: float) -> Column[RatePoint]:
         per_unit=per,
         unknown=fmt.UNKNOWN,
         width=18,
-        about=f"{percent:g} % of the times are not above this",
+        about=f"{percent:g} % of the times are at most this",
         lower_is_better=True,
     )

@@ -17,7 +17,7 @@ LATENCY_HEADERS: Final[dict[Latency, str]] = {
     "ttft": "First token",
     "itl": "Between tokens",
     "tpot": "Per token",
-    "e2e": "Whole answer",
+    "e2e": "End to end",
 }
 """Short titles of the times of a request, for the columns of a table."""
 _MINUTES_FROM: Final = 300.0
@@ -29,7 +29,7 @@ def traffic_sentence(traffic: Traffic) -> str:
     parts = [arrivals_phrase(traffic), f"prompts of {_length_phrase(traffic.input, 'tokens')}"]
     parts.append(f"answers of {_length_phrase(traffic.output)}")
     if traffic.prefixes is not None:
-        count = fmt.plural(traffic.prefixes.prefixes, "common beginning")
+        count = fmt.plural(traffic.prefixes.prefixes, "shared prefix")
         share = "" if traffic.prefixes.share == 1 else f" in {fmt.percent(traffic.prefixes.share)} of them"
         parts.append(f"{count} of {fmt.integer(traffic.prefixes.tokens)} tokens{share}")
     if traffic.sessions is not None:

@@ -20,8 +20,8 @@ WANTED = Goodput(share=0.95, ttft_seconds=1.0)
 @pytest.mark.parametrize(
     ("target", "outcome", "word"),
     [
-        (held(), "yes", "held"),
-        (held(high=1.5), "probably", "probably held"),
+        (held(), "yes", "met"),
+        (held(high=1.5), "probably", "probably met"),
         (held(seconds=1.2, low=0.8, high=2.0), "probably-not", "probably missed"),
         (held(seconds=1.2, low=1.1, high=2.0), "no", "missed"),
     ],
@@ -52,17 +52,18 @@ def test_a_goodput_target_has_a_row_of_its_own(found, outcome):
     ("changes", "outcome", "begin"),
     [
         ({"unsupported": "no"}, "no", "This service cannot be simulated: no."),
-        ({"rejected": 3}, "no", "3 of 2,000 requests are longer than the KV cache"),
-        ({"saturated": True, "requests_per_second": 2.5}, "no", "It cannot keep up: it answers 2.5 of 4 requests/s"),
-        ({"saturated": True, "offered_requests_per_second": None}, "no", "It cannot keep up: it answers 4 requests/s"),
-        ({"targets": ()}, "yes", "It keeps up with 4 requests/s."),
-        ({}, "yes", "All latency targets are held."),
-        ({"targets": (held(high=2),)}, "probably", "All latency targets are probably held"),
+        ({"rejected": 3}, "no", "3 of 2,000 requests need more KV cache than there is."),
+        ({"saturated": True, "requests_per_second": 2.5}, "no", "It cannot keep up: it completes 2.5 of 4 requests/s"),
+        ({"saturated": True, "offered_requests_per_second": None}, "no", "It cannot keep up: it completes 4"),
+        ({"targets": ()}, "yes", "It keeps up with the load of 4 requests/s."),
+        ({"targets": (), "offered_requests_per_second": None}, "yes", "It keeps up with the load."),
+        ({}, "yes", "All latency targets are met."),
+        ({"targets": (held(high=2),)}, "probably", "All latency targets are probably met"),
         ({"targets": (held(), held(PER_TOKEN, 0.06, 0.04, 0.1))}, "probably-not", "It probably misses"),
         ({"targets": (held(), held(PER_TOKEN, 0.09, 0.06, 0.1))}, "no", "It misses a latency target."),
     ],
 )
-def test_the_answer_is_that_of_the_target_held_the_least(changes, outcome, begin):
+def test_the_answer_is_the_worst_outcome_of_all_targets(changes, outcome, begin):
     found = simulation(**changes)
     assert simulation_outcome(found) == outcome
     assert simulation_sentence(found).startswith(begin)
@@ -87,10 +88,10 @@ def _cache(**changes):
 def test_the_load_names_limit_use_and_cache():
     told = load_sentence(simulation())
     assert told.startswith("Limited by decoding")
-    assert "Busy 75\u2009% of the time" in told
-    assert "KV cache up to 50\u2009% full." in told
-    assert "lost its place" in load_sentence(simulation(cache=_cache(preemptions=1)))
-    assert "12 requests lost their place" in load_sentence(simulation(cache=_cache(preemptions=12)))
+    assert "GPUs busy 75\u2009% of the time" in told
+    assert "KV cache at most 50\u2009% full." in told
+    assert "; 1 preemption, after which" in load_sentence(simulation(cache=_cache(preemptions=1)))
+    assert "; 12 preemptions" in load_sentence(simulation(cache=_cache(preemptions=12)))
     assert "40\u2009% of the prompt tokens" in load_sentence(simulation(cache=_cache(prefix_hit_fraction=0.4)))
     assert "full" not in load_sentence(simulation(cache=None))
 

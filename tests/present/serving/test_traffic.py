@@ -37,10 +37,10 @@ def test_traffic_is_told_with_its_rate_and_lengths():
 def test_beginnings_and_conversations_are_told():
     shared = EVEN.evolve(prefixes=SharedPrefixes(tokens=800, prefixes=3, share=0.5), sessions=Sessions(turns=4))
     assert traffic_sentence(shared).endswith(
-        "3 common beginnings of 800 tokens in 50\u2009% of them, 4 turns in each conversation"
+        "3 shared prefixs of 800 tokens in 50\u2009% of them, 4 turns in each conversation"
     )
     always = EVEN.evolve(prefixes=SharedPrefixes(tokens=800))
-    assert traffic_sentence(always).endswith("1 common beginning of 800 tokens")
+    assert traffic_sentence(always).endswith("1 shared prefix of 800 tokens")
 
 
 def test_lengths_of_a_trace_are_its_own():

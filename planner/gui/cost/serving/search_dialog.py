@@ -1,4 +1,4 @@
-"""Dialog that searches the hardware on which the plan's service holds its latency targets."""
+"""Dialog that searches the hardware on which the plan's service meets its latency targets."""
 
 from collections.abc import Callable
 from datetime import date
@@ -63,7 +63,7 @@ _PER_REPLICA: Final = (
 _DEFAULTS: Final = ServingWish()
 _NO_TARGETS: Final = (
     "This service has no latency targets. Enter them in the Cost tab, under Traffic and latency: the first token, the "
-    "time per token, or the whole answer."
+    "time per token, or end to end."
 )
 
 
@@ -86,7 +86,7 @@ class ServingSearchDialog(InReadingOrder, QDialog):
         self.having = ChoiceField(theme, _HAVING)
         self.per_replica = ChoiceField(theme, _PER_REPLICA)
         self.budget = DecimalField(0.01, 1e9, placeholder="no limit", kind=MONEY)
-        self.surely = QCheckBox("Hold them over the &whole range")
+        self.surely = QCheckBox("Meet them over the &whole range")
         self.surely.setToolTip("Only hardware on which the upper ends of all ranges are within the targets.")
         self._question = make_label(wrap=True, selectable=True)
         self._found = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
@@ -99,7 +99,7 @@ class ServingSearchDialog(InReadingOrder, QDialog):
         self.stop = QPushButton("St&op")
         self.stop.setToolTip("Stop the search and keep what it found")
         self.model = RecordTableModel(SERVING_COLUMNS, lambda row: row.id, self)
-        self.table = RecordTable(self.model, theme, name="Hardware that holds the targets, the best first")
+        self.table = RecordTable(self.model, theme, name="Hardware that meets the targets, the best first")
         self._use = QPushButton("&Use the selected option")
         self._use.setToolTip("Make the selected option the plan")
         self._use.setEnabled(False)
