@@ -56,6 +56,7 @@ def draw_popovers(window: "MainWindow", folder: Path) -> None:
     """Draw each popover over the window."""
     from planner.glossary import find_term
 
+    window.workspace.replace(sample_plans()["vllm"], None)  # a traced module has no form of its workload
     window.explainer.underline_terms()
     window.show_tab("memory")
     tab = memory_tab(window)

@@ -123,16 +123,24 @@ def _broken(found: Consequence) -> str:
 
 
 def search_sentence(answer: ServingAnswer) -> str:
-    """Return how many options meet the targets, or that none does."""
+    """Return how many options meet the targets and which of them are cheaper than the best; or that none meets them."""
     if answer.options:
-        return (
-            f"{fmt.plural(len(answer.options), 'option')} meet the targets."
-            if len(answer.options) != 1
-            else ("1 option meets the targets.")
-        )
+        count = len(answer.options)
+        met = f"{fmt.integer(count)} options meet the targets." if count > 1 else "1 option meets the targets."
+        return f"{met} {_cheaper_sentence(answer)}".rstrip()
     if answer.complete:
         return "No hardware within the limits meets the targets."
     return "Nothing found so far."
+
+
+def _cheaper_sentence(answer: ServingAnswer) -> str:
+    """Return how many options cost less than the best one and why they are not the best; empty without any."""
+    best = answer.options[0].usd_per_month
+    prices = [option.usd_per_month for option in answer.options if option.usd_per_month is not None]
+    cheaper = 0 if answer.wish.objective != "usd" or best is None else sum(price < best for price in prices)
+    if not cheaper:
+        return ""
+    return f"Cheaper, but with a speed never measured on such cards or an old price: {fmt.integer(cheaper)}."
 
 
 def left_out_sentence(answer: ServingAnswer) -> str:

@@ -21,7 +21,8 @@ from planner.workload.workload import Inference
 
 
 def answer(*options, **changes):
-    return ServingAnswer(wish=ServingWish(), **({"done": 3, "total": 3, "options": options} | changes))
+    fields = {"wish": ServingWish(), "done": 3, "total": 3, "options": options}
+    return ServingAnswer(**(fields | changes))
 
 
 @pytest.fixture
@@ -105,6 +106,18 @@ def test_a_search_says_what_it_found():
     assert search_sentence(answer(option(), option())) == "2 options meet the targets."
     assert search_sentence(answer()) == "No hardware within the limits meets the targets."
     assert search_sentence(answer(done=0)) == "Nothing found so far."
+
+
+def test_a_search_says_why_cheaper_options_are_not_the_best(found_hardware):
+    def priced(usd):
+        return option(hardware=found_hardware.evolve(usd=usd))
+
+    assert search_sentence(answer(priced(9.0), priced(9.0), option())) == "3 options meet the targets."
+    told = search_sentence(answer(priced(9.0), priced(8.0), priced(10.0)))
+    assert told.startswith("3 options meet the targets. Cheaper, but with a speed never measured")
+    assert told.endswith(": 1.")
+    watts = answer(priced(9.0), priced(8.0), wish=ServingWish(objective="watts"))
+    assert search_sentence(watts) == "2 options meet the targets."
 
 
 def test_what_is_left_out_is_counted_by_reason():

@@ -198,7 +198,7 @@ class ServingSearchDialog(InReadingOrder, QDialog):
         if answer is None:
             return
         self._list_options(answer)
-        self._about.setText(left_out_sentence(answer))
+        self._about.setText(f"{search_sentence(answer)} {left_out_sentence(answer)}".strip())
         shown = answer.best or answer.nearest
         if shown is None:
             self._tell(search_sentence(answer), "bad")
