@@ -79,6 +79,14 @@ def test_more_requests_than_can_be_answered_saturate_a_service():
     assert not simulated(traffic=clients, requests=600).saturated
 
 
+def test_a_burst_that_is_answered_before_the_last_request_saturates_nothing():
+    arrivals = (*range(40), *[40.0] * 40, 400.0)
+    trace = TrafficTrace(arrival_seconds=arrivals, input_tokens=(2_000,) * 81, output_tokens=(20,) * 81)
+    found = simulated(traffic=Traffic.of_trace(trace), requests=81)
+    assert found.latency("ttft").percentile(90).seconds > 4 * found.latency("ttft").percentile(25).seconds
+    assert not found.saturated
+
+
 def test_what_holds_a_service_up():
     assert simulated(traffic=CHAT.at_rate(0.01), requests=30).limit == "idle"
     assert simulated(traffic=CHAT.at_rate(1).evolve(output=FixedLength(tokens=400))).limit == "decoding"
@@ -160,6 +168,17 @@ def test_the_error_of_a_mean_of_neighbours_that_are_alike():
     assert sqrt(batch_variance(alike)) == pytest.approx(1 / sqrt(400), rel=0.4)
     assert batch_variance([1.0]) == 0
     assert batch_variance([1.0, 2.0]) == pytest.approx(0.25)
+
+
+def test_neighbours_that_are_alike_widen_the_ranges():
+    def middle(lengths):
+        trace = TrafficTrace(arrival_seconds=tuple(range(400)), input_tokens=lengths, output_tokens=(5,) * 400)
+        return simulated(traffic=Traffic.of_trace(trace), requests=400, ranges=False).latency("ttft").percentile(50)
+
+    rising = middle(tuple(500 + 8 * number for number in range(400)))
+    mixed = middle(tuple(500 + 8 * (37 * number % 400) for number in range(400)))
+    assert rising.seconds == pytest.approx(mixed.seconds)
+    assert rising.high_seconds - rising.low_seconds > 2 * (mixed.high_seconds - mixed.low_seconds)
 
 
 def test_a_trace_has_no_warm_up():

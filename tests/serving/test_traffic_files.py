@@ -66,6 +66,11 @@ def test_a_file_is_read(tmp_path):
         load_traffic(tmp_path / "none.csv")
 
 
+def test_empty_lines_are_no_requests():
+    data = lines([MOONCAKE[0]]) + b"\n  \n" + lines([MOONCAKE[1]])
+    assert parse_traffic(data, "mooncake.jsonl") == parse_traffic(lines(MOONCAKE[:2]), "mooncake.jsonl")
+
+
 @for_each(
     "case",
     (

@@ -76,6 +76,12 @@ def test_the_format_of_the_cache_is_text():
     assert run_of_scrape(parse_prometheus('vllm:cache_config_info{cache_dtype="fp8"} 1\n')).cache_format == "fp8"
 
 
+def test_what_each_rank_states_is_taken_once_and_not_subtracted():
+    scrapes = parse_prometheus('sglang:max_total_num_tokens{rank="0"} 500\nsglang:max_total_num_tokens{rank="1"} 500\n')
+    assert run_of_scrape(scrapes).cache_tokens == 500
+    assert run_of_scrape(scrapes, scrapes).cache_tokens == 500
+
+
 def test_odd_histograms_have_what_they_state():
     name = "vllm:request_queue_time_seconds"
     without_ends = run_of_scrape(parse_prometheus(f'{name}_bucket{{le="x"}} 3\n{name}_count 3\n{name}_sum 6\n'))

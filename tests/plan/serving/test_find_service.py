@@ -69,6 +69,7 @@ def test_more_requests_need_more_replicas():
     rates = (1, 50, 75, 100)
     found = [searched(traffic=CHAT.at_rate(rate), targets=quick, gpus=("l40s",))[-1].best.replicas for rate in rates]
     assert found == sorted(set(found))
+    assert found[0] == 1
 
 
 def test_fewest_cards_or_watts_instead_of_dollars():
@@ -95,6 +96,8 @@ def test_nothing_holds_impossible_targets_but_the_nearest_is_named():
     assert last.options == ()
     assert last.nearest is not None
     assert not last.nearest.simulation.holds
+    (missed,) = last.nearest.simulation.targets
+    assert find_service._misses(last.nearest) == pytest.approx(missed.seconds / 0.001)
     assert "misses its targets even with the most cards" in {each.reason for each in last.left_out}
 
 

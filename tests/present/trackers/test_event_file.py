@@ -32,6 +32,14 @@ def test_numbers_and_texts_are_read_back_with_their_times():
     assert found[1] == (1_700_000_002.0, 0, {"events": "Xid 79 – “lost”\\udcff"})
 
 
+def test_events_are_in_the_file_before_it_is_closed(tmp_path):
+    with (tmp_path / "events").open("wb") as stream:
+        file = EventFile(stream, 0.0)
+        file.add_scalars(1.0, 1, [(scalar_tag("a"), 2.0)])
+        file.flush()
+        assert events((tmp_path / "events").read_bytes()) == [(1.0, 1, {"a": 2.0})]
+
+
 def test_what_a_float_cannot_hold_is_left_out():
     stream = BytesIO()
     odd = [1.0, 1e39, -1e39, math.inf, math.nan, 2.0]
