@@ -138,7 +138,7 @@ def settle(plan: Plan) -> Plan:
     """Return `plan` with a slot for each request, and one KV cache for all, unless it sets them."""
     workload = plan.workload
     assert isinstance(workload, Inference)
-    engine = workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
+    engine = workload.settings_as(LlamaCppSettings)
     if engine.slots is not None:
         return plan
     unified = True if engine.kv_unified is None else engine.kv_unified
