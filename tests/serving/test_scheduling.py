@@ -8,7 +8,6 @@ from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import SERVERS
 from planner.workload.workload import Inference
 
-
 BATCHES = ("hf", "litgpt", "autoawq", "gpt-fast")
 """Programs that answer one batch after the other."""
 
