@@ -241,13 +241,13 @@ def _command_hint(words: Sequence[str]) -> str:
     """Return the command that `words` probably mean, or else all of them."""
     from difflib import get_close_matches
 
-    from planner.cli.command_guess import meant_command
+    from planner.cli.command_guess import suggested_command
     from planner.cli.user_catalog import user_catalog
 
     first = words[0].lower()
     meant = _OTHER_COMMANDS.get(first) or "".join(get_close_matches(first, COMMANDS, n=1))
     command = meant if meant in _COMMANDS_OF_MODELS else "fit"
-    if whole := meant_command(words, user_catalog(), command):
+    if whole := suggested_command(words, user_catalog(), command):
         return f"Did you mean: {whole}"
     return f"Did you mean gpu-planner {meant}?" if meant else f"The commands are {', '.join(COMMANDS)}."
 

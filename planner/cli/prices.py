@@ -133,12 +133,12 @@ def _run_requested_action(arguments: argparse.Namespace, store: PriceStore) -> b
 
 
 def _accept_or_discard_held(arguments: argparse.Namespace, store: PriceStore) -> None:
-    from planner.cost.refresh.refresh import accept_held, discard_held
+    from planner.cost.refresh.refresh import accept_held_back_prices, discard_held_back_prices
 
     if arguments.accept is not None:
-        providers, verb = accept_held(store, arguments.accept), "Now in use"
+        providers, verb = accept_held_back_prices(store, arguments.accept), "Now in use"
     else:
-        providers, verb = discard_held(store, arguments.discard), "Discarded"
+        providers, verb = discard_held_back_prices(store, arguments.discard), "Discarded"
     print(f"{verb}: {', '.join(providers)}." if providers else "No prices are held back.")
 
 

@@ -54,7 +54,7 @@ def cache_fraction(facts: LaunchFacts, static_bytes: int) -> float | None:
     return math.ceil(needed * _STEP) / _STEP
 
 
-def settle_sequences(plan: Plan) -> Plan:
+def with_sequence_limit(plan: Plan) -> Plan:
     """Return `plan` with as many concurrent sequences as it has requests, unless it sets their number."""
     workload = plan.workload
     assert isinstance(workload, Inference)

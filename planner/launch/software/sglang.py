@@ -8,9 +8,9 @@ from typing import Final
 from planner.launch.paged_server import (
     cache_fraction,
     server_settings,
-    settle_sequences,
     speed_measurement,
     unexpressed_batch,
+    with_sequence_limit,
 )
 from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting
 from planner.launch.text import command_line, job_words
@@ -117,7 +117,7 @@ SGLANG_SERVER: Final = Launcher(
     f"SGLang {_VERSION}",
     "inference",
     ("sglang",),
-    settle_sequences,
+    with_sequence_limit,
     _write,
     _measure,
     CommandReader((("sglang", "serve"), ("sglang.launch_server",)), _read, _ALIASES),

@@ -9,9 +9,9 @@ from typing import Final
 from planner.launch.paged_server import (
     cache_fraction,
     server_settings,
-    settle_sequences,
     speed_measurement,
     unexpressed_batch,
+    with_sequence_limit,
 )
 from planner.launch.settings import (
     CommandReader,
@@ -127,7 +127,7 @@ TENSORRT_LLM_SERVER: Final = Launcher(
     f"TensorRT-LLM {_VERSION}",
     "inference",
     ("tensorrt-llm",),
-    settle_sequences,
+    with_sequence_limit,
     _write,
     _measure,
     CommandReader((("trtllm-serve", "serve"), ("trtllm-serve",)), _read, _ALIASES, _CONFIG),

@@ -7,7 +7,7 @@ import math
 from typing import Final
 
 from planner.errors import SpecError
-from planner.launch.paged_server import server_settings, settle_sequences, speed_measurement, unexpressed_batch
+from planner.launch.paged_server import server_settings, speed_measurement, unexpressed_batch, with_sequence_limit
 from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting
 from planner.launch.text import command_line, job_words
 from planner.units import GIB, ceil_div
@@ -136,5 +136,5 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
 
 _READER: Final = CommandReader((("vllm", "serve"), ("vllm.entrypoints.openai.api_server",)), read_vllm_options)
 VLLM_SERVER: Final = Launcher(
-    "vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), settle_sequences, _write, _measure, _READER
+    "vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), with_sequence_limit, _write, _measure, _READER
 )
