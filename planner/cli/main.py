@@ -1,6 +1,6 @@
 """Entry point of `gpu-planner`: dispatch of the commands, error messages and exit codes.
 
-Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 the environment lacks something, 70 a bug,
+Exit codes: 0 done, 1 does not fit (only with `--check`), 2 invalid input, 3 the environment lacks something, 70 a bug,
 130 interrupted, 141 the output pipe was closed. Whatever else fails never ends in 1, which is Python's own code of an
 unhandled error.
 """
@@ -55,7 +55,7 @@ COMMANDS: Final = {
     "trace": CliCommand(
         "planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"
     ),
-    "verify": CliCommand("planner.cli.verify", "measure on the real cards what a plan estimates, and compare"),
+    "verify": CliCommand("planner.cli.verify", "compare a plan's estimates with measurements on the real cards"),
 }
 _WIDEST: Final = max(map(len, COMMANDS))
 _HELP: Final = """usage: gpu-planner [FILE]              open the window, with a plan, a model or a recording

@@ -57,7 +57,7 @@ TERM_OPTIONS: Final = (
     CommandOption(
         "--provider", "rent.providers", "NAMES", "only providers with these names or parts of names, comma-separated"
     ),
-    CommandOption("--regions", "rent.regions", "NAMES", "only offers in these regions, likewise"),
+    CommandOption("--regions", "rent.regions", "NAMES", "only offers in these regions, comma-separated"),
     CommandOption(
         "--place",
         "buy.place",

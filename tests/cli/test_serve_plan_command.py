@@ -27,8 +27,8 @@ def test_given_gpus_are_simulated(capsys):
     assert serve(*GIVEN, "--rate", "120/min", "--ttft", "p95=2s", "--itl", "1s", "--goodput", "90%,e2e=60s") == 0
     told = capsys.readouterr().out
     assert told.startswith("1 × L40S with vLLM, for 2 requests/s, prompts of 100 tokens, answers of 20.")
-    assert "All latency targets are held." in told
-    assert told.count("held") == 4
+    assert "All latency targets are met." in told
+    assert told.count("met") == 4
     assert "p95 time between tokens ≤ 1\u2009s" in told
     assert "The GPUs wait for requests most of the time." in told
 
@@ -91,7 +91,7 @@ def test_several_options_are_a_table(capsys):
 def test_nothing_found_shows_what_comes_closest(capsys):
     assert serve(*SEARCHED, "--e2e", "p95=0.01ms", "--most-gpus", "2", "--check") == 1
     told = capsys.readouterr().out
-    assert "No hardware within the limits holds the targets." in told
+    assert "No hardware within the limits meets the targets." in told
     assert "Closest to the targets: 2 × L40S" in told
 
 

@@ -410,7 +410,7 @@ OUTPUTS: Final[Mapping[str, Described]] = {
     "prices": Described(tuple[Offer, ...], "a list of rental offers, also for --add"),
     "recommend": Described(Recommendation, "recommended hardware"),
     "report": Described(ReportOutput, "a written report"),
-    "serve-plan": Described(ServingAnswer, "hardware that holds the latency targets of a service"),
+    "serve-plan": Described(ServingAnswer, "hardware that meets the latency targets of a service"),
     "serve-plan curve": Described(ServingCurve, "given GPUs, simulated at several rates of requests"),
     "serve-plan measured": Described(
         tuple[MeasuredComparison, ...], "measured runs of servers beside their simulations"

@@ -139,8 +139,8 @@ class JobQuestions(MoneyQuestions):
 
     def _add_latency_fields(self, form: LabelledForm) -> None:
         titles = tuple((preset.id, preset.title) for preset in load_traffic_presets())
-        hint = "Requests that are all alike, or lengths, conversations and targets of a kind of service, as published."
-        self.traffic = ChoiceField(self.theme, ((None, "all alike"), *titles))
+        hint = "Identical requests, or lengths, conversations and targets of a kind of service, as published."
+        self.traffic = ChoiceField(self.theme, ((None, "identical requests"), *titles))
         self.place_field(form, "job.traffic_preset", "Traffic", self.traffic, hint)
         self.traffic.edited.connect(self._choose_traffic)
         hint = "1: at random; lower: in bursts; higher: evenly spread."

@@ -189,7 +189,7 @@ class CostTab(QuestionTab):
 
     @Slot()
     def find_service(self) -> None:
-        """Open the dialog that searches the hardware on which the service holds its latency targets."""
+        """Open the dialog that searches the hardware on which the service meets its latency targets."""
         from planner.gui.cost.serving.search_dialog import ServingSearchDialog  # for services only
 
         self._open(ServingSearchDialog(self.workspace, self.theme, self.tasks, self.window(), self._today))

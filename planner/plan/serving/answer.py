@@ -58,7 +58,7 @@ class Consequence(Spec):
 
 
 class ServingOption(Spec):
-    """Hardware that holds the targets: cards, replicas and settings, with its cost and its simulation."""
+    """Hardware that meets the targets: cards, replicas and settings, with its cost and its simulation."""
 
     plan: Plan
     """The plan on these cards, which can be opened and launched."""
@@ -101,11 +101,11 @@ class ServingAnswer(Spec):
     total: int
     """Configurations that were found so far."""
     options: tuple[ServingOption, ...] = ()
-    """Options that hold the targets, the best first."""
+    """Options that meet the targets, the best first."""
     left_out: tuple[ExcludedCount, ...] = ()
     """Reasons for leaving configurations out, with their numbers."""
     nearest: ServingOption | None = None
-    """The option that misses its targets least, if none holds them."""
+    """The option that misses its targets least, if none meets them."""
 
     @property
     def best(self) -> ServingOption | None:

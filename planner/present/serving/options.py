@@ -63,7 +63,7 @@ class ServingRow(NamedTuple):
 
     @property
     def outcome(self) -> Outcome:
-        """Return how surely the targets are held."""
+        """Return how certainly the targets are met."""
         return simulation_outcome(self.option.simulation, self.goodput)
 
     def percentile(self, name: Latency, percent: float = 95.0) -> float | None:
@@ -109,13 +109,13 @@ def consequence_sentence(found: Consequence) -> str:
     more = fmt.percent(abs(found.factor - 1))
     if found.change in _GROWTH:
         change = _GROWTH[found.change].format(more=more)
-        return f"{change}: still held" if found.holds else f"{change}: misses {_broken(found)}"
+        return f"{change}: still met" if found.holds else f"{change}: misses {_broken(found)}"
     if found.change == "fewer-replicas":
-        return "One replica fewer: still held" if found.holds else f"One replica fewer: misses {_broken(found)}"
+        return "One replica fewer: still met" if found.holds else f"One replica fewer: misses {_broken(found)}"
     if found.change == "fp8-cache":
         holds = "" if found.cache_factor is None else f" holds {fmt.plain(found.cache_factor)} × the tokens"
         return f"A KV cache in FP8{holds}" + ("" if found.holds else f", and misses {_broken(found)}")
-    return "Without the prefix cache: " + ("still held" if found.holds else f"misses {_broken(found)}")
+    return "Without the prefix cache: " + ("still met" if found.holds else f"misses {_broken(found)}")
 
 
 def _broken(found: Consequence) -> str:
@@ -123,15 +123,15 @@ def _broken(found: Consequence) -> str:
 
 
 def search_sentence(answer: ServingAnswer) -> str:
-    """Return how many options hold the targets, or that none does."""
+    """Return how many options meet the targets, or that none does."""
     if answer.options:
         return (
-            f"{fmt.plural(len(answer.options), 'option')} hold the targets."
+            f"{fmt.plural(len(answer.options), 'option')} meet the targets."
             if len(answer.options) != 1
-            else ("1 option holds the targets.")
+            else ("1 option meets the targets.")
         )
     if answer.complete:
-        return "No hardware within the limits holds the targets."
+        return "No hardware within the limits meets the targets."
     return "Nothing found so far."
 
 
@@ -180,7 +180,7 @@ SERVING_COLUMNS: Final[tuple[Column[ServingRow], ...]] = (
     ),
     _seconds_column("ttft", "First token, p95", "s", 1.0),
     _seconds_column("tpot", "Per token, p95", "ms", 0.001),
-    text_column("outcome", "Targets", lambda row: OUTCOME_WORDS[row.outcome], width=14, about="Whether they are held"),
+    text_column("outcome", "Targets", lambda row: OUTCOME_WORDS[row.outcome], width=14, about="Whether they are met"),
     text_column(
         "basis",
         "Speed",

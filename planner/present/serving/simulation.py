@@ -16,10 +16,10 @@ from planner.serving.result import (
 from planner.serving.targets import Goodput, Latency, LatencyTarget
 
 Outcome = Literal["yes", "probably", "probably-not", "no"]
-"""Whether a target is held: over the whole range, in the estimate, in a part of the range, or nowhere in it."""
+"""Whether a target is met: over the whole range, in the estimate, in a part of the range, or nowhere in it."""
 OUTCOME_WORDS: Final[dict[Outcome, str]] = {
-    "yes": "held",
-    "probably": "probably held",
+    "yes": "met",
+    "probably": "probably met",
     "probably-not": "probably missed",
     "no": "missed",
 }
@@ -36,7 +36,7 @@ _WIDE: Final = 20.0
 
 
 class TargetRow(NamedTuple):
-    """A target with the simulated figure, its range, and whether it is held."""
+    """A target with the simulated figure, its range, and whether it is met."""
 
     title: str
     figure: str
@@ -44,7 +44,7 @@ class TargetRow(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Return whether the target is held, in words."""
+        """Return whether the target is met, in words."""
         return OUTCOME_WORDS[self.outcome]
 
 
@@ -91,7 +91,7 @@ def latency_outcome(simulation: ServingSimulation, limit: LatencyTarget) -> Outc
 
 
 def simulation_outcome(simulation: ServingSimulation, goodput: Goodput | None = None) -> Outcome:
-    """Return the outcome of the target that is held the least; `no` for a service that cannot keep up."""
+    """Return the outcome of the target that is met the least; `no` for a service that cannot keep up."""
     if simulation.unsupported is not None or simulation.saturated or simulation.rejected:
         return "no"
     order: tuple[Outcome, ...] = ("no", "probably-not", "probably", "yes")
@@ -99,7 +99,7 @@ def simulation_outcome(simulation: ServingSimulation, goodput: Goodput | None = 
 
 
 def simulation_sentence(simulation: ServingSimulation, goodput: Goodput | None = None) -> str:
-    """Return in one sentence whether the service holds its targets, or why it cannot be simulated."""
+    """Return in one sentence whether the service meets its targets, or why it cannot be simulated."""
     if simulation.unsupported is not None:
         return f"This service cannot be simulated: {simulation.unsupported}."
     if simulation.rejected:
@@ -114,8 +114,8 @@ def simulation_sentence(simulation: ServingSimulation, goodput: Goodput | None =
     if not rows:
         return f"It keeps up with {fmt.plain(simulation.requests_per_second)} requests/s."
     return {
-        "yes": "All latency targets are held.",
-        "probably": "All latency targets are probably held; within the error of the estimate, not all might be.",
+        "yes": "All latency targets are met.",
+        "probably": "All latency targets are probably met; within the error of the estimate, not all might be.",
         "probably-not": "It probably misses a latency target.",
         "no": "It misses a latency target.",
     }[simulation_outcome(simulation, goodput)]
@@ -145,7 +145,7 @@ def sample_sentence(simulation: ServingSimulation) -> str:
     counted = simulation.requests - simulation.warm_up_requests
     return (
         f"{fmt.integer(counted)} requests in {fmt.duration(simulation.seconds)}, after a warm-up of "
-        f"{fmt.integer(simulation.warm_up_requests)}. Ranges hold four of five measurements: the error of the step "
+        f"{fmt.integer(simulation.warm_up_requests)}. Ranges cover four of five measurements: the error of the step "
         "times and of the sample."
     )
 

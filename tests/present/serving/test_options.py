@@ -62,7 +62,7 @@ def test_rows_have_the_figures_of_their_columns(catalog):
         "usd": "unknown",
         "ttft-p95": "0.8",
         "tpot-p95": "40",
-        "outcome": "held",
+        "outcome": "met",
         "basis": "estimated",
         "busy": "75",
         "watts": "700",
@@ -74,7 +74,7 @@ def test_rows_have_the_figures_of_their_columns(catalog):
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"change": "longer-prompts", "factor": 1.1, "holds": True}, "Prompts 10\u2009% longer: still held"),
+        ({"change": "longer-prompts", "factor": 1.1, "holds": True}, "Prompts 10\u2009% longer: still met"),
         (
             {
                 "change": "more-requests",
@@ -85,14 +85,14 @@ def test_rows_have_the_figures_of_their_columns(catalog):
             "25\u2009% more requests: misses p95 time to first token and goodput",
         ),
         ({"change": "longer-answers", "factor": 1.5, "holds": False}, "Answers 50\u2009% longer: misses a target"),
-        ({"change": "fewer-replicas", "factor": 0.5, "holds": True}, "One replica fewer: still held"),
+        ({"change": "fewer-replicas", "factor": 0.5, "holds": True}, "One replica fewer: still met"),
         ({"change": "fewer-replicas", "factor": 0.5, "holds": False}, "One replica fewer: misses a target"),
         (
             {"change": "fp8-cache", "factor": 1, "holds": True, "cache_factor": 2.0},
             "A KV cache in FP8 holds 2 × the tokens",
         ),
         ({"change": "fp8-cache", "factor": 1, "holds": False}, "A KV cache in FP8, and misses a target"),
-        ({"change": "no-prefix-cache", "factor": 1, "holds": True}, "Without the prefix cache: still held"),
+        ({"change": "no-prefix-cache", "factor": 1, "holds": True}, "Without the prefix cache: still met"),
         ({"change": "no-prefix-cache", "factor": 1, "holds": False}, "Without the prefix cache: misses a target"),
     ],
 )
@@ -101,9 +101,9 @@ def test_consequences_are_told_by_what_changes(fields, told):
 
 
 def test_a_search_says_what_it_found():
-    assert search_sentence(answer(option())) == "1 option holds the targets."
-    assert search_sentence(answer(option(), option())) == "2 options hold the targets."
-    assert search_sentence(answer()) == "No hardware within the limits holds the targets."
+    assert search_sentence(answer(option())) == "1 option meets the targets."
+    assert search_sentence(answer(option(), option())) == "2 options meet the targets."
+    assert search_sentence(answer()) == "No hardware within the limits meets the targets."
     assert search_sentence(answer(done=0)) == "Nothing found so far."
 
 

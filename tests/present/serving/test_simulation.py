@@ -20,8 +20,8 @@ WANTED = Goodput(share=0.95, ttft_seconds=1.0)
 @pytest.mark.parametrize(
     ("target", "outcome", "word"),
     [
-        (held(), "yes", "held"),
-        (held(high=1.5), "probably", "probably held"),
+        (held(), "yes", "met"),
+        (held(high=1.5), "probably", "probably met"),
         (held(seconds=1.2, low=0.8, high=2.0), "probably-not", "probably missed"),
         (held(seconds=1.2, low=1.1, high=2.0), "no", "missed"),
     ],
@@ -56,8 +56,8 @@ def test_a_goodput_target_has_a_row_of_its_own(found, outcome):
         ({"saturated": True, "requests_per_second": 2.5}, "no", "It cannot keep up: it answers 2.5 of 4 requests/s"),
         ({"saturated": True, "offered_requests_per_second": None}, "no", "It cannot keep up: it answers 4 requests/s"),
         ({"targets": ()}, "yes", "It keeps up with 4 requests/s."),
-        ({}, "yes", "All latency targets are held."),
-        ({"targets": (held(high=2),)}, "probably", "All latency targets are probably held"),
+        ({}, "yes", "All latency targets are met."),
+        ({"targets": (held(high=2),)}, "probably", "All latency targets are probably met"),
         ({"targets": (held(), held(PER_TOKEN, 0.06, 0.04, 0.1))}, "probably-not", "It probably misses"),
         ({"targets": (held(), held(PER_TOKEN, 0.09, 0.06, 0.1))}, "no", "It misses a latency target."),
     ],

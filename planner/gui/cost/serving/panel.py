@@ -1,4 +1,4 @@
-"""The simulated service below the decision of the Cost tab: whether it holds its latency targets, and why."""
+"""The simulated service below the decision of the Cost tab: whether it meets its latency targets, and why."""
 
 from functools import partial
 from typing import Final
@@ -42,7 +42,7 @@ _WAITING: Final = "Simulating…"
 
 
 class ServingPanel(QFrame):
-    """Card with the simulated latencies of the plan's service; `search_requested` asks for hardware that holds them.
+    """Card with the simulated latencies of the plan's service; `search_requested` asks for hardware that meets them.
 
     The simulation runs in the background once the plan has not changed for a moment; the curve over the rate only while
     its section is open.
@@ -69,7 +69,7 @@ class ServingPanel(QFrame):
         self._load = make_label(wrap=True, selectable=True)
         self._sample = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
         self.find_gpus = push_button(
-            "Find GPUs for these tar&gets…", "Simulate this service on all cards, and list those that hold its targets."
+            "Find GPUs for these tar&gets…", "Simulate this service on all cards, and list those that meet its targets."
         )
         self.minute, self.curve = MinutePanel(theme), RateCurvePanel(theme)
         self.minute_section = Section(theme, "One simulated minute", self.minute, "each request, and the cache in use")

@@ -1,4 +1,4 @@
-"""Dialog that searches the hardware on which the plan's service holds its latency targets."""
+"""Dialog that searches the hardware on which the plan's service meets its latency targets."""
 
 from collections.abc import Callable
 from datetime import date
@@ -61,7 +61,7 @@ class ServingSearchDialog(HardwareSearchDialog):
     def __init__(
         self, workspace: Workspace, theme: Theme, tasks: TaskRunner, parent: QWidget, today: Callable[[], date]
     ) -> None:
-        name = "Hardware that holds the targets, the best first"
+        name = "Hardware that meets the targets, the best first"
         super().__init__(workspace, theme, tasks, parent, today, SERVING_COLUMNS, name)
         self.answer: ServingAnswer | None = None
         job = workspace.plan.cost.job
@@ -72,7 +72,7 @@ class ServingSearchDialog(HardwareSearchDialog):
         self.having = ChoiceField(theme, RENT_OR_OWN_CHOICES)
         self.per_replica = ChoiceField(theme, CARD_COUNTS)
         self.budget = DecimalField(0.01, 1e9, placeholder="no limit", kind=MONEY)
-        self.surely = QCheckBox("Hold them over the &whole range")
+        self.surely = QCheckBox("Meet them over the &whole range")
         self.surely.setToolTip("Only hardware on which the upper ends of all ranges are within the targets.")
         self._question = make_label(wrap=True, selectable=True)
         self._details = make_label(wrap=True, selectable=True)

@@ -44,9 +44,9 @@ def test_the_service_is_simulated_below_the_decision(served):
     panel = _panel(served)
     assert panel.isVisibleTo(served)
     assert panel.text.startswith("1 × L40S (1 replica) with vLLM, for ")
-    assert "All latency targets are held." in panel.text
+    assert "All latency targets are met." in panel.text
     assert "First token: median" in panel.rows.accessibleName()
-    assert "≤ 1\u2009s, held" in panel.rows.accessibleName()
+    assert "≤ 1\u2009s, met" in panel.rows.accessibleName()
 
 
 def test_other_jobs_and_training_have_no_simulation(served, workspace):
@@ -215,7 +215,7 @@ def test_what_comes_closest_is_shown_if_nothing_holds(opened, qtbot):
     dialog = opened(SERVICE.evolve(ttft_seconds=0.00001))
     with qtbot.waitSignal(dialog.search_finished, timeout=60_000):
         pass
-    assert dialog.sentence.text().startswith("No hardware within the limits holds the targets. Closest: ")
+    assert dialog.sentence.text().startswith("No hardware within the limits meets the targets. Closest: ")
 
 
 def test_a_stopped_search_keeps_what_it_found(opened):
