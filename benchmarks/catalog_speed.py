@@ -77,7 +77,7 @@ def opened(catalog: "Catalog") -> "tuple[QApplication, CatalogTab]":
     app = QApplication([])
     settings = SettingsStore(state_dir() / "settings.json", app)
     theme = Theme(app, settings.current.scheme)
-    theme.dress(app)
+    theme.apply_style_sheet(app)
     tab = CatalogTab(Workspace(catalog, settings, parent=app), theme, TaskRunner())
     tab.resize(1280, 700)
     tab.show()

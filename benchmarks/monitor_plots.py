@@ -52,7 +52,7 @@ def main() -> None:
     arguments = parser.parse_args()
     app = QApplication([])
     theme = Theme(app, "light")
-    theme.dress(app)
+    theme.apply_style_sheet(app)
     with tempfile.TemporaryDirectory() as folder:
         settings = SettingsStore(Path(folder) / "settings.json")
         grid, ours = our_redraw(theme, settings)

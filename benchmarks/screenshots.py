@@ -305,7 +305,7 @@ def draw_serving(window: "MainWindow", folder: Path) -> None:
 
 
 def sample_services() -> "dict[str, Plan]":
-    """Return a service that holds its targets, and one that cannot keep up."""
+    """Return a service that meets its targets, and one that cannot keep up."""
     from planner import Inference, ModelChoice, Plan
     from planner.cost.job import Service
     from planner.cost.terms import CostTerms

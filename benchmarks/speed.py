@@ -341,7 +341,7 @@ def print_keystroke() -> None:
     settings = SettingsStore(state_dir() / "settings.json", app)
     workspace = Workspace(repeated(load_catalog()), settings, parent=app)
     theme = Theme(app, settings.current.scheme)
-    theme.dress(app)
+    theme.apply_style_sheet(app)
     tab = CatalogTab(workspace, theme, TaskRunner())
     tab.resize(1280, 700)
     tab.show()

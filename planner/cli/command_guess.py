@@ -98,7 +98,7 @@ def option_here(name: str) -> str:
     return "--weights" if option == _LOADED_AS else option
 
 
-def meant_command(words: Sequence[str], catalog: Catalog, command: str = "fit", own: Collection[str] = ()) -> str:
+def suggested_command(words: Sequence[str], catalog: Catalog, command: str = "fit", own: Collection[str] = ()) -> str:
     """Return the command that answers `words`, or "" if they name neither a model nor a card nor a limit.
 
     Args:

@@ -51,7 +51,7 @@ simulation, with --carbon carbon_by_region, with --versus other, an object with 
 verdict, its confidence, rent_figures, own_figures and flips. The name of every numeric field ends in its unit; unknown
 values are null.
 
-exit codes: 0 done, 2 wrong input"""
+exit codes: 0 done, 2 invalid input"""
 _OFFERS: Final = 8
 _REPORT_FLAGS: Final = ("--explain", "--details", "--tornado", "--carbon")
 _ONLY_HERE: Final = ("--gpu", "--count", "--offers", "--versus", "--save")

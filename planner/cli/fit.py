@@ -63,7 +63,7 @@ examples:
 
 tight: it fits with a probability of 50 to 95 %, which the answer states; --check counts it as fitting.
 
-exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input"""
+exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 invalid input"""
 
 
 class _OptionalParts(NamedTuple):

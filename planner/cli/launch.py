@@ -29,7 +29,7 @@ examples:
   gpu-planner launch Qwen/Qwen3-8B --gpu "H100 SXM" --context 8192 --batch 16 --for vllm --on kubernetes -o run
   gpu-planner launch meta-llama/Llama-3.1-8B --gpu "8 x H100 SXM" --task training --zero 3 --for accelerate --on slurm
 
-exit codes: 0 done, 2 wrong input, or the plan cannot run so"""
+exit codes: 0 done, 2 invalid input, or the plan cannot run this way"""
 
 
 def run(argv: list[str]) -> int:

@@ -1,6 +1,6 @@
 """Entry point of `gpu-planner`: dispatch of the commands, error messages and exit codes.
 
-Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 the environment lacks something, 70 a bug,
+Exit codes: 0 done, 1 does not fit (only with `--check`), 2 invalid input, 3 the environment lacks something, 70 a bug,
 130 interrupted, 141 the output pipe was closed. Whatever else fails never ends in 1, which is Python's own code of an
 unhandled error.
 """
@@ -55,7 +55,7 @@ COMMANDS: Final = {
     "trace": CliCommand(
         "planner.cli.trace.command", "measure the exact peak memory of a PyTorch module, without a GPU"
     ),
-    "verify": CliCommand("planner.cli.verify", "measure on the real cards what a plan estimates, and compare"),
+    "verify": CliCommand("planner.cli.verify", "compare a plan's estimates with measurements on the real cards"),
 }
 _WIDEST: Final = max(map(len, COMMANDS))
 _HELP: Final = """usage: gpu-planner [FILE]              open the window, with a plan, a model or a recording
@@ -241,13 +241,13 @@ def _command_hint(words: Sequence[str]) -> str:
     """Return the command that `words` probably mean, or else all of them."""
     from difflib import get_close_matches
 
-    from planner.cli.command_guess import meant_command
+    from planner.cli.command_guess import suggested_command
     from planner.cli.user_catalog import user_catalog
 
     first = words[0].lower()
     meant = _OTHER_COMMANDS.get(first) or "".join(get_close_matches(first, COMMANDS, n=1))
     command = meant if meant in _COMMANDS_OF_MODELS else "fit"
-    if whole := meant_command(words, user_catalog(), command):
+    if whole := suggested_command(words, user_catalog(), command):
         return f"Did you mean: {whole}"
     return f"Did you mean gpu-planner {meant}?" if meant else f"The commands are {', '.join(COMMANDS)}."
 

@@ -57,7 +57,7 @@ TERM_OPTIONS: Final = (
     CommandOption(
         "--provider", "rent.providers", "NAMES", "only providers with these names or parts of names, comma-separated"
     ),
-    CommandOption("--regions", "rent.regions", "NAMES", "only offers in these regions, likewise"),
+    CommandOption("--regions", "rent.regions", "NAMES", "only offers in these regions, comma-separated"),
     CommandOption(
         "--place",
         "buy.place",
@@ -143,7 +143,7 @@ def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
     given: dict[str, object] = {
         flag.field.removeprefix("job."): option_value(flag.name, value, kind_at(CostTerms, flag.field))
         for flag in JOB_OPTIONS
-        if (value := flag.given(arguments)) is not None
+        if (value := flag.value_in(arguments)) is not None
     }
     if len(kinds) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in kinds)
@@ -159,7 +159,7 @@ def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
 def _terms(arguments: argparse.Namespace) -> list[tuple[str, object]]:
     found: list[tuple[str, object]] = []
     for flag in TERM_OPTIONS:
-        if (value := flag.given(arguments)) is not None:
+        if (value := flag.value_in(arguments)) is not None:
             listed = flag.field in _LISTS
             found.append(
                 (
@@ -189,7 +189,7 @@ def _in_options(error: SpecError, arguments: argparse.Namespace) -> SpecError:
     """Return `error` with the option in place of the field that it is about."""
     field = error.field.replace("job.run.", "job.").replace("job.service.", "job.").replace("job.daily-hours.", "job.")
     flags = [
-        flag for flag in (*JOB_OPTIONS, *TERM_OPTIONS) if flag.field == field and flag.given(arguments) is not None
+        flag for flag in (*JOB_OPTIONS, *TERM_OPTIONS) if flag.field == field and flag.value_in(arguments) is not None
     ]
     name = flags[0].name if flags else f"--money {field}"
     if flags and flags[0] in JOB_OPTIONS and error.reason == UNKNOWN_FIELD:

@@ -55,7 +55,7 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
     common.add_argument("--task", metavar="TASK", help="task of the model: inference or training [inference]")
     groups = {title: parser.add_argument_group(title) for title in ("inference", "training", "several cards")}
     for flag, fields in _fields_by_option().items():
-        help_text = "; for training ".join(
+        help_text = "; for training, ".join(
             dict.fromkeys(f"{field.help}{_default_in_brackets(field)}" for field in fields)
         )
         group = groups.get(_help_heading(fields[0]), common)

@@ -76,10 +76,10 @@ class Parser(argparse.ArgumentParser):
         """Return the command that was probably meant, if this one takes a model and `words` name it."""
         if not any(action.dest == "model" for action in self._get_positional_actions()):
             return ""
-        from planner.cli.command_guess import meant_command
+        from planner.cli.command_guess import suggested_command
         from planner.cli.user_catalog import user_catalog
 
-        whole = meant_command(words, user_catalog(), self.prog.rpartition(" ")[2], self._option_string_actions)
+        whole = suggested_command(words, user_catalog(), self.prog.rpartition(" ")[2], self._option_string_actions)
         return f"In full: {whole}" if whole else ""
 
     def _hint_about(self, unknown: str, words: list[str]) -> str:
@@ -127,7 +127,7 @@ class CommandOption(NamedTuple):
         """Return the option's attribute name in the parsed arguments."""
         return self.name.removeprefix("--").replace("-", "_")
 
-    def given(self, arguments: argparse.Namespace) -> str | None:
+    def value_in(self, arguments: argparse.Namespace) -> str | None:
         """Return the option's value from the parsed `arguments` as text, None if the option is absent."""
         value: str | None = getattr(arguments, self.key)
         return value

@@ -30,7 +30,7 @@ examples:
   gpu-planner prices runpod --json
   gpu-planner prices --refresh                     fetch all sources; of this command, only --refresh uses the network
   gpu-planner prices --refresh aws gpu-price-feed
-  gpu-planner prices --accept                      use new prices that were held because of large changes
+  gpu-planner prices --accept                      use new prices that were held back because of large changes
   gpu-planner prices --bundled                     go back to the bundled prices
   gpu-planner prices --add my-offers.json
 
@@ -74,10 +74,16 @@ def make_parser() -> Parser:
     change = parser.add_argument_group("actions instead of the list").add_mutually_exclusive_group()
     change.add_argument("--refresh", metavar="SOURCE", nargs="*", help="fetch prices from all or the given sources")
     change.add_argument(
-        "--accept", metavar="PROVIDER", nargs="*", help="use the held prices of all or the given providers"
+        "--accept",
+        metavar="PROVIDER",
+        nargs="*",
+        help="use the prices of all or the given providers that were held back",
     )
     change.add_argument(
-        "--discard", metavar="PROVIDER", nargs="*", help="discard the held prices of all or the given providers"
+        "--discard",
+        metavar="PROVIDER",
+        nargs="*",
+        help="discard the prices of all or the given providers that were held back",
     )
     change.add_argument("--bundled", action="store_true", help="use the bundled prices; fetched prices are kept")
     change.add_argument("--fetched", action="store_true", help="use the fetched prices again")
@@ -85,7 +91,7 @@ def make_parser() -> Parser:
         "--add", metavar="FILE", type=Path, help="add your own offers: a JSON list, as printed by --json"
     )
     change.add_argument("--remove", metavar="ID", nargs="+", help="remove your own offers")
-    change.add_argument("--state", action="store_true", help="show which prices are in use and which are held")
+    change.add_argument("--state", action="store_true", help="show which prices are in use and which are held back")
     parser.add_general_options()
     return parser
 
@@ -133,12 +139,12 @@ def _run_requested_action(arguments: argparse.Namespace, store: PriceStore) -> b
 
 
 def _accept_or_discard_held(arguments: argparse.Namespace, store: PriceStore) -> None:
-    from planner.cost.refresh.refresh import accept_held, discard_held
+    from planner.cost.refresh.refresh import accept_held_back_prices, discard_held_back_prices
 
     if arguments.accept is not None:
-        providers, verb = accept_held(store, arguments.accept), "Now in use"
+        providers, verb = accept_held_back_prices(store, arguments.accept), "Now in use"
     else:
-        providers, verb = discard_held(store, arguments.discard), "Discarded"
+        providers, verb = discard_held_back_prices(store, arguments.discard), "Discarded"
     print(f"{verb}: {', '.join(providers)}." if providers else "No prices are held back.")
 
 

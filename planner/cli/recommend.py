@@ -49,9 +49,9 @@ examples:
   gpu-planner recommend meta-llama/Llama-3.1-70B --weights nf4 --hours-per-day 8 --own --place desk --min-speed 5
   gpu-planner recommend plan.json --save cheapest.json
 
-best value: the lowest product of cost and time, so that half the time is worth twice the cost, at most twice the least.
+best value: the lowest product of cost and time among the options that cost at most twice the cheapest.
 Where the plan does not fit, changes that cost only speed are tried: checkpointing, an 8-bit optimizer, smaller
-micro-batches; with --quantize, fewer bits for the weights, too, in the plan's program or in llama.cpp. --save applies
+micro-batches; with --quantize, also weights in fewer bits, in the plan's program or in llama.cpp. --save applies
 them. Families of cards whose speed was never measured are recommended only if there are no others. Owned modules (SXM,
 OAM) come in whole servers; a desk has room for one machine with cards in slots, on one circuit.
 --json prints one object: wish, period, options (cheapest first), cheapest, fastest, best_value, pareto, left_out,
@@ -60,7 +60,7 @@ nearest and oldest_price_date. The name of every numeric field ends in its unit;
 A run (--tokens, --samples, --epochs, --steps) is priced as a whole. Without a size, the cards are priced per month of
 8 hours on 5 days a week; --hours-per-day and --days-per-week change that. A service is priced per month.
 
-exit codes: 0 done, 1 nothing fits within the limits (only with --check), 2 wrong input"""
+exit codes: 0 done, 1 nothing fits within the limits (only with --check), 2 invalid input"""
 _LISTED: Final = ("cards", "how", "usd", "hours", "pace", "free", "power", "date", "awards")
 _BAR: Final = 20
 _INDENT: Final = "  "
@@ -121,7 +121,9 @@ def make_parser() -> Parser:
         action="store_true",
         help="do not try checkpointing, an 8-bit optimizer or smaller micro-batches",
     )
-    limits.add_argument("--quantize", action="store_true", help="such changes may store the weights in fewer bits")
+    limits.add_argument(
+        "--quantize", action="store_true", help="also try weights in fewer bits, which can cost quality"
+    )
     limits.add_argument("--tight", action="store_true", help="include tight fits (probability below 95 %%)")
     answer = parser.add_argument_group("the answer")
     answer.add_argument("--all", action="store_true", help="list all options")

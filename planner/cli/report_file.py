@@ -35,7 +35,7 @@ examples:
   gpu-planner report run.gpurec --tariff 0.30 -o run.html
   gpu-planner report run.trace.json.gz --gpu "RTX 4090" -o trace.html
 
-exit codes: 0 done, 2 wrong input, 3 a PDF needs the window's packages"""
+exit codes: 0 done, 2 invalid input, 3 a PDF needs the window's packages"""
 
 
 def run(argv: list[str], today: date | None = None) -> int:

@@ -33,7 +33,7 @@ examples:
   llama-bench -m qwen3-8b-Q4_K_M.gguf -o json | gpu-planner verify plan.json --log -
   gpu-planner verify plan.json --log run.log --save measured.json
 
-exit codes: 0 done, 2 wrong input, or the plan cannot run so"""
+exit codes: 0 done, 2 invalid input, or the plan cannot run this way"""
 _HEADS: Final = (
     TableColumn("Should show"),
     TableColumn("Estimated", "right"),

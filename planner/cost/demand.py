@@ -143,7 +143,7 @@ class Demand(Spec):
     """Mean time that a request waits for a slot at peak load; None if unknown."""
 
     @property
-    def held_per_busy_hour(self) -> float:
+    def rented_hours_per_busy_hour(self) -> float:
         """Return the group-hours that the job holds its machines for each group-hour of work."""
         return self.rented_hours / self.busy_hours
 

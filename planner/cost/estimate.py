@@ -176,7 +176,7 @@ def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote
         return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
     rent = _with_footprint(inputs.rent_cost(chosen), chosen, case, inputs)
     crossing = break_even(streams, case.horizon_years)
-    held = inputs.demand.held_per_busy_hour
+    held = inputs.demand.rented_hours_per_busy_hour
     crossing = crossing.evolve(
         gpu_hours=None if crossing.gpu_hours is None else crossing.gpu_hours * held,
         **_accounting_figures(case, streams, rent, inputs),
@@ -198,7 +198,7 @@ def _accounting_figures(
 ) -> dict[str, float | int | None]:
     servers, utilization = book_servers(case, streams, inputs.terms), book_utilization(case, streams)
     hours = hours_to_pay_back(streams.capex_usd, streams.rent_usd_per_hour, streams.own_usd_per_hour)
-    held = inputs.demand.held_per_busy_hour
+    held = inputs.demand.rented_hours_per_busy_hour
     usd_per_busy_hour = rent.usd_per_gpu_hour * held
     return {
         "simple_gpu_hours": None if hours is None else hours * case.shape.count * held,
@@ -214,10 +214,10 @@ def _with_footprint(rent: RentCost, chosen: RentQuote, case: RentOrBuyCase, inpu
     return rent.evolve(carbon=carbon, notes=notes)
 
 
-def cost_curve(case: RentOrBuyCase, held_per_busy_hour: float = 1.0) -> tuple[CostPoint, ...]:
+def cost_curve(case: RentOrBuyCase, rented_hours_per_busy_hour: float = 1.0) -> tuple[CostPoint, ...]:
     """Return the cumulative cost of renting and owning at 61 points over the horizon, in present value.
 
-    The GPU-hours are those that the job holds its cards, `held_per_busy_hour` for each hour of work.
+    The GPU-hours are those that the job holds its cards, `rented_hours_per_busy_hour` for each hour of work.
 
     The bands are the 10th to 90th percentiles of the hours of use and of the resale value.
     """
@@ -225,7 +225,7 @@ def cost_curve(case: RentOrBuyCase, held_per_busy_hour: float = 1.0) -> tuple[Co
     low = case.streams({**_LOW, RESALE: TEN_TO_NINETY})
     high = case.streams({name: -z for name, z in _LOW.items()} | {RESALE: -TEN_TO_NINETY})
     times = (case.horizon_years * step / _POINTS for step in range(_POINTS + 1))
-    gpu_hours_per_year = middle.busy_hours_per_year * case.shape.count * held_per_busy_hour
+    gpu_hours_per_year = middle.busy_hours_per_year * case.shape.count * rented_hours_per_busy_hour
     return tuple(_cost_point(years, gpu_hours_per_year, low, middle, high) for years in times)
 
 

@@ -138,7 +138,7 @@ def _create_application_and_window(argv: Sequence[str]) -> tuple[QApplication, M
     for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall, GarbageCollector(app).close):
         app.aboutToQuit.connect(step)
     window.fit_to_screen()
-    theme.dress(window)
+    theme.apply_style_sheet(window)
     window.show()
     QTimer.singleShot(_UNDERLINE_AFTER_MS, window, window.explainer.underline_terms)
     _show_start_messages(window, diagnostics)
@@ -158,7 +158,7 @@ def _recover_and_clean(window: MainWindow, autosave: Autosave, home: Path) -> No
     """Offer the plans that crashed windows left, and delete what interrupted saves left."""
     window.documents.autosave = autosave
     window.documents.check_file()
-    left = autosave.left_plans()
+    left = autosave.unsaved_plans()
     if any(not one.session.closed for one in left):
         QTimer.singleShot(0, window, window.recover_plans)
     recent = window.workspace.settings.current.recent

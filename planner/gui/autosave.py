@@ -107,14 +107,14 @@ class Autosave(QObject):
         self._workspace.pin.changed.disconnect(self._schedule_write)
         self._lock.release()
 
-    def left_plans(self) -> list[FreeSession]:
+    def unsaved_plans(self) -> list[FreeSession]:
         """Return the sessions with unsaved plans that no window shows, latest first."""
         left = self._free_sessions()
         for one in left:
             one.lock.release()
         return [one for one in left if one.session.is_unsaved]
 
-    def show_left_plan(self, left: FreeSession) -> None:
+    def show_unsaved_plan(self, left: FreeSession) -> None:
         """Show a plan that another window left, unless a third window has done so in the meantime."""
         if left.lock.acquire() and left.file.exists() and self._restore_session(left):
             self.flush()
@@ -122,7 +122,7 @@ class Autosave(QObject):
                 left.file.unlink()
         left.lock.release()
 
-    def delete_left_plan(self, left: FreeSession) -> None:
+    def delete_unsaved_plan(self, left: FreeSession) -> None:
         """Delete a plan that another window left, unless a third window shows it in the meantime."""
         if left.lock.acquire():
             left.file.unlink(missing_ok=True)

@@ -93,7 +93,7 @@ def _task_switch_text(window: "MainWindow") -> str:
 
 def _switch_task(window: "MainWindow") -> None:
     with window.workspace.reporting():
-        window.workspace.pursue("fine-tune" if window.workspace.plan.workload.task == "inference" else "run")
+        window.workspace.set_goal("fine-tune" if window.workspace.plan.workload.task == "inference" else "run")
 
 
 def _show_comparison_tab(window: "MainWindow") -> None:

@@ -70,7 +70,7 @@ class RecoveryDialog(QDialog):
     def fill(self) -> None:
         """List the plans anew."""
         self.list.clear()
-        for left in self._autosave.left_plans():
+        for left in self._autosave.unsaved_plans():
             item = QListWidgetItem(self._row_text(left), self.list)
             item.setData(Qt.ItemDataRole.UserRole, left)
         if self.list.count():
@@ -104,7 +104,7 @@ class RecoveryDialog(QDialog):
     def _open(self) -> None:
         left = self._current
         if left is not None and self._documents.may_leave():
-            self._autosave.show_left_plan(left)
+            self._autosave.show_unsaved_plan(left)
             self.accept()
             self._documents.check_file()
 
@@ -117,7 +117,7 @@ class RecoveryDialog(QDialog):
         if name:
             with self._workspace.reporting():
                 save_plan(name, left.session.plan)
-                self._autosave.delete_left_plan(left)
+                self._autosave.delete_unsaved_plan(left)
             self.fill()
 
     @Slot()
@@ -135,7 +135,7 @@ class RecoveryDialog(QDialog):
 
     def _delete_if_agreed(self, left: FreeSession, agreed: bool) -> None:
         if agreed:
-            self._autosave.delete_left_plan(left)
+            self._autosave.delete_unsaved_plan(left)
             self.fill()
 
 

@@ -143,7 +143,7 @@ class Theme(QObject):
         self._app.styleHints().setColorScheme(hints[scheme])
         self._apply_current_scheme()
 
-    def dress(self, place: QWidget | QApplication) -> None:
+    def apply_style_sheet(self, place: QWidget | QApplication) -> None:
         """Apply the style sheet to a window with its dialogs, just before it is shown.
 
         Widgets without a window have no style sheet, so that they are created fast: one that is created under a style

@@ -349,7 +349,7 @@ class MainWindow(InReadingOrder, QMainWindow):
         workspace.failed.connect(self.show_error)
         workspace.noticed.connect(self.banner.show_notice)
         for succeeded in (workspace.changed, workspace.file_changed, workspace.succeeded):
-            succeeded.connect(self.banner.settle)
+            succeeded.connect(self.banner.hide_past_error)
         self.banner.trace_wanted.connect(self.documents.trace_network)
         workspace.changed.connect(self.commands.refresh)
         workspace.pin.changed.connect(self.commands.refresh)

@@ -246,7 +246,7 @@ class Workspace(QObject):
         self._push_step(label, resolved.plan)
         self.adjusted.emit(adjustments_sentence(resolved.adjustments, resolved.plan.workload))
 
-    def pursue(self, goal: Goal) -> None:
+    def set_goal(self, goal: Goal) -> None:
         """Run, fine-tune or train the plan's model, with the last workload of that task, in one undo step.
 
         Raises:

@@ -34,9 +34,12 @@ class HardwareCatalog:
         Raises:
             SpecError: If there is none.
         """
-        card = self._gpus_by_id.get(sliced_card_id(gpu_id) or "")
-        found = next((each for each in self.slices(card) if each.id == gpu_id), None) if card is not None else None
-        return _find_record(self._gpus_by_id, "gpu", gpu_id) if found is None else found
+        if gpu_id not in self._gpus_by_id:
+            card = self._gpus_by_id.get(sliced_card_id(gpu_id) or "")
+            slices = () if card is None else self.slices(card)
+            if found := next((each for each in slices if each.id == gpu_id), None):
+                return found
+        return _find_record(self._gpus_by_id, "gpu", gpu_id)
 
     def mig_table(self, gpu: Gpu) -> MigTable | None:
         """Return the slices that `gpu` can be divided into, or None if it cannot be, or they are not known."""

@@ -115,7 +115,7 @@ def launch_facts(plan: Plan, catalog: Catalog, launcher: Launcher) -> LaunchFact
             f"the plan is for {plan.workload.profile}, which {launcher.title} does not run",
             f"Plan with --profile {' or '.join(launcher.profiles)}.",
         )
-    evaluation = evaluate(launcher.settle(plan), catalog)
+    evaluation = evaluate(launcher.complete(plan), catalog)
     if evaluation.memory.unsupported or evaluation.memory.verdict == "does-not-fit":
         reason = next(iter(evaluation.memory.unsupported), "the plan does not fit")
         raise SpecError("gpu", reason, "`gpu-planner fit` with --advise lists what makes it fit.")
@@ -161,7 +161,7 @@ def _unexpressed(facts: LaunchFacts, job: Job, launcher: Launcher, place: Launch
     written = {*job.expressed, *(field for setting in job.settings for field in setting.fields)}
     evaluation = facts.evaluation
     plan = evaluation.plan
-    read, read_filled = field_reader(evaluation.settled_workload), field_reader(facts.workload)
+    read, read_filled = field_reader(evaluation.resolved_workload), field_reader(facts.workload)
     for name, field in fields_of(launcher.task).items():
         is_own = name == "profile" and read(name) == launcher.profiles[0]
         is_named = name in job.named

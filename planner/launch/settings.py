@@ -149,9 +149,9 @@ class CommandReader(NamedTuple):
 class Launcher(NamedTuple):
     """A program that plans are written for; `profiles` are the programs of a workload that it runs.
 
-    `settle` sets what a plan leaves open and the program needs, so that the plan is estimated as it will run. `measure`
-    returns the commands that measure a job on the real cards; without it they are lines of PyTorch. `reader` reads the
-    command of a program that is no training file's.
+    `complete` sets what a plan leaves open and the program needs, so that the plan is estimated as it will run.
+    `measure` returns the commands that measure a job on the real cards; without it they are lines of PyTorch. `reader`
+    reads the command of a program that is no training file's.
     """
 
     name: str
@@ -159,7 +159,7 @@ class Launcher(NamedTuple):
     version: str
     task: Task
     profiles: tuple[str, ...]
-    settle: Callable[[Plan], Plan]
+    complete: Callable[[Plan], Plan]
     write: Callable[[LaunchFacts], Job]
     measure: Callable[[LaunchFacts, Job], tuple[Measurement, ...]] | None = None
     reader: CommandReader | None = None

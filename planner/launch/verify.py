@@ -115,7 +115,7 @@ def plan_checks(plan: Plan, catalog: Catalog) -> tuple[PlanCheck, ...]:
         found: tuple[Measurement, ...] = (_torch_measurement(evaluation),)
     else:
         # The plan is measured as it is estimated, with what it leaves open at the program's own defaults.
-        facts = launch_facts(own, catalog, launcher._replace(settle=lambda unsettled: unsettled))
+        facts = launch_facts(own, catalog, launcher._replace(complete=lambda plan: plan))
         evaluation = facts.evaluation
         found = launcher.measure(facts, launcher.write(facts)) if launcher.measure else ()
     if evaluation.gpu is None or evaluation.gpu.vendor == "NVIDIA":

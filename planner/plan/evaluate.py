@@ -19,7 +19,7 @@ from planner.models.architecture import Architecture
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.plan.sharing import SharedFit, settle_sharing, shared_fits
+from planner.plan.sharing import SharedFit, resolve_sharing, shared_fits
 from planner.trace.facts import TracedFacts
 from planner.workload.software.registry import DEFAULT
 from planner.workload.workload import Workload
@@ -110,7 +110,7 @@ class Evaluation(Spec):
         return tuple(correction for correction in self.plan.corrections if correction.key == self.correction_key)
 
     @property
-    def settled_workload(self) -> Workload:
+    def resolved_workload(self) -> Workload:
         """Return the plan's workload, unset fields left unset, with the sharing that was chosen."""
         plan = self.plan
         return plan.workload if self.sharing is None else plan.workload.evolve(parallel=self.workload.parallel)
@@ -155,7 +155,7 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
     )
 
 
-def settled_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> SharedFit:
+def resolved_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> SharedFit:
     """Return the memory verdict of `plan`, whose model is `architecture`, with its sharing settled.
 
     Raises:
@@ -164,7 +164,7 @@ def settled_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> Sha
     return _shared_fit(plan, architecture, cards_of(plan, catalog))
 
 
-def with_settled_sharing(plan: Plan, catalog: Catalog) -> Plan:
+def with_resolved_sharing(plan: Plan, catalog: Catalog) -> Plan:
     """Return `plan` with the degrees of parallelism that were chosen, or unchanged if it does not leave them open.
 
     Raises:
@@ -325,7 +325,7 @@ def smallest_first(fits: Iterable[CardFit], catalog: Catalog) -> tuple[CardFit, 
 
 # Prices, time settings and names change without changing the memory estimate.
 _estimate = lru_cache(maxsize=256)(estimate_resolved)
-_settle = lru_cache(maxsize=256)(settle_sharing)
+_settle = lru_cache(maxsize=256)(resolve_sharing)
 
 
 def _without_unequal_gpus(workload: Workload) -> Workload:

@@ -14,7 +14,7 @@ from planner.memory.estimate import estimate_on
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import Evaluation, architecture_of, cards_of, with_settled_sharing
+from planner.plan.evaluate import Evaluation, architecture_of, cards_of, with_resolved_sharing
 from planner.plan.plan import Plan
 from planner.plan.sharing import SharingScheme, sharing_counts, sharing_schemes, tensor_domain
 from planner.plan.solve import LENGTHS, SolvableField, layer_count, on_cards, with_value
@@ -65,7 +65,7 @@ def plan_axes(evaluation: Evaluation) -> tuple[Axis, ...]:
             axes.append("gpu_layers")
     elif workload.adapts:
         axes.append("lora_rank")
-    settled = evaluation.plan.evolve(workload=evaluation.settled_workload)
+    settled = evaluation.plan.evolve(workload=evaluation.resolved_workload)
     gpus = tuple(gpu for gpu, _ in evaluation.cards)
     if _count_scaling(settled, architecture, gpus, most_counts=1) is not None:
         axes.append("count")
@@ -123,7 +123,7 @@ def count_scaling(plan: Plan, catalog: Catalog) -> CountScaling | None:
         SpecError: If the workload does not allow the model or the number of cards.
     """
     gpus = tuple(kind.gpu for kind in cards_of(plan, catalog))
-    return _count_scaling(with_settled_sharing(plan, catalog), architecture_of(plan, catalog), gpus)
+    return _count_scaling(with_resolved_sharing(plan, catalog), architecture_of(plan, catalog), gpus)
 
 
 def _count_scaling(
@@ -174,7 +174,7 @@ def _adapter_settings(workload: Workload) -> Lora:
 
 
 def _estimate_memory(plan: Plan, catalog: Catalog) -> MemoryResult:
-    workload = with_settled_sharing(plan, catalog).workload
+    workload = with_resolved_sharing(plan, catalog).workload
     return estimate_on(architecture_of(plan, catalog), workload, cards_of(plan, catalog), plan.corrections)
 
 

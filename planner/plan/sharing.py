@@ -93,7 +93,7 @@ def sharing_counts(workload: Workload, architecture: Architecture) -> Iterator[i
     return (count for count in counts if sharing_schemes(workload, architecture, count))
 
 
-def settle_sharing(
+def resolve_sharing(
     architecture: Architecture,
     workload: Workload,
     cards: tuple[CardGroup, ...],
@@ -126,7 +126,7 @@ def shared_fits(
     timing: TimeSetting,
     corrections: tuple[Correction, ...] = (),
 ) -> Iterator[SharedFit]:
-    """Yield what `settle_sharing` returns on `count` of each of `cards`: fast enough for a whole catalog."""
+    """Yield what `resolve_sharing` returns on `count` of each of `cards`: fast enough for a whole catalog."""
     if not workload.parallel.is_open_for(count):
         for own in fits_on(architecture, workload, cards, count, corrections):
             yield SharedFit(workload.parallel, own)

@@ -18,7 +18,7 @@ from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, find_fits, settled_fit, shared_fits_among
+from planner.plan.evaluate import architecture_of, find_fits, resolved_fit, shared_fits_among
 from planner.plan.plan import Plan
 from planner.plan.sharing import SharedFit, sharing_counts
 from planner.workload.defaults import with_defaults
@@ -34,7 +34,7 @@ def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> Card
     Raises:
         SpecError: If the workload does not allow the model or the number of cards.
     """
-    return settled_fit(plan, catalog, architecture).fit
+    return resolved_fit(plan, catalog, architecture).fit
 
 
 def meets(fit: CardFit, at_worst: MinimumVerdict) -> bool:
@@ -110,7 +110,7 @@ def largest_that_fits(
         return SolveResult(asked=field, reason=_no_solution_reason(least))
     value, _ = _search_largest(fit, at_worst, most, least)
     largest = with_value(plan, field, value)
-    shared = settled_fit(largest, catalog, architecture)
+    shared = resolved_fit(largest, catalog, architecture)
     found = _search_result(field, value, largest, shared, bound if value == most else "memory")
     return found.evolve(prompt=_assumed_prompt(largest, architecture)) if field == "context_length" else found
 
@@ -155,7 +155,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
             assess_fit(plan, catalog, architecture), "each GPU still needs more memory than it has"
         )
         return SolveResult(asked="count", reason=reason)
-    shared = settled_fit(spread(fewest), catalog, architecture)
+    shared = resolved_fit(spread(fewest), catalog, architecture)
     return _search_result("count", fewest, spread(fewest), shared, None)
 
 

@@ -13,7 +13,7 @@ from planner.models.load import load_config
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.config_json import stored_dtype
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, with_settled_sharing
+from planner.plan.evaluate import architecture_of, with_resolved_sharing
 from planner.plan.plan import Plan
 from planner.trace.request import Target, TracedCard, TraceRequest, torch_optimizer
 from planner.workload.defaults import default_weight_format, with_defaults
@@ -145,7 +145,7 @@ def request_of_plan(plan: Plan, catalog: Catalog) -> TraceRequest:
         ModelFileError: If the model's configuration cannot be read.
     """
     architecture = architecture_of(plan, catalog)
-    workload = with_defaults(with_settled_sharing(plan, catalog).workload, architecture, plan.count)
+    workload = with_defaults(with_resolved_sharing(plan, catalog).workload, architecture, plan.count)
     if isinstance(workload, Training):
         fields = training_fields(workload, architecture, plan.count)
     else:

@@ -53,7 +53,7 @@ def memory_with_changes(evaluation: Evaluation, architecture: Architecture, **ch
     plan = evaluation.plan
     return estimate_memory(
         architecture,
-        evaluation.settled_workload.evolve(**changes),
+        evaluation.resolved_workload.evolve(**changes),
         evaluation.gpu,
         count=plan.count,
         corrections=plan.corrections,
@@ -86,7 +86,7 @@ def parallelism_warnings(evaluation: Evaluation, architecture: Architecture) -> 
 
 def _warn_zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     """Warn if ZeRO-3's gathering buffers are larger than the parameters that it shards."""
-    workload = evaluation.settled_workload
+    workload = evaluation.resolved_workload
     if not isinstance(workload, Training) or workload.gpus:
         return
     parallel = workload.parallel

@@ -202,7 +202,7 @@ class ServingSimulation(Spec):
 
     @property
     def holds(self) -> bool:
-        """Return whether all targets are held, and no request is rejected or left behind."""
+        """Return whether all targets are met, and no request is rejected or left behind."""
         kept = all(target.holds for target in self.targets) and (self.goodput is None or self.goodput.holds)
         return self.unsupported is None and kept and not self.saturated and not self.rejected
 

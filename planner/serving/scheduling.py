@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, Literal
+from importlib.util import find_spec
+from typing import Final, Literal
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
@@ -87,12 +88,13 @@ def scheduling_of(workload: Inference, architecture: Architecture, gpu: Gpu, *, 
 
     `prefix_cache` is whether engines that can use the cache of earlier requests again do so.
     """
-    program: Scheduler = _program_module(SOFTWARE[workload.profile or DEFAULT].module).SCHEDULER
-    found = program.scheduling(workload, architecture, gpu)
+    found = _scheduler(SOFTWARE[workload.profile or DEFAULT].module).scheduling(workload, architecture, gpu)
     return found if prefix_cache else found.without_prefixes()
 
 
 @cache
-def _program_module(name: str) -> Any:  # noqa: ANN401  # modules have no type of their own
-    # A plan uses one of the programs: the others are not imported.
-    return import_module(f"planner.serving.software.{name}")
+def _scheduler(program: str) -> Scheduler:
+    """Return the scheduler of the program in the module `program`: its own, or else one batch after the other."""
+    name = f"planner.serving.software.{program}"
+    found: Scheduler = import_module(name).SCHEDULER if find_spec(name) else Scheduler()
+    return found

@@ -1,6 +1,6 @@
 """Inference workloads, and the union of training and inference workloads."""
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -31,6 +31,7 @@ from planner.workload.training import Training
 
 __all__ = ["Inference", "Parallel", "Training", "Workload"]
 
+SettingsT = TypeVar("SettingsT", bound=EngineSettings)
 _LONGEST: Final = 1_048_576
 _FAMILIES: Final[dict[SchemeFamily, str]] = {
     "plain": "plain format",
@@ -237,6 +238,10 @@ class Inference(Spec):
     parallel: Parallel = Parallel()
     gpus: UnequalCards = ()
     other_processes_bytes: OtherProcesses = 0
+
+    def settings_as(self, kind: type[SettingsT]) -> SettingsT:
+        """Return the settings of the engine if they are of `kind`, and otherwise settings of `kind`, all unset."""
+        return self.engine if isinstance(self.engine, kind) else kind()
 
     @field_validator("engine")
     @classmethod

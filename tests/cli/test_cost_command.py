@@ -270,4 +270,4 @@ def test_help_says_what_scripts_get(said, capsys):
     assert main(["cost", "--help"]) == 0
     told = capsys.readouterr().out
     assert "--json prints one object: plan, time, cost" in told
-    assert "exit codes: 0 done, 2 wrong input" in told
+    assert "exit codes: 0 done, 2 invalid input" in told

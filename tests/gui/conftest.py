@@ -34,7 +34,7 @@ class PatientQtBot(QtBot):
         self._theme = theme
 
     def addWidget(self, widget: QWidget, **options: Any) -> None:  # noqa: N802  # pytest-qt's name
-        self._theme.dress(widget)
+        self._theme.apply_style_sheet(widget)
         super().addWidget(widget, **options)
 
     def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = _WAIT_MS) -> None:  # noqa: N802  # pytest-qt's name

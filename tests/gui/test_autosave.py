@@ -149,12 +149,12 @@ def test_every_plan_that_a_crash_left_is_offered_whatever_the_clock_says(qapp, c
         os.utime(file, (time.time() - age,) * 2)
     with open_window(catalog, folder) as (workspace, autosave):
         assert workspace.plan.count == 4
-        assert [left.session.plan.count for left in autosave.left_plans()] == [3, 2]
-        first, second = autosave.left_plans()
-        autosave.show_left_plan(second)
+        assert [left.session.plan.count for left in autosave.unsaved_plans()] == [3, 2]
+        first, second = autosave.unsaved_plans()
+        autosave.show_unsaved_plan(second)
         assert (workspace.plan.count, workspace.modified) == (2, True)
-        autosave.delete_left_plan(first)
-        assert autosave.left_plans() == []
+        autosave.delete_unsaved_plan(first)
+        assert autosave.unsaved_plans() == []
     assert counts(folder) == [2]
 
 
@@ -162,10 +162,10 @@ def test_a_plan_that_another_window_shows_by_now_is_neither_shown_nor_deleted(qa
     write_session(folder / "a.json", SAMPLE_PLAN.evolve(count=2), modified=True)
     write_session(folder / "b.json", SAMPLE_PLAN.evolve(count=3), modified=True, number=1)
     with open_window(catalog, folder) as (first, autosave):
-        (left,) = autosave.left_plans()
+        (left,) = autosave.unsaved_plans()
         with open_window(catalog, folder) as (second, _):
-            autosave.delete_left_plan(left)
-            autosave.show_left_plan(left)
+            autosave.delete_unsaved_plan(left)
+            autosave.show_unsaved_plan(left)
             assert (first.plan.count, second.plan.count) == (3, 2)
             assert counts(folder) == [2, 3]
 
@@ -183,7 +183,7 @@ def test_what_is_in_a_file_is_not_offered_again(qapp, catalog, folder, tmp_path)
     }.items():
         write_session(folder / f"{name}.json", **fields)
     with open_window(catalog, folder) as (_, autosave):
-        left = {one.file.stem for one in autosave.left_plans()}
+        left = {one.file.stem for one in autosave.unsaved_plans()}
     assert left == {"its file is gone", "has a pinned plan", "closed without a file"}
     assert left | {"latest"} == {file.stem for file in folder.glob("*.json")}
 
@@ -192,11 +192,11 @@ def test_a_left_plan_stays_where_this_window_cannot_keep_it(qapp, catalog, folde
     write_session(folder / "a.json", SAMPLE_PLAN.evolve(count=2), modified=True)
     write_session(folder / "b.json", number=1)
     with open_window(catalog, folder) as (workspace, autosave):
-        (left,) = autosave.left_plans()
+        (left,) = autosave.unsaved_plans()
         (folder / "b.json").unlink()
         (folder / "b.json").mkdir()
         (folder / "b.json" / "in the way").touch()
-        autosave.show_left_plan(left)
+        autosave.show_unsaved_plan(left)
         assert workspace.plan.count == 2
         assert left.file.exists()
 

@@ -198,7 +198,7 @@ def test_a_plan_that_a_window_left_is_saved_or_deleted(recovery, window: MainWin
         assert recovery.list.count() == count
     assert texts(recovery) == ["There are no plans to recover."]
     assert not recovery.open_here.isEnabled()
-    assert window.documents.autosave.left_plans() == []
+    assert window.documents.autosave.unsaved_plans() == []
 
 
 def test_a_plan_is_not_opened_over_work_that_the_person_keeps(recovery, window: MainWindow):

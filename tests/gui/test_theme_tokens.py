@@ -109,7 +109,7 @@ def test_the_style_sheet_holds_for_both_schemes(theme: Theme, qtbot):
     assert light
     theme.apply("dark")
     try:
-        theme.dress(place)
+        theme.apply_style_sheet(place)
         assert place.styleSheet() == light
     finally:
         theme.apply("light")

@@ -123,19 +123,19 @@ def test_each_task_remembers_its_workload(workspace: Workspace):
 
 
 def test_fine_tuning_starts_with_what_fits_and_keeps_it(workspace: Workspace):
-    workspace.pursue("fine-tune")
+    workspace.set_goal("fine-tune")
     assert workspace.plan.workload.method == "lora"
     assert workspace.evaluation.memory.verdict == "fits"
     workspace.end_gesture()
     workspace.answer("rank", {"workload.lora.rank": 8})
     workspace.end_gesture()
-    workspace.pursue("run")
+    workspace.set_goal("run")
     assert workspace.plan.workload == SAMPLE_PLAN.workload
     workspace.end_gesture()
-    workspace.pursue("fine-tune")
+    workspace.set_goal("fine-tune")
     assert workspace.plan.workload.lora.rank == 8
     workspace.end_gesture()
-    workspace.pursue("train")
+    workspace.set_goal("train")
     assert workspace.plan.workload.method == "full"
 
 
@@ -341,8 +341,8 @@ def test_the_cost_of_a_plan_begun_with_a_card_is_that_of_owning_it(workspace: Wo
 
 
 def test_training_is_a_run_and_running_again_a_number_of_hours_a_day(workspace: Workspace):
-    workspace.pursue("fine-tune")
+    workspace.set_goal("fine-tune")
     assert workspace.plan.cost.job.kind == "run"
     workspace.end_gesture()
-    workspace.pursue("run")
+    workspace.set_goal("run")
     assert workspace.plan.cost == SAMPLE_PLAN.cost

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from small_models import architectures, bundled, small_llama, workloads
 
 from planner.memory.result import MemoryResult
-from planner.plan.evaluate import evaluate, with_settled_sharing
+from planner.plan.evaluate import evaluate, with_resolved_sharing
 from planner.plan.memory_curve import memory_curve, plan_at_value
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards
@@ -104,7 +104,7 @@ def test_a_curve_never_falls_while_the_sharing_stays(plan, values, data):
     points_by_sharing = defaultdict(list)
     for value, point in zip(values, points, strict=True):
         # Cards that are replicas while these fit share the model beyond: there, each card holds less.
-        plan_at_point = with_settled_sharing(plan_at_value(plan, bundled(), field, value), bundled())
+        plan_at_point = with_resolved_sharing(plan_at_value(plan, bundled(), field, value), bundled())
         points_by_sharing[plan_at_point.workload.parallel].append(point)
     for same_sharing in points_by_sharing.values():
         for bound in ("low_bytes", "total_bytes", "high_bytes"):

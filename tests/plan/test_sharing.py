@@ -7,7 +7,7 @@ import pytest
 from planner.errors import SpecError
 from planner.memory.fit import CardFit
 from planner.performance.setting import TimeSetting
-from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu, settled_fit, with_settled_sharing
+from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu, resolved_fit, with_resolved_sharing
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.sharing import SharedFit, SharingScheme, _choose, sharing_counts, sharing_schemes, tensor_domain
 from planner.plan.solve import fewest_cards, largest_that_fits
@@ -101,7 +101,7 @@ def test_every_way_to_ask_gives_the_same_answer(catalog, workload, count):
         for gpu in (PAIRS, NODE, "l40s", "instinct-mi300x"):
             placed = plan.evolve(gpu=gpu)
             memory = evaluate(placed, catalog).memory
-            alone = settled_fit(placed, catalog, catalog.models.model(model)).fit
+            alone = resolved_fit(placed, catalog, catalog.models.model(model)).fit
             assert (memory.verdict, memory.free_bytes) == (alone.verdict, alone.free_bytes)
             if memory.verdict == "fits":
                 assert fewest_cards(placed, catalog).value <= count
@@ -118,7 +118,7 @@ def test_degrees_that_are_set_win(catalog):
         )
         found = evaluate(plan, catalog)
         assert found.sharing is None
-        assert with_settled_sharing(plan, catalog) == plan
+        assert with_resolved_sharing(plan, catalog) == plan
         asked = {name: value for name, value in set_by_hand.items() if name != "sharing"}
         assert {name: getattr(found.workload.parallel, name) for name in asked} == asked
 
@@ -194,7 +194,7 @@ def test_the_other_settings_of_time_leave_the_verdicts_as_they_are(catalog):
 def test_ways_without_an_estimate_are_passed_over(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=SERVING["vllm"], gpu=NODE, count=8)
     architecture = architecture_of(plan, catalog)
-    replicas = settled_fit(plan, catalog, architecture).replicas
+    replicas = resolved_fit(plan, catalog, architecture).replicas
     schemes = tuple(
         SharingScheme(name, name, "", {"tensor": cards}, "", "") for name, cards in (("a", 2), ("b", 4), ("c", 8))
     )

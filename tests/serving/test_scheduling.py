@@ -1,31 +1,27 @@
 """Scheduling looked up by program."""
 
-from importlib import import_module
-
 from served_traffic import deployed, plan_on, rules
 from small_models import bundled
 
-from planner.serving.scheduling import Scheduler, own_setting, same_rows, scheduling_of
-from planner.workload.software.registry import SERVERS, SOFTWARE
+from planner.serving.scheduling import own_setting, same_rows, scheduling_of
+from planner.workload.defaults import with_defaults
+from planner.workload.software.registry import SERVERS
 from planner.workload.workload import Inference
 
-
-def test_each_program_has_its_scheduling():
-    gpu = bundled().hardware.gpu("l40s")
-    architecture = bundled().models.model("meta-llama/Llama-3.1-8B")
-    for name, static in (("hf", True), ("vllm", False), ("llama.cpp", False)):
-        weights = {"weights": "Q4_K_M"} if name == "llama.cpp" else {}
-        found = scheduling_of(Inference(profile=name, batch=3, **weights), architecture, gpu, prefix_cache=True)
-        assert found.static is static, name
-        assert found.source
-    plain = scheduling_of(Inference(batch=3), architecture, gpu, prefix_cache=True)
-    assert (plain.static, plain.sequences) == (True, 3)
+BATCHES = ("hf", "litgpt", "autoawq", "gpt-fast")
+"""Programs that answer one batch after the other."""
 
 
-def test_each_program_that_serves_has_a_scheduler():
+def test_each_program_that_serves_has_its_scheduling():
+    architecture, gpu = bundled().models.model("meta-llama/Llama-3.1-8B"), bundled().hardware.gpu("l40s")
     for name in SERVERS:
-        module = import_module(f"planner.serving.software.{SOFTWARE[name].module}")
-        assert isinstance(module.SCHEDULER, Scheduler), name
+        weights = {"weights": "Q4_K_M"} if name == "llama.cpp" else {}
+        workload = with_defaults(Inference(profile=name, batch=3, **weights), architecture, 1)
+        found = scheduling_of(workload, architecture, gpu, prefix_cache=True)
+        assert found.static is (name in BATCHES), name
+        assert not found.static or (found.sequences, found.caches_prefixes) == (3, False), name
+        assert found.source
+    assert scheduling_of(Inference(batch=3), architecture, gpu, prefix_cache=True).static
 
 
 def test_a_prefix_cache_can_be_turned_off():

@@ -22,6 +22,7 @@ from planner.plan.editing.conflicts import resolve_conflicts
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import adjustments_sentence
+from planner.serving.scheduling import scheduling_of
 from planner.workload.fields import all_fields, fields_of
 from planner.workload.presentation import Presentation
 from planner.workload.software import registry
@@ -125,3 +126,10 @@ def test_the_command_line_offers_and_runs_it(capsys: pytest.CaptureFixture[str])
 
 def test_what_would_help_is_found_for_it(catalog: Catalog):
     assert advise(plan(batch=64), catalog)
+
+
+def test_without_a_scheduler_it_answers_one_batch_after_the_other(catalog: Catalog):
+    workload, gpu = plan(batch=3).workload, catalog.hardware.gpu("rtx-4090")
+    assert isinstance(workload, Inference)
+    found = scheduling_of(workload, catalog.models.model(MODEL), gpu, prefix_cache=True)
+    assert (found.static, found.sequences) == (True, 3)

@@ -21,9 +21,9 @@ examples:
   gpu-planner completion zsh > ~/.zfunc/_gpu-planner        with fpath+=(~/.zfunc) before compinit in ~/.zshrc
   gpu-planner completion fish > ~/.config/fish/completions/gpu-planner.fish
 
-A new shell reads it. Print it again after an update or after adding cards of your own.
+It takes effect in a new shell. Print it again after an update or after adding cards of your own.
 
-exit codes: 0 done, 2 wrong input"""
+exit codes: 0 done, 2 invalid input"""
 
 
 def run(argv: list[str]) -> int:

@@ -16,7 +16,7 @@ _EPILOG: Final = """\
 examples:
   gpu-planner man > ~/.local/share/man/man1/gpu-planner.1
 
-exit codes: 0 done, 2 wrong input"""
+exit codes: 0 done, 2 invalid input"""
 _ABOUT: Final = """\
 GPU Planner tells which GPU a model needs and whether it fits the one you have, how long a run takes and what it costs,
 and shows what the GPUs of this machine do. Without a command it opens its window, with a FILE in it: a plan, a model or
@@ -24,7 +24,7 @@ a recording. Each command prints a table, or with --json the result as JSON, whi
 _EXIT: Final = (
     ("0", "done"),
     ("1", "it does not fit; only with --check"),
-    ("2", "wrong input"),
+    ("2", "invalid input"),
     ("3", "the environment lacks something: a driver, a package, a network"),
     ("70", "a bug"),
     ("130", "interrupted"),

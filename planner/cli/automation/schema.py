@@ -33,7 +33,7 @@ examples:
   gpu-planner schema monitor summary
   gpu-planner schema plan
 
-exit codes: 0 done, 2 wrong input"""
+exit codes: 0 done, 2 invalid input"""
 
 
 def run(argv: list[str]) -> int:

@@ -192,10 +192,10 @@ def _empty_list_hint(words: Sequence[str], query: GpuQuery, catalog: Catalog) ->
     names = [word for word in words if hardware_family(catalog.hardware, word)]
     if len(names) > 1:
         return f"Cards are compared by: gpu-planner gpus --compare {shlex.join(names)}"
-    from planner.cli.command_guess import meant_command
+    from planner.cli.command_guess import suggested_command
 
     text = " ".join(words)
-    if "--" in (meant := meant_command(words, catalog)):
+    if "--" in (meant := suggested_command(words, catalog)):
         return f"Did you mean: {meant}"
     if "price <" in query.where:
         return "Prices are of new cards; used ones are found by --where 'used < 700', rents by --where 'rent < 1'."

@@ -61,8 +61,8 @@ def add_file_options(parser: Parser) -> None:
         "--export",
         metavar="OUT",
         type=Path,
-        help="export the --replay file to OUT.csv or OUT.parquet; with --as, to a run in the folder OUT, with --record "
-        "also live",
+        help="export the --replay file to OUT.csv or OUT.parquet, or with --as to a run in the folder OUT; with "
+        "--record, while it is recorded",
     )
     group.add_argument(
         "--as",
@@ -72,7 +72,7 @@ def add_file_options(parser: Parser) -> None:
         help=f"experiment tracker to export to: {', '.join(TRACKERS)}",
     )
     group.add_argument(
-        "--plan", metavar="PLAN.json", type=Path, help="record or export this plan, too, beside what is measured"
+        "--plan", metavar="PLAN.json", type=Path, help="also record or export this plan, to compare with the readings"
     )
     group.add_argument("--import", dest="log", metavar="LOG", type=Path, help="convert a log to the --record file")
     group.add_argument(

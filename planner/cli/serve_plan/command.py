@@ -59,7 +59,7 @@ Without --profile, vLLM serves. Ranges cover 80 % of measurements. --json prints
 options (best first, each with its plan and simulation), left_out and nearest; with a simulation its latencies, targets,
 cache and one minute in detail; with --curve a list of both. Times are in seconds.
 
-exit codes: 0 done, 1 the targets are not met (only with --check), 2 wrong input"""
+exit codes: 0 done, 1 the targets are not met (only with --check), 2 invalid input"""
 _LISTED: Final = 10
 
 
@@ -168,18 +168,22 @@ def make_parser() -> Parser:
     names = ", ".join(preset.id for preset in load_traffic_presets())
     traffic.add_argument("--traffic", metavar="PRESET", help=f"lengths and targets of a kind of service: {names}")
     traffic.add_argument("--rate", metavar="N/s", help="requests per second, or as N/min, N/h or N/day")
-    traffic.add_argument("--clients", metavar="N", help="clients that each send a request when the last has ended")
+    traffic.add_argument(
+        "--clients", metavar="N", help="clients that each send a request when their last one has ended"
+    )
     traffic.add_argument("--trace", metavar="FILE", type=Path, help="recorded requests: CSV or JSONL")
     traffic.add_argument("--speed", metavar="X", help="play the trace X times as fast [1]")
     traffic.add_argument("--input", metavar="TOKENS", help="prompt tokens, as N or MEDIAN:P90 [1,000]")
-    traffic.add_argument("--output", metavar="TOKENS", help="answer tokens, likewise [300]")
+    traffic.add_argument("--output", metavar="TOKENS", help="answer tokens, as N or MEDIAN:P90 [300]")
     traffic.add_argument(
         "--burstiness", metavar="X", help="1: random (Poisson); lower: in bursts; higher: evenly spread [1]"
     )
     traffic.add_argument("--shared-prefix", metavar="TOKENS", help="tokens with which all prompts begin")
-    traffic.add_argument("--prefixes", metavar="N", help="number of such beginnings [1]")
+    traffic.add_argument("--prefixes", metavar="N", help="number of different shared prefixes [1]")
     traffic.add_argument("--turns", metavar="N", help="turns of a conversation, whose prompts grow [1]")
-    traffic.add_argument("--think-seconds", metavar="S", help="pause of a client, or between two turns [0]")
+    traffic.add_argument(
+        "--think-seconds", metavar="S", help="pause of a client between requests, or between two turns [0]"
+    )
     limits = parser.add_argument_group("latency targets; each repeatable")
     for name, about in (
         ("ttft", "time to the first token"),
@@ -195,7 +199,7 @@ def make_parser() -> Parser:
     search.add_argument("--search", action="store_true", help="find the number of GPUs even if it is given")
     search.add_argument("--objective", metavar="WHAT", help="fewest usd, cards or watts [usd]")
     search.add_argument("--counts", metavar="NUMBERS", help="GPUs per replica, comma-separated [1,2,4,8]")
-    search.add_argument("--most-gpus", metavar="N", help="most GPUs of all replicas together [64]")
+    search.add_argument("--most-gpus", metavar="N", help="maximum number of GPUs of all replicas together [64]")
     search.add_argument("--vendor", metavar="NAMES", help="only these vendors, comma-separated")
     search.add_argument("--try-weights", metavar="FORMATS", help="further weight formats to try, comma-separated")
     search.add_argument("--try-kv-cache", metavar="FORMATS", help="further formats of the KV cache to try")
@@ -218,9 +222,9 @@ def make_parser() -> Parser:
         type=Path,
         help="compare with a measured run: a scrape or a result file",
     )
-    answer.add_argument("--curve", action="store_true", help="simulate the given GPUs at several rates, too")
+    answer.add_argument("--curve", action="store_true", help="also simulate the given GPUs at several rates")
     answer.add_argument("--requests", metavar="N", help="requests of each simulation [2,000; in a search 800]")
-    answer.add_argument("--seed", metavar="N", help="another sample of the same traffic [0]")
+    answer.add_argument("--seed", metavar="N", help="seed of the random traffic [0]")
     answer.add_argument("--all", action="store_true", help="list all options")
     answer.add_argument("--limit", metavar="N", type=row_limit_or_none, default=_LISTED, help="list N options [10]")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan with the best option to a file")

@@ -200,7 +200,7 @@ examples:
   gpu-planner trace ./my-model/config.json --dtype bf16 --seq 1024 --decode 16
   gpu-planner trace net.py:Net --input 8x128 --task training --ranks 8 --strategy fsdp --check --gpu "A100 80GB"
 
-exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input or a failing module,
+exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 invalid input or a failing module,
 3 PyTorch is not installed, 130 interrupted"""
 
 

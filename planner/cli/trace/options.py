@@ -143,7 +143,7 @@ def request_from_arguments(arguments: argparse.Namespace, target: Target, gpu: G
     fields: dict[str, object] = {
         flag.field: option_value(flag.name, value, kind_at(TraceRequest, flag.field))
         for flag in OPTIONS
-        if (value := flag.given(arguments)) is not None
+        if (value := flag.value_in(arguments)) is not None
     }
     if target.is_script:
         _check_script_options(arguments)
@@ -176,7 +176,7 @@ def request_from_arguments(arguments: argparse.Namespace, target: Target, gpu: G
 
 def default_option_texts_of_trace(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
     """Return the options that were not given but have an effect, with the default of each: `--batch 1`."""
-    given = {flag.name for flag in OPTIONS if flag.given(arguments) is not None}
+    given = {flag.name for flag in OPTIONS if flag.value_in(arguments) is not None}
     defaulted = (flag for flag in OPTIONS if flag.name not in given and _has_effect(flag, request))
     values = ((flag.name, getattr(request, flag.field)) for flag in defaulted)
     return tuple(f"{name} {value}" for name, value in values if value is not None)
@@ -229,7 +229,7 @@ def parse_option(option: str, parse: Callable[[str], _Parsed], text: str) -> _Pa
 
 def _check_task(arguments: argparse.Namespace) -> None:
     task = arguments.task or "inference"
-    given = [(flag.name, flag.task) for flag in OPTIONS if flag.given(arguments) is not None]
+    given = [(flag.name, flag.task) for flag in OPTIONS if flag.value_in(arguments) is not None]
     if arguments.freeze:
         given.append(("--freeze", "training"))
     for name, option_task in given:

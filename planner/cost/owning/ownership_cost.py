@@ -159,7 +159,7 @@ def explain_ownership(
         sale_today_usd=None if used is None else used.value * case.shape.cards,
         present_value_usd=present,
         equivalent_usd_per_year=per_year,
-        usd_per_gpu_hour=per_hour / demand.held_per_busy_hour / case.shape.count,
+        usd_per_gpu_hour=per_hour / demand.rented_hours_per_busy_hour / case.shape.count,
         usd_per_period=per_hour * demand.busy_hours,
         usd_per_million_tokens=usd_per_million_tokens(per_hour, throughput),
         amortised_usd_per_gpu_hour=value_lost_per_hour(purchase.cards + purchase.host, share) / case.shape.cards,

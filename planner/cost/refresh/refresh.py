@@ -206,7 +206,7 @@ class Refresh:
         return tuple(offer for offer in dated if not offer.is_history(self._today))
 
 
-def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
+def accept_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
     """Put held-back prices of all or the named `providers` into use, and return the names of these providers.
 
     Raises:
@@ -219,11 +219,11 @@ def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, 
     return tuple(part.provider for part in chosen)
 
 
-def discard_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
+def discard_held_back_prices(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
     """Delete the held-back prices of all or the named `providers`, and return the names of these providers.
 
     Raises:
-        PriceError: As `accept_held`.
+        PriceError: As `accept_held_back_prices`.
     """
     stored = store.read()
     chosen = _select_held(stored, providers)

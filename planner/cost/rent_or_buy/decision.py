@@ -69,7 +69,7 @@ def make_decision(inputs: DecisionInputs) -> Decision:
         offer_id=rent.offer_id,
         gpu=own.gpu,
         count=shape.cards,
-        planned_gpu_hours=streams.busy_hours_per_year * inputs.demand.held_per_busy_hour * years * shape.count,
+        planned_gpu_hours=streams.busy_hours_per_year * inputs.demand.rented_hours_per_busy_hour * years * shape.count,
         planned_utilization_fraction=streams.busy_hours_per_year / (HOURS_PER_YEAR * shape.groups),
         break_even_gpu_hours=inputs.crossing.gpu_hours,
         break_even_reason=inputs.crossing.reason,

@@ -164,4 +164,4 @@ class GpuPage(Page):
     @Slot()
     def _on_devices_detected(self) -> None:
         self._find_cards_here()
-        self.judge()
+        self.update_verdicts()

@@ -279,7 +279,7 @@ class Page(QWidget):
         else:
             self.table.enter()
 
-    def judge(self) -> None:
+    def update_verdicts(self) -> None:
         """Update every record's verdict for the plan."""
         self._take_verdicts()
         self.count_facets()
@@ -295,7 +295,7 @@ class Page(QWidget):
             rows = self.rows_without_verdicts()
             self._names = self._name_index(rows)
             self.facets.add_rows(rows)
-        self.judge()
+        self.update_verdicts()
         planned = self.planned()
         if planned != self._planned or self.table.current_id is None:
             self._planned = planned

@@ -29,8 +29,8 @@ from planner.cost.refresh.refresh import (
     PriceSource,
     ProviderOutcome,
     Refresh,
-    accept_held,
-    discard_held,
+    accept_held_back_prices,
+    discard_held_back_prices,
 )
 from planner.cost.refresh.store import PriceStore, StoredPrices, offers_in_use, read_offers
 from planner.errors import PlannerError
@@ -251,8 +251,8 @@ class PricesDialog(QDialog):
         self._steps.stepped.connect(self._show_progress)
         self.refresh_button.clicked.connect(self.fetch)
         self.cancel_button.clicked.connect(self.cancel)
-        self.accept_button.clicked.connect(lambda: self._change_prices(accept_held))
-        self.discard_button.clicked.connect(lambda: self._change_prices(discard_held))
+        self.accept_button.clicked.connect(lambda: self._change_prices(accept_held_back_prices))
+        self.discard_button.clicked.connect(lambda: self._change_prices(discard_held_back_prices))
         self.bundled_button.clicked.connect(lambda: self._change_prices(_toggle_bundled_prices))
         self.add_button.clicked.connect(self._choose_file)
         self.remove_button.clicked.connect(self.remove_chosen)

@@ -68,7 +68,7 @@ class Banner(QFrame):
         self._show_message(message, details, message)
 
     @Slot()
-    def settle(self) -> None:
+    def hide_past_error(self) -> None:
         """Hide an error, because something later succeeded; a notice stays until it is dismissed."""
         if self._is_past_error:
             self.hide()

@@ -179,7 +179,7 @@ class WorkloadSummary(QWidget):
         more.clicked.connect(self.more_wanted)
         in_column(form, more, owner=self, margins=None)
         self.setFocusProxy(self._task)
-        self._task.edited.connect(lambda goal: self._apply(self._task, lambda: workspace.pursue(goal)))
+        self._task.edited.connect(lambda goal: self._apply(self._task, lambda: workspace.set_goal(goal)))
         self._sequences.edited.connect(partial(self._apply_typed_number, self._sequences))
         self._length.edited.connect(partial(self._apply_typed_number, self._length))
         for field in (self._task, self._sequences, self._length):

@@ -129,7 +129,7 @@ class SubjectForm(QWidget):
 
     def _set_goal(self, workspace: Workspace, goal: object) -> None:
         self.goal = cast("Goal", goal)
-        workspace.pursue(self.goal)
+        workspace.set_goal(self.goal)
         self.goal_chosen.emit()
 
     def refresh(self, evaluation: Evaluation) -> None:

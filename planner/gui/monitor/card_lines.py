@@ -191,7 +191,7 @@ class CardLineWidget(_Line):
     @property
     def as_text(self) -> str:
         """Return the card's readings and diagnosis as text."""
-        spoken = "" if self._line is None else self._line.spoken
+        spoken = "" if self._line is None else self._line.accessible_text
         return f"{spoken}. {self._diagnosis.sentence}".strip(". ")
 
     def show_line(self, line: CardLine, diagnosis: DiagnosisView = _NOTHING, expected: float | None = None) -> None:

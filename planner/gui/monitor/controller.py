@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMenu, QWidget
 
-from planner.errors import PlannerError
+from planner.errors import PlannerError, RecordingError
 from planner.gui.monitor.dialogs import DoctorDialog, SpeedDialog, SummaryDialog
 from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.replay import LoadedRecording, RecordingLoader
@@ -30,7 +30,7 @@ from planner.present.monitor.events import elapsed_text
 
 if TYPE_CHECKING:
     from planner.present.trackers.run import TrackerName
-    from planner.present.trackers.tracking import TrackedRun
+    from planner.present.trackers.tracking import LiveTracking, TrackedRun
 
 DEMO: Final = resources_dir() / "demo" / "training.gpurec"
 _LOADING: Final = "monitor recording"
@@ -41,6 +41,8 @@ _ENDINGS: Final = (".csv", ".parquet")
 _EXPORTING: Final = "monitor export"
 _SUMMING: Final = "monitor summary"
 _REPORTING: Final = "monitor report"
+_TRACKING: Final = "monitor tracking"
+_UNTRACKED: Final = "The recording goes on without it."
 _RecordingWithSummary = tuple[MonitorRecording, RecordingSummary]
 
 
@@ -55,6 +57,7 @@ class Controller(QObject):
         self._recorded_since = 0.0
         self.dialog: QDialog | None = None
         workspace.changed.connect(self._record_plan)
+        feed.tracking_ended.connect(self._close_tracking)
 
     @property
     def settings(self) -> MonitorSettings:
@@ -99,8 +102,9 @@ class Controller(QObject):
         menu.addAction("&Alerts and settings…", self.open_settings)
         release = menu.addAction("", self.toggle_driver_connection)
         menu.aboutToShow.connect(lambda: release.setText(self.driver_connection_text()))
-        for action in (export, track, summary):
+        for action in (export, summary):
             menu.aboutToShow.connect(lambda action=action: action.setEnabled(not self._feed.is_live))
+        menu.aboutToShow.connect(lambda: track.setEnabled(not self._feed.is_live or self._can_be_tracked))
         return menu
 
     def driver_connection_text(self) -> str:
@@ -164,15 +168,47 @@ class Controller(QObject):
 
     @Slot()
     def choose_tracker(self) -> None:
-        """Ask for an experiment tracker and a folder, and export the replayed recording to a run in it."""
-        recording = self._replayed_recording()
-        if recording is not None:
-            from planner.gui.monitor.tracker_dialog import TrackerDialog  # seldom opened
+        """Ask for an experiment tracker and a folder for a run of the replayed recording, or of the one in progress."""
+        recorded = self._feed.recording_path
+        if self._feed.is_live and recorded is not None and self._can_be_tracked:
+            self._ask_tracker(recorded, lambda tracker, folder: self.track_live(folder, tracker, recorded), live=True)
+        elif (recording := self._replayed_recording()) is not None:
+            self._ask_tracker(recording.path, lambda tracker, folder: self.track_in(folder, tracker, recording))
 
-            folder = recording.path.absolute().parent / "runs"
-            dialog = TrackerDialog(recording.path.name, folder, self._theme, self._tab.window())
-            dialog.chosen.connect(lambda tracker, folder: self.track_in(folder, tracker, recording))
-            self.open_dialog(dialog)
+    def _ask_tracker(self, path: Path, track: "Callable[[TrackerName, Path], None]", *, live: bool = False) -> None:
+        from planner.gui.monitor.tracker_dialog import TrackerDialog  # seldom opened
+
+        dialog = TrackerDialog(path.name, path.absolute().parent / "runs", self._theme, self._tab.window(), live=live)
+        dialog.chosen.connect(track)
+        self.open_dialog(dialog)
+
+    @property
+    def _can_be_tracked(self) -> bool:
+        """Return whether a recording is in progress that no tracker is told of."""
+        return self._feed.recording_path is not None and not self._feed.is_tracked
+
+    def track_live(self, folder: Path, tracker: "TrackerName", recorded: Path) -> None:
+        """Write the recording in progress to a tracker's run in `folder` as well, from now on."""
+        from planner.present.trackers.tracking import LiveTracking  # seldom used
+
+        start = partial(LiveTracking, folder, tracker, recorded.stem, self._workspace.catalog)
+        self._tasks.run(_TRACKING, start, partial(self._start_tracking, recorded), self._show_error)
+
+    def _start_tracking(self, recorded: Path, tracking: "LiveTracking") -> None:
+        self._feed.track(tracking, self._workspace.plan)
+        self._workspace.noticed.emit(f"{recorded.name} is also written to {tracking.folder} until it ends.", "")
+
+    @Slot(object)
+    def _close_tracking(self, tracking: "LiveTracking") -> None:
+        """Write the end of a tracker's run in the background, and say where it is."""
+        self._tasks.run(_TRACKING, tracking.close, lambda _: self._show_tracked(tracking), self._show_error)
+
+    def _show_tracked(self, tracking: "LiveTracking") -> None:
+        if tracking.failure is not None:
+            hint = _UNTRACKED if self._feed.recording_path is not None else ""
+            self._workspace.failed.emit(RecordingError(tracking.folder, tracking.failure, hint))
+        elif tracking.result is not None:
+            self._on_tracked(tracking.result)
 
     def track_in(self, folder: Path, tracker: "TrackerName", recording: MonitorRecording) -> None:
         """Export a recording to a run of a tracker in `folder`, in the background."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
@@ -21,10 +21,14 @@ from planner.monitor.history import History, Series
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recorder import Recorder
+from planner.monitor.recording.records import RecordedPlan
 from planner.monitor.settings import AlertRules, SamplerSettings, Timeouts
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.plan.plan import Plan
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, checklist_rows, diagnosis_view
+
+if TYPE_CHECKING:
+    from planner.present.trackers.tracking import LiveTracking
 
 _log = logging.getLogger(__name__)
 _KEPT: Final = "The part that was written before can be replayed."
@@ -108,7 +112,8 @@ class Feed(QObject):
     """Displayed readings, live or replayed; live readings are also stored during a replay, so that no gap results.
 
     `updated` is emitted when the displayed readings change, `switched` when their source does, `recording_changed` when
-    a recording starts or ends; `alerted` carries an `Alert`, `failed` a `PlannerError`.
+    a recording starts or ends; `alerted` carries an `Alert`, `failed` a `PlannerError`, `tracking_ended` the run of an
+    experiment tracker that is still to be closed.
     """
 
     updated = Signal()
@@ -116,6 +121,7 @@ class Feed(QObject):
     alerted = Signal(object)
     recording_changed = Signal()
     failed = Signal(object)
+    tracking_ended = Signal(object)
 
     def __init__(
         self,
@@ -131,6 +137,7 @@ class Feed(QObject):
         self._history = History()
         self._watch = AlertWatch(rules)
         self._recorder: Recorder | None = None
+        self._tracking: LiveTracking | None = None
         self._is_started = False
         self._live = LiveSource(
             (pace or SamplerSettings())._replace(fast_seconds=interval_seconds), timeouts, environment
@@ -182,6 +189,11 @@ class Feed(QObject):
         """Return the path of the recording in progress, None without one."""
         return None if self._recorder is None else self._recorder.path
 
+    @property
+    def is_tracked(self) -> bool:
+        """Return whether the recording in progress is also written to an experiment tracker."""
+        return self._tracking is not None
+
     def start(self) -> None:
         """Start reading this machine, unless already started."""
         if not self._is_started:
@@ -193,6 +205,9 @@ class Feed(QObject):
         self.end_replay()
         if self._is_started:
             self._live.stop()
+        if self._tracking is not None:
+            self._tracking.close()
+            self._tracking = None
         self.stop_recording()
 
     def set_interval(self, seconds: float) -> None:
@@ -228,12 +243,30 @@ class Feed(QObject):
     def note_plan(self, plan: Plan) -> None:
         """Add `plan` to the current recording, if there is one."""
         if self._recorder is not None:
-            self._recorder.note_plan(plan.model_dump(mode="json"))
+            fields = plan.model_dump(mode="json")
+            self._recorder.note_plan(fields)
+            if self._tracking is not None:
+                self._tracking.note(RecordedPlan(fields))
+
+    def track(self, tracking: "LiveTracking", plan: Plan) -> None:
+        """Write the readings, marks and plans of the recording to a tracker's run, too, until the recording ends."""
+        if self._recorder is None or self._tracking is not None:
+            self.tracking_ended.emit(tracking)
+            return
+        tracking.note(self._history.inventory)
+        tracking.note(RecordedPlan(plan.model_dump(mode="json")))
+        self._tracking = tracking
+
+    def _end_tracking(self) -> None:
+        tracking, self._tracking = self._tracking, None
+        if tracking is not None:
+            self.tracking_ended.emit(tracking)
 
     @Slot()
     def stop_recording(self) -> None:
         """Stop the current recording, if there is one."""
         recorder, self._recorder = self._recorder, None
+        self._end_tracking()
         if recorder is not None:
             recorder.close()
             if recorder.failure is not None:
@@ -273,7 +306,9 @@ class Feed(QObject):
         """Add a mark to the live timeline and to the current recording."""
         self._history.add_mark(time, text)
         if self._recorder is not None:
-            self._recorder.mark(text)
+            mark = self._recorder.mark(text)
+            if self._tracking is not None:
+                self._tracking.note(mark)
 
     @Slot(object)
     def _store_updates(self, updates: Sequence[Update]) -> None:
@@ -281,10 +316,14 @@ class Feed(QObject):
             self._history.note(update)
             if self._recorder is not None:
                 self._recorder.note(update)
+            if self._tracking is not None:
+                self._tracking.note(update)
             for alert in self._watch.note(update, self._history.latest):
                 self.alerted.emit(alert)
         if self._recorder is not None and self._recorder.failure is not None:
             self.stop_recording()
+        if self._tracking is not None and self._tracking.failure is not None:
+            self._end_tracking()
         if self.is_live:
             self.updated.emit()
 

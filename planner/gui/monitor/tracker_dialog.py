@@ -34,13 +34,14 @@ _WIDTH: Final = 560
 
 
 class TrackerDialog(QDialog):
-    """Dialog for an export to a tracker; `chosen` carries the tracker's name and the folder."""
+    """Dialog for a run of a tracker, exported or `live`; `chosen` carries the tracker's name and the folder."""
 
     chosen = Signal(str, object)
 
-    def __init__(self, name: str, folder: Path, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, name: str, folder: Path, theme: Theme, parent: QWidget, *, live: bool = False) -> None:
         super().__init__(parent)
-        self.setWindowTitle(f"Export {name} to an experiment tracker")
+        action = "Track {} while it is recorded" if live else "Export {} to an experiment tracker"
+        self.setWindowTitle(action.format(name))
         self.setMinimumWidth(_WIDTH)
         self.trackers = QComboBox()
         for tracker, title in TRACKER_TITLES.items():
@@ -49,9 +50,12 @@ class TrackerDialog(QDialog):
         self.browse = QPushButton("&Browse…")
         self.about = make_label(role="muted", wrap=True)
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.export = self.buttons.addButton("&Export", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.export = self.buttons.addButton("&Track" if live else "&Export", QDialogButtonBox.ButtonRole.AcceptRole)
         self._lay_out(theme)
         self.trackers.currentIndexChanged.connect(self._show_about)
+        self.trackers.setToolTip("Experiment tracker that shows the readings")
+        self.folder.setToolTip("Folder of the tracker's runs; it is made if it does not exist")
+        self.browse.setToolTip("Choose the folder")
         self.folder.textChanged.connect(self._show_about)
         self.browse.clicked.connect(self._choose_folder)
         self.buttons.accepted.connect(self.accept)

@@ -19,13 +19,13 @@ _SQUARE_SIZE: Final = 12
 class LegendEntry(NamedTuple):
     """Legend entry: key, title and swatch of a series, which is a line, or a square or dot in a theme color.
 
-    `spoken` is the name for screen readers, if it differs from the title.
+    `accessible_name` is the name for screen readers, if it differs from the title.
     """
 
     key: Hashable
     title: str
     swatch: int | str
-    spoken: str = ""
+    accessible_name: str = ""
     is_round: bool = False
 
 
@@ -90,7 +90,7 @@ class LegendButton(QAbstractButton):
         self.setCheckable(True)
         self.setChecked(True)
         self.setText(entry.title)
-        self.setAccessibleName(entry.spoken or entry.title.replace("&", ""))
+        self.setAccessibleName(entry.accessible_name or entry.title.replace("&", ""))
         self.setToolTip("Click to hide or show this series; double-click to show only this series")
         self.setFont(theme.font("small"))
 

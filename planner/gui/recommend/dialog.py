@@ -7,24 +7,22 @@ from threading import Event
 from typing import Final
 
 from PySide6.QtCore import QSize, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QCheckBox, QDialog, QProgressBar, QPushButton, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QCheckBox, QWidget
 
-from planner.errors import PlannerError
 from planner.gui.recommend.award_card import AwardCards
 from planner.gui.recommend.pareto import ParetoPanel
 from planner.gui.tasks import TaskRunner
-from planner.gui.theme import Theme, set_style_role
+from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.dialogs import closing_buttons
-from planner.gui.widgets.focus import InReadingOrder
+from planner.gui.widgets.hardware_search import CARD_COUNTS, RENT_OR_OWN_CHOICES, HardwareSearchDialog
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.section import Section
-from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.numbers import HOURS, MONEY, WATTS
@@ -32,7 +30,6 @@ from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.variants import apply_option, counts_tokens
 from planner.present import format as fmt
-from planner.present.columns import rows_to_csv
 from planner.present.cost.prices import age_phrase
 from planner.present.cost.recommendation import (
     OptionRow,
@@ -44,27 +41,21 @@ from planner.present.cost.recommendation import (
     option_rows,
 )
 
-_RENT_OR_OWN_CHOICES: Final = ((("rent", "own"), "rented or owned"), (("rent",), "rented"), (("own",), "owned"))
 _RENTAL_TYPES: Final = (
     (("on-demand",), "on demand"),
     (("on-demand", "spot"), "on demand or spot"),
     (("on-demand", "spot", "reserved-1y", "reserved-3y"), "any, including reserved"),
 )
-_CARD_COUNTS: Final = (
-    ((1,), "one"),
-    ((1, 2), "up to 2"),
-    ((1, 2, 4), "up to 4"),
-    ((1, 2, 4, 8), "up to 8"),
+_COUNTS: Final = (
+    *CARD_COUNTS,
     ((1, 2, 4, 8, 16, 32, 64), "up to 64"),
 )
 _NO_LIMIT: Final = "no limit"
 _TIGHT_HINT: Final = "Include GPUs on which the plan probably fits, but in fewer than 19 of 20 cases."
 _CHANGES_HINT: Final = "Where the plan does not fit, try checkpointing, an 8-bit optimizer and smaller micro-batches."
 _BITS_HINT: Final = "Also try weights in fewer bits, in the plan's program or in llama.cpp, which can cost quality."
-REST_MS: Final = 250
 LOOK_MS: Final = 60
 """Time between two looks at what a search has found."""
-_KEY: Final = "recommend"
 _WIDTH: Final = 1200
 _HEIGHT: Final = 620
 _OPEN_HEIGHT: Final = 760
@@ -87,9 +78,9 @@ class RequirementsForm(QWidget):
         self.deadline = DecimalField(0.01, 1e6, placeholder=_NO_LIMIT, kind=HOURS)
         self.power = DecimalField(1, 1e8, placeholder=_NO_LIMIT, kind=WATTS)
         self.speed = DecimalField(0.001, 1e12, placeholder=_NO_LIMIT)
-        self.having = ChoiceField(theme, _RENT_OR_OWN_CHOICES)
+        self.having = ChoiceField(theme, RENT_OR_OWN_CHOICES)
         self.modes = ChoiceField(theme, _RENTAL_TYPES)
-        self.counts = ChoiceField(theme, _CARD_COUNTS)
+        self.counts = ChoiceField(theme, _COUNTS)
         self.tight = _checkbox("Include &tight fits", _TIGHT_HINT)
         self.change = _checkbox("&Allow changes that keep the weights' precision", _CHANGES_HINT)
         self.quantize = _checkbox("Allow &quantized weights", _BITS_HINT)
@@ -159,9 +150,9 @@ class RequirementsForm(QWidget):
         self.deadline.set_value(wish.deadline_hours)
         self.power.set_value(wish.power_limit_watts)
         for field, value, known in (
-            (self.having, wish.having, _RENT_OR_OWN_CHOICES),
+            (self.having, wish.having, RENT_OR_OWN_CHOICES),
             (self.modes, wish.modes, _RENTAL_TYPES),
-            (self.counts, wish.counts, _CARD_COUNTS),
+            (self.counts, wish.counts, _COUNTS),
         ):
             if value in [option for option, _ in known]:
                 field.set_value(value)
@@ -204,10 +195,10 @@ class SearchProgress:
         return found
 
 
-class RecommendDialog(InReadingOrder, QDialog):
-    """Non-modal dialog that searches again when the requirements change; `search_finished` follows each search."""
+class RecommendDialog(HardwareSearchDialog):
+    """Non-modal dialog that compares all hardware for the job, and again when the requirements change."""
 
-    search_finished = Signal()
+    task_key = "recommend"
 
     def __init__(
         self,
@@ -218,43 +209,27 @@ class RecommendDialog(InReadingOrder, QDialog):
         wish: Wish | None = None,
         today: Callable[[], date] = lambda: datetime.now(UTC).date(),
     ) -> None:
-        super().__init__(parent)
-        self._today = today
-        self._workspace, self._theme, self._tasks = workspace, theme, tasks
+        job = workspace.plan.cost.job
+        self._period = "run" if job.kind == "run" else "month"
+        name = "All options within the limits, cheapest first"
+        super().__init__(workspace, theme, tasks, parent, today, option_columns(self._period), name)
         self.recommendation: Recommendation | None = None
         self._rows: tuple[OptionRow, ...] = ()
         self.pareto = ParetoPanel(theme)
-        job = workspace.plan.cost.job
-        self._period = "run" if job.kind == "run" else "month"
         self.assumed_use = make_label(assumed_use_sentence(workspace.plan.cost), font=theme.font(bold=True))
         self.change_job = link_button("Change the job", "Close, and enter the job in the Cost tab.")
         has_tokens = counts_tokens(workspace.plan, workspace.catalog)
         self.form = RequirementsForm(
             theme, self._period, wish or Wish(), counts_tokens=has_tokens, has_copies=job.kind == "service"
         )
-        self.nothing = make_label(wrap=True, selectable=True)
         self.awards = AwardCards(theme)
-        self.model = RecordTableModel(option_columns(self._period), lambda row: row.id, self)
-        self.table = RecordTable(self.model, theme, name="All options within the limits, cheapest first")
         self.options = Section(theme, "All options", _in_frame(self.table, self.pareto, theme))
-        self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self.progress = QProgressBar()
-        self.progress.setTextVisible(False)
-        self.progress.setFixedHeight(theme.spacing.small)
         self.options.hide()
-        self.progress.setAccessibleName("Searching")
-        self.stop = QPushButton("St&op")
-        self.stop.setToolTip("Stop the search and keep what it found")
-        self._use = QPushButton("&Use the selected option")
-        self._use.setToolTip("Make the selected option the plan")
-        self._copy = QPushButton("&Copy")
         self._search = SearchProgress()
-        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._look = QTimer(self, interval=LOOK_MS)
         self.setWindowTitle("Choose hardware for me")
         self.setMinimumSize(_SMALLEST)
         self._lay_out()
-        self._rest.timeout.connect(self.search)
         self._look.timeout.connect(self._show_progress)
         self.form.changed.connect(self._rest.start)
         self.awards.use_requested.connect(self.use)
@@ -262,14 +237,8 @@ class RecommendDialog(InReadingOrder, QDialog):
         self.pareto.hovered.connect(self._describe)
         self.pareto.chosen.connect(lambda row: self.table.choose(row.id))
         self.change_job.clicked.connect(self._go_to_job)
-        self.stop.clicked.connect(self.end)
-        self.table.record_activated.connect(lambda row: self.use(row.option))
-        self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
-        self._use.clicked.connect(self._use_selected)
-        self._copy.clicked.connect(self.copy)
         self._on_options_toggled(is_open=False)
-        for button in self.findChildren(QPushButton):
-            button.setAutoDefault(False)  # Enter in a field searches; it neither takes an option nor closes
+        self._keep_enter_from_buttons()
         self.search()
 
     @Slot()
@@ -280,7 +249,7 @@ class RecommendDialog(InReadingOrder, QDialog):
         stop, count, find = search.stop.is_set, search.count, search.find
         work = partial(recommend, plan, catalog, today, self.form.wish, stop=stop, progress=count, found=find)
         self._set_busy(busy=True)
-        self._tasks.run(_KEY, work, self._show_result, self._show_error, search.stop.set)
+        self._tasks.run(self.task_key, work, self._show_result, self._show_error, search.stop.set)
 
     @Slot(object)
     def use(self, option: HardwareOption) -> None:
@@ -297,44 +266,28 @@ class RecommendDialog(InReadingOrder, QDialog):
         self.reject()
         self._workspace.navigator.tab_requested.emit("cost")
 
-    @Slot()
-    def copy(self) -> None:
-        """Copy the recommended options and the table to the clipboard."""
-        columns = self.table.visible_columns
-        rows = [tuple(column.header for column in columns)]
-        rows += [tuple(column.text(row) for column in columns) for row in self.model.records]
-        parts = (self.nothing.text(), *self.awards.texts, rows_to_csv(rows))
-        QGuiApplication.clipboard().setText("\n\n".join(filter(None, parts)))
+    def texts(self) -> tuple[str, ...]:
+        """Return the recommended options, or why there are none."""
+        return self.sentence.text(), *self.awards.texts
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        """Cancel the search."""
-        self.end()
-        super().closeEvent(event)
-
-    def done(self, result: int) -> None:
-        """Cancel the search."""
-        self.end()
-        super().done(result)
+    @property
+    def has_found(self) -> bool:
+        """Return whether the search has found anything so far."""
+        return self.recommendation is not None
 
     @Slot()
     def end(self) -> None:
-        """Cancel the search; what was found stays."""
-        self._rest.stop()
-        self._tasks.cancel(_KEY)
-        self._set_busy(busy=False)
-        if self.recommendation is None:
-            self._tell("The search was stopped before anything was found.", "muted")
-        elif len(self.recommendation.options) != len(self._rows):
+        """Cancel the search, and list what was found."""
+        super().end()
+        if self.recommendation is not None and len(self.recommendation.options) != len(self._rows):
             self._list_options(self.recommendation)
 
     def _set_busy(self, *, busy: bool) -> None:
+        super()._set_busy(busy=busy)
         if busy:
-            self.progress.setRange(0, 0)
             self._look.start()
         else:
             self._look.stop()
-        for part in (self.progress, self.stop):
-            part.setVisible(busy)
         if busy and self.recommendation is None:
             self._tell("Searching the first options…", "muted")
 
@@ -355,7 +308,7 @@ class RecommendDialog(InReadingOrder, QDialog):
     def _list_options(self, recommendation: Recommendation) -> None:
         """Show all options in the table, whose texts for thousands of options take long."""
         work = partial(option_rows, recommendation, self._workspace.catalog.hardware)
-        self._tasks.run(_KEY, work, self._show_options)
+        self._tasks.run(self.task_key, work, self._show_options)
 
     def _show_options(self, rows: tuple[OptionRow, ...]) -> None:
         self._rows = rows
@@ -373,12 +326,6 @@ class RecommendDialog(InReadingOrder, QDialog):
         self.options.set_title(f"All {fmt.integer(count)} options")
         self.options.setVisible(count > 0)
         self._describe(None)
-
-    def _tell(self, text: str, role: str) -> None:
-        """Show a sentence in place of the recommended options, or none."""
-        set_style_role(self.nothing, role)
-        self.nothing.setText(text)
-        self.nothing.setVisible(bool(text))
 
     @Slot(bool)
     def _on_options_toggled(self, is_open: bool) -> None:
@@ -408,13 +355,6 @@ class RecommendDialog(InReadingOrder, QDialog):
         if self.isVisible() and below > 0:
             self.move(self.x(), max(self.y() - below, screen.top()))
 
-    def _show_error(self, error: BaseException) -> None:
-        self._set_busy(busy=False)
-        if not isinstance(error, PlannerError):
-            raise error
-        self._tell(f"{error.message} {error.hint}".strip(), "bad")
-        self.search_finished.emit()
-
     @Slot(object)
     def _describe(self, row: OptionRow | None) -> None:
         """Describe the hovered option; without an option, what was excluded and the age of the prices."""
@@ -433,20 +373,13 @@ class RecommendDialog(InReadingOrder, QDialog):
         days = (self._today() - date.fromisoformat(oldest)).days
         return f"Oldest price used: {fmt.date(oldest)}, {age_phrase(days)}."
 
-    @Slot()
-    def _use_selected(self) -> None:
-        row = self.model.find(self.table.current_id)
-        if row is not None:
-            self.use(row.option)
-
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        self._use.setEnabled(False)
         self._column = in_column(
             in_row(self.assumed_use, self.change_job, STRETCH, spacing=space.medium),
             self.form,
             in_row((self.progress, 1), self.stop),
-            self.nothing,
+            self.sentence,
             self.awards,
             self.options,
             STRETCH,

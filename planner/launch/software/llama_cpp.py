@@ -134,11 +134,11 @@ def _split(facts: LaunchFacts, workload: Inference) -> list[Setting]:
     ]
 
 
-def settle(plan: Plan) -> Plan:
+def complete(plan: Plan) -> Plan:
     """Return `plan` with a slot for each request, and one KV cache for all, unless it sets them."""
     workload = plan.workload
     assert isinstance(workload, Inference)
-    engine = workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
+    engine = workload.settings_as(LlamaCppSettings)
     if engine.slots is not None:
         return plan
     unified = True if engine.kv_unified is None else engine.kv_unified
@@ -204,7 +204,7 @@ LLAMA_SERVER: Final = Launcher(
     "llama.cpp 0.5.0",
     "inference",
     ("llama.cpp",),
-    settle,
+    complete,
     _write,
     _measure,
     CommandReader((("llama-server",),), read_llama_server),

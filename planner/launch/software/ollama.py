@@ -9,7 +9,7 @@ from typing import Final
 from planner.dtypes import KV_FORMATS
 from planner.errors import SpecError
 from planner.launch.settings import ConfigFile, Job, Launcher, LaunchFacts, Setting, settings_from
-from planner.launch.software.llama_cpp import UNEXPRESSED, model_settings, settle
+from planner.launch.software.llama_cpp import UNEXPRESSED, complete, model_settings
 from planner.plan.plan import Plan
 from planner.workload.recipes.servers import OLLAMA_ENVIRONMENT, OLLAMA_OPTIONS, override_of_layers
 from planner.workload.software.llama_cpp import LlamaCppSettings
@@ -69,14 +69,14 @@ def _write(facts: LaunchFacts) -> Job:
     )
 
 
-def _settle(plan: Plan) -> Plan:
+def _complete(plan: Plan) -> Plan:
     """Return `plan` with a slot for each request; whether they share a cache is Ollama's decision."""
     assert isinstance(plan.workload, Inference)
     own = plan.workload.engine
-    settled = settle(plan)
+    settled = complete(plan)
     assert isinstance(settled.workload, Inference)
     unified = getattr(own, "kv_unified", None)
     return settled.evolve(workload=settled.workload.evolve(engine=settled.workload.engine.evolve(kv_unified=unified)))
 
 
-OLLAMA: Final = Launcher("ollama", "Ollama", "Ollama 0.30", "inference", ("llama.cpp",), _settle, _write)
+OLLAMA: Final = Launcher("ollama", "Ollama", "Ollama 0.30", "inference", ("llama.cpp",), _complete, _write)

@@ -6,8 +6,13 @@ version 1.2 (`TorchLlmArgs`, `KvCacheConfig`, `CudaGraphConfig`), whose keys the
 
 from typing import Final
 
-from planner.dtypes import AS_STORED
-from planner.launch.cache_fraction import cache_fraction, settled_sequences
+from planner.launch.paged_server import (
+    cache_fraction,
+    server_settings,
+    speed_measurement,
+    unexpressed_batch,
+    with_sequence_limit,
+)
 from planner.launch.settings import (
     CommandReader,
     ConfigFile,
@@ -16,20 +21,15 @@ from planner.launch.settings import (
     LaunchFacts,
     Measurement,
     Setting,
-    settings_from,
 )
 from planner.launch.text import command_line, job_words
-from planner.plan.logs.figures import request_tokens
-from planner.plan.plan import Plan
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.servers import Option, read_engine_command
+from planner.workload.recipes.servers import DTYPE_OPTION, Option, read_engine_command
 from planner.workload.software.tensorrt_llm import TensorRtLlmSettings
 from planner.workload.workload import Inference
 
 _VERSION: Final = "1.2.1"
 _PORT: Final = 8_000
-_REQUESTS_EACH: Final = 8
-"""Requests of the benchmark for each that runs at the same time, so that most of the run has all of them."""
 _FILE: Final = "trtllm.yaml"
 _CONFIG: Final = "--config"
 _CACHE: Final = "kv_cache_config.dtype"
@@ -42,7 +42,7 @@ FLAGS: Final = (
 )
 """Options of `trtllm-serve`."""
 KEYS: Final = (
-    Option("dtype", "compute", "word", "compute precision", {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}),
+    DTYPE_OPTION._replace(key="dtype"),
     Option(_CACHE, "kv_cache", "word", "KV-cache precision", {"fp8": "fp8", "bf16": "bfloat16", "fp16": "float16"}),
     Option(
         "kv_cache_config.free_gpu_memory_fraction",
@@ -93,66 +93,27 @@ def _write(facts: LaunchFacts) -> Job:
     assert isinstance(workload.engine, TensorRtLlmSettings)
     fraction = cache_fraction(facts, 0)
     engine = workload.engine.evolve(free_gpu_memory_fraction=fraction or workload.engine.free_gpu_memory_fraction)
-    cache = "auto" if workload.kv_cache == workload.compute else workload.kv_cache
-    settled = workload.replaced(engine=engine, kv_cache=cache)
-    keys = list(settings_from(KEYS, settled))
-    if cache == "auto":
-        keys.append(Setting(_CACHE, "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
-    unexpressed = dict(_UNEXPRESSED)
-    if workload.batch != engine.max_batch_size:
-        unexpressed["batch"] = f"clients decide how many requests they send; up to {engine.max_batch_size} run"
+    settled = workload.replaced(engine=engine)
     return Job(
         start=("trtllm-serve", facts.model),
         requirement=f"tensorrt-llm=={_VERSION}",
         arguments=(
-            *(_explained(setting, workload) for setting in settings_from(FLAGS, settled)),
+            *server_settings(FLAGS, settled),
             Setting(_CONFIG, _FILE, "the other settings"),
         ),
-        configs=(ConfigFile(_FILE, "yaml", tuple(_explained(setting, workload) for setting in keys)),),
+        configs=(ConfigFile(_FILE, "yaml", tuple(server_settings(KEYS, settled))),),
         image=f"nvcr.io/nvidia/tensorrt-llm/release:{_VERSION}",
         container_start=("trtllm-serve",),
         port=_PORT,
         expressed=("model",),
-        unexpressed=unexpressed,
+        unexpressed={**_UNEXPRESSED, **unexpressed_batch(workload)},
     )
-
-
-def _explained(setting: Setting, workload: Inference) -> Setting:
-    """Return `setting` with the further fields of the plan that it expresses."""
-    if setting.key == "--max_batch_size" and setting.value == workload.batch:
-        return setting._replace(fields=(*setting.fields, "batch"))
-    if setting.key == "dtype" and workload.weights in (AS_STORED, None, workload.compute):
-        return setting._replace(comment="compute precision; weights as stored", fields=("compute", "weights"))
-    return setting
-
-
-def _settle(plan: Plan) -> Plan:
-    """Return `plan` with as many requests in a step as it has, unless it sets their number."""
-    assert isinstance(plan.workload, Inference)
-    return plan.evolve(workload=settled_sequences(plan.workload))
 
 
 def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
     """Return the start of the server, and SGLang's or vLLM's benchmark, which run against any server of its kind."""
-    workload = facts.workload
-    assert isinstance(workload, Inference)
-    prompt, answer = request_tokens(workload)
-    bench = (
-        "vllm", "bench", "serve", "--model", facts.model, "--port", str(_PORT), "--dataset-name", "random",
-        "--random-input-len", str(prompt), "--random-output-len", str(answer), "--ignore-eos",
-        "--max-concurrency", str(workload.batch), "--num-prompts", str(_REQUESTS_EACH * workload.batch),
-    )  # fmt: skip
-    return (
-        Measurement(
-            "Speed: while the server runs",
-            f"{command_line(job_words(job))} &\n{command_line(bench)}",
-            figures=(
-                ("throughput", "Output token throughput (tok/s)"),
-                *((("first-token", "Mean TTFT (ms)"),) if workload.batch == 1 else ()),
-                ("output-token", "Mean TPOT (ms)"),
-            ),
-        ),
-    )
+    bench = ("vllm", "bench", "serve", "--model", facts.model, "--port", str(_PORT), "--ignore-eos")
+    return (speed_measurement(facts, f"{command_line(job_words(job))} &\n", *bench),)
 
 
 def _read(reader: ConfigReader) -> None:
@@ -166,7 +127,7 @@ TENSORRT_LLM_SERVER: Final = Launcher(
     f"TensorRT-LLM {_VERSION}",
     "inference",
     ("tensorrt-llm",),
-    _settle,
+    with_sequence_limit,
     _write,
     _measure,
     CommandReader((("trtllm-serve", "serve"), ("trtllm-serve",)), _read, _ALIASES, _CONFIG),

@@ -191,7 +191,7 @@ def _sharing(workload: Training) -> Iterator[Setting]:
     )
 
 
-def _settle(plan: Plan) -> Plan:
+def _complete(plan: Plan) -> Plan:
     """Return `plan` with what torchtitan always does: clipped gradients, a loss in chunks and a fused AdamW."""
     workload = plan.workload
     assert isinstance(workload, Training)
@@ -203,4 +203,4 @@ def _settle(plan: Plan) -> Plan:
     return plan.evolve(workload=workload.evolve(**changes))
 
 
-TORCHTITAN: Final = Launcher("torchtitan", _TITLE, "torchtitan 0.3.0", "training", ("hf",), _settle, _write)
+TORCHTITAN: Final = Launcher("torchtitan", _TITLE, "torchtitan 0.3.0", "training", ("hf",), _complete, _write)

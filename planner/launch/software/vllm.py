@@ -6,13 +6,10 @@
 import math
 from typing import Final
 
-from planner.dtypes import AS_STORED
 from planner.errors import SpecError
-from planner.launch.cache_fraction import settled_sequences
-from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting, settings_from
+from planner.launch.paged_server import server_settings, speed_measurement, unexpressed_batch, with_sequence_limit
+from planner.launch.settings import CommandReader, Job, Launcher, LaunchFacts, Measurement, Setting
 from planner.launch.text import command_line, job_words
-from planner.plan.logs.figures import request_tokens
-from planner.plan.plan import Plan
 from planner.units import GIB, ceil_div
 from planner.workload.recipes.servers import VLLM_OPTIONS, read_vllm_options
 from planner.workload.software.vllm import VllmSettings
@@ -22,8 +19,6 @@ _PATCH: Final = {"0.33": "0.33.0", "0.19": "0.19.0", "0.11": "0.11.0"}
 _PORT: Final = 8000
 _STEP: Final = 100
 """The memory fraction is rounded up to 1/100."""
-_REQUESTS_EACH: Final = 8
-"""Requests of the benchmark for each that runs at the same time, so that most of the run has all of them."""
 _CLIENTS: Final = "each request has its own; the longest that fits is the context"
 _UNEXPRESSED: Final = {
     "prompt_length": _CLIENTS,
@@ -42,14 +37,11 @@ def _write(facts: LaunchFacts) -> Job:
     version = workload.engine.version or "0.33"
     utilization = _memory_fraction(facts, workload.engine)
     engine = workload.engine.evolve(memory_utilization=utilization)
-    # A cache in the compute precision is vLLM's `auto`, which every version has.
-    cache = "auto" if workload.kv_cache == workload.compute else workload.kv_cache
-    chosen = list(settings_from(VLLM_OPTIONS, workload.replaced(engine=engine, kv_cache=cache)))
-    if cache == "auto":
-        chosen.append(Setting("--kv-cache-dtype", "auto", "KV-cache precision: that of the computation", ("kv_cache",)))
-    unexpressed = dict(_UNEXPRESSED)
-    if workload.batch != engine.max_num_seqs:
-        unexpressed["batch"] = f"clients decide how many requests they send; up to {engine.max_num_seqs} are answered"
+    chosen = [
+        _explained(setting, facts, workload)
+        for setting in server_settings(VLLM_OPTIONS, workload.replaced(engine=engine))
+    ]
+    unexpressed = {**_UNEXPRESSED, **unexpressed_batch(workload)}
     parallel = workload.parallel
     if parallel.expert > 1 and parallel.expert == (parallel.data or 1) * parallel.tensor:
         chosen.append(Setting("--enable-expert-parallel", True, "experts split across all GPUs", ("parallel.expert",)))
@@ -58,7 +50,7 @@ def _write(facts: LaunchFacts) -> Job:
     return Job(
         start=("vllm", "serve", facts.model),
         requirement=f"vllm=={_PATCH[version]}",
-        arguments=tuple(_explained(setting, facts, workload) for setting in chosen),
+        arguments=tuple(chosen),
         image=f"vllm/vllm-openai:v{_PATCH[version]}",
         container_start=("vllm",),
         port=_PORT,
@@ -77,10 +69,6 @@ def _explained(setting: Setting, facts: LaunchFacts, workload: Inference) -> Set
             f"{workload.batch:,} × {workload.context_length or 1:,} tokens"
         )
         return setting._replace(comment=text, fields=(*setting.fields, "batch", "other_processes_bytes"))
-    if setting.key == "--max-num-seqs" and setting.value == workload.batch:
-        return setting._replace(fields=(*setting.fields, "batch"))
-    if setting.key == "--dtype" and workload.weights in (AS_STORED, None, workload.compute):
-        return setting._replace(comment="compute precision; weights as stored", fields=("compute", "weights"))
     return setting
 
 
@@ -105,7 +93,7 @@ def _memory_fraction(facts: LaunchFacts, engine: VllmSettings) -> float | None:
     free = total - memory.other_processes_bytes
     planned = facts.evaluation.plan.workload
     assert isinstance(planned, Inference)
-    own = planned.engine.memory_utilization if isinstance(planned.engine, VllmSettings) else None
+    own = planned.settings_as(VllmSettings).memory_utilization
     share = own or (ceil_div(int(needed * _STEP), total) / _STEP if needed < total else math.inf)
     if needed > share * total or share * total > free:
         raise SpecError(
@@ -117,31 +105,19 @@ def _memory_fraction(facts: LaunchFacts, engine: VllmSettings) -> float | None:
     return share
 
 
-def _settle(plan: Plan) -> Plan:
-    """Return `plan` with as many sequences in a step as it has requests, unless it sets their number."""
-    assert isinstance(plan.workload, Inference)
-    return plan.evolve(workload=settled_sequences(plan.workload))
-
-
 def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
     """Return the start of the server and a benchmark of it.
 
     The server gets the share of memory that the estimate is for, not the least that the plan needs.
     """
-    workload, pool = facts.workload, facts.evaluation.memory.cache_pool
-    assert isinstance(workload, Inference)
+    pool = facts.evaluation.memory.cache_pool
     arguments = tuple(
         setting._replace(value=pool.utilization)
         if setting.key == "--gpu-memory-utilization" and pool is not None
         else setting
         for setting in job.arguments
     )
-    prompt, answer = request_tokens(workload)
-    bench = (
-        "vllm", "bench", "serve", "--model", facts.model, "--port", str(_PORT), "--dataset-name", "random",
-        "--random-input-len", str(prompt), "--random-output-len", str(answer), "--ignore-eos",
-        "--max-concurrency", str(workload.batch), "--num-prompts", str(_REQUESTS_EACH * workload.batch),
-    )  # fmt: skip
+    bench = ("vllm", "bench", "serve", "--model", facts.model, "--port", str(_PORT), "--ignore-eos")
     return (
         Measurement(
             "Memory: the server's start",
@@ -154,17 +130,11 @@ def _measure(facts: LaunchFacts, job: Job) -> tuple[Measurement, ...]:
             ),
             (("cache-tokens", "GPU KV cache size: … tokens"),),
         ),
-        Measurement(
-            "Speed: while the server runs",
-            command_line(bench),
-            figures=(
-                ("throughput", "Output token throughput (tok/s)"),
-                *((("first-token", "Mean TTFT (ms)"),) if workload.batch == 1 else ()),
-                ("output-token", "Mean TPOT (ms)"),
-            ),
-        ),
+        speed_measurement(facts, "", *bench),
     )
 
 
 _READER: Final = CommandReader((("vllm", "serve"), ("vllm.entrypoints.openai.api_server",)), read_vllm_options)
-VLLM_SERVER: Final = Launcher("vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), _settle, _write, _measure, _READER)
+VLLM_SERVER: Final = Launcher(
+    "vllm", "vLLM", "vLLM 0.33.0", "inference", ("vllm",), with_sequence_limit, _write, _measure, _READER
+)

@@ -1,9 +1,11 @@
-"""Bytes that a token or a sequence takes in the cache of an engine, by kind of layer."""
+"""Bytes that a token or a sequence takes in the cache of an engine, by kind of layer, and the pages that hold them."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import KV_FORMATS
+from planner.memory.result import Term, TermName
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, StateMixer
 from planner.units import ceil_div
 
@@ -76,3 +78,34 @@ def _cached_mixers(layer: Layer) -> list[Attention | LatentAttention | StateMixe
     mixers = (layer.mixer, layer.second_mixer)
     kept = [mixer for mixer in mixers if isinstance(mixer, Attention | LatentAttention | StateMixer)]
     return [mixer for mixer in kept if not (isinstance(mixer, Attention) and mixer.kv_shared)]
+
+
+def engine_pages_term(
+    name: TermName, sequences: int, pages: int, page_bytes: int, limit: str, source: str
+) -> Term | None:
+    """Return the memory of `pages` cache pages for each of `sequences` sequences, None without pages.
+
+    `limit` is the engine's setting that limits the number of sequences, and a page has the given bytes in all layers.
+    """
+    if not pages or not page_bytes:
+        return None
+    return term(
+        name,
+        sequences * pages * page_bytes,
+        "B × p × g",
+        (
+            workload_symbol("B", sequences, f"number of concurrent sequences, at most {limit}"),
+            library_symbol("p", pages, "cache pages per sequence"),
+            model_symbol("g", page_bytes, "bytes per page of all its layers"),
+        ),
+        source,
+    )
+
+
+def waiting_notes(batch: int, sequences: int) -> tuple[str, ...]:
+    """Return a note on requests that wait where an engine runs at most `sequences` at once, none if all run."""
+    if batch <= sequences:
+        return ()
+    return (
+        f"{batch - sequences:,} of {batch:,} requests wait because no more than {sequences:,} run at the same time.",
+    )

@@ -1,10 +1,11 @@
-"""Activations of the largest step of an engine that computes the tokens of several requests at once."""
+"""Activations of the largest step of an engine that computes the tokens of several requests at once, and sampling."""
 
 from functools import lru_cache
 from typing import Final
 
+from planner.memory.logits import output_width
 from planner.memory.result import Term
-from planner.memory.terms import library_symbol, model_symbol, term
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, StateMixer
 
 STEP_SOURCE: Final = "vLLM 0.33 model_executor: tensors alive at once in a layer, in its widest block"
@@ -36,6 +37,18 @@ def engine_step_term(architecture: Architecture, tokens: int, element_bytes: int
         low_bytes=int(count * (1 - _FORWARD_SHARE)),
         high_bytes=int(count * (1 + _FORWARD_SHARE)),
     )
+
+
+def engine_sampler_terms(architecture: Architecture, sequences: int, source: str) -> list[Term]:
+    """Return the memory of sampling for `sequences` sequences, fp32 logits and probabilities; none without logits."""
+    width = output_width(architecture)
+    if not width:
+        return []
+    symbols = (
+        workload_symbol("n", sequences, "number of concurrent requests"),
+        model_symbol("V", width, "output width: logits per token"),
+    )
+    return [term("logits", sequences * width * 8, "n × V × 8", symbols, source, certainty="measured")]
 
 
 @lru_cache(maxsize=256)

@@ -71,7 +71,7 @@ def _timeline(architecture: Architecture, workload: Inference) -> PhaseSnapshots
     if not all(isinstance(layer.mixer, Attention) and isinstance(layer.feed_forward, Mlp) for layer in layers):
         reason = "gpt-fast estimates support only decoders with attention and dense feed-forward blocks"
         raise SpecError("profile", reason, "Choose the profile hf.")
-    settings = workload.engine if isinstance(workload.engine, GptFastSettings) else GptFastSettings()
+    settings = workload.settings_as(GptFastSettings)
     precision, scheme = inference_precision(workload), workload.weights or "bf16"
     prompt, element = workload.prompt_length or 1, precision.compute_bytes
     tokens = round_up(workload.context_length or 1, _STEP)

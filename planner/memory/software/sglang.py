@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes
-from planner.memory.inference.engine_step import engine_step_term
+from planner.memory.inference.engine_cache import CachedBytes, engine_cache_bytes, engine_pages_term, waiting_notes
+from planner.memory.inference.engine_step import engine_sampler_terms, engine_step_term
 from planner.memory.logits import output_width
 from planner.memory.overhead import fixed_overhead
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
@@ -26,6 +26,7 @@ from planner.units import GIB, MIB, ceil_div
 from planner.workload.software.sglang import SGLANG, SglangSettings
 from planner.workload.workload import Inference
 
+_LIMIT: Final = "max_running_requests"
 _LEAST_CAPABILITY: Final = 7.5
 _BFLOAT16_CAPABILITY: Final = 8.0
 _ROCM_FAMILIES: Final = ("CDNA3", "CDNA4", "CDNA5")
@@ -115,12 +116,13 @@ class Sglang(ServingMemory):
         cached = engine_cache_bytes(architecture, workload.kv_cache, setup.element)
         pool = _pool(cached, setup, weights.bytes, workload.other_processes_bytes)
         sequences = min(workload.batch, setup.requests)
-        cache = _cache_term(pool, sequences) if pool else None
+        cache = None
+        if pool:
+            cache = engine_pages_term("kv_cache", sequences, pool.pages, pool.page_bytes, _LIMIT, _CACHE_SOURCE)
         buffers = _buffers_term(architecture, setup)
         kept = [item for item in (weights, cache, buffers) if item is not None and item.bytes]
         step = engine_step_term(architecture, setup.chunk, setup.element, "chunked_prefill_size")
-        sampled = _sampler_term(architecture, sequences)
-        sampling = [sampled] if sampled else []
+        sampling = engine_sampler_terms(architecture, sequences, _SAMPLER_SOURCE)
         dynamic = max(step.bytes, sum(item.bytes for item in sampling))
         return PhaseSnapshots(
             (
@@ -193,7 +195,7 @@ def card_setup(gpu: Gpu) -> CardSetup:
 
 def setup_of(architecture: Architecture, workload: Inference, card_class: Hashable) -> SglangSetup:
     """Return the resolved settings with which SGLang's server runs `workload` on a card of `card_class`."""
-    settings = workload.engine if isinstance(workload.engine, SglangSettings) else SglangSettings()
+    settings = workload.settings_as(SglangSettings)
     card = card_class if isinstance(card_class, CardSetup) else _UNKNOWN_CARD
     tensor = workload.parallel.tensor
     default_chunk, default_batch = _defaults_by_memory(card.total_mib, tensor)
@@ -296,39 +298,6 @@ def _pool(cached: CachedBytes, setup: SglangSetup, weights: int, other_processes
     return PagePool(page, pages, setup.length, weights, setup.fraction, taken)
 
 
-def _cache_term(pool: PagePool, sequences: int) -> Term:
-    """Return the memory of the pages of `sequences` sequences."""
-    return term(
-        "kv_cache",
-        sequences * pool.pages * pool.page_bytes,
-        "B × p × g",
-        (
-            workload_symbol("B", sequences, "number of running requests"),
-            library_symbol("p", pool.pages, "pages per sequence"),
-            model_symbol("g", pool.page_bytes, "bytes per page of all layers"),
-        ),
-        _CACHE_SOURCE,
-    )
-
-
-def _sampler_term(architecture: Architecture, sequences: int) -> Term | None:
-    """Return the memory of sampling for `sequences` sequences, None without a vocabulary."""
-    width = output_width(architecture)
-    if not width:
-        return None
-    return term(
-        "logits",
-        sequences * width * 2 * _FLOAT,
-        "n × V × 8",
-        (
-            workload_symbol("n", sequences, "number of running requests"),
-            model_symbol("V", width, "output width: logits per token"),
-        ),
-        _SAMPLER_SOURCE,
-        certainty="measured",
-    )
-
-
 def _buffers_term(architecture: Architecture, setup: SglangSetup) -> Term:
     """Return the memory of the table of cached tokens, the attention workspace, and CUDA graphs with their logits."""
     table = (setup.requests + 1) * (setup.length + _TABLE_EXTRA) * _INT32
@@ -342,7 +311,7 @@ def _buffers_term(architecture: Architecture, setup: SglangSetup) -> Term:
         exact + graphs,
         "(n + 1) × (L + 4) × 4 + W + b × V × 4 + G" if graphs else "(n + 1) × (L + 4) × 4 + W",
         (
-            library_symbol("n", setup.requests, "most running requests (max_running_requests)"),
+            library_symbol("n", setup.requests, f"most running requests ({_LIMIT})"),
             workload_symbol("L", setup.length, "context length"),
             library_symbol("W", workspace, "bytes of the attention kernels' workspace"),
             library_symbol("b", setup.graph_batch, "largest captured batch (cuda_graph_max_bs)"),
@@ -385,7 +354,4 @@ def _notes(setup: SglangSetup, cached: CachedBytes, workload: Inference) -> tupl
         )
     if cached.state:
         notes.append("Recurrent states take 0.9 of the cache's bytes, and each running request three slots of them.")
-    if workload.batch > setup.requests:
-        waiting = workload.batch - setup.requests
-        notes.append(f"{waiting:,} of {workload.batch:,} sequences wait because no more run at the same time.")
-    return tuple(notes)
+    return (*notes, *waiting_notes(workload.batch, setup.requests))

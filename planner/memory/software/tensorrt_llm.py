@@ -12,14 +12,13 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
-from planner.memory.inference.engine_cache import engine_cache_bytes
-from planner.memory.inference.engine_step import engine_step_term
-from planner.memory.logits import output_width
+from planner.memory.inference.engine_cache import engine_cache_bytes, engine_pages_term, waiting_notes
+from planner.memory.inference.engine_step import engine_sampler_terms, engine_step_term
 from planner.memory.overhead import fixed_overhead
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermPart
 from planner.memory.software.base import ServingMemory
-from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
+from planner.memory.terms import library_symbol, model_symbol, term
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.units import GIB, MIB, ceil_div
@@ -35,7 +34,6 @@ _TOKENS: Final = 8_192
 _FRACTION: Final = 0.9
 _BLOCK: Final = 32
 _GRAPH_BATCH: Final = 128
-_FLOAT: Final = 4
 _CACHE_SOURCE: Final = (
     "TensorRT-LLM 1.2 resource_manager.py KVCacheManager: blocks of 32 tokens of all layers; without "
     "max_attention_window, layers with a window cache the whole context, too"
@@ -90,13 +88,12 @@ class TensorRtLlm(ServingMemory):
         cached = engine_cache_bytes(architecture, workload.kv_cache, setup.element)
         token, sequences = cached.token + cached.windowed, min(workload.batch, setup.sequences)
         blocks, block = ceil_div(setup.length, setup.block_tokens), setup.block_tokens * token
-        cache = _cache_term(sequences, blocks, block) if token else None
+        cache = engine_pages_term("kv_cache", sequences, blocks, block, "max_batch_size", _CACHE_SOURCE)
         state = _state_term(setup.sequences, cached.state) if cached.state else None
         buffers = _buffers_term()
         kept = [item for item in (weights, cache, state, buffers) if item is not None]
         step = engine_step_term(architecture, setup.tokens, setup.element, "max_num_tokens")
-        sampled = _sampler_term(architecture, sequences)
-        sampling = [sampled] if sampled else []
+        sampling = engine_sampler_terms(architecture, sequences, _LOGITS_SOURCE)
         dynamic = max(step.bytes, sum(item.bytes for item in sampling))
         taken = weights.bytes + (state.bytes if state else 0) + buffers.bytes + dynamic + setup.context
         taken += workload.other_processes_bytes
@@ -167,7 +164,7 @@ def card_setup(gpu: Gpu) -> CardSetup:
 
 def setup_of(workload: Inference, card_class: Hashable) -> TensorRtLlmSetup:
     """Return the resolved settings with which `trtllm-serve` runs `workload` on a card of `card_class`."""
-    settings = workload.engine if isinstance(workload.engine, TensorRtLlmSettings) else TensorRtLlmSettings()
+    settings = workload.settings_as(TensorRtLlmSettings)
     return TensorRtLlmSetup(
         sequences=settings.max_batch_size or _BATCH,
         tokens=settings.max_num_tokens or _TOKENS,
@@ -177,21 +174,6 @@ def setup_of(workload: Inference, card_class: Hashable) -> TensorRtLlmSetup:
         element=ELEMENT_BYTES[workload.compute],
         length=workload.context_length or 1,
         context=card_class.context if isinstance(card_class, CardSetup) else 0,
-    )
-
-
-def _cache_term(sequences: int, blocks: int, block_bytes: int) -> Term:
-    """Return the memory of the blocks of `sequences` sequences."""
-    return term(
-        "kv_cache",
-        sequences * blocks * block_bytes,
-        "B × p × g",
-        (
-            workload_symbol("B", sequences, "number of concurrent requests, at most max_batch_size"),
-            library_symbol("p", blocks, "blocks per sequence"),
-            model_symbol("g", block_bytes, "bytes per block of all layers"),
-        ),
-        _CACHE_SOURCE,
     )
 
 
@@ -206,24 +188,6 @@ def _state_term(sequences: int, state_bytes: int) -> Term:
             model_symbol("s", state_bytes, "bytes of a request's states"),
         ),
         _STATE_SOURCE,
-    )
-
-
-def _sampler_term(architecture: Architecture, sequences: int) -> Term | None:
-    """Return the memory of sampling for `sequences` sequences, None without a vocabulary."""
-    width = output_width(architecture)
-    if not width:
-        return None
-    return term(
-        "logits",
-        sequences * width * 2 * _FLOAT,
-        "n × V × 8",
-        (
-            workload_symbol("n", sequences, "number of concurrent requests"),
-            model_symbol("V", width, "output width: logits per token"),
-        ),
-        _LOGITS_SOURCE,
-        certainty="measured",
     )
 
 
@@ -258,7 +222,4 @@ def _notes(setup: TensorRtLlmSetup, workload: Inference, *, windowed: bool) -> t
     ]
     if windowed:
         notes.append("Sliding-window layers cache the whole context unless max_attention_window is set.")
-    if workload.batch > setup.sequences:
-        waiting = workload.batch - setup.sequences
-        notes.append(f"{waiting:,} of {workload.batch:,} requests wait because a step has no room for more.")
-    return tuple(notes)
+    return (*notes, *waiting_notes(workload.batch, setup.sequences))

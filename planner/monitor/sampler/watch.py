@@ -15,7 +15,7 @@ from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, Xid
 from planner.monitor.readings.wire import PendingCall
 from planner.monitor.sampler.card_queries import SessionOverError
-from planner.monitor.sampler.patience import ALL_CARDS, HangingCallError, PatientReader
+from planner.monitor.sampler.driver_reader import ALL_CARDS, DriverReader, HangingCallError
 from planner.monitor.sampler.session import CardProcesses, DriverVersions, NvmlSession
 from planner.monitor.settings import BackOff
 
@@ -123,7 +123,7 @@ class CardWatch:
         self.must_restart = False
         self._environment, self._sleep = environment, sleep
         self._retry, self._look_again, self._hang_seconds = retry, look_again, hang_seconds
-        self._reader: PatientReader | None = None
+        self._reader: DriverReader | None = None
         self._next_try = first_try
         self._next_search: float | None = None
         self._session: NvmlSession | None = None
@@ -202,7 +202,7 @@ class CardWatch:
     def _read_cards(
         self,
         session: NvmlSession,
-        reader: PatientReader,
+        reader: DriverReader,
         now: float,
         wall: float,
         *,
@@ -253,7 +253,7 @@ class CardWatch:
             return
         try:
             self.nvml = self.nvml or Nvml()
-            self._reader = self._reader or PatientReader(self.nvml, self._hang_seconds)
+            self._reader = self._reader or DriverReader(self.nvml, self._hang_seconds)
             process_reader = CardProcesses(
                 self.nvml, self._host_processes, sees_same_pids=self._environment.sees_same_pids
             )

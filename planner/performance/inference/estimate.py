@@ -128,7 +128,7 @@ def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, sett
     offloaded = _offloaded_weights(architecture, workload, links)
     sharing = ModelSplit(links, parallel.tensor, parallel.pipeline, offloaded)
     kernels = pass_kernels(architecture, machine, gpu, weights, workload.kv_cache)
-    chunk = workload.engine.n_ubatch if isinstance(workload.engine, LlamaCppSettings) else None
+    chunk = workload.settings_as(LlamaCppSettings).n_ubatch
     return ServedModel(architecture, work, machine, sharing, workload.kv_cache, kernels=kernels, chunk=chunk)
 
 
@@ -139,7 +139,7 @@ def _offloaded_weights(architecture: Architecture, workload: Inference, links: L
     layers = architecture.depth
     on_card = layers + 1 if workload.gpu_layers is None else min(workload.gpu_layers, layers + 1)
     first = layers + 1 - max(on_card, 1)
-    settings = workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
+    settings = workload.settings_as(LlamaCppSettings)
     in_ram = sum(layer >= first and settings.has_experts_in_ram(layer) for layer in architecture.expert_layers)
     if on_card == layers + 1 and not in_ram:
         return HostWeights()

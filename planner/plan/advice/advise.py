@@ -19,7 +19,14 @@ from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, 
 from planner.plan.advice.software import PROGRAM_CHANGES
 from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, cards_of, find_fits, fits_among, smallest_first, with_settled_sharing
+from planner.plan.evaluate import (
+    architecture_of,
+    cards_of,
+    find_fits,
+    fits_among,
+    smallest_first,
+    with_resolved_sharing,
+)
 from planner.plan.plan import Plan
 from planner.plan.sharing import tensor_domain
 from planner.units import GIB
@@ -186,7 +193,7 @@ def advise_in_rounds(
         yield tuple(_hardware_advice(plan, catalog))
         return
     search = ChangeSearch.for_plan(plan, catalog, architecture_of(plan, catalog), stop)
-    workload = with_defaults(with_settled_sharing(plan, catalog).workload, search.architecture, plan.count)
+    workload = with_defaults(with_resolved_sharing(plan, catalog).workload, search.architecture, plan.count)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     domain = tensor_domain((kind.gpu for kind in cards_of(plan, catalog)), plan.timing)
     offered = [change for change in changes if change.applies_to(workload, gpu)]

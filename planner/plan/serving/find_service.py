@@ -86,7 +86,7 @@ class _Question(NamedTuple):
     stop: Stop
 
     def holds(self, found: ServingSimulation) -> bool:
-        """Return whether a simulation holds the targets, at the upper ends of their ranges if the wish says so."""
+        """Return whether a simulation meets the targets, at the upper ends of their ranges if the wish says so."""
         return found.holds and (not self.wish.surely or all(target.surely for target in found.targets))
 
 
@@ -389,7 +389,7 @@ class _State:
         )
 
     def add(self, question: _Question, configuration: Configuration) -> None:
-        """Try a configuration, and keep it if it holds the targets."""
+        """Try a configuration, and keep it if it meets the targets."""
         if configuration.least_need > self._best_need:
             self._left_out[_TOO_DEAR] += 1
             return
@@ -444,7 +444,7 @@ def _misses(option: ServingOption) -> float:
 
 
 def _tried(question: _Question, configuration: Configuration, best_need: float) -> tuple[ServingOption | None, bool]:
-    """Return the option with the fewest replicas that holds the targets, and whether it does; None if too dear."""
+    """Return the option with the fewest replicas that meets the targets, and whether it does; None if too dear."""
     most = question.wish.most_cards // configuration.evaluation.plan.count
     affordable = most if best_need == float("inf") else min(most, int(best_need / configuration.need_each))
     low = configuration.least_replicas
@@ -473,7 +473,7 @@ def _tried(question: _Question, configuration: Configuration, best_need: float) 
 
 
 def _share_holds(question: _Question, configuration: Configuration, replicas: int) -> bool:
-    """Return whether one of so many replicas holds the targets with its share of the traffic."""
+    """Return whether one of so many replicas meets the targets with its share of the traffic."""
     found = simulate_traffic(
         configuration.deployment._replace(replicas=1),
         share_of_traffic(question.traffic, replicas),

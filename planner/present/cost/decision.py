@@ -98,14 +98,13 @@ def confidence_phrase(answer: Decision) -> str:
 def cheaper_share_phrase(answer: Decision, rented: RentMode | None = None) -> str:
     """Return in how many draws a side is cheaper: `buying is cheaper than renting spot in 82 % of simulated cases`.
 
-    `rented` names the way of renting, if it is to be said.
+    `rented` names the rental type, if it is to be named.
     """
     than = (
         f" than renting {RENT_MODE_TITLES[rented]}" if rented is not None and answer.more_often_cheaper == "buy" else ""
     )
-    return (
-        f"{way_phrase(answer, answer.more_often_cheaper)} is cheaper{than} in {_share_text(answer)} of simulated cases"
-    )
+    cheaper = acquisition_phrase(answer, answer.more_often_cheaper)
+    return f"{cheaper} is cheaper{than} in {_share_text(answer)} of simulated cases"
 
 
 def _share_text(answer: Decision) -> str:
@@ -155,7 +154,7 @@ def totals_sentence(result: CostResult) -> str:
     if answer is None or answer.rent_figures.month_usd is None:
         return ""
     rented, owned = fmt.money(answer.rent_usd), fmt.money(answer.own_usd)
-    owning = way_phrase(answer, "buy")
+    owning = acquisition_phrase(answer, "buy")
     totals = f"Present value over {years_phrase(answer.horizon_years)}: renting {rented}, {owning} {owned}"
     if crossing is None or crossing.years is None:
         return f"{totals}."
@@ -212,7 +211,9 @@ def commitment_chip(result: CostResult) -> FlipChip | None:
     years = _COMMITTED[best.mode]
     terms = round(paid_until(answer.horizon_years, years, answer.horizon_years) / years)
     dearer_usd = (best.horizon_usd or 0.0) - answer.own_usd
-    compared = f"{fmt.money(abs(dearer_usd))} {'more' if dearer_usd > 0 else 'less'} than {way_phrase(answer, 'buy')}"
+    compared = (
+        f"{fmt.money(abs(dearer_usd))} {'more' if dearer_usd > 0 else 'less'} than {acquisition_phrase(answer, 'buy')}"
+    )
     several = f" for {terms} terms" if terms > 1 else ""
     return FlipChip(
         f"Save {saved} over {years_phrase(answer.horizon_years)}: reserve for {years_phrase(years)}",
@@ -314,7 +315,7 @@ def _electricity_text(figures: SideFigures) -> str:
     return f"{_unit_text(figures.unit_usd)} of electricity per {figures.unit}"
 
 
-def way_phrase(answer: Decision, side: Side) -> str:
+def acquisition_phrase(answer: Decision, side: Side) -> str:
     """Return `renting`, `buying` or `using your own`."""
     return "using your own" if answer.owned and side == "buy" else _WAYS[side]
 

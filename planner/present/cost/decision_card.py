@@ -16,6 +16,7 @@ from planner.present import format as fmt
 from planner.present.cost.decision import (
     FlipChip,
     SideRow,
+    acquisition_phrase,
     buying_title,
     cheaper_share_phrase,
     commitment_chip,
@@ -27,7 +28,6 @@ from planner.present.cost.decision import (
     net_of_resale,
     side_rows,
     totals_sentence,
-    way_phrase,
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text, days_since
 from planner.present.cost.rent_or_buy import rent_or_buy_rows
@@ -155,7 +155,7 @@ def _decided_view(
                 None,
                 (
                     totals_sentence(result),
-                    break_even_sentence(result.break_even, answer.horizon_years, way_phrase(answer, "buy")),
+                    break_even_sentence(result.break_even, answer.horizon_years, acquisition_phrase(answer, "buy")),
                     dates_sentence(answer, today, cost_terms(result)),
                     *details,
                 ),
@@ -225,7 +225,7 @@ def difference_text(answer: Decision) -> str:
     """Return by how much the two sides differ over the horizon: `, which saves about $71,400 over 5 years`."""
     saved, years = f"about {fmt.rounded_money(answer.saves_usd)}", years_phrase(answer.horizon_years)
     if answer.chosen not in (None, answer.decision):
-        return f", which costs {saved} more over {years} than {way_phrase(answer, answer.decision)}"
+        return f", which costs {saved} more over {years} than {acquisition_phrase(answer, answer.decision)}"
     if answer.verdict != "too-close" or answer.chosen:
         return f", which saves {saved} over {years}"
     dearer = "renting" if answer.decision == "buy" else "using your own" if answer.owned else "buying"

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare, Verdict
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import Evaluation, settled_fit
+from planner.plan.evaluate import Evaluation, resolved_fit
 from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.format import substitute_symbols, symbol_value
@@ -265,7 +265,7 @@ def _assumed_prompt(evaluation: Evaluation, catalog: Catalog) -> str:
     if evaluation.architecture is None or not 0 < _FAR * prompt <= context:
         return ""
     filled = evaluation.plan.evolve(workload=stated.evolve(prompt_length=context))
-    full, now = settled_fit(filled, catalog, evaluation.architecture).fit, evaluation.memory
+    full, now = resolved_fit(filled, catalog, evaluation.architecture).fit, evaluation.memory
     sequences = f"{fmt.plural(settled.batch, 'sequence')} of {fmt.integer(context)} tokens"
     assumed = f"{sequences}, {fmt.integer(prompt)} of them prompt"
     if full.total_bytes <= now.total_bytes:

@@ -148,7 +148,7 @@ class CardLine:
     tooltip: str
 
     @property
-    def spoken(self) -> str:
+    def accessible_text(self) -> str:
         """Return the texts of the line joined into one, for screen readers and the clipboard."""
         parts = (self.name, self.state, self.use, self.memory, self.power, self.temperature, self.clock)
         return ", ".join(part for part in parts if part)

@@ -21,8 +21,8 @@ from planner.present.report.document import (
 from planner.present.report.figures import memory_figure
 from planner.present.report.plan_report import (
     PlanReportParts,
+    creation_sentence,
     evaluate_for_report,
-    made_sentence,
     report_on_evaluated_plan,
 )
 
@@ -63,7 +63,7 @@ def report_on_two_plans(plan: Plan, other: Plan, catalog: Catalog, today: date) 
             *_own_sections("First plan", reports[0]),
             *_own_sections("Second plan", reports[1]),
         ),
-        made=made_sentence(today),
+        made=creation_sentence(today),
         plan=plan,
     )
 

@@ -147,12 +147,12 @@ def report_on_evaluated_plan(parts: PlanReportParts) -> Report:
         question=plan_question(parts.evaluation, parts.catalog),
         answers=tuple(plan_answers(parts)),
         sections=tuple(part for part in sections if part.blocks),
-        made=made_sentence(parts.today),
+        made=creation_sentence(parts.today),
         plan=parts.evaluation.plan,
     )
 
 
-def made_sentence(today: date) -> str:
+def creation_sentence(today: date) -> str:
     """Return of which day the prices are, which version made the report, and that it holds the plan."""
     day = fmt.date(today.isoformat())
     return f"Prices as of {day}. Made by GPU Planner {__version__}; this file holds the plan as well."

@@ -18,7 +18,7 @@ class _LlamaServer(Scheduler):
 
         **Source**: llama.cpp tools/server/server-context.cpp `update_slots`; `n_parallel` 4 by default.
         """
-        settings = workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
+        settings = workload.settings_as(LlamaCppSettings)
         return Scheduling(
             source="llama.cpp tools/server/server-context.cpp update_slots",
             step_tokens=settings.n_batch or _BATCH_TOKENS,

@@ -1,6 +1,6 @@
 """Reader of axolotl's YAML files.
 
-**Source**: axolotl 0.18.0 `utils/schemas/{config,training,peft,model,fsdp}.py` for keys and defaults,
+**Source**: axolotl 0.19.0 `utils/schemas/{config,training,peft,model,fsdp}.py` for keys and defaults,
 `utils/config/__init__.py` (`resolve_dtype`: parameters are loaded in 16 bits where it computes so) and
 `loaders/model.py` (`_set_quantization_config`: NF4 with double quantisation).
 """
@@ -107,26 +107,33 @@ def _read_lora(reader: ConfigReader) -> None:
 
 
 def _read_precision(reader: ConfigReader) -> None:
-    """Read the compute precision and the weight format in an axolotl file."""
-    reader.raw("tf32")
+    """Read the compute precision and the weight format in an axolotl file.
+
+    `bf16` is `auto` unless it is set, whatever other precision is: then axolotl computes by autocast to bf16, and so it
+    does with `bfloat16`. It refuses `bf16: full`.
+
+    **Source**: axolotl 0.19.0, run: `validate_config`, `resolve_dtype` and `_configure_precision_settings`.
+    """
+    tf32 = reader.raw("tf32") is True
     bf16, plain = reader.raw("bf16"), reader.field("method") == "qlora" or reader.field("weights") is not None
+    if bf16 == "full":
+        reader.ignore_unestimated("bf16", "full, which axolotl refuses; auto is assumed")
+        bf16 = None
     if reader.flag("fp16") and bf16 in (None, False, AUTO):
         precision = ("fp16", "amp-fp16", "fp16")
-    elif reader.flag("bfloat16"):
-        precision = ("bfloat16", "bf16", "bf16")
-    elif reader.flag("float16"):
-        precision = ("float16", "fp16", "fp16")
-    elif bf16 == "full":
-        precision = ("bf16", "bf16", "bf16")
-    elif bf16 == AUTO or reader.flag("bf16"):
+    elif bf16 == AUTO or (bf16 and reader.flag("bf16")):
         precision = ("bf16", "amp-bf16", "bf16")
-    elif bf16 is None and not reader.flag("float32"):
+    elif bf16 is None:
         reader.assume("bf16", AUTO, "compute", "amp-bf16")
+        reader.ignore_all(("bfloat16", "float16", "float32"), "bf16 is auto unless it is set")
         if not plain:
             reader.assume("bf16", AUTO, "weights", "bf16")
         return
+    elif reader.flag("bfloat16"):
+        precision = ("bfloat16", "amp-bf16", "bf16")
+    elif reader.flag("float16"):
+        precision = ("float16", "fp16", "fp16")
     else:
-        tf32 = reader.raw("tf32") is True
         precision = (
             "tf32" if tf32 else "float32" if reader.has("float32") else "bf16",
             "tf32" if tf32 else "fp32",

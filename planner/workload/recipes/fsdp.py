@@ -1,7 +1,7 @@
 """Reader of the FSDP section of accelerate, transformers and axolotl, with or without the key prefix `fsdp_`.
 
 **Source**: accelerate 1.15.0.dev0 `FullyShardedDataParallelPlugin`; transformers 5.23 `TrainingArguments.fsdp`;
-axolotl 0.18.0 `FSDPConfig`.
+axolotl 0.19.0 `FSDPConfig`.
 """
 
 from collections.abc import Iterable

@@ -26,7 +26,7 @@ FORMAT_TITLES: Final[dict[str, str]] = {
     "torchtitan": "torchtitan",
 }
 FORMAT_VERSIONS: Final[dict[str, str]] = {
-    "axolotl": "axolotl 0.18.0",
+    "axolotl": "axolotl 0.19.0",
     "trl": "TRL 1.10.0.dev0",
     "transformers": "transformers 5.23.0",
     "deepspeed": "DeepSpeed 0.16.5",

@@ -39,21 +39,21 @@ class Option(NamedTuple):
         return {theirs: ours for ours, theirs in self.values.items()}
 
 
+DTYPE_OPTION: Final = Option(
+    "--dtype", "compute", "word", "compute precision", {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+)
+"""Compute precision, which vLLM, SGLang and TensorRT-LLM name alike."""
+QUANTIZATION_OPTION: Final = Option(
+    "--quantization",
+    "weights",
+    "word",
+    "weight format",
+    {"fp8": "fp8", "nf4": "bitsandbytes", "awq4-128": "awq", "gptq4-128": "gptq"},
+)
+"""Format of the weights, which vLLM and SGLang name alike."""
 VLLM_OPTIONS: Final = (
-    Option(
-        "--dtype",
-        "compute",
-        "word",
-        "compute precision",
-        {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"},
-    ),
-    Option(
-        "--quantization",
-        "weights",
-        "word",
-        "weight format",
-        {"fp8": "fp8", "nf4": "bitsandbytes", "awq4-128": "awq", "gptq4-128": "gptq"},
-    ),
+    DTYPE_OPTION,
+    QUANTIZATION_OPTION,
     Option("--max-model-len", "context_length", "integer", "context: prompt and output tokens together"),
     Option("--max-num-seqs", "engine.max_num_seqs", "integer", "sequences in one step"),
     Option("--max-num-batched-tokens", "engine.max_num_batched_tokens", "integer", "tokens in one step"),

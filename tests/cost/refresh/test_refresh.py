@@ -10,7 +10,14 @@ from price_server import PriceServer, send
 from planner.cost.refresh import gpu_price_feed as price_feed
 from planner.cost.refresh import gpuhunt
 from planner.cost.refresh.download import Fetcher
-from planner.cost.refresh.refresh import HOSTS, SOURCES, PriceSource, Refresh, accept_held, discard_held
+from planner.cost.refresh.refresh import (
+    HOSTS,
+    SOURCES,
+    PriceSource,
+    Refresh,
+    accept_held_back_prices,
+    discard_held_back_prices,
+)
 from planner.cost.refresh.store import PriceStore, offers_in_use
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
@@ -81,7 +88,7 @@ def test_a_price_that_moves_too_far_is_held_until_somebody_says_so(live):
         "p5.48xlarge in us-east-1, on-demand: 55.04 → 98.32 USD per hour, 1.79 times the previous price",
     )
     assert live.price() == 55.04
-    assert accept_held(live.store) == ("AWS",)
+    assert accept_held_back_prices(live.store) == ("AWS",)
     assert live.price() == 98.32
     assert live.store.read().held.parts == ()
 
@@ -89,10 +96,10 @@ def test_a_price_that_moves_too_far_is_held_until_somebody_says_so(live):
 def test_held_prices_can_be_thrown_away(live):
     live.serve_aws(AWS_ROWS[0].replace("55.04", "98.32"))
     live.refresh()
-    assert discard_held(live.store, ["AWS"]) == ("AWS",)
+    assert discard_held_back_prices(live.store, ["AWS"]) == ("AWS",)
     assert live.price() == 55.04
     with pytest.raises(PriceError, match="AWS: has no held-back prices") as caught:
-        accept_held(live.store, ["AWS"])
+        accept_held_back_prices(live.store, ["AWS"])
     assert caught.value.hint == "No prices are held back."
 
 
@@ -103,7 +110,7 @@ def test_what_is_held_of_others_stays_held(live):
     live.refresh(live.feed)
     assert [part.provider for part in live.store.read().held.parts] == ["AWS"]
     with pytest.raises(PriceError, match="Verda") as caught:
-        discard_held(live.store, ["Verda"])
+        discard_held_back_prices(live.store, ["Verda"])
     assert caught.value.hint == "Prices are held back for AWS."
 
 

@@ -46,7 +46,7 @@ def make_tab(
         tab = MonitorTab(workspace, theme, tasks, feed)
         tab.resize(1150, 700)
         made.append(tab)
-        theme.dress(tab)
+        theme.apply_style_sheet(tab)
         tab.show()
         return tab
 

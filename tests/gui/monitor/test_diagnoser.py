@@ -107,7 +107,7 @@ def replay_of(demo):
 
 
 def told_by(feed, diagnoser):
-    cards = [card_line(row).spoken for row in card_rows(feed.latest)]
+    cards = [card_line(row).accessible_text for row in card_rows(feed.latest)]
     return machine_headline(diagnoser.verdicts, feed.latest.inventory, is_released=False), cards
 
 
@@ -134,7 +134,7 @@ def test_a_lost_card_has_no_readings_and_nothing_to_optimize(qtbot, demo, theme)
     feed, diagnoser = replay_of(demo)
     feed.replay.seek(899.0)
     lost = feed.latest.inventory.devices[1]
-    assert [card_line(row).spoken for row in card_rows(feed.latest)][1] == "1  RTX 4090, lost"
+    assert [card_line(row).accessible_text for row in card_rows(feed.latest)][1] == "1  RTX 4090, lost"
     assert diagnoser.checklist(lost.uuid) == ()
     assert "Optimization" not in verdict_html(diagnoser.diagnose()[lost.uuid], (), theme)
     assert told_by(feed, diagnoser)[0].sentence == "1 of 2 cards needs attention: lost (card 1)."

@@ -382,6 +382,51 @@ def test_a_recording_is_exported_to_a_tracker(qtbot, make_tab, driver, workspace
     assert "already exists" in failed.args[0].message
 
 
+def test_a_recording_in_progress_is_written_to_a_tracker_too(qtbot, make_tab, driver, workspace, recording, tmp_path):
+    driver.say(card(0, A, utilization=33))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.feed.now)
+    tab.controller.record_to(recording)
+    tab.controller.choose_tracker()
+    dialog = tab.controller.dialog
+    assert dialog.windowTitle() == f"Track {recording.name} while it is recorded"
+    dialog.folder.setText(str(tmp_path / "runs"))
+    with qtbot.waitSignal(workspace.noticed, timeout=60_000) as told:
+        dialog.export.click()
+    assert told.args[0] == f"{recording.name} is also written to {tmp_path / 'runs'} until it ends."
+    begun = tab.feed.now
+    tab.feed.add_mark(begun, "warm")
+    workspace.apply("batch size", workload=workspace.plan.workload.evolve(batch=2))
+    wait(qtbot, lambda: tab.feed.now > begun + 0.5)
+    with qtbot.waitSignal(workspace.noticed, timeout=60_000, check_params_cb=lambda text, _: "values" in text) as told:
+        tab.toolbar.record.click()
+    assert not tab.feed.is_tracked
+    (events,) = (tmp_path / "runs" / recording.stem).iterdir()
+    written = events.read_bytes()
+    assert all(part in written for part in (b"gpu/0/utilization", b"warm", b'"batch": 2'))
+    assert told.args[1] == f"Show: tensorboard --logdir {tmp_path / 'runs'}"
+
+
+def test_a_tracker_that_fails_leaves_the_recording(qtbot, make_tab, driver, workspace, recording, tmp_path):
+    driver.say(card(0, A))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.feed.now)
+    tab.controller.record_to(recording)
+    (tmp_path / "runs").write_text("no folder")
+    with qtbot.waitSignal(workspace.failed, timeout=60_000) as told:
+        tab.controller.track_live(tmp_path / "runs", "tensorboard", recording)
+    assert "is not a folder" in told.args[0].message
+    with qtbot.waitSignal(workspace.noticed, timeout=60_000):
+        tab.controller.track_live(tmp_path / "kept", "tensorboard", recording)
+    tab.feed._tracking._failure = "the disk is full"
+    with qtbot.waitSignal(workspace.failed, timeout=60_000) as told:
+        wait(qtbot, lambda: not tab.feed.is_tracked)
+    assert told.args[0].message.endswith("the disk is full")
+    assert told.args[0].hint == "The recording goes on without it."
+    assert tab.feed.recording_path == recording
+    tab.feed.stop()
+
+
 def test_a_recording_has_a_report(qtbot, make_tab, driver, workspace, tmp_path, monkeypatch):
     tab = make_tab(without_driver=True)
     with qtbot.waitSignal(workspace.noticed) as told:

@@ -92,7 +92,7 @@ def test_three_answers_stand_above_everything_that_fits(opened):
     assert len(dialog.model.records) == len(found.options) > 20
     assert not dialog.table.isVisible()
     assert found.cheapest.usd == min(option.usd for option in found.options if option.comparable)
-    assert not dialog.nothing.isVisible()
+    assert not dialog.sentence.isVisible()
     assert not dialog.progress.isVisible()
     assert "Excluded" in dialog.about.text()
     assert "Oldest price" in dialog.about.text()
@@ -164,8 +164,8 @@ def test_limits_narrow_what_is_found(opened, qtbot):
 
 def test_a_limit_that_nothing_keeps_is_told_with_what_comes_closest(opened):
     dialog = opened(wish=FEW.evolve(budget_usd=0.01))
-    assert dialog.nothing.isVisible()
-    assert dialog.nothing.text() == "No option is within the limits."
+    assert dialog.sentence.isVisible()
+    assert dialog.sentence.text() == "No option is within the limits."
     (closest,) = dialog.awards.cards
     assert closest.view.title == "Closest to the limits"
     assert closest.view.row.option == dialog.recommendation.nearest
@@ -182,7 +182,7 @@ def test_a_wrong_limit_is_told_beside_it(opened, qtbot):
 def test_a_service_has_no_deadline(opened, workspace):
     dialog = opened(Service(requests_per_day=5_000))
     assert not dialog.form.deadline.isVisible()
-    assert "month" in " ".join(dialog.awards.texts) or dialog.nothing.isVisible()
+    assert "month" in " ".join(dialog.awards.texts) or dialog.sentence.isVisible()
 
 
 def test_a_search_is_cancelled_by_closing(opened, qtbot, tasks, monkeypatch):

@@ -164,7 +164,7 @@ def test_an_encoder_has_no_cache_and_a_headless_network_samples_nothing():
 
 def test_more_sequences_than_run_wait():
     notes = " ".join(memory(batch=20, engine={"max_running_requests": 16}).notes)
-    assert "4 of 20 sequences wait" in notes
+    assert "4 of 20 requests wait" in notes
     assert "no CUDA graphs" in " ".join(memory(engine={"disable_cuda_graph": True}).notes)
 
 

@@ -152,7 +152,7 @@ def plain(text):
 
 def test_the_line_of_a_busy_card_has_all_readings():
     line = card_line(row_of(**ALL))
-    assert plain(line.spoken) == "0  RTX 4090, busy, 97 %, 18.0 / 24.0 GiB, 312 / 450 W, 64 °C, 2,520 MHz"
+    assert plain(line.accessible_text) == "0  RTX 4090, busy, 97 %, 18.0 / 24.0 GiB, 312 / 450 W, 64 °C, 2,520 MHz"
     assert line.tone == ""
     assert plain(line.tooltip).splitlines() == [
         "Memory used: 19,327,352,832 B",

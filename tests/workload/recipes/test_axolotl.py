@@ -39,17 +39,26 @@ def test_axolotl_defaults_are_told():
     ("more", "expected"),
     [
         ({"bf16": True}, ("amp-bf16", "bf16")),
-        ({"bf16": "full"}, ("bf16", "bf16")),
-        ({"bfloat16": True}, ("bf16", "bf16")),
-        ({"float16": True}, ("fp16", "fp16")),
+        ({"bfloat16": True}, ("amp-bf16", "bf16")),
+        ({"bf16": False, "bfloat16": True}, ("amp-bf16", "bf16")),
+        ({"float16": True}, ("amp-bf16", "bf16")),
+        ({"bf16": False, "float16": True}, ("fp16", "fp16")),
         ({"bf16": False}, ("fp32", "fp32")),
-        ({"float32": True}, ("fp32", "fp32")),
+        ({"float32": True}, ("amp-bf16", "bf16")),
+        ({"bf16": False, "float32": True}, ("fp32", "fp32")),
         ({"bf16": False, "tf32": True}, ("tf32", "fp32")),
     ],
 )
 def test_axolotl_precision(more, expected):
     found = workload_of({"base_model": "x"}, **more)
     assert (found.compute, found.weights) == expected
+
+
+def test_axolotl_refuses_full_bf16_and_prefers_auto():
+    recipe = read({"base_model": "x", "bf16": "full"})
+    assert (recipe.workload.compute, recipe.workload.weights) == ("amp-bf16", "bf16")
+    assert "axolotl refuses" in reason(recipe, "bf16")
+    assert reason(read({"base_model": "x", "float32": True}), "float32") == "bf16 is auto unless it is set"
 
 
 def test_axolotl_in_fp16_trains_adapters_only():

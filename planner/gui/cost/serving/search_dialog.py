@@ -5,29 +5,24 @@ from datetime import date
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QSize, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QGuiApplication
-from PySide6.QtWidgets import QCheckBox, QDialog, QProgressBar, QPushButton, QWidget
+from PySide6.QtCore import QSize, Slot
+from PySide6.QtWidgets import QCheckBox, QWidget
 
 from planner.cost.job import Service
-from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
-from planner.gui.theme import Theme, set_style_role
+from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
-from planner.gui.widgets.focus import InReadingOrder
+from planner.gui.widgets.hardware_search import CARD_COUNTS, RENT_OR_OWN_CHOICES, HardwareSearchDialog
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
-from planner.gui.widgets.tables.record_model import RecordTableModel
-from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.numbers import MONEY
 from planner.plan.serving.answer import ServingAnswer, ServingOption, ServingWish
 from planner.plan.serving.find_service import plan_serving
 from planner.plan.serving.job_traffic import job_targets, job_traffic
-from planner.present.columns import rows_to_csv
 from planner.present.serving.options import (
     OBJECTIVES,
     SERVING_COLUMNS,
@@ -46,20 +41,11 @@ from planner.serving.presets import load_traffic_presets
 from planner.serving.targets import Targets
 from planner.serving.traffic import Traffic
 
-_KEY: Final = "serving search"
-REST_MS: Final = 250
 _CHOICE_WIDTH: Final = 160
 _WIDTH: Final = 1120
 _HEIGHT: Final = 640
 _SMALLEST: Final = QSize(820, 560)
 _OBJECTIVES: Final = tuple(OBJECTIVES.items())
-_HAVING: Final = ((("rent", "own"), "rented or owned"), (("rent",), "rented"), (("own",), "owned"))
-_PER_REPLICA: Final = (
-    ((1,), "one"),
-    ((1, 2), "up to 2"),
-    ((1, 2, 4), "up to 4"),
-    ((1, 2, 4, 8), "up to 8"),
-)
 _DEFAULTS: Final = ServingWish()
 _NO_TARGETS: Final = (
     "This service has no latency targets. Enter them in the Cost tab, under Traffic and latency: the first token, the "
@@ -67,44 +53,29 @@ _NO_TARGETS: Final = (
 )
 
 
-class ServingSearchDialog(InReadingOrder, QDialog):
-    """Non-modal dialog that searches again when a choice changes; `search_finished` follows each search."""
+class ServingSearchDialog(HardwareSearchDialog):
+    """Non-modal dialog that simulates the service on hardware, and again when a choice changes."""
 
-    search_finished = Signal()
+    task_key = "serving search"
 
     def __init__(
         self, workspace: Workspace, theme: Theme, tasks: TaskRunner, parent: QWidget, today: Callable[[], date]
     ) -> None:
-        super().__init__(parent)
-        self._workspace, self._theme, self._tasks, self._today = workspace, theme, tasks, today
+        name = "Hardware that meets the targets, the best first"
+        super().__init__(workspace, theme, tasks, parent, today, SERVING_COLUMNS, name)
         self.answer: ServingAnswer | None = None
         job = workspace.plan.cost.job
         assert isinstance(job, Service)  # the dialog is offered for services only
         self._traffic: Traffic = job_traffic(job, load_traffic_presets())
         self._targets: Targets = job_targets(job)
         self.objective = ChoiceField(theme, _OBJECTIVES)
-        self.having = ChoiceField(theme, _HAVING)
-        self.per_replica = ChoiceField(theme, _PER_REPLICA)
+        self.having = ChoiceField(theme, RENT_OR_OWN_CHOICES)
+        self.per_replica = ChoiceField(theme, CARD_COUNTS)
         self.budget = DecimalField(0.01, 1e9, placeholder="no limit", kind=MONEY)
         self.surely = QCheckBox("Meet them over the &whole range")
         self.surely.setToolTip("Only hardware on which the upper ends of all ranges are within the targets.")
         self._question = make_label(wrap=True, selectable=True)
-        self._found = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
         self._details = make_label(wrap=True, selectable=True)
-        self._about = make_label(role="muted", font=theme.font("small"), wrap=True, selectable=True)
-        self.progress = QProgressBar()
-        self.progress.setTextVisible(False)
-        self.progress.setFixedHeight(theme.spacing.small)
-        self.progress.setAccessibleName("Simulating")
-        self.stop = QPushButton("St&op")
-        self.stop.setToolTip("Stop the search and keep what it found")
-        self.model = RecordTableModel(SERVING_COLUMNS, lambda row: row.id, self)
-        self.table = RecordTable(self.model, theme, name="Hardware that meets the targets, the best first")
-        self._use = QPushButton("&Use the selected option")
-        self._use.setToolTip("Make the selected option the plan")
-        self._use.setEnabled(False)
-        self._copy = QPushButton("&Copy")
-        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self.setWindowTitle("Find GPUs for this service")
         self.setMinimumSize(_SMALLEST)
         self.resize(_WIDTH, _HEIGHT)
@@ -139,7 +110,9 @@ class ServingSearchDialog(InReadingOrder, QDialog):
         self._set_busy(busy=True)
         plan, catalog = self._workspace.plan, self._workspace.catalog
         work = partial(plan_serving, plan, catalog, self._traffic, self._targets, self._today(), self.wish)
-        self._tasks.run_in_rounds(_KEY, lambda stop: work(stop=stop), self._show_answer, self._finish, self._show_error)
+        self._tasks.run_in_rounds(
+            self.task_key, lambda stop: work(stop=stop), self._show_answer, self._finish, self._show_error
+        )
 
     @Slot(object)
     def use(self, option: ServingOption) -> None:
@@ -149,33 +122,14 @@ class ServingSearchDialog(InReadingOrder, QDialog):
             self._workspace.apply("hardware of the service", gpu=plan.gpu, count=plan.count, workload=plan.workload)
         self.accept()
 
-    @Slot()
-    def copy(self) -> None:
-        """Copy the question, the best option and the table to the clipboard."""
-        columns = self.table.visible_columns
-        rows = [tuple(column.header for column in columns)]
-        rows += [tuple(column.text(row) for column in columns) for row in self.model.records]
-        texts = (label.text() for label in (self._question, self._found, self._details))
-        QGuiApplication.clipboard().setText("\n\n".join(filter(None, (*texts, rows_to_csv(rows)))))
+    def texts(self) -> tuple[str, ...]:
+        """Return the question, the best option, and what is known of it."""
+        return self._question.text(), self.sentence.text(), self._details.text()
 
-    @Slot()
-    def end(self) -> None:
-        """Cancel the search; what was found stays."""
-        self._rest.stop()
-        self._tasks.cancel(_KEY)
-        self._set_busy(busy=False)
-        if self.answer is None or not self.answer.options:
-            self._tell("The search was stopped before anything was found.", "muted")
-
-    def closeEvent(self, event: QCloseEvent) -> None:
-        """Cancel the search."""
-        self.end()
-        super().closeEvent(event)
-
-    def done(self, result: int) -> None:
-        """Cancel the search."""
-        self.end()
-        super().done(result)
+    @property
+    def has_found(self) -> bool:
+        """Return whether the search has found an option so far."""
+        return self.answer is not None and bool(self.answer.options)
 
     def _show_answer(self, answer: ServingAnswer) -> None:
         known = () if self.answer is None else self.answer.options
@@ -198,7 +152,7 @@ class ServingSearchDialog(InReadingOrder, QDialog):
         if answer is None:
             return
         self._list_options(answer)
-        self._about.setText(f"{search_sentence(answer)} {left_out_sentence(answer)}".strip())
+        self.about.setText(f"{search_sentence(answer)} {left_out_sentence(answer)}".strip())
         shown = answer.best or answer.nearest
         if shown is None:
             self._tell(search_sentence(answer), "bad")
@@ -211,16 +165,8 @@ class ServingSearchDialog(InReadingOrder, QDialog):
             self._describe(row)
         self.search_finished.emit()
 
-    def _show_error(self, error: BaseException) -> None:
-        self._set_busy(busy=False)
-        if not isinstance(error, PlannerError):
-            raise error
-        self._tell(f"{error.message} {error.hint}".strip(), "bad")
-        self.search_finished.emit()
-
     @Slot(object)
     def _choose(self, row: ServingRow | None) -> None:
-        self._use.setEnabled(row is not None)
         if row is not None:
             self._describe(row)
 
@@ -233,37 +179,18 @@ class ServingSearchDialog(InReadingOrder, QDialog):
             lines += [f"• {consequence_sentence(one)}" for one in row.option.consequences]
         self._details.setText("\n".join(lines))
 
-    @Slot()
-    def _use_selected(self) -> None:
-        row = self.model.find(self.table.current_id)
-        if row is not None:
-            self.use(row.option)
-
-    def _tell(self, text: str, role: str) -> None:
-        set_style_role(self._found, role)
-        self._found.setText(text)
-        self._found.setVisible(bool(text))
-
     def _set_busy(self, *, busy: bool) -> None:
+        super()._set_busy(busy=busy)
         if busy:
-            self.progress.setRange(0, 0)
             self._details.setText("")
-            self._about.setText("")
-        for part in (self.progress, self.stop):
-            part.setVisible(busy)
+            self.about.setText("")
 
     def _connect(self) -> None:
-        self._rest.timeout.connect(self.search)
         for field in (self.objective, self.having, self.per_replica, self.budget):
             field.edited.connect(self._rest.start)
         self.surely.clicked.connect(self._rest.start)
-        self.stop.clicked.connect(self.end)
-        self.table.record_activated.connect(lambda row: self.use(row.option))
         self.table.current_changed.connect(self._choose)
-        self._use.clicked.connect(self._use_selected)
-        self._copy.clicked.connect(self.copy)
-        for button in self.findChildren(QPushButton):
-            button.setAutoDefault(False)  # Enter in a field searches; it neither takes an option nor closes
+        self._keep_enter_from_buttons()
 
     def _form(self) -> QWidget:
         space = self._theme.spacing
@@ -290,10 +217,10 @@ class ServingSearchDialog(InReadingOrder, QDialog):
             self._question,
             self._form(),
             in_row((self.progress, 1), self.stop),
-            self._found,
+            self.sentence,
             self._details,
             (self.table, 1),
-            self._about,
+            self.about,
             closing_buttons(self, self._use, self._copy),
             owner=self,
             margins=None,

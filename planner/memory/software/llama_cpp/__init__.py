@@ -24,7 +24,6 @@ from planner.memory.software.llama_cpp.setup import (
     LlamaCppSetup,
     PlacedWeights,
     placed_weights,
-    settings_of,
     setup_of,
 )
 from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
@@ -106,7 +105,7 @@ class LlamaCpp(ServingMemory):
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> LlamaCppSettings:
         """Return the llama.cpp settings of `workload`, unset ones replaced by llama-server's defaults."""
         setup = setup_of(architecture, workload)
-        settings = settings_of(workload)
+        settings = workload.settings_as(LlamaCppSettings)
         return settings.evolve(
             n_batch=settings.n_batch or BATCH,
             n_ubatch=setup.tokens,

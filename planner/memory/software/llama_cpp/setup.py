@@ -68,18 +68,13 @@ def padded_cells(cells: int) -> int:
     return ceil_div(cells, CELLS) * CELLS
 
 
-def settings_of(workload: Inference) -> LlamaCppSettings:
-    """Return the llama.cpp settings of `workload`, or default settings if it names none."""
-    return workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
-
-
 def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
     """Return the resolved settings with which llama-server runs `workload` (defaults filled in).
 
     Without `gpu_layers` everything is on the card; otherwise the output is placed there first, and the last layers
     follow.
     """
-    settings = settings_of(workload)
+    settings = workload.settings_as(LlamaCppSettings)
     slots = max(settings.slots or max(_SERVER_SLOTS, workload.batch), workload.batch)
     unified = settings.kv_unified if settings.kv_unified is not None else settings.slots is None
     context = workload.context_length or 1

@@ -1,18 +1,18 @@
 """Memory behavior of vLLM: profiling step, sampling, and the KV cache pages that the workload needs."""
 
 from collections.abc import Hashable
+from functools import partial
 from typing import Final
 
 from planner.hardware.gpu import Gpu
+from planner.memory.inference.engine_cache import engine_pages_term, waiting_notes
 from planner.memory.inference.engine_step import engine_step_term
 from planner.memory.phases import PagePool, PhaseSnapshots, Snapshot
-from planner.memory.result import Term, TermName
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.vllm.cache import SOURCE, Pages, pages_of
 from planner.memory.software.vllm.experts import padded_weights_term
 from planner.memory.software.vllm.profile import buffers_term, hidden_term, sampler_term
-from planner.memory.software.vllm.setup import CardSetup, VllmSetup, card_setup, settings_of, setup_of
-from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
+from planner.memory.software.vllm.setup import CardSetup, VllmSetup, card_setup, setup_of
 from planner.models.architecture import Architecture
 from planner.units import GIB, MIB
 from planner.workload.software.vllm import VLLM, VllmSettings
@@ -23,7 +23,6 @@ _COUNTS_GRAPHS: Final = "0.33"
 share."""
 _OUTSIDE_PYTORCH: Final = 143 * MIB
 """Bytes outside PyTorch that start-up subtracts from the cache: 0.13 to 0.16 GiB in five logs (0.11 on H100)."""
-_AT_ONCE: Final = "number of concurrent sequences, at most max_num_seqs"
 _MOST_TOKENS: Final = "max_num_batched_tokens"
 _VOCABULARY: Final = 64
 """Multiple to which vLLM pads the number of vocabulary rows (`DEFAULT_VOCAB_PADDING_SIZE`)."""
@@ -56,8 +55,11 @@ class Vllm(ServingMemory):
         weights = padded_weights_term(architecture, workload.weights or "bf16", setup.experts)
         pages = pages_of(architecture, workload.kv_cache, setup, workload.prompt_length or 1)
         sequences = min(workload.batch, setup.sequences)
-        cache = _pages_term("kv_cache", pages, pages.cache_pages, sequences) if pages else None
-        states = _pages_term("state", pages, pages.state_pages, sequences) if pages else None
+        cache = states = None
+        if pages:
+            pages_term = partial(engine_pages_term, page_bytes=pages.page_bytes, limit="max_num_seqs", source=SOURCE)
+            cache = pages_term("kv_cache", sequences, pages.cache_pages)
+            states = pages_term("state", sequences, pages.state_pages)
         buffers = buffers_term(architecture, setup)
         kept = [item for item in (weights, cache, states, buffers) if item is not None and item.bytes]
         forward = engine_step_term(architecture, setup.tokens, setup.element, _MOST_TOKENS)
@@ -148,30 +150,14 @@ def even_layers(layers: int, stages: int) -> tuple[int, ...]:
 
 def _cuda_reasons(workload: Inference, gpu: Gpu) -> tuple[str, ...]:
     """Return the reason why vLLM does not run `workload` on an NVIDIA `gpu`, empty if it does."""
-    least = _LEAST_CAPABILITY[settings_of(workload).version or "0.33"]
+    version = workload.settings_as(VllmSettings).version or "0.33"
+    least = _LEAST_CAPABILITY[version]
     capability = float(gpu.compute_capability or 0)
     if capability < least:
-        return (f"vLLM {settings_of(workload).version or '0.33'} needs compute capability {least}",)
+        return (f"vLLM {version} needs compute capability {least}",)
     if workload.compute == "bf16" and capability < _BFLOAT16_CAPABILITY:
         return ("vLLM computes in bf16 from compute capability 8.0 on; choose fp16",)
     return ()
-
-
-def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Term | None:
-    """Return the memory of `count` cache pages per sequence for `sequences` sequences, None without pages."""
-    if not count:
-        return None
-    return term(
-        name,
-        sequences * count * pages.page_bytes,
-        "B × p × g",
-        (
-            workload_symbol("B", sequences, _AT_ONCE),
-            library_symbol("p", count, "blocks per sequence, summed over groups of layers"),
-            model_symbol("g", pages.page_bytes, "bytes per block of a group of layers"),
-        ),
-        SOURCE,
-    )
 
 
 def _setup_notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> tuple[str, ...]:
@@ -186,9 +172,4 @@ def _setup_notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> 
         notes.append(
             f"KV-cache blocks are reserved for {pages.slots} layers: groups are padded, the model has {pages.layers}."
         )
-    if workload.batch > setup.sequences:
-        notes.append(
-            f"{workload.batch - setup.sequences:,} of {workload.batch:,} sequences wait because "
-            "a step has no room for more."
-        )
-    return tuple(notes)
+    return (*notes, *waiting_notes(workload.batch, setup.sequences))

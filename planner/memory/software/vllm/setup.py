@@ -65,14 +65,9 @@ def _limits_on(gpu: Gpu) -> CardClass:
     return CardClass.LARGE if memory >= 70 * GIB and not slower else CardClass.OTHER
 
 
-def settings_of(workload: Inference) -> VllmSettings:
-    """Return the vLLM settings of `workload`, or default settings if it names none."""
-    return workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
-
-
 def setup_of(workload: Inference, card_class: Hashable) -> VllmSetup:
     """Return the resolved settings with which vLLM's server runs `workload` on a card of `card_class`."""
-    settings = settings_of(workload)
+    settings = workload.settings_as(VllmSettings)
     version = settings.version or "0.33"
     card = card_class if isinstance(card_class, CardSetup) else CardSetup(CardClass.OTHER)
     default_tokens, default_sequences = card.limits.value

@@ -71,7 +71,7 @@ def _experts_in_ram_changes(workload: Inference, architecture: Architecture) -> 
     On one card they are the experts of the first layers, on several those of the first layers of each card, in
     proportion to the layers with experts that it holds.
     """
-    settings = workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
+    settings = workload.settings_as(LlamaCppSettings)
     experts = architecture.expert_layers
     present = sum(settings.has_experts_in_ram(layer) for layer in experts)
     cards = _layers_by_card(workload, architecture)

@@ -46,7 +46,7 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
 
 def change_sequences(workload: Inference, _architecture: Architecture) -> Iterator[ChangeSequence]:
     """Yield the changes of vLLM to smaller prompt chunks, and to fewer sequences per step."""
-    settings = workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
+    settings = workload.settings_as(VllmSettings)
     yield smaller_chunks("max_num_batched_tokens", settings.max_num_batched_tokens or _TOKENS, _PIECES)
     yield _fewer_sequences_changes(settings.max_num_seqs or _AT_ONCE, workload.batch)
 

@@ -53,12 +53,12 @@ class Assumptions:
 
     def __init__(
         self,
-        tell: Callable[[str], None],
+        note: Callable[[str], None],
         line: Callable[[], tuple[str, str]] = lambda: ("", ""),
         unknown_values: UnknownValues = "bounded",
         given: Iterable[AssumedValue] = (),
     ) -> None:
-        self._tell = tell
+        self._note = note
         self._line = line
         self._unknown_values = unknown_values
         self.are_drawn = unknown_values == "drawn"
@@ -80,27 +80,27 @@ class Assumptions:
             "torchvision.nms.default": self._assume_boxes_kept,
         }
 
-    def tell(self, texts: Iterable[str]) -> None:
-        """Tell assumptions on which something is decided."""
+    def note(self, texts: Iterable[str]) -> None:
+        """Note assumptions on which something is decided."""
         for text in sorted(texts):
-            self._tell(text)
+            self._note(text)
 
     @contextmanager
     def read_as_numbers(self) -> Iterator[None]:
-        """Let `Tensor.item` return numbers that tell what was assumed only when something is decided by them."""
+        """Let `Tensor.item` return numbers that note what was assumed only when something is decided by them."""
         tensor_class: Any = torch.Tensor
         read = tensor_class.item
 
         def item(tensor: torch.Tensor) -> Any:
-            tell, texts = self._tell, list[str]()
-            self._tell = texts.append
+            note, texts = self._note, list[str]()
+            self._note = texts.append
             try:
                 value = read(tensor)
             finally:
-                self._tell = tell
+                self._note = note
             if texts and type(value) is float:
-                return AssumedNumber(value, lambda: self.tell(texts))
-            self.tell(texts)
+                return AssumedNumber(value, lambda: self.note(texts))
+            self.note(texts)
             return value
 
         tensor_class.item = item
@@ -204,10 +204,10 @@ class Assumptions:
         )
 
     def passed_check(self) -> bool | None:
-        """Return the result with which the check of the data on the current line passes, and tell it; else None."""
+        """Return the result with which the check of the data on the current line passes, and note it; else None."""
         passed = _passed_check(self._line()[1])
         if passed is not None:
-            self._tell(self._text(_PASSED))
+            self._note(self._text(_PASSED))
         return passed
 
     def _selected_fraction(self) -> tuple[float, str]:
@@ -263,25 +263,25 @@ class Assumptions:
         """Return an assumed number for a tensor of one element."""
         if tensor.dtype == torch.bool:
             result, text = self._condition(is_true=False)
-            self._tell(text)
+            self._note(text)
             return result
         if tensor.is_floating_point() or tensor.is_complex():
-            self._tell(self._text("A number that depends on the data was assumed to be 1, and half as much each time"))
+            self._note(self._text("A number that depends on the data was assumed to be 1, and half as much each time"))
             return self._next_number()
         number, text = self._whole_number(is_converted=False)
-        self._tell(text)
+        self._note(text)
         return number
 
     def _assume_unequal(self, _one: torch.Tensor, _other: torch.Tensor) -> bool:
         """Return False for whether two tensors are equal."""
         result, text = self._condition(is_true=False)
-        self._tell(text)
+        self._note(text)
         return result
 
     def _selected_count(self, mask: torch.Tensor) -> int:
         """Return how many elements a mask is assumed to select."""
         fraction, text = self._selected_fraction()
-        self._tell(text)
+        self._note(text)
         return round(mask.numel() * fraction)
 
     def _assume_nonzero(self, mask: torch.Tensor) -> torch.Tensor:
@@ -293,9 +293,9 @@ class Assumptions:
         """Return assumed indices of boxes that no other box suppresses, as if a mask selected them."""
         return torch.empty((self._selected_count(boxes[:, 0]),), dtype=torch.int64)
 
-    def tell_length(self) -> None:
-        """Tell that unknown lengths are assumed to be the longest possible."""
-        self._tell(self._text("Lengths that depend on the data were assumed to be the longest possible"))
+    def note_longest_lengths(self) -> None:
+        """Note that unknown lengths are assumed to be the longest possible."""
+        self._note(self._text("Lengths that depend on the data were assumed to be the longest possible"))
 
     def _assume_unique(
         self, tensor: torch.Tensor, _sorted: bool = True, inverse: bool = False, counts: bool = False
@@ -323,7 +323,7 @@ class Assumptions:
 
     def _distinct_count(self, count: int) -> int:
         """Return how many of `count` values are assumed to be different."""
-        self._tell(self._text("Values that depend on the data were assumed to be all different"))
+        self._note(self._text("Values that depend on the data were assumed to be all different"))
         given = self._given_value("distinct")
         if given is None:
             given = 0.0 if self._unknown_values == "fewest" else 1.0
@@ -332,7 +332,7 @@ class Assumptions:
     def _assume_repeat(self, repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
         """Return assumed indices of `repeat_interleave`, as if each element occurred once."""
         if output_size is None:
-            self._tell(
+            self._note(
                 self._text("How often elements are repeated depends on the data: each was assumed to occur once")
             )
         return torch.empty((repeats.numel() if output_size is None else output_size,), dtype=torch.int64)
@@ -341,7 +341,7 @@ class Assumptions:
         self, tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
     ) -> torch.Tensor:
         """Return assumed counts of `bincount`, as if the largest value were the smallest possible."""
-        self._tell(self._text("The largest counted value depends on the data: the smallest possible was assumed"))
+        self._note(self._text("The largest counted value depends on the data: the smallest possible was assumed"))
         return torch.empty((max(minlength, 1),), dtype=torch.int64 if weights is None else weights.dtype)
 
     def _assume_least_squares(
@@ -351,7 +351,7 @@ class Assumptions:
 
         **Source**: `linalg_lstsq_out` in aten/src/ATen/native/BatchLinearAlgebra.cpp.
         """
-        self._tell(self._text("A matrix that depends on the data was assumed to have full rank"))
+        self._note(self._text("A matrix that depends on the data was assumed to have full rank"))
         driver = driver or ("gels" if matrix.is_cuda else "gelsy")
         rows, columns = matrix.shape[-2:]
         is_vector = wanted.dim() == 1 or wanted.shape == matrix.shape[:-1]
@@ -392,12 +392,12 @@ def _passed_check(line: str) -> bool | None:
 class AssumedNumber(float):
     """An assumed number, which tells so when it is compared or converted: printing it and averaging decide nothing."""
 
-    _tell: Callable[[], None]
+    _note: Callable[[], None]
 
-    def __new__(cls, value: float, tell: Callable[[], None]) -> Self:
+    def __new__(cls, value: float, note: Callable[[], None]) -> Self:
         """Return the number `value`."""
         number = super().__new__(cls, value)
-        number._tell = tell
+        number._note = note
         return number
 
 
@@ -406,7 +406,7 @@ def _deciding(name: str) -> Callable[..., Any]:
     method = getattr(float, name)
 
     def decide(number: AssumedNumber, *others: Any) -> Any:
-        number._tell()
+        number._note()
         return method(number, *others)
 
     return decide
@@ -418,7 +418,7 @@ def _calculating(name: str) -> Callable[..., Any]:
 
     def calculate(number: AssumedNumber, *others: Any) -> Any:
         result = method(number, *others)
-        return AssumedNumber(result, number._tell) if type(result) is float else result
+        return AssumedNumber(result, number._note) if type(result) is float else result
 
     return calculate
 

@@ -217,12 +217,12 @@ class KnownValues:
                 number = self._assumptions.assumed_result(_aten._local_scalar_dense.default, (tensor,), {})
                 with unset_fake_temporarily():
                     return torch.full(tuple(tensor.shape), number, dtype=tensor.dtype, device=_CPU).numpy()
-            self._assumptions.tell(known.assumed)
+            self._assumptions.note(known.assumed)
             with unset_fake_temporarily(), torch.no_grad():
                 return self._value(tensor).resolve_conj().numpy()
 
         def is_left_aligned(_tensor: object, _mask: object) -> bool:
-            self._assumptions.tell_length()
+            self._assumptions.note_longest_lengths()
             return False
 
         # Left-aligned masks let an encoder leave out what is padded, as one nested tensor of the lengths.
@@ -246,7 +246,7 @@ class KnownValues:
             passed = self._assumptions.passed_check() if args[0].dtype == torch.bool else None
             if passed is not None:
                 return passed
-        self._assumptions.tell(assumed)
+        self._assumptions.note(assumed)
         with unset_fake_temporarily(), torch.no_grad():
             real = self._run_on_values(func, args, kwargs)
         if isinstance(real, tuple):
@@ -296,9 +296,9 @@ class KnownValues:
         """Return the values of a tensor of lengths; unknown ones are the `longest`."""
         known = self._known(tensor)
         if known is None:
-            self._assumptions.tell_length()
+            self._assumptions.note_longest_lengths()
             return [longest] * tensor.numel()
-        self._assumptions.tell(known.assumed)
+        self._assumptions.note(known.assumed)
         with unset_fake_temporarily():
             return list(map(int, self._value(tensor).tolist()))
 

@@ -181,7 +181,7 @@ def test_the_search_lists_hardware_and_takes_the_best_into_the_plan(opened, qtbo
     dialog = opened(SERVICE)
     with qtbot.waitSignal(dialog.search_finished, timeout=60_000):
         pass
-    assert dialog._found.text().startswith("Best: 1 × ")
+    assert dialog.sentence.text().startswith("Best: 1 × ")
     assert "What would change it:" in dialog._details.text()
     assert not dialog.progress.isVisibleTo(dialog)
     dialog.copy()
@@ -207,7 +207,7 @@ def test_the_search_begins_again_when_a_choice_changes(opened, qtbot):
 
 def test_a_service_without_targets_is_told_where_to_enter_them(opened):
     dialog = opened(SERVICE.evolve(ttft_seconds=None, tpot_seconds=None))
-    assert "no latency targets" in dialog._found.text()
+    assert "no latency targets" in dialog.sentence.text()
     assert dialog.answer is None
 
 
@@ -215,11 +215,11 @@ def test_what_comes_closest_is_shown_if_nothing_holds(opened, qtbot):
     dialog = opened(SERVICE.evolve(ttft_seconds=0.00001))
     with qtbot.waitSignal(dialog.search_finished, timeout=60_000):
         pass
-    assert dialog._found.text().startswith("No hardware within the limits meets the targets. Closest: ")
+    assert dialog.sentence.text().startswith("No hardware within the limits meets the targets. Closest: ")
 
 
 def test_a_stopped_search_keeps_what_it_found(opened):
     dialog = opened(SERVICE)
     dialog.stop.click()
-    assert "stopped before anything was found" in dialog._found.text()
+    assert "stopped before anything was found" in dialog.sentence.text()
     dialog.close()

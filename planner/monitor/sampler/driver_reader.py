@@ -24,7 +24,7 @@ class HangingCallError(Exception):
     """A driver call does not return; its card must not be read until it does."""
 
 
-class PatientReader:
+class DriverReader:
     """Reads the driver in a thread of its own, and waits for no call longer than `hang_seconds`.
 
     A call that lasts longer is left behind with its thread, and its card is silent: until the call returns, and then

@@ -6,7 +6,7 @@ import pytest
 from fake_nvml_kit import LONGEST_SECONDS, A, B, card
 
 from planner.monitor.nvml import Nvml
-from planner.monitor.sampler.patience import HangingCallError, PatientReader
+from planner.monitor.sampler.driver_reader import DriverReader, HangingCallError
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def opened(near_nvml):
     near_nvml.say(card(0, A), card(1, B))
     nvml = Nvml()
     nvml.call("nvmlInit", "")
-    reader = PatientReader(nvml, hang_seconds=0.5)
+    reader = DriverReader(nvml, hang_seconds=0.5)
     yield nvml, reader
     reader.close()
     nvml.call("nvmlShutdown", "")

@@ -1,7 +1,0 @@
-"""Scheduling of gpt-fast, which answers one batch after the other."""
-
-from typing import Final
-
-from planner.serving.scheduling import Scheduler
-
-SCHEDULER: Final = Scheduler()
