@@ -4,7 +4,7 @@
 
 Prints each figure with its reference from the same run: the cold start of the window beside an empty pyqtgraph window,
 the cold start of `gpu-planner fit` beside `from pydantic import BaseModel`, also where no byte code of GPU Planner may
-be kept, as in many containers; and beside a loop of 10,000 additions one
+be kept, as in many containers; likewise a report in each format; and beside a loop of 10,000 additions one
 warm estimate, on one card and shared over several, the verdicts on the whole catalog, what is solved for, what would
 help, and a keystroke in the catalog's search with 3,000 rows up to the repaint.
 """
@@ -51,6 +51,11 @@ window.grab()
 """
 IMPORT_PYDANTIC = "from pydantic import BaseModel"
 FIT = "from planner.cli.main import main; main(['fit', 'meta-llama/Llama-3.1-8B', '--gpu', 'RTX 4090'])"
+REPORT = """
+from planner.cli.main import main
+plan = ["meta-llama/Llama-3.1-8B", "--profile", "vllm", "--batch", "32", "--gpu", "l40s", "--requests-per-day", "20000"]
+main(["report", *plan, "--date", "2026-11-22", "-o", {!r}])
+"""
 ROWS = 3_000
 PRINTED: list[list[str]] = []
 """The figures printed so far, as rows of the manual's table."""
@@ -76,6 +81,7 @@ def main() -> None:
         with no_byte_code():
             fit, pydantic = alternating(FIT, IMPORT_PYDANTIC, runs)
         print_ratio("the same without byte code of the planner, CPU s", fit, pydantic, "≤ 4")
+        print_reports(home, runs)
         print_warm()
         print_times()
         print_shared()
@@ -127,6 +133,13 @@ def cpu_seconds(script: str) -> float:
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def print_reports(folder: str, runs: int) -> None:
+    """Print the time of `gpu-planner report` for a service with rent, purchase and launch settings, in each format."""
+    for ending in ("html", "pdf", "md"):
+        taken, pydantic = alternating(REPORT.format(f"{folder}/report.{ending}"), IMPORT_PYDANTIC, min(runs, 3))
+        print_ratio(f"gpu-planner report, {ending} / import of pydantic, CPU s", taken, pydantic, "≤ 2 s")
 
 
 def print_warm() -> None:

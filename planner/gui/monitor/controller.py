@@ -192,11 +192,13 @@ class Controller(QObject):
         from planner.present.trackers.tracking import LiveTracking  # seldom used
 
         start = partial(LiveTracking, folder, tracker, recorded.stem, self._workspace.catalog)
+        self._workspace.noticed.emit(f"Opening a run in {folder}…", "")
         self._tasks.run(_TRACKING, start, partial(self._start_tracking, recorded), self._show_error)
 
     def _start_tracking(self, recorded: Path, tracking: "LiveTracking") -> None:
         self._feed.track(tracking, self._workspace.plan)
-        self._workspace.noticed.emit(f"{recorded.name} is also written to {tracking.folder} until it ends.", "")
+        if self._feed.is_tracked:
+            self._workspace.noticed.emit(f"{recorded.name} is also written to {tracking.folder} until it ends.", "")
 
     @Slot(object)
     def _close_tracking(self, tracking: "LiveTracking") -> None:

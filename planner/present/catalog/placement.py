@@ -167,7 +167,7 @@ PLACEMENT_FIGURES: Final = (
     PlacementFigure("Fits", _verdict_figure, lower_is_better=False),
     PlacementFigure("Memory needed per card", _needed_memory_figure, lower_is_better=True),
     PlacementFigure("Time", _time_figure_reader(_seconds_text_and_value), lower_is_better=True),
-    PlacementFigure("Pace", _time_figure_reader(_pace_text_and_value), lower_is_better=False),
+    PlacementFigure("Speed", _time_figure_reader(_pace_text_and_value), lower_is_better=False),
     PlacementFigure("Rented", _cost_figure_reader(_rent_figure, _NO_OFFER), lower_is_better=True),
     PlacementFigure("Rented, per hour", _cost_figure_reader(_hourly_rent_figure, _NO_OFFER), lower_is_better=True),
     PlacementFigure(

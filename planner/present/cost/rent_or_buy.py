@@ -184,7 +184,7 @@ def _pace_row(mine: TimeResult | None, other: TimeResult | None) -> FigureRow:
         paces = ((mine.tokens_per_second, other.tokens_per_second), (mine.samples_per_second, other.samples_per_second))
         found = (_signed_text(one - two, fmt.significant) for one, two in paces if one is not None and two is not None)
         difference = next(found, "")
-    return FigureRow("Pace", (*texts, FigureCell(difference)))
+    return FigureRow("Speed", (*texts, FigureCell(difference)))
 
 
 def _hours(one: ComparedPlan) -> float | None:

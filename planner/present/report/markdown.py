@@ -1,4 +1,4 @@
-"""A report as Markdown; figures become their captions, since a text file has no drawings."""
+"""A report as Markdown; figures are named by their captions, since a text file has no drawings."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ def _block_lines(block: Block) -> Iterator[str]:
             fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
             yield f"{fence}\n{text.rstrip()}\n{fence}"
         case _:
-            yield f"*{_escaped(block.caption)}*"
+            yield f"*Figure in the HTML and PDF reports: {_escaped(block.caption)}*"
 
 
 def _table_lines(

@@ -41,6 +41,9 @@ from planner.present.report.document import (
 from planner.present.report.figures import ReadingsCurve, readings_figure
 from planner.units import GIB
 
+_SHARES: Final = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8)
+"""Moments of a span, as shares of it before its end, of which the first with a diagnosis of its kind is taken."""
+_LATER_SECONDS: Final = (5.0, 10.0, 20.0, 30.0)
 _POINTS: Final = 240
 """Readings of a curve at most: more cannot be told apart on paper."""
 _EVENTS: Final = 60
@@ -159,9 +162,16 @@ def _seconds(span: Event, history: History) -> float:
 
 
 def _diagnosis_of(span: Event, history: History) -> Diagnosis:
-    """Return the diagnosis of the card at the end of a span, with its evidence and advice."""
-    end = history.end if span.ended is None else span.ended.monotonic_seconds
-    return diagnose(history, span.uuid, end)
+    """Return the latest diagnosis of the card in a span that is of the span's kind, with its evidence and advice.
+
+    A span ends where the next one begins, to which a diagnosis at that moment may belong; and a short one may have been
+    found a little later.
+    """
+    lasted = _seconds(span, history)
+    end = span.began.monotonic_seconds + lasted
+    moments = [*(end - share * lasted for share in _SHARES), *(end + seconds for seconds in _LATER_SECONDS)]
+    found = [diagnose(history, span.uuid, moment) for moment in moments]
+    return next((each for each in found if each.kind.value == span.what), found[0])
 
 
 def _diagnosis_section(history: History) -> ReportSection:

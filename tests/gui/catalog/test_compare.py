@@ -34,7 +34,7 @@ def test_an_empty_comparison_explains_how_to_start(tab):
 
 def test_the_plan_is_worked_out_on_each(page, workspace):
     assert [text.startswith("Fits") for text in cells(page, "Fits")] == [True, True, True]
-    assert all("tokens/s" in text for text in cells(page, "Pace"))
+    assert all("tokens/s" in text for text in cells(page, "Speed"))
     assert cells(page, "Accelerators")[2] == "8 × H100 SXM5 80 GB"
 
 

@@ -391,7 +391,7 @@ def test_a_recording_in_progress_is_written_to_a_tracker_too(qtbot, make_tab, dr
     dialog = tab.controller.dialog
     assert dialog.windowTitle() == f"Track {recording.name} while it is recorded"
     dialog.folder.setText(str(tmp_path / "runs"))
-    with qtbot.waitSignal(workspace.noticed, timeout=60_000) as told:
+    with qtbot.waitSignal(workspace.noticed, timeout=60_000, check_params_cb=lambda text, _: "also" in text) as told:
         dialog.export.click()
     assert told.args[0] == f"{recording.name} is also written to {tmp_path / 'runs'} until it ends."
     begun = tab.feed.now
@@ -416,7 +416,7 @@ def test_a_tracker_that_fails_leaves_the_recording(qtbot, make_tab, driver, work
     with qtbot.waitSignal(workspace.failed, timeout=60_000) as told:
         tab.controller.track_live(tmp_path / "runs", "tensorboard", recording)
     assert "is not a folder" in told.args[0].message
-    with qtbot.waitSignal(workspace.noticed, timeout=60_000):
+    with qtbot.waitSignal(workspace.noticed, timeout=60_000, check_params_cb=lambda text, _: "also" in text):
         tab.controller.track_live(tmp_path / "kept", "tensorboard", recording)
     tab.feed._tracking._failure = "the disk is full"
     with qtbot.waitSignal(workspace.failed, timeout=60_000) as told:

@@ -25,7 +25,7 @@ def test_each_entry_has_the_plans_figures(entries, catalog):
     rows = side_by_side(entries, tried)
     assert named(rows, "Your plan", "Fits").cells[0].text.startswith("Fits")
     assert named(rows, "Your plan", "Time").cells[0].text.endswith("per request")
-    assert "tokens/s" in named(rows, "Your plan", "Pace").cells[0].text
+    assert "tokens/s" in named(rows, "Your plan", "Speed").cells[0].text
     assert " per month" in named(rows, "Your plan", "Rented").cells[0].text
     assert named(rows, "Your plan", "Owned").cells[0].tooltip
     assert named(rows, "Your plan", "Memory needed per card").cells[0].value
@@ -50,7 +50,7 @@ def test_a_plan_that_does_not_fit_has_no_time_or_cost(entries, catalog):
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     rows = side_by_side(entries, tried)
     assert named(rows, "Your plan", "Fits").cells[0].text.startswith("Does not fit")
-    for title in ("Time", "Pace", "Rented", "Rented, per hour", "Rented, per million tokens", "Owned"):
+    for title in ("Time", "Speed", "Rented", "Rented, per hour", "Rented, per million tokens", "Owned"):
         cells = named(rows, "Your plan", title).cells
         assert (cells[0].text, cells[0].value, cells[0].tooltip) == ("unknown", None, "The plan does not fit.")
         assert cells[1].value is not None

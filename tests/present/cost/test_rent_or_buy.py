@@ -103,8 +103,8 @@ def test_two_plans_stand_beside_each_other(scenario_of):
     assert difference[0] in "+−"
     assert found["Decision"] == ("Rent", "Rent", "")
     assert found["Hours"][2] == "same"
-    assert found["Pace"][0].endswith("tokens/s")
-    assert found["Pace"][2][0] in "+−"
+    assert found["Speed"][0].endswith("tokens/s")
+    assert found["Speed"][2][0] in "+−"
     assert all(value[2] for title, value in found.items() if title != "Decision")
 
 

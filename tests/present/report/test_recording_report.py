@@ -22,6 +22,10 @@ def test_a_run_is_told_with_its_readings_diagnoses_energy_and_events():
     diagnosis = _section(report, "Diagnosis")
     told = [block.text for block in diagnosis.blocks if isinstance(block, Prose)]
     assert any("nput-bound" in text for text in told)
+    # The longest spans of each kind, each with the evidence of its own kind.
+    assert not any("Too early" in text for text in told)
+    assert sum("Limited by compute" in text for text in told) == 1
+    assert [text.partition(": ")[2].partition(".")[0] for text in told][-1] == "Not fully used"
     assert any(isinstance(block, ReportTable) for block in diagnosis.blocks)
     assert any(isinstance(block, Bullets) for block in diagnosis.blocks)
     assert _section(report, "Events") is not None
