@@ -367,6 +367,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "deepseek_v3": _latent_family().read,
     "deepseek_v32": _latent_family(indexer=True).read,
     "glm4_moe_lite": _latent_family(dense_layers=1).read,
+    "mistral4": _latent_family(dense_layers=0).read,
     "glm_moe_dsa": _latent_family(indexer=True).read,
     "dbrx": _read_dbrx,
 }
