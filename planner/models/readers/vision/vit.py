@@ -62,6 +62,7 @@ _DINO3_LAYER: Final = _DINO_LAYER._replace(
         key_bias=("key_bias", False),
         out_bias=("proj_bias", True),
         fp32_softmax=False,
+        heads_first=True,
     ),
     mlp=PLAIN_MLP._replace(names=("up_proj", "down_proj"), bias=("mlp_bias", True)),
 )
