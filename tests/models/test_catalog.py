@@ -53,7 +53,7 @@ def test_the_count_is_exact_to_the_single_parameter(record: ModelRecord) -> None
     assert built.kind == record.kind
     assert built.model_type == record.config["model_type"]
     assert all(record.sources)
-    assert record.as_of <= "2026-11-23"
+    assert record.as_of <= "2026-11-28"
 
 
 @for_each("record", CATALOG.records)
@@ -64,7 +64,7 @@ def test_a_published_size_is_the_count_rounded_or_the_difference_is_explained(re
 
 
 def test_the_list_is_complete_and_names_are_unique() -> None:
-    assert len(CATALOG.records) >= 322
+    assert len(CATALOG.records) >= 340
     names = Counter(name for record in CATALOG.records for name in record.names)
     assert [name for name, count in names.items() if count > 1] == []
     aside = {model.id for model in CATALOG.not_built}
@@ -219,6 +219,19 @@ UNKNOWN_FORMATS = [
     "stabilityai/stable-code-3b",
     "stabilityai/stable-diffusion-3-medium-diffusers",
     "PixArt-alpha/PixArt-Sigma-XL-2-1024-MS",
+    "stabilityai/stable-diffusion-3.5-large",
+    "stabilityai/stable-diffusion-3.5-medium",
+    "ibm-granite/granite-4.0-h-tiny",
+    "ibm-granite/granite-4.0-h-1b",
+    "tiiuae/Falcon-H1-7B-Instruct",
+    "tiiuae/Falcon-H1-3B-Instruct",
+    "tencent/Hunyuan-7B-Instruct",
+    "tencent/Hunyuan-4B-Instruct",
+    "LiquidAI/LFM2-2.6B",
+    *(f"facebook/dinov3-{size}-pretrain-lvd1689m" for size in ("vits16", "vits16plus", "vitb16", "vitl16")),
+    *(f"facebook/dinov3-{size}-pretrain-lvd1689m" for size in ("vith16plus", "vit7b16")),
+    "mistralai/Mistral-Small-4-119B-2603",
+    "jinaai/jina-embeddings-v3-hf",
 ]
 """Models whose stored format no copy of their configuration or files confirms.
 
