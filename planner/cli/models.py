@@ -7,7 +7,14 @@ from pydantic_core import to_json
 
 from planner.cli.parser import Parser
 from planner.cli.table import column_table, details
-from planner.models.catalog import ModelCatalog, ModelRecord, load_models, name_parts, normalize_name
+from planner.models.catalog import (
+    ModelCatalog,
+    ModelRecord,
+    UnsupportedModel,
+    load_models,
+    name_parts,
+    normalize_name,
+)
 from planner.models.load import load_model
 from planner.paths import catalog_dir
 from planner.present.catalog.models import MODEL_COLUMNS, architecture_details, model_details
@@ -80,14 +87,21 @@ def _model_list_text(arguments: argparse.Namespace, catalog: ModelCatalog) -> st
     records = [record for record in catalog.records if _record_matches(record, arguments.words)]
     if arguments.json:
         return to_json([record.model_dump(mode="json") for record in records], indent=2).decode()
-    if not records:
-        return (
-            f"None of {len(catalog.records):,} models matches. Others can be read with --show from their config.json."
-        )
-    return f"{column_table(MODEL_COLUMNS, records, ('name',))}\n\n{len(records):,} of {len(catalog.records):,} models"
+    total, others = len(catalog.records), _without_formula_text(arguments.words, catalog)
+    if records:
+        return f"{column_table(MODEL_COLUMNS, records, ('name',))}\n\n{len(records):,} of {total:,} models{others}"
+    return f"None of {total:,} models matches. Others can be read with --show from their config.json.{others}"
 
 
-def _record_matches(record: ModelRecord, words: list[str]) -> bool:
+def _without_formula_text(words: list[str], catalog: ModelCatalog) -> str:
+    """Return a line on each model without a formula that `words` find: why, and whether a trace answers for it."""
+    found = [model for model in catalog.not_built if words and _record_matches(model, words)]
+    answers = {True: "; `gpu-planner fit` traces it", False: ""}
+    lines = (f"\n{model.id}: {model.reason}{answers[model.config is not None]}." for model in found)
+    return "\n" * bool(found) + "".join(lines)
+
+
+def _record_matches(record: ModelRecord | UnsupportedModel, words: list[str]) -> bool:
     text = normalize_name(" ".join((*record.names, record.family)))
     parts = f"-{'-'.join(name_parts(text))}-"
     return all(normalize_name(word) in text or f"-{'-'.join(name_parts(word))}-" in parts for word in words)

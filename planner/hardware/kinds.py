@@ -41,6 +41,10 @@ KINDS: Final[dict[str, str]] = {
         "sits around the chip, and more expensive."
     ),
     "VRAM": "VRAM is a card's own memory, the column Memory; search for an amount, such as 24 GB, or at least 24 GB.",
+    "CACHE": (
+        "Caches hold what was just read, so that it is not read from memory again: the L1 cache serves one group of "
+        "cores and the L2 cache the whole chip; the details of a card have their sizes where they are published."
+    ),
     "NVLINK": (
         "NVLink joins NVIDIA's GPUs several times as fast as PCIe, as a bridge between two cards or through NVSwitch "
         "among all of a server."
@@ -105,6 +109,7 @@ _ALSO_CALLED: Final = {
     "ASIC": ("ASICS",),
     "NPU": ("NPUS", "NEURAL"),
     "CPU": ("CPUS", "PROCESSOR", "PROCESSORS", "RYZEN", "EPYC", "XEON"),
+    "CACHE": ("CACHES", "L1"),
     "GDDR": ("GDDR5", "GDDR6", "GDDR6X", "GDDR7"),
     "HBM": ("HBM2", "HBM2E", "HBM3", "HBM3E", "HBM4"),
     "BLADE": ("BLADES",),

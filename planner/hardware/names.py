@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
+from planner.hardware.kinds import describe_kinds
 from planner.hardware.mig import MIG_INFIX, sliced_card_id, split_profile
 from planner.hardware.system import System
 
@@ -178,6 +179,9 @@ def _contains_digits(gpu: Gpu, digits: list[str]) -> bool:
 
 
 def _similar_names_hint(catalog: HardwareCatalog, text: str, matches: tuple[Gpu, ...]) -> str:
+    # A number means a model, whose near names help more than a sentence on its kind.
+    if not _DIGITS.search(text) and (about := describe_kinds(text)):
+        return f"{about} {_LIST_COMMAND}"
     if (plural := re.fullmatch(r"(.*[a-z]\d+)s", text.strip(), re.IGNORECASE)) and hardware_family(catalog, plural[1]):
         return f"Did you mean {plural[1]!r}? {_LIST_COMMAND}"
     if matches:

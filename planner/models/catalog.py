@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from planner.base import Spec
 from planner.dtypes import SCHEMES, scheme_called
-from planner.errors import AmbiguousNameError, SpecError
+from planner.errors import AmbiguousNameError, NoFormulaError, SpecError
 from planner.models.architecture import Architecture, ModelKind
 from planner.records import read_records
 
@@ -103,12 +103,24 @@ class ModelRecord(Spec):
 
 
 class UnsupportedModel(Spec):
-    """A model that cannot be built because its architecture is not published in enough detail."""
+    """A model without a formula: a trace answers for it if its configuration is known, else nothing."""
 
-    id: str
+    id: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)?$")
+    aliases: tuple[str, ...] = ()
     family: str
     reason: str = Field(min_length=3)
+    config: dict[str, Any] | None = Field(
+        default=None, description="fields of config.json from which transformers builds the network that is traced"
+    )
+    parameters: int | None = Field(
+        default=None, gt=0, description="exact number of parameters of that network, as transformers counts them"
+    )
     sources: tuple[str, ...] = Field(min_length=1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return all names of the model: its id and aliases."""
+        return (self.id, *self.aliases)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +195,20 @@ class ModelCatalog:
         found = (ids for parts, ids in self._ids_by_parts.items() if parts[: len(asked)] == asked)
         return tuple(dict.fromkeys(model_id for ids in found for model_id in ids))
 
+    def without_formula(self, text: str) -> tuple[UnsupportedModel, ...]:
+        """Return the models without a formula that are named `text`, or else those whose names begin with it."""
+        asked = name_parts(text)
+        named = {
+            parts: model
+            for model in self.not_built
+            for name in model.names
+            for parts in (name_parts(name), name_parts(name.rpartition("/")[2]))
+        }
+        if asked in named:
+            return (named[asked],)
+        begun = {model.id: model for parts, model in named.items() if asked and parts[: len(asked)] == asked}
+        return tuple(begun.values())
+
 
 def name_parts(name: str) -> tuple[str, ...]:
     """Return the letters and numbers of a model's name: `llama3.1:8b` and `Llama-3.1-8B` have the same."""
@@ -218,6 +244,7 @@ def resolve_model(catalog: ModelCatalog, text: str) -> str:
 
     Raises:
         AmbiguousNameError: If several networks have this name.
+        NoFormulaError: If it names a network that can only be traced.
         SpecError: If there is none; the hint suggests similar names.
     """
     found = catalog.names_as_written.get(normalize_name(text)) or catalog.ids_written_as(text)
@@ -225,7 +252,7 @@ def resolve_model(catalog: ModelCatalog, text: str) -> str:
     if len(owners) > 1:
         raise AmbiguousNameError("model", text, tuple(sorted(found)))
     if not found:
-        raise SpecError("model", _unknown_model_hint(catalog, text), hint=_similar_names_hint(catalog, text))
+        raise _unknown_model_error(catalog, text)
     return found[0]
 
 
@@ -238,13 +265,18 @@ def _without_separators(name: str) -> str:
     return "".join(filter(str.isalnum, name))
 
 
-def _unknown_model_hint(catalog: ModelCatalog, text: str) -> str:
-    """Return a hint that suggests similar model names or states why the model cannot be built."""
-    asked = normalize_name(text)
-    for model in catalog.not_built:
-        if asked in (normalize_name(model.id), normalize_name(model.id.rpartition("/")[2])):
-            return f"{model.id} cannot be built: {model.reason}"
-    return f"no model is called {text[:80]!r}"
+def _unknown_model_error(catalog: ModelCatalog, text: str) -> SpecError | NoFormulaError:
+    """Return the error for a name that no model with a formula has."""
+    unread = catalog.without_formula(text)
+    if len(unread) > 1:
+        return AmbiguousNameError("model", text, tuple(model.id for model in unread))
+    if not unread:
+        reason = f"no model is called {text[:80]!r}"
+    elif unread[0].config is None:
+        reason = f"{unread[0].id} cannot be built: {unread[0].reason}"
+    else:
+        return NoFormulaError(unread[0].id, unread[0].reason, unread[0].id)
+    return SpecError("model", reason, hint=_similar_names_hint(catalog, text))
 
 
 def _similar_names_hint(catalog: ModelCatalog, text: str) -> str:

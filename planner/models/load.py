@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from planner.errors import SpecError
+from planner.errors import NoFormulaError, SpecError
 from planner.models.architecture import Architecture
 from planner.models.catalog import ModelCatalog, resolve_model
 
@@ -33,7 +33,7 @@ def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
 
     Raises:
         SpecError: If the catalog has no such name and there is no such file, or several models have the name.
-        ModelFileError: If the file cannot be read, or the Hub has no such model.
+        ModelFileError: If the file cannot be read, the Hub has no such model, or it has no formula.
         NetworkError: If the Hub cannot be reached.
     """
     if text.startswith(HUB_PREFIX):
@@ -56,7 +56,11 @@ def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, obj
         from planner.models.readers.hub.model import read_hub_config
 
         return text.removeprefix(HUB_PREFIX), read_hub_config(text)
-    found = _find_model(text, catalog)
+    try:
+        found = _find_model(text, catalog)
+    except NoFormulaError as error:
+        (model,) = catalog.without_formula(error.traceable)
+        return model.id, model.config or {}
     if isinstance(found, str):
         return found, catalog.record(found).config
     from planner.models.readers.model_file import read_model_config

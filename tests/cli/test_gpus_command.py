@@ -7,6 +7,7 @@ import shlex
 from datetime import date
 
 import pytest
+from each_record import for_each
 
 from planner.cli.gpus import command as gpus
 from planner.cli.gpus.search import GPU_COLUMN_OF
@@ -478,8 +479,41 @@ def test_a_kind_of_accelerator_lists_its_chips_and_its_slices(said):
     assert all(name in printed for name in ("tpu-v2", "tpu-v7-ironwood", "tpu-v3-pod"))
 
 
+INTRODUCED = {
+    "2080 Ti": "110 to 120 TFLOPS, as articles say, are with FP16 accumulation",
+    "Titan V": "the 32 GB that some articles name are those of the Titan V CEO Edition",
+    "RX 6800 XT": "4,608 shaders: 72 compute units of 64; 5,120, which some articles print",
+    "tpu-v3": "420 TFLOPS and 128 GB, as articles quote for a TPU, are those of tpu-v3-8",
+    "tpu-v3-8": "4 x 123 = 492 by the current documentation",
+    "tpu-v3-pod": "126 PFLOPS by the current documentation",
+    "A100 SXM4 40GB": "624 TFLOPS FP16 (1248 INT8) on the datasheet is with sparsity",
+    "Tesla P100 SXM2": "21 TFLOPS, as often quoted, is the vector FP16 rate",
+    "V100 SXM2 32GB": "149 TFLOPS, at times quoted for a V100, is no figure of any",
+    "DGX-1 V100 16GB": "FP16 tensor, dense (8 x 125 = 1000 by chip sum)",
+    "DGX-2": "FP16 tensor, dense (16 x 125)",
+    "DGX A100 320GB": "FP16 tensor, SPARSE (8 x 624); 2.5 PFLOPS dense",
+    "Tesla K80": "Card totals for two GK210 GPUs",
+    "GT 930M": "two 930M boards under one name",
+    "RTX 3090": "71 TFLOPS is dense with FP32 accumulate; 142 is with FP16 accumulate",
+    "H100 SXM": "L2 cache",
+}
+"""What introductions to GPUs for deep learning say of cards, by their words, with the difference explained."""
+
+
+@for_each("name", INTRODUCED)
+def test_what_introductions_name_is_found_and_a_difference_explained(said, name):
+    assert INTRODUCED[name] in " ".join(said("--show", name).split())
+
+
+@pytest.mark.parametrize(("name", "words"), [("FPGA", "FPGAs are"), ("ASIC", "ASICs are"), ("NPU", "NPUs are")])
+def test_a_name_for_what_is_no_card_is_explained_wherever_a_card_is_named(said, name, words):
+    assert f"hint: {words}" in said("--show", name, code=2)
+    assert words not in said("--show", f"{name} 9000", code=2)  # a number means a model
+
+
 def test_a_search_for_what_is_no_card_says_what_it_is(said):
     assert "FPGAs are chips whose circuits" in said("fpga")
+    assert "the L2 cache the whole chip" in said("L2", "cache")
     assert said("xyzzy").strip().endswith("matches.")
 
 

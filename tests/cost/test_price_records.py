@@ -25,8 +25,8 @@ SOURCES_WITHOUT_A_DAY = ("Crusoe",)
 
 
 def test_the_catalog_holds_everything_that_was_collected() -> None:
-    assert len(COST.offers) == 610
-    assert len({offer.provider for offer in COST.offers}) == 36
+    assert len(COST.offers) == 611
+    assert len({offer.provider for offer in COST.offers}) == 37
     assert len(COST.purchases) == 117
     assert Counter(record.level for record in COST.energy) == {
         "country": 83,
@@ -56,7 +56,7 @@ def test_offer_is_sourced_dated_and_plausible(offer: Offer) -> None:
 
 def test_offers_whose_card_is_not_stated_name_all_it_may_be() -> None:
     ambiguous = [offer for offer in COST.offers if offer.ambiguous]
-    assert len(ambiguous) == 122
+    assert len(ambiguous) == 123
     assert all(len(offer.candidates) >= 2 for offer in ambiguous)
     assert all(len({GPUS[card].vendor for card in offer.candidates}) == 1 for offer in ambiguous)
 
@@ -91,7 +91,7 @@ def test_prices_that_leave_something_out_say_so() -> None:
 
 
 def test_prices_of_marketplaces_are_told_apart() -> None:
-    assert Counter(offer.price_kind for offer in COST.offers) == {"list": 569, "from": 30, "median": 11}
+    assert Counter(offer.price_kind for offer in COST.offers) == {"list": 569, "from": 31, "median": 11}
 
 
 @for_each("purchase", COST.purchases)

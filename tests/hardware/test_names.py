@@ -70,7 +70,7 @@ def test_a_name_means_one_card(text: str, gpu_id: str) -> None:
         ("A100 80GB", ("a100-pcie-80gb", "a100-sxm4-80gb")),
         ("A100-80G", ("a100-pcie-80gb", "a100-sxm4-80gb")),
         ("A100 SXM", ("a100-sxm4-40gb", "a100-sxm4-80gb")),
-        ("H100", ("h100-pcie-80gb", "h100-sxm5-80gb", "h100-nvl-94gb")),
+        ("H100", ("h100-pcie-80gb", "h100-sxm5-80gb", "h100-nvl-94gb", "h100-pcie-96gb")),
         ("3060", ("rtx-3060-8-gb", "rtx-3060-12-gb")),
         ("NVIDIA GeForce RTX 3060", ("rtx-3060-8-gb", "rtx-3060-12-gb")),
         ("Titan X", ("gtx-titan-x-maxwell", "titan-x-pascal")),

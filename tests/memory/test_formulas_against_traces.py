@@ -48,10 +48,10 @@ BOTH_SHAPES = (
 )
 """Compared in two shapes and every format, with and without checkpoints; the others in one shape without."""
 ONE_SHAPE = tuple(name for name in FAMILIES if name not in BOTH_SHAPES)
-CHECKPOINTED = tuple(name for name in ONE_SHAPE if name not in ("t5", "mt5", "falcon", "whisper", "vit"))
+CHECKPOINTED = tuple(name for name in ONE_SHAPE if name not in ("t5", "mt5", "falcon", "whisper", "vit", "dinov3"))
 """Compared with checkpoints, too, beside those of both shapes. T5 misses the gradients of the biases that its layers
 share, up to 6 % of networks as small as these; of the others the peak agrees, but not all that stays beside it."""
-SELECTIVE = tuple(name for name in FAMILIES if name not in ("mixtral", "t5", "mt5", "whisper", "vit"))
+SELECTIVE = tuple(name for name in FAMILIES if name not in ("mixtral", "t5", "mt5", "whisper", "vit", "dinov3"))
 """Compared with selective checkpoints, too. Mixtral's router divides in place what was kept, which PyTorch refuses."""
 QUICK = {
     Case("llama", "2x512", "bf16"),

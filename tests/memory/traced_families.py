@@ -138,6 +138,9 @@ FAMILIES = {
     "bart": Family("bart", BART),
     "whisper": Family("whisper", BART | {"max_target_positions": 1024}),
     "vit": Family("vit", MULTI_HEAD),
+    "dinov3": Family("dinov3_vit", MULTI_HEAD | {"num_register_tokens": 4}),
+    "jina": Family("jina_embeddings_v3", MULTI_HEAD),
+    "mistral4": Family("mistral4", LATENT),
 }
 SHAPES = {"1x128": (1, 128), "2x512": (2, 512), "8x256": (8, 256)}
 

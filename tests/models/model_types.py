@@ -138,6 +138,12 @@ def _request(listed: ListedType, config: Mapping[str, object]) -> TraceRequest:
     return TraceRequest(target=target, batch=1, sequence_length=64, device="cpu", unknown_values="typical")
 
 
+def parameters_on_meta(name: str, config: Mapping[str, object]) -> int:
+    """Return the number of parameters of the network that transformers builds from a configuration."""
+    target = Target(kind="config", place=name, config=json.dumps(config))
+    return _parameters_on_meta(TraceRequest(target=target, batch=1, sequence_length=64, device="cpu"))
+
+
 def _parameters_on_meta(request: TraceRequest) -> int:
     with torch.device("meta"):
         network = build_network(request, None)

@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 from each_record import for_each
 
-from planner.errors import AmbiguousNameError, CatalogError, SpecError
-from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalize_name, resolve_model
+from planner.errors import AmbiguousNameError, CatalogError, NoFormulaError, SpecError
+from planner.models.catalog import (
+    ModelCatalog,
+    ModelRecord,
+    UnsupportedModel,
+    load_models,
+    normalize_name,
+    resolve_model,
+)
+from planner.models.readers.config_json import read_config
 from planner.paths import catalog_dir
 
 CATALOG = load_models(catalog_dir() / "models")
@@ -53,7 +61,7 @@ def test_the_count_is_exact_to_the_single_parameter(record: ModelRecord) -> None
     assert built.kind == record.kind
     assert built.model_type == record.config["model_type"]
     assert all(record.sources)
-    assert record.as_of <= "2026-11-23"
+    assert record.as_of <= "2026-11-28"
 
 
 @for_each("record", CATALOG.records)
@@ -64,12 +72,42 @@ def test_a_published_size_is_the_count_rounded_or_the_difference_is_explained(re
 
 
 def test_the_list_is_complete_and_names_are_unique() -> None:
-    assert len(CATALOG.records) >= 322
+    assert len(CATALOG.records) >= 340
     names = Counter(name for record in CATALOG.records for name in record.names)
     assert [name for name, count in names.items() if count > 1] == []
-    aside = {model.id for model in CATALOG.not_built}
-    assert aside.isdisjoint(names)
-    assert len(aside) + len(CATALOG.records) >= 215
+    aside = [name for model in CATALOG.not_built for name in model.names]
+    assert set(aside).isdisjoint(names)
+    assert len(set(aside)) == len(aside)
+    assert sum(model.config is not None for model in CATALOG.not_built) >= 13
+
+
+@for_each("model", CATALOG.not_built)
+def test_a_model_without_a_formula_has_none_and_a_count_if_it_can_be_traced(model: UnsupportedModel) -> None:
+    assert (model.config is None) == (model.parameters is None)
+    if model.config is not None:
+        with pytest.raises(NoFormulaError):
+            read_config(model.config, model.id)
+
+
+@pytest.mark.oracle
+@for_each("model", [model for model in CATALOG.not_built if model.config is not None])
+def test_a_traced_model_has_the_parameters_that_transformers_builds(model: UnsupportedModel) -> None:
+    from model_types import parameters_on_meta  # imports PyTorch
+
+    assert parameters_on_meta(model.id, model.config or {}) == model.parameters
+
+
+@pytest.mark.parametrize("text", ["deepseek-ai/DeepSeek-V4-Flash", "DeepSeek V4 Flash", "wav2vec2", "resnet50"])
+def test_a_model_that_is_traced_says_so_by_its_name(text: str) -> None:
+    with pytest.raises(NoFormulaError, match="unknown to the formulas") as caught:
+        resolve_model(CATALOG, text)
+    (model,) = CATALOG.without_formula(text)
+    assert caught.value.traceable == model.id
+
+
+def test_the_beginning_of_two_names_without_a_formula_lists_both() -> None:
+    with pytest.raises(AmbiguousNameError, match=r"DeepSeek-V4-Flash, deepseek-ai/DeepSeek-V4-Pro"):
+        resolve_model(CATALOG, "deepseek v4")
 
 
 def test_every_listed_model_says_its_name_and_context_without_being_built() -> None:
@@ -219,6 +257,19 @@ UNKNOWN_FORMATS = [
     "stabilityai/stable-code-3b",
     "stabilityai/stable-diffusion-3-medium-diffusers",
     "PixArt-alpha/PixArt-Sigma-XL-2-1024-MS",
+    "stabilityai/stable-diffusion-3.5-large",
+    "stabilityai/stable-diffusion-3.5-medium",
+    "ibm-granite/granite-4.0-h-tiny",
+    "ibm-granite/granite-4.0-h-1b",
+    "tiiuae/Falcon-H1-7B-Instruct",
+    "tiiuae/Falcon-H1-3B-Instruct",
+    "tencent/Hunyuan-7B-Instruct",
+    "tencent/Hunyuan-4B-Instruct",
+    "LiquidAI/LFM2-2.6B",
+    *(f"facebook/dinov3-{size}-pretrain-lvd1689m" for size in ("vits16", "vits16plus", "vitb16", "vitl16")),
+    *(f"facebook/dinov3-{size}-pretrain-lvd1689m" for size in ("vith16plus", "vit7b16")),
+    "mistralai/Mistral-Small-4-119B-2603",
+    "jinaai/jina-embeddings-v3-hf",
 ]
 """Models whose stored format no copy of their configuration or files confirms.
 

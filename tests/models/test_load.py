@@ -33,6 +33,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
+def test_the_configuration_of_a_model_without_a_formula_is_that_of_the_catalog(catalog: ModelCatalog) -> None:
+    name, config = load_config("resnet50", catalog)
+    assert (name, config["model_type"]) == ("microsoft/resnet-50", "resnet")
+
+
 @pytest.mark.parametrize("text", ["", "  "])
 def test_an_empty_name_is_no_folder(catalog: ModelCatalog, text: str) -> None:
     with pytest.raises(SpecError, match="no model is named"):

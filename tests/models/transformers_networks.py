@@ -41,7 +41,7 @@ def shapes_built(network: torch.nn.Module) -> Shapes:
     for name, parameter in network.named_parameters():
         if ".experts." in name:
             experts += parameter.numel()
-        else:
+        elif parameter.numel():  # no registers are a parameter without elements
             found[tuple(parameter.shape)] += 1
     found[(experts,)] += 1
     return found

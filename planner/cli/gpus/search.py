@@ -195,13 +195,14 @@ def _empty_list_hint(words: Sequence[str], query: GpuQuery, catalog: Catalog) ->
     from planner.cli.command_guess import suggested_command
 
     text = " ".join(words)
+    about = describe_kinds(text)
     if "--" in (meant := suggested_command(words, catalog)):
-        return f"Did you mean: {meant}"
+        return f"Did you mean: {meant}\n{about}"
     if "price <" in query.where:
         return "Prices are of new cards; used ones are found by --where 'used < 700', rents by --where 'rent < 1'."
     if any(map(str.isdigit, words)) and not names:
         return "Bounds are given by options: --price-under 700, --where 'memory_gib >= 24'."
-    return describe_kinds(text)
+    return about
 
 
 def family_text(name: str, family: Iterable[Gpu | System], catalog: Catalog) -> str:

@@ -63,9 +63,9 @@ def test_a_search_narrows_with_each_letter_and_says_how_many_are_left(tab):
     type_search(tab, "h100")
     assert shown(tab)
     assert all("h100" in row.gpu.search_text for row in tab.gpus.model.records)
-    assert tab.bar.count.accessibleName() == f"{len(shown(tab))} of 378 accelerators"
+    assert tab.bar.count.accessibleName() == f"{len(shown(tab))} of 388 accelerators"
     QTest.keyClick(tab.bar.search, Qt.Key.Key_Escape)
-    assert len(shown(tab)) == 378
+    assert len(shown(tab)) == 388
 
 
 def test_down_goes_from_the_search_to_the_table_and_enter_uses_the_card(tab, workspace):
@@ -148,7 +148,7 @@ def test_facets_narrow_and_their_counts_follow(tab, qtbot):
     assert not box(tab, "data center").isChecked()
     clear = next(found for found in tab.gpus.facets.findChildren(QPushButton) if found.text() == "Clear all")
     QTest.keyClick(clear, Qt.Key.Key_Space)
-    assert len(shown(tab)) == 378
+    assert len(shown(tab)) == 388
     assert not box(tab, "AMD").isChecked()
     assert not clear.isEnabled()
 
@@ -231,7 +231,7 @@ def test_without_a_single_blocking_filter_all_can_be_cleared(tab):
     assert "No accelerator matches all filters." in texts(tab.gpus.empty)
     assert any(text.endswith(": “no such card” · AWS") for text in texts(tab.gpus.empty))
     QTest.keyClick(tab.gpus.empty.findChild(QPushButton), Qt.Key.Key_Space)
-    assert len(shown(tab)) == 378
+    assert len(shown(tab)) == 388
 
 
 def switch_to(tab, words):
@@ -322,7 +322,7 @@ def test_the_primary_action_uses_the_chosen_card(tab, workspace):
 
 def test_where_nothing_fits_the_answer_says_so(tab, workspace):
     workspace.answer("batch", {"workload.batch": 1_000_000})
-    assert tab._answer.text() == "With this plan, Llama-3.1-8B does not fit on any of 378 accelerators."
+    assert tab._answer.text() == "With this plan, Llama-3.1-8B does not fit on any of 388 accelerators."
     workspace.apply("count", count=2)
     assert "2 of each" in tab._answer.text()
 

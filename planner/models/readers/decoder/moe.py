@@ -74,10 +74,12 @@ GRANITE_EXPERTS: Final = MIXTRAL_EXPERTS._replace(
 )
 
 
-def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = False) -> DecoderFamily:
+def _latent_family(
+    *, dense_layers: int = 3, shared: int = 1, indexer: bool = False, fp32_router: bool = True
+) -> DecoderFamily:
     """Return a decoder family with latent attention, dense first layers, and DeepSeek's experts in all others."""
     experts = ExpertStyle(
-        fp32_router=True,
+        fp32_router=fp32_router,
         experts=("n_routed_experts", "num_experts", "num_local_experts"),
         sparse=experts_after_dense_layers(dense_layers),
         shared=shared_width_from_count("n_shared_experts", shared),
@@ -367,6 +369,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "deepseek_v3": _latent_family().read,
     "deepseek_v32": _latent_family(indexer=True).read,
     "glm4_moe_lite": _latent_family(dense_layers=1).read,
+    "mistral4": _latent_family(dense_layers=0, fp32_router=False).read,
     "glm_moe_dsa": _latent_family(indexer=True).read,
     "dbrx": _read_dbrx,
 }

@@ -471,5 +471,20 @@ READERS: Final[Mapping[str, Reader]] = {
         positions=False,
         rotary=True,
     ).read,
+    "jina_embeddings_v3": EncoderFamily(
+        layer=LayerStyle(
+            attention=AttentionStyle(
+                bias=True, out_bias=True, dropout=("attention_probs_dropout_prob", 0.1), fp32_softmax=False
+            ),
+            mlp=PLAIN_MLP,
+            norms=("post_attention_layernorm", "post_mlp_layernorm"),
+            post_norms=True,
+            dropout=("hidden_dropout_prob", 0.1),
+        ),
+        heads=_ROBERTA.heads,
+        token_types=1,
+        positions=False,
+        rotary=True,
+    ).read,
     "modernbert": read_modernbert,
 }

@@ -1,4 +1,4 @@
-"""Readers of vision transformers: ViT, DeiT, ViViT, DINOv2 and BEiT.
+"""Readers of vision transformers: ViT, DeiT, ViViT, DINOv2, DINOv3 and BEiT.
 
 Without an `architectures` field the head is a classifier, as in the most common checkpoints.
 """
@@ -55,6 +55,17 @@ _DINO_LAYER: Final = _VIT_LAYER._replace(
     attention=_VIT_LAYER.attention._replace(fp32_softmax=False), norms=("norm1", "norm2")
 )
 _GATED: Final = MlpStyle(bias=True)
+_DINO3_LAYER: Final = _DINO_LAYER._replace(
+    attention=AttentionStyle(
+        prefix="attention.",
+        bias=("query_bias", True),
+        key_bias=("key_bias", False),
+        out_bias=("proj_bias", True),
+        fp32_softmax=False,
+        heads_first=True,
+    ),
+    mlp=PLAIN_MLP._replace(names=("up_proj", "down_proj"), bias=("mlp_bias", True)),
+)
 # BEiT always has biases, except for the keys.
 _BEIT_LAYER: Final = _VIT_LAYER._replace(attention=_VIT_LAYER.attention._replace(bias=True, key_bias=False))
 
@@ -66,10 +77,10 @@ class PatchEmbedding(NamedTuple):
     tensors: Tensors
 
 
-def _image_patches_reader(patch: int) -> Callable[[ConfigFields, int], PatchEmbedding]:
+def _image_patches_reader(patch: int, name: str = _CONVOLUTION) -> Callable[[ConfigFields, int], PatchEmbedding]:
     """Return the function that reads the embedding of square patches; `patch` is the default side."""
     return lambda fields, hidden: PatchEmbedding(
-        count_patches(fields, _IMAGE, patch), patch_conv(fields, _CONVOLUTION, hidden, patch=patch)
+        count_patches(fields, _IMAGE, patch), patch_conv(fields, name, hidden, patch=patch)
     )
 
 
@@ -169,13 +180,28 @@ def _dino_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
     """Return DINOv2's layer; its gated MLP has two thirds of the width, rounded up to a multiple of 8."""
     wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, low=0.01, high=1000))
     gated = Mlp(intermediate=(int(wide * 2 / 3) + 7) // 8 * 8, gated=True, activation="silu")
-    scales = (f"layer_scale{number}.lambda1" for number in (1, 2))
-    extra = tuple(found for name in scales for found in tensor(name, sizes.hidden))
+    extra = _layer_scale_tensors(sizes)
     if fields.flag("use_swiglu_ffn", default=False):
         layer = _DINO_LAYER._replace(mlp=_GATED).build_layer(fields, sizes, mlp=gated, extra=extra)
     else:
         layer = _DINO_LAYER.build_layer(fields, sizes, width=wide, extra=extra)
     return layer.evolve(scaled=True)
+
+
+def _dino3_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
+    """Return DINOv3's layer, which rotates queries and keys by the places of their patches."""
+    gated = MlpStyle(bias=("mlp_bias", True), activation="gelu", activation_fields=("hidden_act",))
+    style = _DINO3_LAYER._replace(mlp=gated) if fields.flag("use_gated_mlp", default=False) else _DINO3_LAYER
+    return style.build_layer(fields, sizes, rotary=True, extra=_layer_scale_tensors(sizes)).evolve(scaled=True)
+
+
+def _layer_scale_tensors(sizes: StackSizes) -> Tensors:
+    scales = (f"layer_scale{number}.lambda1" for number in (1, 2))
+    return tuple(found for name in scales for found in tensor(name, sizes.hidden))
+
+
+def _dino3_mask_tensor(_: ConfigFields, sizes: StackSizes) -> Tensors:
+    return tensor("embeddings.mask_token", 1, 1, sizes.hidden)
 
 
 def _dino_mask_tensor(fields: ConfigFields, sizes: StackSizes) -> Tensors:
@@ -240,6 +266,16 @@ READERS: Final[Mapping[str, Reader]] = {
     "vivit": VisionFamily(layer=_vivit_layer, embed_patches=_tubelet_embedding, task=_VIDEO).read,
     "dinov2": _DINOV2.read,
     "dinov2_with_registers": _DINOV2._replace(embed_patches=_SQUARES_OF_16, registers=_REGISTERS).read,
+    "dinov3_vit": VisionFamily(
+        layer=_dino3_layer,
+        embed_patches=_image_patches_reader(16, "embeddings.patch_embeddings"),
+        mask=_dino3_mask_tensor,
+        registers=0,
+        absolute=False,
+        final_norm=lambda _: "norm",
+        heads=lambda _, __: {"Model": TaskHead(), "Backbone": TaskHead()},
+        task="Model",
+    ).read,
     "beit": VisionFamily(
         layer=_beit_layer,
         mask=_beit_mask_tensor,

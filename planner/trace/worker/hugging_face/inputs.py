@@ -235,12 +235,19 @@ def _waveform(model: Any, batch: int, note: Callable[[str], None]) -> torch.Tens
 
 def _image_shape(config: Any, note: Callable[[str], None]) -> tuple[int, int, int]:
     """Return the channels, height and width of the images, in pixels."""
-    size = getattr(config, "image_size", None)
+    size = _stated_image_size(config)
     if size is None:
         size = _IMAGE_PIXELS
         note(f"The image size is not specified; {size} × {size} pixels are assumed: --input pixel_values=… changes it.")
     height, width = size if isinstance(size, list | tuple) else (size, size)
     return int(getattr(config, "num_channels", _COLOR_CHANNELS)), height, width
+
+
+def _stated_image_size(config: Any) -> Any:
+    """Return the image size that a configuration states, or that of its image tower, or None."""
+    size = getattr(config, "image_size", None)
+    parts = [getattr(config, name, None) for name in ("vision_config", "backbone_config")]
+    return next((found for found in (size, *map(_stated_image_size, filter(None, parts))) if found is not None), None)
 
 
 def _random_floats(model: Any, *shape: int) -> torch.Tensor:

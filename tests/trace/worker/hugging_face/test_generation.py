@@ -151,6 +151,11 @@ PIX2STRUCT = {"vision_config": {"hidden_size": 16, "patch_embed_hidden_size": 12
 PIX2STRUCT["vision_config"] |= {"num_hidden_layers": 1, "num_attention_heads": 2, "seq_len": 2048}
 PIX2STRUCT |= {"text_config": {"hidden_size": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}}
 PIX2STRUCT["text_config"] |= {"vocab_size": 50}
+HIERA = {"hidden_size": 12, "num_attention_heads": 1, "blocks_per_stage": [1, 1, 1, 1], "image_size": [64, 64]}
+HIERA |= {"model_type": "sam2_hiera_det_model"}
+HIERA |= {"embed_dim_per_stage": [12, 24, 48, 96], "num_attention_heads_per_stage": [1, 2, 4, 8]}
+SAM2 = {"vision_config": {"model_type": "sam2_vision_model", "backbone_config": HIERA}}
+SAM2["vision_config"] |= {"backbone_channel_list": [96, 48, 24, 12]}
 SIGLIP2 = {"vision_config": TOWER | {"num_patches": 16, "patch_size": 4}, "text_config": TOWER | {"vocab_size": 50}}
 
 
@@ -175,6 +180,7 @@ def test_a_network_that_reads_text_alone_gets_no_image_and_says_so():
             PIX2STRUCT,
             {"flattened_patches": (2, 2048, 14), "decoder_input_ids": (2, 1)},
         ),
+        ("sam2", "Sam2Model", SAM2, {"pixel_values": (2, 3, 64, 64)}),
         (
             "siglip2",
             "Siglip2ForImageClassification",
