@@ -105,6 +105,17 @@ class ListedProcess(NamedTuple):
     memory_bytes: int | None
 
 
+class ProcessUtilization(NamedTuple):
+    """Utilization of a card by a process at one time, in percent."""
+
+    pid: int
+    microseconds: int
+    sm: int
+    memory_controller: int
+    encoder: int
+    decoder: int
+
+
 class _ProcessV1(ctypes.Structure):
     """Version 1 of nvmlProcessInfo_t, which the binding no longer defines."""
 
@@ -201,6 +212,23 @@ class Nvml:
         self.field_microseconds += sum(value.latencyUsec for value in values)
         return [_field_value(value) for value in values]
 
+    def fabric_state(self, card_uuid: str, handle: Handle) -> int:
+        """Return how far the card has joined the fabric of NVSwitches: not at all (1), in progress (2), joined (3).
+
+        Raises:
+            NvmlFailure: If the card is part of no fabric, or the driver does not report it.
+        """
+        name = "nvmlDeviceGetGpuFabricInfoV"
+        try:
+            info = self._binding.c_nvmlGpuFabricInfoV_t()
+        except AttributeError:
+            raise NvmlFailure(name, FUNCTION_NOT_FOUND) from None
+        info.version = self._binding.nvmlGpuFabricInfo_v2
+        self.call(name, card_uuid, handle, ctypes.byref(info))
+        if not info.state:
+            raise NvmlFailure(name, NOT_SUPPORTED)
+        return int(info.state)
+
     def listed_processes(self, card_uuid: str, handle: Handle, kind: ProcessKind) -> list[ListedProcess]:
         """Return the processes of one kind on a card, using the newest NVML structure that driver and binding share.
 
@@ -218,14 +246,19 @@ class Nvml:
                 return [ListedProcess(process.pid, process.usedGpuMemory) for process in processes]
         return self._processes_v1(name, card_uuid, handle)
 
-    def process_utilization(self, card_uuid: str, handle: Handle, since: int) -> list[tuple[int, int, int, int]]:
-        """Return (PID, time in µs, SM %, memory %) of each utilization sample after `since` (µs).
+    def process_utilization(self, card_uuid: str, handle: Handle, since: int) -> list[ProcessUtilization]:
+        """Return each utilization sample after `since` (µs).
 
         Raises:
             NvmlFailure: If there are no samples, or the driver does not report them.
         """
         samples = self.call("nvmlDeviceGetProcessUtilization", card_uuid, handle, since)
-        return [(sample.pid, sample.timeStamp, sample.smUtil, sample.memUtil) for sample in samples]
+        return [
+            ProcessUtilization(
+                sample.pid, sample.timeStamp, sample.smUtil, sample.memUtil, sample.encUtil, sample.decUtil
+            )
+            for sample in samples
+        ]
 
     def gpm_request(self, ids: Sequence[int]) -> Any:
         """Return a reusable request for the GPM metrics `ids` (NVIDIA's metric numbers)."""

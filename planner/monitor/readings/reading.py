@@ -22,7 +22,7 @@ class Cause(StrEnum):
 
 
 EXPLANATIONS: Final = {
-    Cause.NOT_SUPPORTED: "not reported by this GPU or driver",
+    Cause.NOT_SUPPORTED: "not reported by this driver",
     Cause.NO_PERMISSION: "readable by administrators only",
     Cause.LOST: "the card no longer responds",
     Cause.ASLEEP: "the card is asleep",

@@ -152,7 +152,17 @@ class Sampler:
         self._send_inventory(channel)
         channel.send(
             sample_line(
-                Sample(began, wall, result.devices, host.readings, host.cores, result.processes, result.xids, cost)
+                Sample(
+                    began,
+                    wall,
+                    result.devices,
+                    host.readings,
+                    host.cores,
+                    result.processes,
+                    result.xids,
+                    cost,
+                    result.links,
+                )
             )
         )
 

@@ -12,7 +12,7 @@ from planner.monitor.nvml import NoBindingError, Nvml, NvmlFailure, opening_faul
 from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import CardProcess, Xid
+from planner.monitor.readings.sample import CardProcess, Link, Xid
 from planner.monitor.readings.wire import PendingCall
 from planner.monitor.sampler.card_queries import SessionOverError
 from planner.monitor.sampler.patience import ALL_CARDS, HangingCallError, PatientReader
@@ -100,6 +100,7 @@ class SweepResult(NamedTuple):
     devices: dict[str, dict[str, Reading]]
     processes: tuple[CardProcess, ...] | None = None
     xids: tuple[Xid, ...] = ()
+    links: Mapping[str, tuple[Link, ...]] = {}
 
 
 class CardWatch:
@@ -216,7 +217,7 @@ class CardWatch:
         def read() -> SweepResult:
             devices = session.read(now, wall, slow=slow, budget_seconds=budget_seconds, silent=silent)
             card_processes = session.read_processes(wall, silent) if processes else None
-            return SweepResult(devices, card_processes, session.read_xids())
+            return SweepResult(devices, card_processes, session.read_xids(), session.links())
 
         result = reader.read(read)
         if processes:
