@@ -53,6 +53,11 @@ class Inventory:
         return frozenset(fault.uuid or "" for fault in self.faults if fault.kind is FaultKind.CARD_NOT_ANSWERING)
 
 
+def is_known_uuid(uuid: str) -> bool:
+    """Return whether a UUID is a card's own, and not that of a placeholder for a card that cannot be opened."""
+    return bool(uuid) and not uuid.startswith(("pci-", "index-")) and not uuid.isdigit()
+
+
 def sort_devices(devices: Iterable[Device]) -> tuple[Device, ...]:
     """Sort cards by index, each followed by its MIG instances; a lost card keeps its position."""
     known = tuple(devices)

@@ -8,9 +8,10 @@ import pytest
 from fake_nvml_kit import LONGEST_SECONDS, A, B, card
 
 from planner.monitor.host.environment import HostEnvironment
+from planner.monitor.host.sleep import nvidia_sleep_policy
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.sample import Xid
-from planner.monitor.sampler.watch import CardWatch, SleepPolicy
+from planner.monitor.sampler.watch import CardWatch
 from planner.monitor.settings import BackOff
 
 PLAIN = HostEnvironment("Linux", is_container=False, is_wsl=False, has_own_pids=False)
@@ -30,7 +31,7 @@ def watch(near_nvml, tmp_path):
     made = []
 
     def make(surroundings=PLAIN, first_try=0.0, hang_seconds=10.0):
-        sleep = SleepPolicy(tmp_path / "pci")
+        sleep = nvidia_sleep_policy(tmp_path / "pci")
         made.append(CardWatch(surroundings, sleep, first_try, BackOff(1.0, 60.0), BackOff(10.0, 300.0), hang_seconds))
         return made[-1]
 
@@ -305,7 +306,7 @@ def test_an_idle_card_is_released_to_sleep_and_reopened_when_used(watch, near_nv
 
 def test_a_card_that_stays_awake_is_released_less_and_less_often(tmp_path):
     pci_card(tmp_path, "active")
-    sleep = SleepPolicy(tmp_path)
+    sleep = nvidia_sleep_policy(tmp_path)
     let_go, is_open = [], True
     for now in range(1000):
         if is_open and sleep.should_release(float(now), is_idle=True):
