@@ -19,6 +19,7 @@ class Cause(StrEnum):
     FAILED = "failed"
     NO_ANSWER = "no-answer"
     RELEASED = "released"
+    NO_HELPER = "no-helper"
 
 
 EXPLANATIONS: Final = {
@@ -34,6 +35,7 @@ EXPLANATIONS: Final = {
     Cause.FAILED: "the driver returned an error",
     Cause.NO_ANSWER: "the driver does not respond",
     Cause.RELEASED: "disconnected from the driver",
+    Cause.NO_HELPER: "needs a program that is not installed",
 }
 """Displayed text for each cause."""
 

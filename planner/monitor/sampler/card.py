@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+import psutil
+
 from planner.monitor.host.usage import CounterRates, EnergyMeter
 from planner.monitor.nvml import (
     FUNCTION_NOT_FOUND,
@@ -238,7 +240,8 @@ class Card:
         try:
             total, used, reserved, free = self._nvml.memory_bytes(self.device.uuid, self.handle)
         except NvmlFailure as failure:
-            return {name: self._queries.reading_after_failure(name, failure) for name in _MEMORY}
+            missed = {name: self._queries.reading_after_failure(name, failure) for name in _MEMORY}
+            return missed | (unified_memory_readings() if self.device.fact("unified_memory") else {})
         self._queries.note_answer(_MEMORY[0])
         return {
             "memory_used_bytes": checked_reading(BY_NAME["memory_used_bytes"], used, total),
@@ -332,6 +335,15 @@ class Card:
             return self._gpm.read()
         except NvmlFailure as failure:
             return {name: self._queries.reading_after_failure(name, failure) for name, _ in GPM_METRICS}
+
+
+def unified_memory_readings() -> _ReadingsByName:
+    """Return the memory of the machine, which is also that of a GPU without any of its own."""
+    memory = psutil.virtual_memory()
+    return {
+        "memory_used_bytes": Reading(memory.total - memory.available),
+        "memory_free_bytes": Reading(memory.available),
+    }
 
 
 def _link(number: int, values: Sequence[float | Cause]) -> Link:

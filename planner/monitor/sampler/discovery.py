@@ -6,10 +6,12 @@ from contextlib import suppress
 from math import ceil
 from typing import Any, Final, NamedTuple
 
+import psutil
+
 from planner.monitor.nvml import Handle, Nvml, NvmlFailure, missing_reading_cause
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
-from planner.monitor.readings.reading import Reading, missing
+from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sampler.card_queries import CardLostError, CardQueries
 from planner.monitor.sampler.nvml_queries import FACT_QUERIES
 
@@ -171,7 +173,10 @@ def _read_pci_bus_id(nvml: Nvml, uuid: str, handle: Handle) -> str:
 def _read_facts(nvml: Nvml, uuid: str, handle: Handle) -> dict[str, Reading]:
     queries = CardQueries(nvml, uuid, handle)
     facts = {query.name: queries.read(query) for query in FACT_QUERIES}
-    facts["memory_total_bytes"] = _total_memory_reading(nvml, uuid, handle)
+    total = facts["memory_total_bytes"] = _total_memory_reading(nvml, uuid, handle)
+    if total.cause is Cause.NOT_SUPPORTED:
+        # GB10 and Jetson have no memory but the CPU's, and NVML then reports none.
+        facts |= {"unified_memory": Reading(1), "memory_total_bytes": Reading(psutil.virtual_memory().total)}
     for name, call, value_of in _COMPUTED_FACTS:
         try:
             facts[name] = checked_reading(BY_NAME[name], value_of(nvml.call(call, uuid, handle)))

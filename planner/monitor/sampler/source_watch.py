@@ -64,6 +64,7 @@ class SourceWatch:
             found = {device.uuid: device for device in self.source.find(now)}
         except SourceFailedError as error:
             self._next_find = now + self._retry.next_seconds()
+            self.devices |= {device.uuid: device for device in error.devices}
             self.faults.note(Fault(error.kind, wall, detail=error.detail))
             return
         self._retry.reset()

@@ -5,6 +5,7 @@ from pathlib import Path
 from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.host.processes import HostProcesses
 from planner.monitor.sources.drm import DrmSource
+from planner.monitor.sources.programs import apple_source, jetson_source
 from planner.monitor.sources.source import CardSource
 
 
@@ -13,4 +14,5 @@ def card_sources(root: Path, environment: HostEnvironment) -> tuple[CardSource, 
 
     What the kernel shows comes first, since it names the cards and their processes; vendors' libraries add to it.
     """
-    return (DrmSource(root, HostProcesses(), sees_same_pids=not environment.is_wsl),)
+    drm = DrmSource(root, HostProcesses(), sees_same_pids=not environment.is_wsl)
+    return drm, jetson_source(root), apple_source()

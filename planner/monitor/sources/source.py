@@ -16,11 +16,11 @@ class CardGoneError(Exception):
 
 
 class SourceFailedError(Exception):
-    """No card of this source can be found; `kind` is the reason."""
+    """The source cannot be used; `kind` is the reason. The cards that are there all the same are `devices`."""
 
-    def __init__(self, kind: FaultKind, detail: str) -> None:
+    def __init__(self, kind: FaultKind, detail: str, devices: tuple[Device, ...] = ()) -> None:
         super().__init__(detail)
-        self.kind, self.detail = kind, detail
+        self.kind, self.detail, self.devices = kind, detail, devices
 
 
 class CardSource(Protocol):
@@ -36,7 +36,7 @@ class CardSource(Protocol):
         """Return the cards that are there at the monotonic time `now`, without waking any that is asleep.
 
         Raises:
-            SourceFailedError: If none can be found, although there may be some.
+            SourceFailedError: If the cards cannot be found or cannot be read.
         """
 
     def read(self, device: Device, now: float, *, slow: bool) -> dict[str, Reading]:
