@@ -67,17 +67,25 @@ class AllCards:
     def inventory(self) -> Inventory:
         """Return the current inventory: NVIDIA's cards with the driver's numbers, and then all others."""
         inventory = self._nvidia.inventory()
-        listed = {device.uuid: device for device in inventory.devices}
-        faults = list(inventory.faults)
+        listed, faults = {device.uuid: device for device in inventory.devices}, list(inventory.faults)
         for watch in self._sources:
-            for device in watch.devices.values():
-                self._add_device(listed, device)
+            added = {device.uuid: device for device in watch.devices.values() if self._add_device(listed, device)}
             faults += (
-                replace(fault, uuid=self._shown.get(fault.uuid or "", fault.uuid)) for fault in watch.faults.current
+                fault for each in watch.faults.current if (fault := self._as_shown_fault(each, added)) is not None
             )
         if len(listed) > len(inventory.devices) and not self._needs_nvidia(faults):
             faults = [fault for fault in faults if fault.kind not in _NO_NVIDIA]
         return replace(inventory, devices=sort_devices(listed.values()), faults=_distinct(faults))
+
+    def _as_shown_fault(self, fault: Fault, added: Mapping[str, Device]) -> Fault | None:
+        """Return a source's fault as one of the shown card; None if another source of `added` cards knows better."""
+        uuid = fault.uuid or ""
+        shown = replace(fault, uuid=self._shown.get(uuid, fault.uuid))
+        if uuid not in added or fault.kind is FaultKind.IMPLAUSIBLE:
+            return shown
+        if fault.kind is not FaultKind.CARD_NOT_ANSWERING:
+            return None
+        return replace(shown, kind=FaultKind.SOURCE_FAILED, detail=f"{added[uuid].driver}: {fault.detail} hangs")
 
     def release(self, wall: float) -> None:
         """Disconnect from all drivers until `resume`."""
@@ -127,7 +135,8 @@ class AllCards:
             for device in watch.devices.values():
                 self._add_device(listed, device)
 
-    def _add_device(self, listed: dict[str, Device], device: Device) -> None:
+    def _add_device(self, listed: dict[str, Device], device: Device) -> bool:
+        """List a card of a source, or complete the one that is listed already; return whether it was."""
         same = next((known for known in listed.values() if _is_same_card(known, device)), None)
         if same is None:
             # A number once given stays, but NVIDIA's cards keep those of their driver.
@@ -137,12 +146,13 @@ class AllCards:
                 index = self._indexes[device.uuid] = max(taken, default=-1) + 1
             self._shown[device.uuid] = device.uuid
             listed[device.uuid] = replace(device, index=index)
-            return
+            return False
         self._shown[device.uuid] = same.uuid
         drivers = dict.fromkeys(name for known in (same, device) for name in known.driver.split(", ") if name)
         listed[same.uuid] = replace(
             same, facts=_completed(dict(same.facts), device.facts), driver=", ".join(drivers) if same.driver else ""
         )
+        return True
 
     def _needs_nvidia(self, faults: Sequence[Fault]) -> bool:
         """Return whether the system lists an NVIDIA card, whose driver is then missed."""

@@ -4,7 +4,9 @@ from pathlib import Path
 
 from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.host.processes import HostProcesses
+from planner.monitor.sources.amd_smi import AmdSmiSource
 from planner.monitor.sources.drm import DrmSource
+from planner.monitor.sources.level_zero import LevelZeroSource
 from planner.monitor.sources.programs import apple_source, jetson_source
 from planner.monitor.sources.source import CardSource
 
@@ -15,4 +17,4 @@ def card_sources(root: Path, environment: HostEnvironment) -> tuple[CardSource, 
     What the kernel shows comes first, since it names the cards and their processes; vendors' libraries add to it.
     """
     drm = DrmSource(root, HostProcesses(), sees_same_pids=not environment.is_wsl)
-    return drm, jetson_source(root), apple_source()
+    return drm, AmdSmiSource(root), LevelZeroSource(root), jetson_source(root), apple_source()
