@@ -14,6 +14,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS, Metric
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess
+from planner.monitor.readings.sharing import card_sharing
 
 _NOT_YET = missing(Cause.NOT_YET)
 
@@ -62,6 +63,7 @@ def _device_object(device: Device, latest: Latest) -> dict[str, Any]:
         "mig_instance": device.mig_instance,
         "mig_profile": device.mig_profile or None,
         "driver": device.driver or None,
+        "sharing": card_sharing(device, latest),
         "state": device.state,
         "facts": facts["metrics"],
         "facts_missing": facts["missing"],
