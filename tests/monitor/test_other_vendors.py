@@ -198,7 +198,10 @@ def test_a_jetson_is_one_card_of_nvml_and_tegrastats(fake_nvml, monkeypatch):
 def test_the_memory_of_gb10_is_the_machines(fake_nvml):
     fake_nvml.say(card(0, A, memory__total=None))
     with fake_nvml.supervisor():
-        latest = fake_nvml.wait_for(lambda latest: latest.reading(A, "memory_used_bytes").value is not None)
+        latest = fake_nvml.wait_for(lambda latest: _is_read(latest, A))
+        # Also where it is said what the card never reports.
+        for sample in (fake_nvml.wait_for_sample(lambda sample: A in sample.devices) for _ in range(5)):
+            assert sample.devices[A]["memory_used_bytes"].value
     (device,) = latest.inventory.devices
     total = psutil.virtual_memory().total
     assert (device.fact("unified_memory"), device.fact("memory_total_bytes")) == (1, total)

@@ -240,8 +240,9 @@ class Card:
         try:
             total, used, reserved, free = self._nvml.memory_bytes(self.device.uuid, self.handle)
         except NvmlFailure as failure:
-            missed = {name: self._queries.reading_after_failure(name, failure) for name in _MEMORY}
-            return missed | (unified_memory_readings() if self.device.fact("unified_memory") else {})
+            of_machine = unified_memory_readings() if self.device.fact("unified_memory") else {}
+            others = (name for name in _MEMORY if name not in of_machine)
+            return {name: self._queries.reading_after_failure(name, failure) for name in others} | of_machine
         self._queries.note_answer(_MEMORY[0])
         return {
             "memory_used_bytes": checked_reading(BY_NAME["memory_used_bytes"], used, total),

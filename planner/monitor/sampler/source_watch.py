@@ -1,7 +1,6 @@
 """Sampling of the cards of one source through their losses, their sleep, and calls that do not return."""
 
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -39,12 +38,18 @@ class SourceWatch:
         """Read every card, those that change slowly only if asked for, and if asked for the processes on them."""
         self._reader.end_pauses(now)
         found: tuple[dict[str, dict[str, Reading]], tuple[CardProcess, ...]] = {}, ()
-        with suppress(HangingCallError):
+        try:
             if ALL_CARDS not in self._reader.silent and now >= self._next_find:
                 self._next_find = now + self._find_seconds
                 self._reader.read(partial(self._find, now, wall))
             if ALL_CARDS not in self._reader.silent and self._running():
                 found = self._reader.read(partial(self._read, now, wall, slow=slow, processes=processes))
+        except HangingCallError:
+            pass
+        except (OSError, ValueError) as error:
+            # What one source trips over must not hide the cards of the others.
+            self._next_find = now + self._retry.next_seconds()
+            self.faults.note(Fault(FaultKind.SOURCE_FAILED, wall, detail=f"{type(error).__name__}: {error}"))
         self._note_silence(now, wall)
         return found
 

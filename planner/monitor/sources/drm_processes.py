@@ -34,6 +34,7 @@ _COMPUTE: Final = ("compute", "ccs")
 # Memory on the card, in the words of amdgpu, xe and i915.
 _REGIONS: Final = ("vram", "vram0", "vram1", "local0", "local1")
 _AMOUNTS: Final = ("resident", "memory", "total")
+_PROPERTY: Final = re.compile(r"^(\w+) (\d+)$", re.MULTILINE)
 _KFD: Final = "sys/class/kfd/kfd"
 
 
@@ -149,9 +150,8 @@ class DrmProcesses:
         kfd = self._root / _KFD
         cards = {}
         for node in kfd.glob("topology/nodes/*"):
-            properties = dict(line.split()[:2] for line in _text(node / "properties").splitlines() if " " in line)
-            place = int(properties.get("location_id", 0))
-            domain = int(properties.get("domain", 0))
+            properties = dict(_PROPERTY.findall(_text(node / "properties")))
+            place, domain = int(properties.get("location_id", 0)), int(properties.get("domain", 0))
             address = f"{domain:04x}:{place >> 8 & 0xFF:02x}:{place >> 3 & 0x1F:02x}.{place & 7}"
             if address in uuids:
                 cards[_text(node / "gpu_id").strip()] = uuids[address]

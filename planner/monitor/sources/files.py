@@ -11,8 +11,6 @@ from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sources.source import CardGoneError
 
-# Stands for a number that is no quantity by itself, such as a count of milliseconds.
-_ANY: Final = "energy_joules"
 _LONGEST_TEXT: Final = 1 << 16
 # A driver answers so where a card lacks a sensor (amdgpu: EOPNOTSUPP and EINVAL; hwmon: ENODATA).
 _UNSUPPORTED: Final = frozenset({errno.ENOENT, errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO})
@@ -33,13 +31,17 @@ class FileQuantity(NamedTuple):
     parse: Callable[[str], float] = float
 
 
+# Stands for a number that is no quantity by itself, such as a count of milliseconds.
+_ANY: Final = FileQuantity("energy_joules", ())
+
+
 class CardFiles:
     """The files of one card: which of its quantities exist is found once, and then only these are read."""
 
     def __init__(self, calls: DriverCalls, uuid: str, folder: Path) -> None:
         self._calls, self._uuid, self.folder = calls, uuid, folder
         self._paths: dict[FileQuantity, Path | None] = {}
-        self._groups: dict[str, tuple[FileQuantity, ...]] = {}
+        self._groups: dict[str, tuple[Path, ...]] = {}
 
     def readings(self, quantities: Iterable[FileQuantity]) -> dict[str, Reading]:
         """Return the quantities that the driver has files for.
@@ -47,7 +49,8 @@ class CardFiles:
         Raises:
             CardGoneError: If the card's folder is gone.
         """
-        return {quantity.name: self._reading(quantity) for quantity in quantities if self._path(quantity) is not None}
+        found = ((quantity, self._path(quantity)) for quantity in quantities)
+        return {quantity.name: self._reading(quantity, path) for quantity, path in found if path is not None}
 
     def has(self, pattern: str) -> bool:
         """Return whether a file exists."""
@@ -56,10 +59,8 @@ class CardFiles:
     def numbers(self, pattern: str) -> tuple[float, ...]:
         """Return the numbers in all files that a pattern finds, in the order of their names."""
         if pattern not in self._groups:
-            self._groups[pattern] = tuple(
-                FileQuantity(_ANY, (str(path.relative_to(self.folder)),)) for path in self._found(pattern)
-            )
-        found = (self._reading(quantity).value for quantity in self._groups[pattern])
+            self._groups[pattern] = tuple(self._found(pattern))
+        found = (self._reading(_ANY, path).value for path in self._groups[pattern])
         return tuple(number for number in found if number is not None)
 
     def text(self, path: str) -> str:
@@ -82,10 +83,7 @@ class CardFiles:
             if said is None or self.text(str(said.relative_to(self.folder))) == label:
                 yield path
 
-    def _reading(self, quantity: FileQuantity) -> Reading:
-        path = self._path(quantity)
-        if path is None:
-            return missing(Cause.NOT_SUPPORTED)
+    def _reading(self, quantity: FileQuantity, path: Path) -> Reading:
         try:
             value = quantity.parse(self._text(path))
         except ValueError:

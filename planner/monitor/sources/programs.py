@@ -49,7 +49,9 @@ class LineProgram:
     """A program that runs beside this one, with the last line that it printed and the time of that line."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
+        )
         self.line, self.read_at = "", monotonic()
         self._thread = Thread(target=self._read_lines, args=(self._process.stdout,), name=command[0], daemon=True)
         self._thread.start()
@@ -67,12 +69,11 @@ class LineProgram:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        # Its child may hold the pipe: the thread then ends with this process.
         self._thread.join(_END_SECONDS)
-        if self._process.stdout is not None and not self._thread.is_alive():
-            self._process.stdout.close()
 
     def _read_lines(self, lines: IO[str]) -> None:
-        with suppress(ValueError, OSError):
+        with lines:
             while line := lines.readline(_LONGEST_LINE):
                 self.line, self.read_at = line, monotonic()
 

@@ -183,7 +183,9 @@ def _unknown_state(row: CardReadings) -> str:
 
 def numbered_card_name(row: CardReadings) -> str:
     """Return a card's number and its name without the vendor: `0  RTX 4090`; MIG instances are indented."""
-    device, short = row.device, short_card_name(row.device)
+    device = row.device
+    # Of an instance, its card's name is in the line above.
+    short = f"MIG {device.mig_profile}" if device.mig_profile else short_card_name(device)
     return f"{device.index}  {short}" if device.mig_parent is None else f"└ {device.index}  {short}"
 
 

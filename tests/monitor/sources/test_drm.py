@@ -1,9 +1,11 @@
 """Cards of AMD and Intel as the system's folders show them."""
 
 import os
+import shutil
 
 import pytest
 from cards_kit import (
+    APU,
     ARC,
     BATTLEMAGE,
     GIB,
@@ -18,10 +20,12 @@ from cards_kit import (
     write_cards,
     write_files,
 )
+from state_kit import PLAIN
 
 from planner.monitor.host.processes import HostProcesses
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sources.drm import DrmSource
+from planner.monitor.sources.registry import card_sources
 from planner.monitor.sources.source import CardGoneError
 
 
@@ -93,6 +97,17 @@ def test_an_apu_uses_the_ram_that_is_set_aside_and_the_rest_of_it(source, tmp_pa
     assert readings["memory_used_bytes"].value == 40.25 * GIB
     assert (readings["power_watts"].value, readings["temperature_celsius"].value) == (55, 58)
     assert not readings.keys() & {"fan_fraction", "hotspot_temperature_celsius", "ecc_corrected"}
+
+
+def test_an_apu_that_says_little_is_there(source, tmp_path):
+    write_cards(
+        tmp_path,
+        uevent("amdgpu", "1002:1586", "0000:c4:00.0")
+        | {"device/hwmon/hwmon1/in1_label": "vddnb", "device/hwmon/hwmon1/in1_input": "1"},
+    )
+    (device,) = source.find(0.0)
+    assert (device.uuid, device.facts["memory_total_bytes"]) == (APU, missing(Cause.NOT_SUPPORTED))
+    assert source.read(device, 1.0, slow=False) == {"memory_used_bytes": missing(Cause.NOT_SUPPORTED)}
 
 
 def test_intels_cards_say_how_long_they_idled_and_what_they_drew(source, tmp_path):
@@ -172,6 +187,11 @@ def test_errors_of_the_system_are_told_apart(source, tmp_path, monkeypatch, numb
 
     monkeypatch.setattr("planner.monitor.sources.files._read_text", refuse)
     assert source.read(device, 1.0, slow=True)["utilization_fraction"] == missing(cause)
+
+
+def test_sources_are_asked_in_their_order(tmp_path):
+    kinds = [type(source).__name__ for source in card_sources(tmp_path, PLAIN)]
+    assert kinds == ["DrmSource", "AmdSmiSource", "LevelZeroSource", "ProgramSource", "ProgramSource"]
 
 
 def test_a_card_that_is_pulled_out_is_gone(source, tmp_path):
@@ -291,6 +311,11 @@ def test_the_memory_of_rocms_processes_comes_from_its_own_driver(source, tmp_pat
     open_card(tmp_path, 4242, _client("0000:03:00.0") | client)
     compute_on(tmp_path, 4242, 5 * GIB)
     compute_on(tmp_path, 4343, GIB)
+    # A process that uses another of the machine's cards, one whose number is none, and a node without a card.
+    write_files(tmp_path / "sys/class/kfd/kfd/proc", {"4444/vram_778": "1", "self/vram_777": "1", "4545/vram_777": "?"})
+    write_files(
+        tmp_path / "sys/class/kfd/kfd/topology/nodes/0", {"properties": "cpu_cores_count 64\nbroken", "gpu_id": "0"}
+    )
     found = _processes(source, 1.0)
     assert {pid: each.memory_bytes.value for (_, pid), each in found.items()} == {4242: 5 * GIB, 4343: GIB}
     assert {each.kind for each in found.values()} == {"compute"}
@@ -303,10 +328,15 @@ def test_processes_that_may_not_be_seen_are_not_listed(source, tmp_path):
     (tmp_path / "proc/1").mkdir(parents=True)
     open_card(tmp_path, 4242, _client("0000:03:00.0"))
     (tmp_path / "proc/4242/fdinfo/10").unlink()
+    (tmp_path / "proc/4242/fd/11").write_text("no link")
     assert _processes(source, 1.0) == {}
     # What had opened no card is asked again after a while.
     open_card(tmp_path, 1, _client("0000:03:00.0"))
     rounds = [bool(_processes(source, float(second))) for second in range(2, 14)]
     assert rounds == [False] * 9 + [True] * 3
     assert source.processes((), 20.0) == ()
+    for process in (tmp_path / "proc").iterdir():
+        shutil.rmtree(process)
+    (tmp_path / "proc").rmdir()
+    assert _processes(source, 21.0) == {}
     source.close()
