@@ -131,6 +131,12 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         fresh.replace(path)
 
 
+def pci_card(folder: Path, status: str, control: str = "auto") -> None:
+    """Let the system list an NVIDIA card, awake or not, that it may suspend or not."""
+    files = {"vendor": "0x10de", "class": "0x030000", "power/runtime_status": status, "power/control": control}
+    write_files(folder / "0000:01:00.0", files)
+
+
 def write_cards(root: Path, *cards: Mapping[str, str], first: int = 0) -> tuple[Path, ...]:
     """Write the folders of cards, numbered from `first`, and return them."""
     folders = tuple(root / "sys/class/drm" / f"card{number}" for number in range(first, first + len(cards)))

@@ -1,4 +1,4 @@
-"""When a card is left alone, so that it can fall asleep or is not woken."""
+"""Sleep of cards: an idle card is left alone so that it can fall asleep, and a sleeping one is not woken."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How processes share a card: by MIG, by MPS, or one after another; each means something else for its readings."""
+"""Sharing of a card by processes: by MIG, by MPS, or one after another."""
 
 from typing import Literal
 

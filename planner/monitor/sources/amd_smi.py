@@ -1,4 +1,4 @@
-"""What AMD's management library adds to the files of its driver: the counter of energy, and errors of all memory.
+"""AMD's management library, which adds the counter of energy and memory errors to the files of the driver.
 
 **Source** amdsmi.h of ROCm 7.0. Only functions are called whose arguments are the same since ROCm 6.0.
 """

@@ -29,7 +29,7 @@ _LINK_FACTS: Final = (
 
 
 class DrmDriver(NamedTuple):
-    """Which files of a driver hold which quantity.
+    """Files of a driver by the quantities that they hold.
 
     `idle_counters` are milliseconds in which a part of the card (a GT) was in its idle state. `throttling` begins the
     paths of files that say 1 while the reason in their names lowers the clock.

@@ -47,7 +47,7 @@ class _Client(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """How long an engine was busy for a client, and the clock of that time."""
+    """Busy time of an engine for a client, and the clock of that time."""
 
     clock: float
     busy: float

@@ -1,4 +1,4 @@
-"""What Intel's Level Zero Sysman adds to the files of its drivers: memory and temperatures.
+"""Intel's Level Zero Sysman, which adds memory and temperatures to the files of the drivers.
 
 **Source** zes_api.h of Level Zero 1.15 to 1.25; `zesInit` exists since loader 1.9.
 """

@@ -29,7 +29,7 @@ SHARING: Final[dict[SharingKind, str]] = {
         "that of all together."
     ),
 }
-"""What each way of sharing a card does to its readings."""
+"""Consequences of each way of sharing a card for its readings."""
 _UNIFIED: Final = "The GPU uses the memory of the CPU; what is used is used by everything on this machine."
 _COMPUTE_MODES: Final = ("default", "one thread at a time", "prohibited", "one process at a time")
 _FABRIC_STATES: Final = ("", "not joined", "joining", "joined")
