@@ -13,7 +13,7 @@ from pathlib import Path
 import hypothesis
 import psutil
 import pytest
-from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fixtures
+from fake_nvml_kit import fake_nvml, fake_vendors, near_nvml, near_vendors, nvml_library, vendors_library  # noqa: F401  # fixtures
 
 from planner import records
 from planner.paths import catalog_dir

@@ -44,7 +44,7 @@ COMMANDS: Final = {
     "launch": CliCommand("planner.cli.launch", "write the files that run a plan with another program"),
     "man": CliCommand("planner.cli.automation.manual_page", "print the manual page"),
     "models": CliCommand("planner.cli.models", "search and show models"),
-    "monitor": CliCommand("planner.cli.monitor.command", "monitor the NVIDIA cards of this machine"),
+    "monitor": CliCommand("planner.cli.monitor.command", "monitor the cards of this machine"),
     "prices": CliCommand("planner.cli.prices", "list rental prices with their dates, and fetch new ones on request"),
     "recommend": CliCommand("planner.cli.recommend", "recommend hardware for a job within a budget and a deadline"),
     "report": CliCommand("planner.cli.report_file", "write a report on a plan, a comparison, a recording or a trace"),

@@ -64,6 +64,9 @@ def _driver_check(latest: Latest) -> SetupCheck:
     if inventory.driver_version:
         versions = f"{inventory.driver_version}, NVML {inventory.nvml_version}, CUDA {inventory.cuda_version}"
         return SetupCheck("Driver", "works", versions)
+    others = dict.fromkeys(name for device in inventory.devices for name in device.driver.split(", ") if name)
+    if others:
+        return SetupCheck("Driver", "works", ", ".join(others))
     return SetupCheck("Driver", "fails", "cannot be reached; see State below")
 
 
@@ -139,7 +142,7 @@ def _sampling_cost_checks(latest: Latest) -> tuple[SetupCheck, ...]:
 
 def current_blocking_fault(latest: Latest) -> Fault | None:
     """Return the fault that prevents reading all cards; None if a card can be read or no fault is known."""
-    if latest.inventory.driver_version and any(device.state == "running" for device in latest.inventory.devices):
+    if any(device.state == "running" for device in latest.inventory.devices):
         return None
     return _worst_fault(latest)
 

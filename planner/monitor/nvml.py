@@ -9,13 +9,12 @@ raises `NvmlFailure`; `cause_of` maps it to the cause of a missing reading.
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from time import monotonic
 from typing import Any, Final, NamedTuple
 
+from planner.monitor.driver_calls import DriverCalls
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause
 from planner.monitor.readings.sample import ProcessKind
-from planner.monitor.readings.wire import PendingCall
 
 Handle = Any
 
@@ -86,10 +85,6 @@ class NvmlFailure(Exception):  # noqa: N818  # it is NVML's failure, not an erro
         self.call, self.code, self.raw = call, code, raw
 
 
-class CallGivenUpError(BaseException):
-    """Ends the work of a thread whose call returned after it was given up, see `Nvml.give_up_call`."""
-
-
 class NoBindingError(Exception):
     """nvidia-ml-py cannot be used; `kind` is the reason."""
 
@@ -105,52 +100,33 @@ class ListedProcess(NamedTuple):
     memory_bytes: int | None
 
 
+class ProcessUtilization(NamedTuple):
+    """Utilization of a card by a process at one time, in percent."""
+
+    pid: int
+    microseconds: int
+    sm: int
+    memory_controller: int
+    encoder: int
+    decoder: int
+
+
 class _ProcessV1(ctypes.Structure):
     """Version 1 of nvmlProcessInfo_t, which the binding no longer defines."""
 
     _fields_ = (("pid", ctypes.c_uint), ("usedGpuMemory", ctypes.c_ulonglong))
 
 
-class Nvml:
+class Nvml(DriverCalls):
     """The loaded NVML library, to be called from one thread at a time.
-
-    `hanging` holds the calls that were given up and have not returned, by card.
 
     Raises:
         NoBindingError: If nvidia-ml-py is missing, or another package uses its module name.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._binding = _load_binding()
-        # At most one. A list changes at once: of two threads that remove a call from it, one fails.
-        self._pending: list[tuple[str, str, float]] = []
-        self.hanging: dict[str, PendingCall] = {}
-        self.calls = 0
-        self.driver_seconds = 0.0
-        self.field_microseconds = 0
-
-    @property
-    def pending_call(self) -> PendingCall | None:
-        """Return the NVML call in progress, None if there is none; may be called from any thread."""
-        pending = tuple(self._pending)
-        return PendingCall(*pending[0]) if pending else None
-
-    def give_up_call(self, seconds: float) -> PendingCall | None:
-        """Give up the call in progress if it has lasted for `seconds`, and return it; else return None.
-
-        Afterwards another thread may call the library. If the call ever returns, it raises `CallGivenUpError`.
-        """
-        call = self.pending_call
-        if call is None or monotonic() - call.since_seconds < seconds:
-            return None
-        self.hanging[call.subject] = call
-        try:
-            self._pending.remove(call)
-        except ValueError:
-            # It has just returned.
-            del self.hanging[call.subject]
-            return None
-        return call
 
     def call(self, name: str, card: str, *arguments: Any) -> Any:
         """Call the named NVML function of the binding; `card` is its UUID or index for reports, or empty.
@@ -201,6 +177,23 @@ class Nvml:
         self.field_microseconds += sum(value.latencyUsec for value in values)
         return [_field_value(value) for value in values]
 
+    def fabric_state(self, card_uuid: str, handle: Handle) -> int:
+        """Return how far the card has joined the fabric of NVSwitches: not at all (1), in progress (2), joined (3).
+
+        Raises:
+            NvmlFailure: If the card is part of no fabric, or the driver does not report it.
+        """
+        name = "nvmlDeviceGetGpuFabricInfoV"
+        try:
+            info = self._binding.c_nvmlGpuFabricInfoV_t()
+        except AttributeError:
+            raise NvmlFailure(name, FUNCTION_NOT_FOUND) from None
+        info.version = self._binding.nvmlGpuFabricInfo_v2
+        self.call(name, card_uuid, handle, ctypes.byref(info))
+        if not info.state:
+            raise NvmlFailure(name, NOT_SUPPORTED)
+        return int(info.state)
+
     def listed_processes(self, card_uuid: str, handle: Handle, kind: ProcessKind) -> list[ListedProcess]:
         """Return the processes of one kind on a card, using the newest NVML structure that driver and binding share.
 
@@ -218,14 +211,19 @@ class Nvml:
                 return [ListedProcess(process.pid, process.usedGpuMemory) for process in processes]
         return self._processes_v1(name, card_uuid, handle)
 
-    def process_utilization(self, card_uuid: str, handle: Handle, since: int) -> list[tuple[int, int, int, int]]:
-        """Return (PID, time in µs, SM %, memory %) of each utilization sample after `since` (µs).
+    def process_utilization(self, card_uuid: str, handle: Handle, since: int) -> list[ProcessUtilization]:
+        """Return each utilization sample after `since` (µs).
 
         Raises:
             NvmlFailure: If there are no samples, or the driver does not report them.
         """
         samples = self.call("nvmlDeviceGetProcessUtilization", card_uuid, handle, since)
-        return [(sample.pid, sample.timeStamp, sample.smUtil, sample.memUtil) for sample in samples]
+        return [
+            ProcessUtilization(
+                sample.pid, sample.timeStamp, sample.smUtil, sample.memUtil, sample.encUtil, sample.decUtil
+            )
+            for sample in samples
+        ]
 
     def gpm_request(self, ids: Sequence[int]) -> Any:
         """Return a reusable request for the GPM metrics `ids` (NVIDIA's metric numbers)."""
@@ -257,24 +255,13 @@ class Nvml:
         return None
 
     def _timed_call(self, name: str, card: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-        """Call an NVML function as the pending call; count the call and its time, and convert its errors."""
-        began = monotonic()
-        pending = (name, card, began)
-        self._pending.append(pending)
-        self.calls += 1
+        """Call an NVML function as the pending call, and convert its errors."""
         try:
-            return function(*arguments)
+            return self.timed(name, card, function, *arguments)
         except self._binding.NVMLError as error:
             raise NvmlFailure(name, error.value) from None
         except UnicodeDecodeError as error:
             raise NvmlFailure(name, BAD_TEXT, bytes(error.object)) from None
-        finally:
-            try:
-                self._pending.remove(pending)
-            except ValueError:
-                del self.hanging[card]
-                raise CallGivenUpError from None
-            self.driver_seconds += monotonic() - began
 
     def _processes_v1(self, name: str, card_uuid: str, handle: Handle) -> list[ListedProcess]:
         function = self.call("_nvmlGetFunctionPointer", card_uuid, name)

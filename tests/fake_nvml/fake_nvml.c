@@ -12,6 +12,8 @@
  *   0.uuid GPU-…, 0.name A name\xf8      texts, with bytes in hexadecimal
  *   0.process.compute pid:bytes:instance …
  *   0.field.82 45, 0.gpm.2 81.5          field values and GPM metrics by their numbers
+ *   0.link.3.164 25781                   a field value of one NVLink (3)
+ *   0.gi.2 19:4:4                        profile and placement (start, size) of GPU instance 2
  *   0.field_error.82 15                  what one field value returns
  *   0.field_type.82 9                    the type in which it is told, 64 bits unsigned (3) if not said
  *   event 0 8 79                         one event: card, type, data; each line is told once
@@ -371,6 +373,7 @@ GETTER(nvmlDeviceGetCurrPcieLinkWidth, u32, "pcie_width")
 GETTER(nvmlDeviceGetMaxPcieLinkGeneration, u32, "pcie_max_generation")
 GETTER(nvmlDeviceGetMaxPcieLinkWidth, u32, "pcie_max_width")
 GETTER(nvmlDeviceGetPersistenceMode, u32, "persistence")
+GETTER(nvmlDeviceGetComputeMode, u32, "compute_mode")
 GETTER(nvmlDeviceGetArchitecture, u32, "architecture")
 GETTER(nvmlDeviceGetMaxMigDeviceCount, u32, "mig_devices")
 GETTER(nvmlDeviceGetGpuInstanceId, u32, "gpu_instance")
@@ -392,6 +395,28 @@ Return nvmlDeviceGetUtilizationRates(Device device, u32 *into) {
     code = number(&found, "utilization", &gpu);
     if (!code)
         into[0] = (u32)gpu, into[1] = number(&found, "memory_utilization", &memory) ? 0 : (u32)memory;
+    return code;
+}
+
+typedef struct { u64 total, free, used; } Bar1;
+
+Return nvmlDeviceGetBAR1MemoryInfo(Device device, Bar1 *into) {
+    BEGIN;
+    double total, used;
+    if (number(&found, "bar1.total", &total) || number(&found, "bar1.used", &used))
+        return NOT_SUPPORTED;
+    *into = (Bar1){(u64)total, (u64)(total - used), (u64)used};
+    return SUCCESS;
+}
+
+typedef struct { u32 version; unsigned char cluster[16]; Return status; u32 clique, state, health; } Fabric;
+
+Return nvmlDeviceGetGpuFabricInfoV(Device device, Fabric *into) {
+    BEGIN;
+    EXPECT_VERSION(into, 2);
+    double state = 0;
+    code = number(&found, "fabric", &state);
+    into->state = (u32)state;
     return code;
 }
 
@@ -495,7 +520,10 @@ Return nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
         double value, type;
         // Counters of NVLink are told for all links together only where that is asked for.
         int is_link = fields[at].id == 138 || fields[at].id == 139;
-        snprintf(key, sizeof key, is_link && fields[at].scope != 0xFFFFFFFF ? "one_link" : "field.%u", fields[at].id);
+        if (fields[at].id >= 161 && fields[at].id <= 166)
+            snprintf(key, sizeof key, "link.%u.%u", fields[at].scope, fields[at].id);
+        else
+            snprintf(key, sizeof key, is_link && fields[at].scope != 0xFFFFFFFF ? "one_link" : "field.%u", fields[at].id);
         fields[at].code = number(&found, key, &value);
         if (turn(find("%s.field_error.%u", found.name, fields[at].id), &value))
             fields[at].code = (Return)value;
@@ -558,7 +586,7 @@ PROCESSES_OF(MPSCompute, "mps")
 
 typedef struct { u32 pid; u64 timestamp; u32 sm, memory, encoder, decoder; } Usage;
 
-/* "pid:timestamp:sm:memory" each; only those after `since`. */
+/* "pid:timestamp:sm:memory:encoder:decoder" each, without what is 0 at the end; only those after `since`. */
 Return nvmlDeviceGetProcessUtilization(Device device, Usage *into, u32 *count, u64 since) {
     BEGIN;
     Line *line = find("%s.usage", found.name);
@@ -570,7 +598,7 @@ Return nvmlDeviceGetProcessUtilization(Device device, Usage *into, u32 *count, u
     for (word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         Usage one = {0};
         unsigned long long at = 0;
-        sscanf(word, "%u:%llu:%u:%u", &one.pid, &at, &one.sm, &one.memory);
+        sscanf(word, "%u:%llu:%u:%u:%u:%u", &one.pid, &at, &one.sm, &one.memory, &one.encoder, &one.decoder);
         one.timestamp = at;
         if (at > since && number++ < room && into)
             into[number - 1] = one;
@@ -636,7 +664,27 @@ Return nvmlDeviceGetAttributes_v2(Device device, Attributes *into) {
     memset(into, 0, sizeof *into);
     code = number(&found, "units", &units);
     into->units = (u32)units;
+    double slices = 0, parts = 0, megabytes = 0;
+    number(&found, "gpu_slices", &slices), number(&found, "compute_slices", &parts);
+    number(&found, "megabytes", &megabytes);
+    into->gpu_slices = (u32)slices, into->compute_slices = (u32)parts, into->megabytes = (u64)megabytes;
     return code;
+}
+
+typedef struct { Device device; u32 id, profile, start, size; } Instance;
+
+Return nvmlDeviceGetGpuInstanceById(Device device, u32 id, void **into) {
+    BEGIN;
+    *into = handle_of(found.card, (int)id);
+    return find("%d.gi.%u", found.card, id) ? SUCCESS : NOT_SUPPORTED;
+}
+
+Return nvmlGpuInstanceGetInfo(Device device, Instance *into) {
+    BEGIN;
+    Line *line = find("%d.gi.%d", found.card, found.instance);
+    *into = (Instance){device, (u32)found.instance, 0, 0, 0};
+    sscanf(line ? line->text : "", "%u:%u:%u", &into->profile, &into->start, &into->size);
+    return SUCCESS;
 }
 
 /* GPM: a metric's value is a key "gpm.ID". */

@@ -23,6 +23,7 @@ from planner.monitor.supervisor.snapshot import apply_update
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 
 SOURCE = Path(__file__).parent / "fake_nvml.c"
+VENDORS = Path(__file__).parent / "fake_vendors.c"
 LIBRARY = "libnvidia-ml.so.1"
 A = "GPU-aaaaaaaa-0000-0000-0000-000000000000"
 B = "GPU-bbbbbbbb-0000-0000-0000-000000000000"
@@ -78,6 +79,7 @@ class FakeNvml:
         self.folder, self.library = folder, library
         self.script, self.log = folder / "script.txt", folder / "log.txt"
         self.root = folder / "system"
+        self.vendors_script = folder / "vendors.txt"
         self.latest = Latest()
         self.updates: list[Update] = []
         self._queue: Queue[Update] = Queue()
@@ -93,6 +95,12 @@ class FakeNvml:
         fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
         fresh.replace(self.script)
 
+    def say_of_vendors(self, **said: float) -> None:
+        """Write anew what the libraries of AMD and Intel say, with __ for a dot in a key."""
+        fresh = self.vendors_script.with_suffix(".new")
+        fresh.write_text("".join(f"{name.replace('__', '.')} {value}\n" for name, value in said.items()))
+        fresh.replace(self.vendors_script)
+
     @property
     def environment(self) -> dict[str, str]:
         """Return the environment in which the binding finds this library."""
@@ -101,6 +109,7 @@ class FakeNvml:
             "FAKE_NVML_SCRIPT": str(self.script),
             "FAKE_NVML_LOG": str(self.log),
             "GPU_PLANNER_SYSTEM_ROOT": str(self.root),
+            "FAKE_VENDORS_SCRIPT": str(self.vendors_script),
         }
         return {**os.environ, **places}
 
@@ -196,6 +205,17 @@ def build(folder: Path, without: tuple[str, ...] = ()) -> Path:
 
 
 @pytest.fixture(scope="session")
+def vendors_library(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return NVIDIA's library in a folder with those of AMD and Intel."""
+    folder = tmp_path_factory.mktemp("vendors")
+    compiler = shutil.which("cc") or shutil.which("gcc") or ""
+    amd = folder / "libamd_smi.so"
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", amd, VENDORS], check=True)
+    shutil.copy(amd, folder / "libze_loader.so.1")
+    return Path(shutil.copy(nvml_library, folder))
+
+
+@pytest.fixture(scope="session")
 def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the whole library."""
     return build(tmp_path_factory.mktemp("nvml"))
@@ -207,6 +227,25 @@ def fake_nvml(tmp_path: Path, nvml_library: Path) -> Iterator[FakeNvml]:
     before = _belongings()
     yield FakeNvml(tmp_path, nvml_library)
     assert _belongings() == before
+
+
+@pytest.fixture
+def fake_vendors(tmp_path: Path, vendors_library: Path) -> Iterator[FakeNvml]:
+    """Give the libraries of all vendors for samplers in processes of their own."""
+    before = _belongings()
+    yield FakeNvml(tmp_path, vendors_library)
+    assert _belongings() == before
+
+
+@pytest.fixture
+def near_vendors(tmp_path: Path, vendors_library: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """Return the libraries of AMD and Intel for this very process."""
+    driver = FakeNvml(tmp_path, vendors_library)
+    for module, name in (("amd_smi", "libamd_smi.so"), ("level_zero", "libze_loader.so.1")):
+        library = str(vendors_library.parent / name)
+        monkeypatch.setattr(f"planner.monitor.sources.{module}._NAMES", ("libno_such_library.so", library))
+    monkeypatch.setenv("FAKE_VENDORS_SCRIPT", str(driver.vendors_script))
+    return driver
 
 
 def _belongings() -> tuple[int, int, int]:

@@ -13,6 +13,7 @@ from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.metrics import DEVICE_METRICS
 
 
 def _outcomes(checks):
@@ -30,8 +31,8 @@ def test_the_setup_checks_of_a_working_machine():
         "System": "note",
         "This monitor": "note",
     }
-    assert "1 of 42 readings available" in checks[3].found
-    assert "1 of 2 readings available; not reported by this GPU or driver: Waiting for disks" in checks[4].found
+    assert f"1 of {len(DEVICE_METRICS)} readings available" in checks[3].found
+    assert "1 of 2 readings available; not reported by this driver: Waiting for disks" in checks[4].found
 
 
 def test_failed_setup_checks_have_advice():

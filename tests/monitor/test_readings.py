@@ -12,7 +12,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
 from planner.monitor.readings.reading import Cause
 from planner.monitor.readings.report import state_report
-from planner.monitor.readings.sample import Sample, Xid
+from planner.monitor.readings.sample import Link, Sample, Xid
 
 MIG = "MIG-11111111-0000-0000-0000-000000000000"
 INSTANCE = {
@@ -30,15 +30,19 @@ _FULL = {
     "memory_used_bytes": ({"memory.used": 2**30}, 2**30),
     "memory_free_bytes": ({"memory.total": 4 * 2**30}, 2**31),
     "memory_reserved_bytes": ({"memory.reserved": 2**30}, 2**30),
+    "shared_memory_used_bytes": ({}, None),
+    "bar1_used_bytes": ({"bar1.total": 2**28, "bar1.used": 2**20}, 2**20),
     "power_watts": ({}, 200),
     "power_reported_watts": ({"power": 200_000}, 200),
     "energy_joules": ({"field.83": 5_000}, 5),
     "temperature_celsius": ({"temperature.0": 60}, 60),
     "memory_temperature_celsius": ({"field.82": 70}, 70),
+    "hotspot_temperature_celsius": ({}, None),
     "sm_clock_mhz": ({"clock.1": 2520}, 2520),
     "memory_clock_mhz": ({"clock.2": 10501}, 10501),
     "fan_fraction": ({"fan": 30}, 0.3),
     "performance_state": ({"pstate": 2}, 2),
+    "compute_mode": ({"compute_mode": 3}, 3),
     "clock_reasons": ({"reasons": 4}, 4),
     "encoder_fraction": ({"encoder": 11, "period": 1}, 0.11),
     "decoder_fraction": ({"decoder": 12}, 0.12),
@@ -56,8 +60,16 @@ _FULL = {
     "pcie_replays": ({"field.94": 1}, 1),
     "nvlink_transmit_bytes_per_s": ({"field.138": 5}, 0),
     "nvlink_receive_bytes_per_s": ({"field.139": 5}, 0),
+    "nvlink_active_links": ({"field.91": 2, "link.0.165": 1, "link.0.164": 25781, "link.1.165": 0}, 1),
+    "nvlink_errors": ({"link.0.161": 1, "link.0.162": 2, "link.0.163": 3, "link.1.163": 4}, 10),
+    "fabric_state": ({"fabric": 3}, 3),
     "ecc_corrected": ({"field.3": 2}, 2),
     "ecc_uncorrected": ({"field.4": 3}, 3),
+    "ecc_corrected_lifetime": ({"field.5": 20}, 20),
+    "ecc_uncorrected_lifetime": ({"field.6": 30}, 30),
+    "retired_corrected": ({"field.29": 6}, 6),
+    "retired_uncorrected": ({"field.30": 7}, 7),
+    "retirement_pending": ({"field.31": 1}, 1),
     "remapped_corrected": ({"field.142": 4}, 4),
     "remapped_uncorrected": ({"field.143": 5}, 5),
     "remapping_pending": ({"field.144": 1}, 1),
@@ -67,9 +79,15 @@ _FULL = {
     "sm_occupancy_fraction": ({"gpm.3": 41}, 0.41),
     "tensor_active_fraction": ({"gpm.5": 31}, 0.31),
     "dram_active_fraction": ({"gpm.10": 21}, 0.21),
+    "fp64_active_fraction": ({"gpm.11": 51}, 0.51),
+    "fp32_active_fraction": ({"gpm.12": 61}, 0.61),
+    "fp16_active_fraction": ({"gpm.13": 71}, 0.71),
 }
 _FULL_FACTS = {
     "memory_total_bytes": ({}, 4 * 2**30),
+    "unified_memory": ({}, None),
+    "shared_memory_total_bytes": ({}, None),
+    "bar1_total_bytes": ({}, 2**28),
     "power_default_watts": ({"power_default": 400_000}, 400),
     "power_least_watts": ({"power_min": 100_000, "power_max": 500_000}, 100),
     "power_most_watts": ({}, 500),
@@ -87,6 +105,9 @@ _FULL_FACTS = {
     "persistence_enabled": ({"persistence": 1}, 1),
     "windows_display_driver": ({"driver_model": 1}, 0),
     "multiprocessors": ({}, None),
+    "mig_compute_slices": ({}, None),
+    "mig_first_slice": ({}, None),
+    "mig_memory_slices": ({}, None),
 }
 
 
@@ -109,6 +130,7 @@ def test_every_quantity_is_read_in_its_unit(fake_nvml):
     found = {name: latest.reading(A, name) for name in _FULL}
     assert {name: reading.value for name, reading in found.items()} == {name: told for name, (_, told) in _FULL.items()}
     assert not any(reading.is_implausible for reading in found.values())
+    assert latest.links == {A: (Link(0, True, 25781e6, 1, 2, 3), Link(1, False, None, None, None, 4))}
     (device,) = latest.inventory.devices
     assert {name: device.fact(name) for name in _FULL_FACTS} == {name: told for name, (_, told) in _FULL_FACTS.items()}
 
@@ -118,18 +140,23 @@ def test_every_quantity_is_read_as_often_as_it_is_said_to_be(fake_nvml):
     with fake_nvml.supervisor(FAST._replace(slow_seconds=0.35, process_seconds=0.75)):
         fake_nvml.wait_for(lambda _latest: len(_samples(fake_nvml)) > 10)
     samples = _samples(fake_nvml)
-    fast, every = ({metric.name for metric in DEVICE_METRICS if metric.cadence in of} for of in ("fast", "fastslow"))
-    assert {frozenset(sample.devices[A]) for sample in samples} == {frozenset(fast), frozenset(every)}
+    fast, slow, every = (
+        frozenset(metric.name for metric in DEVICE_METRICS if metric.cadence in of)
+        for of in ("fast", "fastslow", "fastslowrare")
+    )
+    assert {frozenset(sample.devices[A]) for sample in samples} == {fast, slow, every}
+    assert [bool(sample.links) for sample in samples] == [set(sample.devices[A]) == every for sample in samples]
     fast, every = ({metric.name for metric in HOST_METRICS if metric.cadence in of} for of in ("fast", "fastslow"))
     assert {frozenset(sample.host) for sample in samples} == {frozenset(fast), frozenset(every)}
     slow = [sample.monotonic_seconds for sample in samples if "fan_fraction" in sample.devices[A]]
     listed = [sample.monotonic_seconds for sample in samples if sample.processes is not None]
     assert min(later - earlier for earlier, later in pairwise(slow)) >= 0.35
     assert len(listed) < len(slow) < len(samples)
-    # Field values come in one call for what is quick and in one for what is slow, whatever their number.
+    # Field values come in one call for what is quick and in one for what is slow, whatever their number; once in a
+    # long while in one for what is rare, one for the number of links, and one for all of them.
     calls = Counter(fake_nvml.calls())
     quick, slower = calls["nvmlDeviceGetUtilizationRates 0"], calls["nvmlDeviceGetFanSpeed 0"]
-    assert calls["nvmlDeviceGetFieldValues 0"] == quick + slower
+    assert calls["nvmlDeviceGetFieldValues 0"] == quick + slower + 3
 
 
 def _samples(driver):

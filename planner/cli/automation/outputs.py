@@ -27,6 +27,7 @@ from planner.monitor.doctor import SetupCheck
 from planner.monitor.readings.inventory import DeviceState
 from planner.monitor.readings.reading import Cause
 from planner.monitor.readings.sample import ProcessKind, SamplingCost
+from planner.monitor.readings.sharing import SharingKind
 from planner.monitor.recording.diagnosed import DiagnosedTime
 from planner.monitor.recording.records import RecordedMark
 from planner.monitor.recording.summary import Statistic
@@ -206,6 +207,8 @@ class ProcessOutput(Output):
     memory_bytes: float | None
     sm_fraction: float | None
     memory_controller_fraction: float | None
+    encoder_fraction: float | None
+    decoder_fraction: float | None
     missing: Mapping[str, Cause]
     is_reliable: bool
     host: Mapping[str, Any] | None = Field(description="what the operating system knows of it")
@@ -216,6 +219,17 @@ class XidOutput(Output):
 
     number: int
     at: str
+
+
+class LinkOutput(Output):
+    """One NVLink of a card; errors are counted since the driver was loaded."""
+
+    number: int
+    is_active: bool
+    bytes_per_s: float | None = Field(description="speed in one direction")
+    replay_errors: int | None
+    recovery_errors: int | None
+    crc_errors: int | None
 
 
 class EvidenceOutput(Output):
@@ -250,6 +264,7 @@ class DiagnosisOutput(Output):
     is_heuristic: bool
     evidence: tuple[EvidenceOutput, ...]
     advice: tuple[str, ...]
+    unreported: tuple[str, ...] = Field(description="quantities that the card's driver does not report")
     also: tuple[OtherFindingOutput, ...]
 
 
@@ -262,11 +277,15 @@ class DeviceOutput(Quantities):
     pci_bus_id: str | None
     mig_parent: str | None
     mig_instance: tuple[int, int] | None
+    mig_profile: str | None
+    driver: str | None = Field(description="kernel driver or library that reads the card; null for NVIDIA's")
+    sharing: SharingKind | None = Field(description="how processes share the card, if several do")
     state: DeviceState
     facts: Mapping[str, float | None]
     facts_missing: Mapping[str, Cause]
     clock_reasons: tuple[str, ...] | None
     processes: tuple[ProcessOutput, ...]
+    nvlinks: tuple[LinkOutput, ...]
     xids: tuple[XidOutput, ...]
     diagnosis: DiagnosisOutput
 

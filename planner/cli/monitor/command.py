@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,7 @@ from planner.cli.monitor.files import (
     tracked_run_text,
 )
 from planner.cli.monitor.keyboard import Keyboard
-from planner.cli.monitor.page import page_lines
+from planner.cli.monitor.page import CardDetailReader, page_lines
 from planner.cli.monitor.terminal import Screen
 from planner.cli.parser import Parser, number_type
 from planner.cli.user_catalog import user_catalog
@@ -57,13 +58,15 @@ if TYPE_CHECKING:
     from planner.present.trackers.tracking import LiveTracking
 
 _DESCRIPTION: Final = """\
-Show live readings of the NVIDIA cards of this machine: utilization, memory, power, temperature, clocks, processes and
-faults. In a terminal, the arrow keys, Page Up and Page Down scroll; q or Ctrl+C stops."""
+Show live readings of the cards of this machine, of NVIDIA, AMD, Intel and Apple: utilization, memory, power,
+temperature, clocks, processes and faults. In a terminal, the arrow keys, Page Up and Page Down scroll; q or Ctrl+C
+stops."""
 _EXAMPLES: Final = """\
 examples:
   gpu-planner monitor
   gpu-planner monitor --interval 0.5
   gpu-planner monitor --once --json
+  gpu-planner monitor --once --details
   gpu-planner monitor --json > cards.jsonl
   gpu-planner monitor --doctor
   gpu-planner monitor --record run.gpurec
@@ -89,10 +92,13 @@ def run(argv: list[str]) -> int:
     check_file_options(arguments)
     if arguments.doctor:
         return _print_setup_check(as_json=arguments.json)
+    details = _card_detail_reader() if arguments.details else None
     if arguments.once:
-        return _print_snapshot(as_json=arguments.json)
+        return _print_snapshot(details, as_json=arguments.json)
     code = run_file_action(arguments)
-    return _show_updates(_requested_history_updates(arguments), as_json=arguments.json) if code is None else code
+    if code is not None:
+        return code
+    return _show_updates(_requested_history_updates(arguments), details, as_json=arguments.json)
 
 
 def _requested_history_updates(arguments: argparse.Namespace) -> Generator[tuple[History, bool], None, None]:
@@ -120,13 +126,20 @@ def make_parser() -> Parser:
         help="seconds between readings, 0.1 to 10 [1]",
     )
     group.add_argument("--once", action="store_true", help="show the readings of one second and exit")
+    group.add_argument("--details", action="store_true", help="show each card's links, errors and missing readings too")
     group.add_argument("--doctor", action="store_true", help="check what can be monitored, and how to fix the rest")
     add_file_options(parser)
     parser.add_general_options()
     return parser
 
 
-def _print_snapshot(*, as_json: bool) -> int:
+def _card_detail_reader() -> CardDetailReader:
+    from planner.present.monitor.card_details import card_details  # needs the catalog, which most runs do not
+
+    return partial(card_details, hardware=user_catalog().hardware)
+
+
+def _print_snapshot(details: CardDetailReader | None, *, as_json: bool) -> int:
     history = History(_HISTORY_SECONDS)
     latest = take_snapshot(listener=history.note)
     # A history of one second allows only the verdicts that need no longer time.
@@ -135,7 +148,7 @@ def _print_snapshot(*, as_json: bool) -> int:
         print(to_json(_readings_with_diagnoses_json(latest, verdicts), indent=2).decode())
     _raise_fault(readings_blocking_fault(latest))
     if not as_json:
-        print("\n".join(line.text for line in page_lines(history, verdicts)))
+        print("\n".join(line.text for line in page_lines(history, verdicts, details)))
     return 0
 
 
@@ -151,7 +164,9 @@ def _raise_fault(fault: Fault | None) -> None:
         raise unavailable_error(fault)
 
 
-def _show_updates(history_updates: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
+def _show_updates(
+    history_updates: Generator[tuple[History, bool], None, None], details: CardDetailReader | None, *, as_json: bool
+) -> int:
     """Show every sample of readings until the last sample, or until Ctrl+C, which ends the command without an error."""
     # Commands run without garbage collection, which a run of several days needs. It is cheap, and so happens often, if
     # it need not scan the objects so far, which are permanent.
@@ -162,7 +177,7 @@ def _show_updates(history_updates: Generator[tuple[History, bool], None, None], 
             if as_json:
                 _print_json_lines(history_updates)
             else:
-                _redraw_pages(history_updates)
+                _redraw_pages(history_updates, details)
     except KeyboardInterrupt:
         return 0
     return 0
@@ -228,13 +243,13 @@ def _has_other_faults(inventory: Inventory, before: Inventory) -> bool:
     return (states, inventory.faults) != (earlier, before.faults)
 
 
-def _redraw_pages(history_updates: Iterable[tuple[History, bool]]) -> None:
+def _redraw_pages(history_updates: Iterable[tuple[History, bool]], details: CardDetailReader | None) -> None:
     diagnosis = _PacedDiagnosis()
     with Screen(sys.stdout) as screen, Keyboard(screen.scroll):
         for history, is_sample in history_updates:
             # Without samples, only faults are shown.
             if is_sample or history.inventory.faults:
-                screen.show(page_lines(history, diagnosis.verdicts(history)))
+                screen.show(page_lines(history, diagnosis.verdicts(history), details))
 
 
 def _history_updates(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, None]:
@@ -324,5 +339,5 @@ def _print_setup_check(*, as_json: bool) -> int:
         print(to_json([check._asdict() for check in checks], indent=2).decode())
     else:
         print(setup_check_text(checks))
-    is_working = current_blocking_fault(latest) is None and latest.inventory.driver_version
+    is_working = any(device.state == "running" for device in latest.inventory.devices)
     return 0 if is_working else ENVIRONMENT

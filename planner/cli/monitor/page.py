@@ -1,7 +1,7 @@
 """The page of `gpu-planner monitor`: heading, cards with bars, totals, verdicts, processes and faults."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from time import time
 from typing import Final
@@ -12,13 +12,15 @@ from planner.monitor.energy import energy_used
 from planner.monitor.history import History
 from planner.monitor.readings.faults import Fault, Severity
 from planner.monitor.readings.latest import Latest, SeenXid
+from planner.present.monitor.card_details import CardDetail
 from planner.present.monitor.diagnosis import Tone, verdict_lines
 from planner.present.monitor.events import clock_time
-from planner.present.monitor.headline import card_tone
+from planner.present.monitor.headline import card_tone, numbered_card_name
 from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
 from planner.present.monitor.readings import (
     BARRED_CARD_COLUMNS,
     CARD_COLUMNS,
+    CardReadings,
     card_label,
     card_rows,
     driver_line,
@@ -38,8 +40,14 @@ _SIGNS: Final[dict[Severity, tuple[str, Tone]]] = {
 }
 
 
-def page_lines(history: History, verdicts: Mapping[str, Verdict]) -> list[Line]:
-    """Return one page of the display; bars are drawn in a terminal only."""
+CardDetailReader = Callable[[CardReadings], Sequence[CardDetail]]
+"""Returns what a card reports beside its line in the table."""
+
+
+def page_lines(
+    history: History, verdicts: Mapping[str, Verdict], details: CardDetailReader | None = None
+) -> list[Line]:
+    """Return one page of the display, with `details` of each card if asked for; bars are drawn in a terminal only."""
     latest = history.latest
     wall_seconds = time() if latest.wall_seconds is None else latest.wall_seconds
     heading = (
@@ -56,6 +64,8 @@ def page_lines(history: History, verdicts: Mapping[str, Verdict]) -> list[Line]:
             for part in wrap_line(line.text).splitlines()
         ],
     ]
+    if details is not None:
+        blocks += [_detail_lines(row, details(row)) for row in card_rows(latest)]
     if processes := process_rows(latest):
         table = fitting_table(PROCESS_COLUMNS, processes, "command", _DISPENSABLE_OF_PROCESSES)
         blocks.append(_table_lines(table, [""] * len(processes)))
@@ -63,6 +73,11 @@ def page_lines(history: History, verdicts: Mapping[str, Verdict]) -> list[Line]:
     blocks.append([line for fault in latest.inventory.faults for line in _fault_lines(fault, latest)])
     first, *others = filter(None, blocks)
     return [*first, *(line for block in others for line in (Line(""), *block))]
+
+
+def _detail_lines(row: CardReadings, details: Sequence[CardDetail]) -> list[Line]:
+    lines = [part for detail in details for part in wrap_line(f"  {detail.title}: {detail.text}").splitlines()]
+    return [Line(numbered_card_name(row), "heading"), *map(Line, lines)] if lines else []
 
 
 def _xid_lines(xid: SeenXid, latest: Latest) -> list[Line]:

@@ -25,6 +25,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary
 from planner.present.columns import to_tsv
+from planner.present.monitor.card_details import CardDetail, details_text
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, EvidenceRow, checklist_text
 from planner.present.monitor.readings import setup_check_text
 from planner.present.monitor.recording import SUMMARY_COLUMNS, recording_line, summary_lines
@@ -191,15 +192,21 @@ class SummaryDialog(QDialog):
         self.resize(_SUMMARY_SIZE)
 
 
-def verdict_html(diagnosis: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme) -> str:
-    """Return the evidence, the advice and the optimization checklist of a diagnosis as HTML."""
+def verdict_html(
+    diagnosis: DiagnosisView, details: Sequence[CardDetail], checklist: tuple[ChecklistRow, ...], theme: Theme
+) -> str:
+    """Return the evidence and the advice of a diagnosis, the card's details and the checklist as HTML."""
     muted = theme.color("muted").name()
     parts = []
     if diagnosis.evidence:
         since = _paragraph_html(f"For {diagnosis.lasted}; readings of the last minutes:")
         parts += [_heading_html("Evidence"), since, _evidence_table_html(diagnosis.evidence, theme)]
+    if diagnosis.unreported:
+        parts.append(_paragraph_html(diagnosis.unreported, muted))
     if diagnosis.advice:
         parts += [_heading_html("What to try, most likely first"), _list_html("ol", diagnosis.advice)]
+    if details:
+        parts += [_heading_html("The card"), _details_table_html(details, theme)]
     if checklist:
         parts.append(_heading_html("Optimization checklist, in the order of the guides"))
     parts += [_checklist_item_html(number, row, muted) for number, row in enumerate(checklist, start=1)]
@@ -225,6 +232,15 @@ def _evidence_table_html(rows: Iterable[EvidenceRow], theme: Theme) -> str:
     return f'<table cellspacing="0" cellpadding="{theme.spacing.tiny}"><tr>{head}</tr>{body}</table>'
 
 
+def _details_table_html(details: Iterable[CardDetail], theme: Theme) -> str:
+    muted = theme.color("muted").name()
+    body = "".join(
+        f'<tr><td style="color: {muted}">{escape(detail.title)}</td><td>{escape(detail.text)}</td></tr>'
+        for detail in details
+    )
+    return f'<table cellspacing="0" cellpadding="{theme.spacing.tiny}">{body}</table>'
+
+
 def _cells_html(*texts: str) -> str:
     return "".join(f"<td>{escape(text)}</td>" for text in texts)
 
@@ -237,21 +253,29 @@ def _checklist_item_html(number: int, row: ChecklistRow, muted: str) -> str:
 
 
 class VerdictDialog(QDialog):
-    """Dialog with the diagnosis of a card: evidence, advice and optimization checklist."""
+    """Dialog with the diagnosis of a card: evidence, advice, what else it reports, and optimization checklist."""
 
     def __init__(
-        self, card: str, diagnosis: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme, parent: QWidget
+        self,
+        card: str,
+        diagnosis: DiagnosisView,
+        details: Sequence[CardDetail],
+        checklist: tuple[ChecklistRow, ...],
+        theme: Theme,
+        parent: QWidget,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle(f"Diagnosis of {card}")
         copied = "\n\n".join(
-            part for part in (diagnosis.sentence, diagnosis.details, checklist_text(checklist)) if part
+            part
+            for part in (diagnosis.sentence, diagnosis.details, details_text(details), checklist_text(checklist))
+            if part
         )
         sentence = make_label(diagnosis.sentence, font=theme.font("title", bold=True), wrap=True)
         self.text = QTextBrowser()
-        self.text.setHtml(verdict_html(diagnosis, checklist, theme))
+        self.text.setHtml(verdict_html(diagnosis, details, checklist, theme))
         self.text.setPlaceholderText("The readings of this moment say no more.")
-        self.text.setAccessibleName("Evidence, advice, and optimization checklist")
+        self.text.setAccessibleName("Evidence, advice, the card, and optimization checklist")
         self._copy = copy_button(lambda: copied)
         buttons = closing_buttons(self, self._copy)
         in_column(

@@ -28,6 +28,7 @@ from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.energy import UsedEnergy, energy_used
 from planner.plan.evaluate import Evaluation
+from planner.present.monitor.card_details import card_details
 from planner.present.monitor.events import clock_time, fault_views
 from planner.present.monitor.headline import card_line, machine_headline, numbered_card_name
 from planner.present.monitor.readings import CardReadings, card_rows, driver_line, host_line, monitoring_cost_text
@@ -286,8 +287,9 @@ class MonitorTab(Tab):
         row = next((row for row in rows if row.device.uuid == uuid), None)
         if diagnosis is not None and row is not None:
             checklist = self.diagnoser.checklist(uuid)
+            details = card_details(row, self.workspace.catalog.hardware)
             self.controller.open_dialog(
-                VerdictDialog(numbered_card_name(row), diagnosis, checklist, self.theme, self.window())
+                VerdictDialog(numbered_card_name(row), diagnosis, details, checklist, self.theme, self.window())
             )
 
     @Slot(bool)

@@ -146,11 +146,11 @@ _DOORS: Final[tuple[tuple[DoorKey, str, str, str], ...]] = (
 )
 _FOUND: Final[dict[Detection, tuple[str, str]]] = {
     "pending": ("Looking for GPUs…", "Looking for GPUs on this machine…"),
-    "done": ("No NVIDIA GPU found: see the demo.", "No NVIDIA GPU was found on this machine."),
+    "done": ("No GPU found: see the demo.", "No GPU was found on this machine."),
     "failed": ("The GPUs could not be read.", "The GPUs of this machine could not be read."),
 }
 """What the door and the question about the GPU say while no card of this machine is known."""
-_WATCH: Final = "Load, memory, power and temperature of your NVIDIA GPUs, live, and what slows them down."
+_WATCH: Final = "Load, memory, power and temperature of your GPUs, live, and what slows them down."
 _DEMO: Final = "The demo replays a made-up recording of two cards in training, 15 minutes long."
 _SAMPLE_INSTEAD: Final = (
     "This is the sample plan.",

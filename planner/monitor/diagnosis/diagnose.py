@@ -51,7 +51,8 @@ def diagnose(source: DiagnosisSource, uuid: str, at: float | None = None, second
     if uuid in source.inventory.silent_uuids:
         return _unread_card_verdict(VerdictKind.UNKNOWN, FaultKind.CARD_NOT_ANSWERING, "no answer", end or 0.0)
     window = read_window(source, device, end or 0.0, seconds)
-    return diagnose_window(window, end or 0.0, _unknown_utilization_reason(source, device))
+    verdict = diagnose_window(window, end or 0.0, _unknown_utilization_reason(source, device))
+    return replace(verdict, unreported=_unreported_quantities(source, uuid))
 
 
 def diagnose_window(window: CardWindow, at: float, unknown_reason: str = "") -> Verdict:
@@ -172,12 +173,31 @@ def _unread_card_verdict(kind: VerdictKind, fault: FaultKind, title: str, at: fl
 def _unknown_utilization_reason(source: DiagnosisSource, device: Device) -> str:
     """Return why a card's utilization is unknown now; empty if the utilization is known."""
     reading = source.latest.reading(device.uuid, "utilization_fraction")
-    if reading.value is not None:
+    # In MIG mode, what the engine was active for stands in for it.
+    if reading.value is not None or source.latest.reading(device.uuid, "graphics_active_fraction").value is not None:
         return ""
     cause = reading.cause or Cause.NOT_YET
     is_otherwise_reported = any(len(source.series(device.uuid, name).times) > 1 for name in _ALSO_REPORTED)
     # Another program's log holds only the quantities that were requested.
     return _NOT_LOGGED_REASON if cause is Cause.NOT_YET and is_otherwise_reported else EXPLANATIONS[cause]
+
+
+# Quantities that most rules rest on, each of which some vendors' drivers do not report.
+_JUDGED: Final = (
+    "utilization_fraction",
+    "memory_used_bytes",
+    "memory_controller_fraction",
+    "power_watts",
+    "power_limit_watts",
+    "temperature_celsius",
+    "clock_reasons",
+    "pcie_receive_bytes_per_s",
+)
+
+
+def _unreported_quantities(source: DiagnosisSource, uuid: str) -> tuple[str, ...]:
+    readings = source.latest.readings(uuid)
+    return tuple(name for name in _JUDGED if name in readings and readings[name].cause is Cause.NOT_SUPPORTED)
 
 
 def _find_device(inventory: Inventory, uuid: str) -> Device:

@@ -88,7 +88,8 @@ class OtherFinding(NamedTuple):
 class Verdict:
     """Finding on one card at `at`, from readings since `since`; `at` and `since` are monotonic seconds.
 
-    `advice` lists the likeliest remedy first. `also` lists further problems on the card.
+    `advice` lists the likeliest remedy first. `also` lists further problems on the card. `unreported` names quantities
+    that this card's driver does not report, so that the finding says nothing of them.
     """
 
     kind: VerdictKind
@@ -100,6 +101,7 @@ class Verdict:
     evidence: tuple[Evidence, ...] = ()
     advice: tuple[str, ...] = ()
     also: tuple[OtherFinding, ...] = ()
+    unreported: tuple[str, ...] = ()
 
     @property
     def is_heuristic(self) -> bool:
@@ -119,6 +121,7 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
         "is_heuristic": verdict.is_heuristic,
         "evidence": [_evidence_object(evidence) for evidence in verdict.evidence],
         "advice": list(verdict.advice),
+        "unreported": list(verdict.unreported),
         "also": [{**other._asdict(), "kind": other.kind.value} for other in verdict.also],
     }
 

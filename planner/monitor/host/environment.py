@@ -65,7 +65,7 @@ def find_cards(folder: Path = PCI_DEVICES) -> Mapping[str, PowerState]:
     except OSError:
         return {}
     return {
-        device_folder.name: _power_state(device_folder)
+        device_folder.name: power_state(device_folder)
         for device_folder in device_folders
         if _is_nvidia_card(device_folder)
     }
@@ -87,7 +87,8 @@ def _is_nvidia_card(device_folder: Path) -> bool:
     )
 
 
-def _power_state(device_folder: Path) -> PowerState:
+def power_state(device_folder: Path) -> PowerState:
+    """Return whether a card is asleep, given its PCI folder; the system knows without asking the card."""
     return "asleep" if _read_text(device_folder / "power" / "runtime_status") == "suspended" else "active"
 
 

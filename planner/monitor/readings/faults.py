@@ -35,6 +35,8 @@ class FaultKind(StrEnum):
     UNRELIABLE_PROCESSES = "unreliable-processes"
     FOREIGN_PIDS = "foreign-pids"
     WSL = "wsl"
+    SOURCE_FAILED = "source-failed"
+    HELPER_MISSING = "helper-missing"
 
 
 Severity = Literal["error", "warning", "note"]
@@ -145,6 +147,16 @@ FAULTS: Final = {
         "some readings are unavailable under WSL",
         "Fan, processes and their memory are often missing; a monitor on Windows shows more.",
         "note",
+    ),
+    FaultKind.SOURCE_FAILED: FaultDescription(
+        "a library or program that reports more about the cards cannot be used",
+        "What the system itself reports is still read.",
+        "note",
+    ),
+    FaultKind.HELPER_MISSING: FaultDescription(
+        "the program that reads this GPU is not installed",
+        "On a Mac, run: brew install macmon. On a Jetson, tegrastats comes with JetPack. Readings begin by themselves.",
+        "warning",
     ),
 }
 """Descriptions of every kind of fault."""

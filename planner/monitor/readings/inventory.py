@@ -16,6 +16,7 @@ class Device:
 
     `facts` holds the quantities of `metrics.FACTS`. `mig_parent` is the UUID of an instance's card. `name` is
     printable; `raw_name` is the driver's name if it is not valid text. `state` explains why a card has no readings.
+    `driver` is the kernel driver or library that reads the card, empty for NVIDIA's; `mig_profile` is such as 3g.40gb.
     """
 
     uuid: str
@@ -27,6 +28,8 @@ class Device:
     raw_name: str | None = None
     state: DeviceState = "running"
     facts: Mapping[str, Reading] = field(default_factory=dict)
+    driver: str = ""
+    mig_profile: str = ""
 
     def fact(self, name: str) -> float | None:
         """Return the value of a fixed property, None if unknown."""
@@ -48,6 +51,11 @@ class Inventory:
     def silent_uuids(self) -> frozenset[str]:
         """Return the UUIDs of the cards for which alone the driver does not respond."""
         return frozenset(fault.uuid or "" for fault in self.faults if fault.kind is FaultKind.CARD_NOT_ANSWERING)
+
+
+def is_known_uuid(uuid: str) -> bool:
+    """Return whether a UUID is a card's own, and not that of a placeholder for a card that cannot be opened."""
+    return bool(uuid) and not uuid.startswith(("pci-", "index-")) and not uuid.isdigit()
 
 
 def sort_devices(devices: Iterable[Device]) -> tuple[Device, ...]:

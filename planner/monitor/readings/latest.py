@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import CardProcess, Sample, SamplingCost
+from planner.monitor.readings.sample import CardProcess, Link, Sample, SamplingCost
 
 # Faults that prevent reading all cards. An imported log, which may list one card at a time, has none.
 _BLOCKING_CAUSES: Final[Mapping[FaultKind, Cause]] = {
@@ -52,6 +52,7 @@ class Latest:
         self.monotonic_seconds: float | None = None
         self.wall_seconds: float | None = None
         self.xids: tuple[SeenXid, ...] = ()
+        self.links: Mapping[str, tuple[Link, ...]] = {}
         self._devices: dict[str, dict[str, Reading]] = {}
         self._blocked_by: Cause | None = None
 
@@ -61,6 +62,7 @@ class Latest:
         running = {device.uuid for device in inventory.devices if device.state == "running"} - inventory.silent_uuids
         self._devices = {uuid: readings for uuid, readings in self._devices.items() if uuid in running}
         self.processes = tuple(process for process in self.processes if process.uuid in running)
+        self.links = {uuid: links for uuid, links in self.links.items() if uuid in running}
 
     def note_sample(self, sample: Sample) -> None:
         """Update the readings and processes that the sample contains."""
@@ -71,7 +73,8 @@ class Latest:
         self.xids = (*self.xids, *seen)[-_MOST_XIDS:]
         self._blocked_by = None if sample.devices else self._blocking_cause()
         if self._blocked_by is not None:
-            self._devices, self.processes = {}, ()
+            self._devices, self.processes, self.links = {}, (), {}
+        self.links = {**self.links, **sample.links}
         for uuid, readings in sample.devices.items():
             self._devices.setdefault(uuid, {}).update(readings)
         if sample.processes is not None:

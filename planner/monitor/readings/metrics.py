@@ -1,7 +1,7 @@
 """Registry of all measured quantities: name, unit, title, cadence and plausible range.
 
-The NVML call for each metric is declared in `monitor/sampler/nvml_queries.py`. The names are used in JSON,
-recordings, history and diagnosis: add names, never rename them.
+What reads each metric is declared in `monitor/sampler/nvml_queries.py` for NVIDIA's driver, and in `monitor/sources`
+for all others. The names are used in JSON, recordings, history and diagnosis: add names, never rename them.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from planner.monitor.readings.reading import Reading
 
 Scope = Literal["device", "host"]
-Cadence = Literal["fast", "slow"]
+Cadence = Literal["fast", "slow", "rare"]
 Unit = Literal["fraction", "bytes", "bytes/s", "W", "J", "°C", "MHz", "count", "state", "bits"]
 
 
@@ -39,15 +39,19 @@ DEVICE_METRICS: Final = (
     Metric("memory_used_bytes", "Memory used", "bytes"),
     Metric("memory_free_bytes", "Memory free", "bytes"),
     Metric("memory_reserved_bytes", "Memory reserved by the driver", "bytes"),
+    Metric("shared_memory_used_bytes", "RAM used by the GPU", "bytes", cadence="slow"),
+    Metric("bar1_used_bytes", "Memory mapped for the CPU (BAR1)", "bytes", cadence="rare"),
     Metric("power_watts", "Power", "W", most=_MAX_WATTS),
     Metric("power_reported_watts", "Power reported by the driver", "W", most=_MAX_WATTS),
     Metric("energy_joules", "Energy since the driver was loaded", "J"),
     Metric("temperature_celsius", "Temperature", "°C", least=-50.0, most=_MAX_CELSIUS),
     Metric("memory_temperature_celsius", "Memory temperature", "°C", least=-50.0, most=_MAX_CELSIUS),
+    Metric("hotspot_temperature_celsius", "Hotspot temperature", "°C", cadence="slow", least=-50.0, most=_MAX_CELSIUS),
     Metric("sm_clock_mhz", "SM clock", "MHz", most=_MAX_MHZ),
     Metric("memory_clock_mhz", "Memory clock", "MHz", most=_MAX_MHZ),
     Metric("fan_fraction", "Fan", "fraction", cadence="slow", most=_MAX_FAN_FRACTION),
     Metric("performance_state", "Performance state", "state", cadence="slow", most=15.0),
+    Metric("compute_mode", "Compute mode", "state", cadence="rare", most=3.0),
     Metric("clock_reasons", "Clock reasons", "bits"),
     Metric("encoder_fraction", "Encoder", "fraction", most=1.0),
     Metric("decoder_fraction", "Decoder", "fraction", most=1.0),
@@ -72,8 +76,16 @@ DEVICE_METRICS: Final = (
     Metric("pcie_replays", "PCIe replays", "count", cadence="slow"),
     Metric("nvlink_transmit_bytes_per_s", "NVLink out", "bytes/s", cadence="slow", most=_MAX_BYTES_PER_S),
     Metric("nvlink_receive_bytes_per_s", "NVLink in", "bytes/s", cadence="slow", most=_MAX_BYTES_PER_S),
+    Metric("nvlink_active_links", "Active NVLinks", "count", cadence="rare", most=64.0),
+    Metric("nvlink_errors", "NVLink errors", "count", cadence="rare"),
+    Metric("fabric_state", "NVLink fabric", "state", cadence="rare", most=3.0),
     Metric("ecc_corrected", "Corrected memory errors", "count", cadence="slow"),
     Metric("ecc_uncorrected", "Uncorrected memory errors", "count", cadence="slow"),
+    Metric("ecc_corrected_lifetime", "Corrected memory errors in the card's life", "count", cadence="rare"),
+    Metric("ecc_uncorrected_lifetime", "Uncorrected memory errors in the card's life", "count", cadence="rare"),
+    Metric("retired_corrected", "Pages retired after corrected errors", "count", cadence="rare"),
+    Metric("retired_uncorrected", "Pages retired after uncorrected errors", "count", cadence="rare"),
+    Metric("retirement_pending", "Page retirement pending a reboot", "state", cadence="rare", most=1.0),
     Metric("remapped_corrected", "Rows remapped after corrected errors", "count", cadence="slow"),
     Metric("remapped_uncorrected", "Rows remapped after uncorrected errors", "count", cadence="slow"),
     Metric("remapping_pending", "Row remapping pending a reset", "state", cadence="slow", most=1.0),
@@ -83,8 +95,11 @@ DEVICE_METRICS: Final = (
     Metric("sm_occupancy_fraction", "SM occupancy", "fraction", cadence="slow", most=1.0),
     Metric("tensor_active_fraction", "Tensor cores active", "fraction", cadence="slow", most=1.0),
     Metric("dram_active_fraction", "Memory bandwidth used", "fraction", cadence="slow", most=1.0),
+    Metric("fp64_active_fraction", "FP64 cores active", "fraction", cadence="slow", most=1.0),
+    Metric("fp32_active_fraction", "FP32 cores active", "fraction", cadence="slow", most=1.0),
+    Metric("fp16_active_fraction", "FP16 cores active", "fraction", cadence="slow", most=1.0),
 )
-"""Quantities of a card. The last five exist from Hopper on (GPM)."""
+"""Quantities of a card. The last eight exist on NVIDIA's cards from Hopper on (GPM)."""
 
 HOST_METRICS: Final = (
     Metric("cpu_fraction", "CPU", "fraction", "host", most=1.0),
@@ -101,6 +116,9 @@ HOST_METRICS: Final = (
 
 FACTS: Final = (
     Metric("memory_total_bytes", "Memory", "bytes"),
+    Metric("unified_memory", "Memory shared with the CPU", "state", most=1.0),
+    Metric("shared_memory_total_bytes", "RAM that the GPU can use", "bytes"),
+    Metric("bar1_total_bytes", "Largest mapping for the CPU (BAR1)", "bytes"),
     Metric("power_default_watts", "Default power limit", "W", most=_MAX_WATTS),
     Metric("power_least_watts", "Lowest power limit", "W", most=_MAX_WATTS),
     Metric("power_most_watts", "Highest power limit", "W", most=_MAX_WATTS),
@@ -118,6 +136,9 @@ FACTS: Final = (
     Metric("persistence_enabled", "Persistence", "state", most=1.0),
     Metric("windows_display_driver", "WDDM", "state", most=1.0),
     Metric("multiprocessors", "SMs of this MIG instance", "count"),
+    Metric("mig_compute_slices", "Compute slices of this MIG instance", "count"),
+    Metric("mig_first_slice", "First memory slice of this MIG instance", "count"),
+    Metric("mig_memory_slices", "Memory slices of this MIG instance", "count"),
 )
 """Fixed properties of a card."""
 

@@ -19,10 +19,11 @@ class Cause(StrEnum):
     FAILED = "failed"
     NO_ANSWER = "no-answer"
     RELEASED = "released"
+    NO_HELPER = "no-helper"
 
 
 EXPLANATIONS: Final = {
-    Cause.NOT_SUPPORTED: "not reported by this GPU or driver",
+    Cause.NOT_SUPPORTED: "not reported by this driver",
     Cause.NO_PERMISSION: "readable by administrators only",
     Cause.LOST: "the card no longer responds",
     Cause.ASLEEP: "the card is asleep",
@@ -34,6 +35,7 @@ EXPLANATIONS: Final = {
     Cause.FAILED: "the driver returned an error",
     Cause.NO_ANSWER: "the driver does not respond",
     Cause.RELEASED: "disconnected from the driver",
+    Cause.NO_HELPER: "needs a program that is not installed",
 }
 """Displayed text for each cause."""
 

@@ -14,6 +14,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS, Metric
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess
+from planner.monitor.readings.sharing import card_sharing
 
 _NOT_YET = missing(Cause.NOT_YET)
 
@@ -60,12 +61,16 @@ def _device_object(device: Device, latest: Latest) -> dict[str, Any]:
         "pci_bus_id": device.pci_bus_id or None,
         "mig_parent": device.mig_parent,
         "mig_instance": device.mig_instance,
+        "mig_profile": device.mig_profile or None,
+        "driver": device.driver or None,
+        "sharing": card_sharing(device, latest),
         "state": device.state,
         "facts": facts["metrics"],
         "facts_missing": facts["missing"],
         **_quantities_object(DEVICE_METRICS, readings),
         "clock_reasons": None if bits is None else [reason.name for reason in CLOCK_REASONS if int(bits) & reason.bit],
         "processes": [_process_object(process) for process in latest.processes if process.uuid == device.uuid],
+        "nvlinks": [link._asdict() for link in latest.links.get(device.uuid, ())],
         "xids": [
             {"number": xid.number, "at": _iso_time(xid.wall_seconds)} for xid in latest.xids if xid.uuid == device.uuid
         ],

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from planner.monitor.readings.reading import Cause, Reading, missing
 
@@ -44,12 +44,23 @@ class CardProcess:
     memory_controller_fraction: Reading = _NOT_YET
     host: HostProcess | None = None
     is_reliable: bool = True
+    encoder_fraction: Reading = _NOT_YET
+    decoder_fraction: Reading = _NOT_YET
 
     @property
     def quantities(self) -> dict[str, Reading]:
         """Return the readings of the process, by field name."""
-        names = ("memory_bytes", "sm_fraction", "memory_controller_fraction")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in PROCESS_QUANTITIES}
+
+
+PROCESS_QUANTITIES: Final = (
+    "memory_bytes",
+    "sm_fraction",
+    "memory_controller_fraction",
+    "encoder_fraction",
+    "decoder_fraction",
+)
+"""Quantities of a process on a card, by field name; old recordings lack the last two."""
 
 
 Readings = Mapping[str, Reading]
@@ -70,6 +81,25 @@ class SamplingCost(NamedTuple):
     memory_bytes: int
 
 
+class Link(NamedTuple):
+    """One NVLink of a card; the errors are counted since the driver was loaded. None is not reported.
+
+    The speed is of one direction.
+    """
+
+    number: int
+    is_active: bool
+    bytes_per_s: float | None = None
+    replay_errors: int | None = None
+    recovery_errors: int | None = None
+    crc_errors: int | None = None
+
+    @property
+    def errors(self) -> int:
+        """Return the number of all errors."""
+        return sum(count or 0 for count in self[3:])
+
+
 class Xid(NamedTuple):
     """An error that the driver reported for a card, with NVIDIA's error number."""
 
@@ -83,7 +113,7 @@ class Sample:
 
     `monotonic_seconds` orders samples and measures durations, even if the wall clock is changed; `wall_seconds` are
     since 1970. Cards are identified by UUID. `processes` is None if the sample does not include them. `cores` is the
-    used fraction of each CPU core.
+    used fraction of each CPU core. `links` are the NVLinks of the cards whose links were read for this sample.
     """
 
     monotonic_seconds: float
@@ -94,3 +124,4 @@ class Sample:
     processes: tuple[CardProcess, ...] | None = None
     xids: tuple[Xid, ...] = ()
     cost: SamplingCost | None = None
+    links: Mapping[str, tuple[Link, ...]] = field(default_factory=dict)

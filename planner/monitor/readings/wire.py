@@ -12,7 +12,16 @@ from typing import Any, Final, NamedTuple
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import JsonReading, Reading, reading_from_json, reading_to_json
-from planner.monitor.readings.sample import CardProcess, HostProcess, Readings, Sample, SamplingCost, Xid
+from planner.monitor.readings.sample import (
+    PROCESS_QUANTITIES,
+    CardProcess,
+    HostProcess,
+    Link,
+    Readings,
+    Sample,
+    SamplingCost,
+    Xid,
+)
 
 
 class PendingCall(NamedTuple):
@@ -28,6 +37,10 @@ Message = Inventory | Sample | PendingCall | None
 
 # Created once: json.dumps would create an encoder for each line.
 _encode_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+# Recordings of earlier versions lack the other quantities of processes.
+_REQUIRED: Final = PROCESS_QUANTITIES[:3]
 
 
 class BadLineError(ValueError):
@@ -52,6 +65,8 @@ def sample_line(sample: Sample) -> bytes:
         body["processes"] = [process_object(process) for process in sample.processes]
     if sample.xids:
         body["xids"] = sample.xids
+    if sample.links:
+        body["links"] = sample.links
     if sample.cost is not None:
         body["cost"] = sample.cost
     return _json_line("sample", body)
@@ -143,6 +158,7 @@ def _parse_sample(body: Mapping[str, Any]) -> Sample:
         cores=tuple(body["cores"]),
         processes=None if processes is None else tuple(map(_parse_process, processes)),
         xids=tuple(Xid(uuid, number) for uuid, number in body.get("xids", ())),
+        links={uuid: tuple(Link(*link) for link in links) for uuid, links in body.get("links", {}).items()},
         cost=None if cost is None else SamplingCost(*cost),
     )
 
@@ -157,9 +173,7 @@ def _parse_process(body: Mapping[str, Any]) -> CardProcess:
         pid=body["pid"],
         uuid=body["uuid"],
         kind=body["kind"],
-        memory_bytes=reading_from_json(body["memory_bytes"]),
-        sm_fraction=reading_from_json(body["sm_fraction"]),
-        memory_controller_fraction=reading_from_json(body["memory_controller_fraction"]),
+        **{name: reading_from_json(body[name]) for name in PROCESS_QUANTITIES if name in _REQUIRED or name in body},
         host=None if host is None else HostProcess(**host),
         is_reliable=body["is_reliable"],
     )

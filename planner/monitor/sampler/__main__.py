@@ -8,10 +8,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, NoReturn
 
-from planner.monitor.host.environment import PCI_DEVICES, detect_environment
+from planner.monitor.host.environment import PCI_DEVICES, detect_environment, find_cards
+from planner.monitor.host.sleep import nvidia_sleep_policy
+from planner.monitor.sampler.all_cards import AllCards
 from planner.monitor.sampler.loop import ParentChannel, Sampler, redirect_missing_streams
-from planner.monitor.sampler.watch import CardWatch, SleepPolicy
+from planner.monitor.sampler.source_watch import SourceWatch
+from planner.monitor.sampler.watch import CardWatch
 from planner.monitor.settings import BackOff, SamplerSettings
+from planner.monitor.sources.registry import card_sources
 
 ROOT_VARIABLE: Final = "GPU_PLANNER_SYSTEM_ROOT"
 """Environment variable with a folder to use as the root of PCI devices and container markers (for tests)."""
@@ -25,15 +29,25 @@ def main(arguments: list[str]) -> NoReturn:
     redirect_missing_streams()
     settings = SamplerSettings(**json.loads(arguments[0]))
     root = Path(os.environ.get(ROOT_VARIABLE, "/"))
-    cards = CardWatch(
-        detect_environment(root),
-        SleepPolicy(root / PCI_DEVICES.relative_to("/")),
+    environment, pci_devices = detect_environment(root), root / PCI_DEVICES.relative_to("/")
+    nvidia = CardWatch(
+        environment,
+        nvidia_sleep_policy(pci_devices),
         first_try=monotonic() + settings.driver_after_seconds,
         retry=BackOff(settings.retry_seconds, _LONGEST_RETRY_SECONDS),
         look_again=BackOff(settings.look_again_seconds, _LONGEST_SEARCH_SECONDS),
         hang_seconds=settings.hang_seconds,
     )
-    sampler = Sampler(cards, settings)
+    sources = [
+        SourceWatch(
+            source,
+            settings.hang_seconds,
+            settings.slow_seconds,
+            BackOff(settings.look_again_seconds, _LONGEST_SEARCH_SECONDS),
+        )
+        for source in card_sources(root, environment)
+    ]
+    sampler = Sampler(AllCards(nvidia, sources, lambda: find_cards(pci_devices)), settings)
     channel = ParentChannel(sampler.pending_call_message)
     # The objects so far are permanent: the garbage collector need not scan them again.
     gc.freeze()

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+import psutil
+
 from planner.monitor.host.usage import CounterRates, EnergyMeter
 from planner.monitor.nvml import (
     FUNCTION_NOT_FOUND,
@@ -18,12 +20,19 @@ from planner.monitor.nvml import (
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import Link
 from planner.monitor.sampler.card_queries import CardLostError, CardQueries
 from planner.monitor.sampler.discovery import DiscoveredDevice
 from planner.monitor.sampler.nvml_queries import (
+    FABRIC_STATE,
     FAST_FIELD_QUERIES,
     FAST_QUERIES,
     GPM_METRICS,
+    LINK_COUNT_FIELD,
+    LINK_FIELDS,
+    LINK_METRICS,
+    RARE_FIELD_QUERIES,
+    RARE_QUERIES,
     SLOW_FIELD_QUERIES,
     SLOW_QUERIES,
     THERMAL_METRICS,
@@ -121,14 +130,28 @@ _MEMORY: Final = ("memory_used_bytes", "memory_reserved_bytes", "memory_free_byt
 _CARD_ONLY_METRICS: Final = (
     *(
         query.name
-        for queries in (FAST_QUERIES, FAST_FIELD_QUERIES, SLOW_QUERIES, SLOW_FIELD_QUERIES)
+        for queries in (
+            FAST_QUERIES,
+            FAST_FIELD_QUERIES,
+            SLOW_QUERIES,
+            SLOW_FIELD_QUERIES,
+            RARE_QUERIES,
+            RARE_FIELD_QUERIES,
+        )
         for query in queries
     ),
     _UTILIZATION,
     *THERMAL_METRICS,
     _MEMORY_CONTROLLER,
     "power_watts",
+    *LINK_METRICS,
+    FABRIC_STATE,
 )
+# What NVML reports of no card.
+_NEVER_REPORTED: Final = ("hotspot_temperature_celsius", "shared_memory_used_bytes")
+# Quantities that hardly ever change, some of which the driver reads from the card link by link.
+_RARE_SECONDS: Final = 30.0
+_MB: Final = 10**6
 
 # In a container that lost its device permissions, every call returns an unknown error (nvidia-docker, issue 1671);
 # a single failed read may be temporary.
@@ -159,7 +182,11 @@ class Card:
         if not thermal_queries:
             for name in THERMAL_METRICS:
                 self._queries.missing_reading(name, Cause.MISSING_SYMBOL)
+        for name in _NEVER_REPORTED:
+            self._queries.missing_reading(name, Cause.NOT_SUPPORTED)
         self._silent_reads = 0
+        self._next_rare = 0.0
+        self.new_links: tuple[Link, ...] = ()
 
     @property
     def supports_mig(self) -> bool:
@@ -188,6 +215,9 @@ class Card:
             readings = {name: missing(Cause.MIG) for name in _CARD_ONLY_METRICS}
         else:
             readings = self._query_readings(SLOW_QUERIES) | self._field_readings(SLOW_FIELD_QUERIES, now)
+            if now >= self._next_rare:
+                self._next_rare = now + _RARE_SECONDS
+                readings |= self._rare_readings(now)
         return self._queries.unsupported_readings | readings | self._gpm_readings()
 
     def check_failure(self, failure: NvmlFailure) -> None:
@@ -210,7 +240,9 @@ class Card:
         try:
             total, used, reserved, free = self._nvml.memory_bytes(self.device.uuid, self.handle)
         except NvmlFailure as failure:
-            return {name: self._queries.reading_after_failure(name, failure) for name in _MEMORY}
+            of_machine = unified_memory_readings() if self.device.fact("unified_memory") else {}
+            others = (name for name in _MEMORY if name not in of_machine)
+            return {name: self._queries.reading_after_failure(name, failure) for name in others} | of_machine
         self._queries.note_answer(_MEMORY[0])
         return {
             "memory_used_bytes": checked_reading(BY_NAME["memory_used_bytes"], used, total),
@@ -262,6 +294,34 @@ class Card:
         rate = self._rates.per_second(query.name, now, scaled)
         return missing(Cause.NOT_YET) if rate is None else checked_reading(BY_NAME[query.name], rate)
 
+    def _rare_readings(self, now: float) -> _ReadingsByName:
+        readings = self._query_readings(RARE_QUERIES) | self._field_readings(RARE_FIELD_QUERIES, now)
+        if not self._queries.unsupported_reading(FABRIC_STATE):
+            try:
+                state = self._nvml.fabric_state(self.device.uuid, self.handle)
+                readings[FABRIC_STATE] = checked_reading(BY_NAME[FABRIC_STATE], state)
+            except NvmlFailure as failure:
+                readings[FABRIC_STATE] = self._queries.reading_after_failure(FABRIC_STATE, failure)
+        return readings | self._link_readings()
+
+    def _link_readings(self) -> _ReadingsByName:
+        """Read every NVLink into `new_links`, all in one call, and return the sums over the links."""
+        if self._queries.unsupported_reading(LINK_METRICS[0]):
+            return {}
+        try:
+            (count,) = self._nvml.field_values(self.device.uuid, self.handle, [LINK_COUNT_FIELD])
+            if isinstance(count, Cause) or not count:
+                cause = count if isinstance(count, Cause) else Cause.NOT_SUPPORTED
+                return {name: self._queries.missing_reading(name, cause) for name in LINK_METRICS}
+            fields = [(field, link) for link in range(int(count)) for field in LINK_FIELDS]
+            values = self._nvml.field_values(self.device.uuid, self.handle, fields)
+        except NvmlFailure as failure:
+            return {name: self._queries.reading_after_failure(name, failure) for name in LINK_METRICS}
+        links = (values[at : at + len(LINK_FIELDS)] for at in range(0, len(values), len(LINK_FIELDS)))
+        self.new_links = tuple(_link(number, link) for number, link in enumerate(links))
+        sums = (sum(link.is_active for link in self.new_links), sum(link.errors for link in self.new_links))
+        return {name: checked_reading(BY_NAME[name], value) for name, value in zip(LINK_METRICS, sums, strict=True)}
+
     def _power_reading(self, readings: _ReadingsByName, now: float) -> Reading | None:
         """Return the mean power over the last second from the energy counter, or else the reported power."""
         energy, reported = readings.get("energy_joules"), readings.get("power_reported_watts")
@@ -276,3 +336,19 @@ class Card:
             return self._gpm.read()
         except NvmlFailure as failure:
             return {name: self._queries.reading_after_failure(name, failure) for name, _ in GPM_METRICS}
+
+
+def unified_memory_readings() -> _ReadingsByName:
+    """Return the memory of the machine, which is also that of a GPU without any of its own."""
+    memory = psutil.virtual_memory()
+    return {
+        "memory_used_bytes": Reading(memory.total - memory.available),
+        "memory_free_bytes": Reading(memory.available),
+    }
+
+
+def _link(number: int, values: Sequence[float | Cause]) -> Link:
+    """Return an NVLink from the values of `LINK_FIELDS`."""
+    state, speed, *errors = (None if isinstance(value, Cause) else value for value in values)
+    counts = (None if count is None else int(count) for count in errors)
+    return Link(number, bool(state), None if speed is None else speed * _MB, *counts)

@@ -123,7 +123,8 @@ class CardQueries:
 
 
 def _scaled_reading(metric: Metric, value: Any, query: NvmlQuery) -> Reading:
-    number = value if query.place is None else value[query.place]
+    place = query.place
+    number = value if place is None else getattr(value, place) if isinstance(place, str) else value[place]
     if number == _NOT_AVAILABLE and metric.unit != "bits":
         return missing(Cause.HIDDEN)
     return checked_reading(metric, number if query.per == 1 else number / query.per)

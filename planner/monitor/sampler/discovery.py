@@ -1,13 +1,17 @@
 """Discovery of cards and MIG instances, with their fixed properties."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from math import ceil
 from typing import Any, Final, NamedTuple
+
+import psutil
 
 from planner.monitor.nvml import Handle, Nvml, NvmlFailure, missing_reading_cause
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
-from planner.monitor.readings.reading import Reading, missing
+from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sampler.card_queries import CardLostError, CardQueries
 from planner.monitor.sampler.nvml_queries import FACT_QUERIES
 
@@ -78,7 +82,7 @@ def _discover_instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[Di
         return
     for index, instance in _instance_handles(nvml, card.uuid, handle):
         with suppress(NvmlFailure):
-            yield DiscoveredDevice(_read_instance(nvml, card, index, instance), instance, handle)
+            yield DiscoveredDevice(_read_instance(nvml, card, index, instance, handle), instance, handle)
 
 
 def _instance_handles(nvml: Nvml, uuid: str, handle: Handle) -> Iterator[tuple[int, Handle]]:
@@ -92,19 +96,61 @@ def _instance_handles(nvml: Nvml, uuid: str, handle: Handle) -> Iterator[tuple[i
             yield index, nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", uuid, handle, index)
 
 
-def _read_instance(nvml: Nvml, card: Device, index: int, handle: Handle) -> Device:
+def _read_instance(nvml: Nvml, card: Device, index: int, handle: Handle, parent: Handle) -> Device:
     uuid = nvml.call_for_text("nvmlDeviceGetUUID", card.uuid, handle)
     name, raw = _read_name(nvml, uuid, handle, f"{card.name} MIG {index}")
     ids = tuple(
         int(nvml.call(call, uuid, handle)) for call in ("nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId")
     )
-    facts = {"memory_total_bytes": _total_memory_reading(nvml, uuid, handle)}
+    attributes = _read_quantities(_INSTANCE_ATTRIBUTES, lambda: nvml.call("nvmlDeviceGetAttributes", uuid, handle))
+    facts = {
+        "memory_total_bytes": _total_memory_reading(nvml, uuid, handle),
+        **{fact: attributes[fact] for fact in ("multiprocessors", "mig_compute_slices")},
+        # The driver tells only administrators where an instance lies.
+        **_read_quantities(_PLACEMENT, lambda: _placement(nvml, card.uuid, parent, ids[0])),
+    }
+    profile = _PROFILE.search(name)
+    return Device(
+        uuid,
+        name,
+        index,
+        card.pci_bus_id,
+        card.uuid,
+        (ids[0], ids[1]),
+        raw,
+        facts=facts,
+        mig_profile=profile[0] if profile else _profile_name(attributes),
+    )
+
+
+_PROFILE: Final = re.compile(r"(\dc\.)?\dg\.\d+gb\S*")
+_INSTANCE_ATTRIBUTES: Final = {
+    "multiprocessors": "multiprocessorCount",
+    "mig_compute_slices": "computeInstanceSliceCount",
+    "gpu_slices": "gpuInstanceSliceCount",
+    "megabytes": "memorySizeMB",
+}
+_PLACEMENT: Final = {"mig_first_slice": "start", "mig_memory_slices": "size"}
+
+
+def _read_quantities(members: Mapping[str, str], call: Callable[[], Any]) -> dict[str, Reading]:
+    """Return the members of the structure that `call` returns, by name, or the cause of their absence."""
     try:
-        sm_count = nvml.call("nvmlDeviceGetAttributes", uuid, handle).multiprocessorCount
-        facts["multiprocessors"] = checked_reading(BY_NAME["multiprocessors"], sm_count)
+        answer = call()
     except NvmlFailure as failure:
-        facts["multiprocessors"] = missing(missing_reading_cause(failure.code))
-    return Device(uuid, name, index, card.pci_bus_id, card.uuid, (ids[0], ids[1]), raw, facts=facts)
+        return dict.fromkeys(members, missing(missing_reading_cause(failure.code)))
+    return {name: Reading(getattr(answer, member)) for name, member in members.items()}
+
+
+def _placement(nvml: Nvml, card_uuid: str, handle: Handle, instance: int) -> Any:
+    found = nvml.call("nvmlDeviceGetGpuInstanceById", card_uuid, handle, instance)
+    return nvml.call("nvmlGpuInstanceGetInfo", card_uuid, found).placement
+
+
+def _profile_name(attributes: Mapping[str, Reading]) -> str:
+    """Return an instance's profile as nvidia-smi names it, empty if the driver does not report its size."""
+    slices, megabytes = attributes["gpu_slices"].value, attributes["megabytes"].value
+    return f"{slices:.0f}g.{ceil(megabytes / 1024)}gb" if slices and megabytes else ""
 
 
 def _read_name(nvml: Nvml, uuid: str, handle: Handle, fallback: str) -> tuple[str, str | None]:
@@ -127,7 +173,10 @@ def _read_pci_bus_id(nvml: Nvml, uuid: str, handle: Handle) -> str:
 def _read_facts(nvml: Nvml, uuid: str, handle: Handle) -> dict[str, Reading]:
     queries = CardQueries(nvml, uuid, handle)
     facts = {query.name: queries.read(query) for query in FACT_QUERIES}
-    facts["memory_total_bytes"] = _total_memory_reading(nvml, uuid, handle)
+    total = facts["memory_total_bytes"] = _total_memory_reading(nvml, uuid, handle)
+    if total.cause is Cause.NOT_SUPPORTED:
+        # GB10 and Jetson have no memory but the CPU's, and NVML then reports none.
+        facts |= {"unified_memory": Reading(1), "memory_total_bytes": Reading(psutil.virtual_memory().total)}
     for name, call, value_of in _COMPUTED_FACTS:
         try:
             facts[name] = checked_reading(BY_NAME[name], value_of(nvml.call(call, uuid, handle)))

@@ -6,7 +6,7 @@ from threading import Thread
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-from planner.monitor.nvml import CallGivenUpError, Nvml
+from planner.monitor.driver_calls import CallGivenUpError, DriverCalls
 from planner.monitor.readings.wire import PendingCall
 from planner.monitor.settings import BackOff
 
@@ -32,8 +32,8 @@ class DriverReader:
     time besides those that hang, of which each card has at most one.
     """
 
-    def __init__(self, nvml: Nvml, hang_seconds: float) -> None:
-        self._nvml, self._hang_seconds = nvml, hang_seconds
+    def __init__(self, calls: DriverCalls, hang_seconds: float) -> None:
+        self._calls, self._hang_seconds = calls, hang_seconds
         self._worker: _Worker | None = None
         self._silent: dict[str, PendingCall] = {}
         self._pauses: dict[str, BackOff] = {}
@@ -46,7 +46,7 @@ class DriverReader:
 
     def end_pauses(self, now: float) -> None:
         """Let cards speak again whose call has returned, and whose pause is over at the monotonic time `now`."""
-        for card in self._silent.keys() - self._nvml.hanging.keys():
+        for card in self._silent.keys() - self._calls.hanging.keys():
             if card not in self._pause_ends:
                 self._pause_ends[card] = now + self._pauses[card].next_seconds()
             elif now >= self._pause_ends[card]:
@@ -61,7 +61,7 @@ class DriverReader:
         worker = self._worker = self._worker or _Worker()
         worker.work.put(work)
         while (outcome := worker.outcome(self._seconds_left())) is None:
-            call = self._nvml.give_up_call(self._hang_seconds)
+            call = self._calls.give_up_call(self._hang_seconds)
             if call is not None:
                 self._worker = None
                 self._silent[call.subject] = call
@@ -80,7 +80,7 @@ class DriverReader:
 
     def _seconds_left(self) -> float:
         """Return for how long to wait for the call in progress, or for the next one."""
-        call = self._nvml.pending_call
+        call = self._calls.pending_call
         return self._hang_seconds if call is None else max(0.0, call.since_seconds + self._hang_seconds - monotonic())
 
 

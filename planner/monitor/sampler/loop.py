@@ -17,8 +17,8 @@ from planner.monitor.host.usage import HostReader
 from planner.monitor.readings.faults import RESTART_EXIT_CODE
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample, SamplingCost
-from planner.monitor.readings.wire import PendingCall, inventory_line, pending_call_line, sample_line
-from planner.monitor.sampler.watch import CardWatch
+from planner.monitor.readings.wire import inventory_line, pending_call_line, sample_line
+from planner.monitor.sampler.all_cards import AllCards
 from planner.monitor.settings import SamplerSettings, clamp_interval
 
 PARENT_GONE_EXIT_CODE: Final = 74
@@ -93,7 +93,7 @@ _MEMORY_SECONDS: Final = 10.0
 class Sampler:
     """Samples the host and its cards periodically, until stopped."""
 
-    def __init__(self, cards: CardWatch, settings: SamplerSettings) -> None:
+    def __init__(self, cards: AllCards, settings: SamplerSettings) -> None:
         self._cards, self._settings = cards, settings
         self._host = HostReader()
         self._cpu = CpuMeter()
@@ -102,9 +102,7 @@ class Sampler:
 
     def pending_call_message(self) -> bytes:
         """Return a JSON line with the driver call in progress; may be called from any thread."""
-        nvml = self._cards.nvml
-        pending_call: PendingCall | None = None if nvml is None else nvml.pending_call
-        return pending_call_line(pending_call)
+        return pending_call_line(self._cards.pending_call)
 
     def run(self, channel: ParentChannel) -> int:
         """Send samples until the parent sends `stop`, and return the exit code."""
@@ -141,24 +139,30 @@ class Sampler:
             self._next_slow = began + settings.slow_seconds
         if processes:
             self._next_processes = began + settings.process_seconds
-        before = self._driver_usage()
+        before = self._cards.usage
         host = self._host.read(began, slow=slow)
         budget = settings.fast_seconds * _SLOW_SHARE
         result = self._cards.sweep(began, wall, slow=slow, processes=processes, budget_seconds=budget)
-        calls, driver, fields = (after - earlier for after, earlier in zip(self._driver_usage(), before, strict=True))
+        calls, driver, fields = (after - earlier for after, earlier in zip(self._cards.usage, before, strict=True))
         cost = SamplingCost(
             monotonic() - began, int(calls), driver, int(fields), self._cpu.core_fraction(), self._cpu.memory_bytes
         )
         self._send_inventory(channel)
         channel.send(
             sample_line(
-                Sample(began, wall, result.devices, host.readings, host.cores, result.processes, result.xids, cost)
+                Sample(
+                    began,
+                    wall,
+                    result.devices,
+                    host.readings,
+                    host.cores,
+                    result.processes,
+                    result.xids,
+                    cost,
+                    result.links,
+                )
             )
         )
-
-    def _driver_usage(self) -> tuple[float, float, float]:
-        nvml = self._cards.nvml
-        return (0, 0.0, 0) if nvml is None else (nvml.calls, nvml.driver_seconds, nvml.field_microseconds)
 
     def _send_inventory(self, channel: ParentChannel) -> None:
         inventory = self._cards.inventory()

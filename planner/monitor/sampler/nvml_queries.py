@@ -13,13 +13,13 @@ EVERY_LINK: Final = 0xFFFFFFFF
 class NvmlQuery(NamedTuple):
     """Query of one quantity by its own NVML call; `calls` are alternatives, newest first.
 
-    The result is divided by `per`; of several values, the value at index `place` is used.
+    The result is divided by `per`; of several values, the value at the index or with the name `place` is used.
     """
 
     name: str
     calls: tuple[tuple[str, *tuple[int, ...]], ...]
     per: float = 1
-    place: int | None = None
+    place: int | str | None = None
 
 
 class FieldQuery(NamedTuple):
@@ -106,16 +106,41 @@ SLOW_FIELD_QUERIES: Final = (
     FieldQuery("nvlink_receive_bytes_per_s", (139, EVERY_LINK), _KIB, is_counter=True),
 )
 
+RARE_QUERIES: Final = (
+    NvmlQuery("bar1_used_bytes", (("nvmlDeviceGetBAR1MemoryInfo",),), place="bar1Used"),
+    NvmlQuery("compute_mode", (("nvmlDeviceGetComputeMode",),)),
+)
+
+RARE_FIELD_QUERIES: Final = (
+    FieldQuery("ecc_corrected_lifetime", 5),
+    FieldQuery("ecc_uncorrected_lifetime", 6),
+    FieldQuery("retired_corrected", 29),
+    FieldQuery("retired_uncorrected", 30),
+    FieldQuery("retirement_pending", 31),
+)
+
+LINK_COUNT_FIELD: Final = 91
+"""Number of the field with the number of a card's NVLinks (NVML_FI_DEV_NVLINK_LINK_COUNT)."""
+LINK_FIELDS: Final = (165, 164, 161, 162, 163)
+"""Fields of one NVLink, its number as their scope: state, speed in MB/s, and errors: replays, recoveries, CRC."""
+LINK_METRICS: Final = ("nvlink_active_links", "nvlink_errors")
+"""Quantities that are summed over a card's NVLinks."""
+FABRIC_STATE: Final = "fabric_state"
+
 GPM_METRICS: Final = (
     ("graphics_active_fraction", 1),
     ("sm_active_fraction", 2),
     ("sm_occupancy_fraction", 3),
     ("tensor_active_fraction", 5),
     ("dram_active_fraction", 10),
+    ("fp64_active_fraction", 11),
+    ("fp32_active_fraction", 12),
+    ("fp16_active_fraction", 13),
 )
 """GPM metrics of Hopper and later, in percent, with their numbers in NVML."""
 
 FACT_QUERIES: Final = (
+    NvmlQuery("bar1_total_bytes", (("nvmlDeviceGetBAR1MemoryInfo",),), place="bar1Total"),
     NvmlQuery("power_default_watts", (("nvmlDeviceGetPowerManagementDefaultLimit",),), _MILLI),
     NvmlQuery("power_least_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 0),
     NvmlQuery("power_most_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 1),
@@ -142,6 +167,8 @@ HIDDEN_BY_MIG: Final = frozenset(
         "ofa_fraction",
         "nvlink_transmit_bytes_per_s",
         "nvlink_receive_bytes_per_s",
+        "nvlink_active_links",
+        "nvlink_errors",
         "remapped_corrected",
         "remapped_uncorrected",
         "remapping_pending",

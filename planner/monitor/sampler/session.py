@@ -7,12 +7,21 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, get_args
 
 from planner.monitor.host.processes import HostProcesses
-from planner.monitor.nvml import NO_PERMISSION, RESET_REQUIRED, Handle, ListedProcess, Nvml, NvmlFailure, is_same_handle
+from planner.monitor.nvml import (
+    NO_PERMISSION,
+    RESET_REQUIRED,
+    Handle,
+    ListedProcess,
+    Nvml,
+    NvmlFailure,
+    ProcessUtilization,
+    is_same_handle,
+)
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import CardProcess, ProcessKind, Xid
+from planner.monitor.readings.sample import PROCESS_QUANTITIES, CardProcess, Link, ProcessKind, Xid
 from planner.monitor.sampler.card import Card
 from planner.monitor.sampler.card_queries import CardLostError
 from planner.monitor.sampler.discovery import UnreachableCard, find_devices, instance_uuids
@@ -50,7 +59,8 @@ _PER_CENT: Final = 100
 # The largest number of a process on 64-bit Linux (PID_MAX_LIMIT, include/linux/threads.h); Windows stays far below.
 _LARGEST_PID: Final = 2**22
 
-_ProcessUtilization = Mapping[int, tuple[Reading, Reading]]
+_ProcessUtilization = Mapping[int, Mapping[str, Reading]]
+_NO_UTILIZATION: Final = dict.fromkeys(PROCESS_QUANTITIES[1:], missing(Cause.NOT_YET))
 
 
 class CardProcesses:
@@ -86,20 +96,21 @@ class CardProcesses:
         """Return the latest SM and memory controller utilization since the previous reading, by PID."""
         uuid = card.device.uuid
         since = self._last_utilization_microseconds.get(uuid, 0)
-        samples: list[tuple[int, int, int, int]] = []
+        samples: list[ProcessUtilization] = []
         with suppress(NvmlFailure):
             # Some drivers also return stale samples.
             samples = [
-                sample for sample in self._nvml.process_utilization(uuid, card.handle, since) if sample[1] > since
+                sample
+                for sample in self._nvml.process_utilization(uuid, card.handle, since)
+                if sample.microseconds > since
             ]
-        self._last_utilization_microseconds[uuid] = max([since, *(microseconds for _, microseconds, _, _ in samples)])
-        names = ("utilization_fraction", "memory_controller_fraction")
+        self._last_utilization_microseconds[uuid] = max([since, *(sample.microseconds for sample in samples)])
         return {
-            pid: (
-                checked_reading(BY_NAME[names[0]], sm / _PER_CENT),
-                checked_reading(BY_NAME[names[1]], memory / _PER_CENT),
-            )
-            for pid, _, sm, memory in sorted(samples, key=lambda sample: sample[1])
+            sample.pid: {
+                name: checked_reading(BY_NAME["utilization_fraction"], percent / _PER_CENT)
+                for name, percent in zip(PROCESS_QUANTITIES[1:], sample[2:], strict=True)
+            }
+            for sample in sorted(samples, key=lambda sample: sample.microseconds)
         }
 
     def _card_process(
@@ -112,10 +123,9 @@ class CardProcesses:
             if listed.memory_bytes is None
             else checked_reading(BY_NAME["memory_used_bytes"], listed.memory_bytes, total)
         )
-        idle = missing(Cause.NOT_YET)
-        sm, controller = use.get(listed.pid, (idle, idle))
         is_reliable = 0 < listed.pid <= _LARGEST_PID and not memory.is_implausible
-        return CardProcess(listed.pid, uuid, kind, memory, sm, controller, host, is_reliable)
+        shares = use.get(listed.pid, _NO_UTILIZATION)
+        return CardProcess(listed.pid, uuid, kind, memory, **shares, host=host, is_reliable=is_reliable)
 
 
 _XID: Final = 0x8
@@ -218,6 +228,13 @@ class NvmlSession:
             if monotonic() >= deadline:
                 break
         return {uuid: read for uuid, read in readings.items() if uuid in self._cards}
+
+    def links(self) -> dict[str, tuple[Link, ...]]:
+        """Return the NVLinks of the cards whose links were read since the previous call, by UUID."""
+        read = {uuid: card.new_links for uuid, card in self._cards.items() if card.new_links}
+        for uuid in read:
+            self._cards[uuid].new_links = ()
+        return read
 
     def read_processes(self, wall: float, silent: Container[str] = ()) -> tuple[CardProcess, ...]:
         """Return the processes on every responding card, except those on `silent` cards."""

@@ -3,82 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from planner.monitor.host.environment import PCI_DEVICES, HostEnvironment, can_runtime_suspend, find_cards
+from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.host.processes import HostProcesses
+from planner.monitor.host.sleep import SleepPolicy
 from planner.monitor.nvml import NoBindingError, Nvml, NvmlFailure, opening_fault
 from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import CardProcess, Xid
+from planner.monitor.readings.sample import CardProcess, Link, Xid
 from planner.monitor.readings.wire import PendingCall
 from planner.monitor.sampler.card_queries import SessionOverError
 from planner.monitor.sampler.driver_reader import ALL_CARDS, DriverReader, HangingCallError
 from planner.monitor.sampler.session import CardProcesses, DriverVersions, NvmlSession
 from planner.monitor.settings import BackOff
-
-# A card falls asleep about six seconds after the last program released it (System Monitor applet for COSMIC, issue 38).
-_SUSPEND_DELAY_SECONDS: Final = 15.0
-_IDLE_SECONDS: Final = 10.0
-_INITIAL_PAUSE_SECONDS: Final = 60.0
-_LONGEST_PAUSE_SECONDS: Final = 3600.0
-
-
-class SleepPolicy:
-    """Decides when the driver may be opened and when it should be released; times are monotonic, in seconds.
-
-    A card that stays awake although it was released (for example because of a display) is released less and less often.
-    """
-
-    def __init__(self, folder: Path = PCI_DEVICES) -> None:
-        self._folder = folder
-        self._idle_since: float | None = None
-        self._released_at: float | None = None
-        self._earliest_release = 0.0
-        self._pause = _INITIAL_PAUSE_SECONDS
-
-    def asleep(self) -> tuple[str, ...]:
-        """Return the PCI addresses of all cards if all cards are asleep, else an empty tuple."""
-        cards = find_cards(self._folder)
-        return tuple(cards) if cards and all(state == "asleep" for state in cards.values()) else ()
-
-    def may_open(self, now: float) -> bool:
-        """Return whether opening the driver now neither wakes a card nor keeps a card awake."""
-        if self.asleep():
-            if self._released_at is not None:
-                self._pause = _INITIAL_PAUSE_SECONDS
-            self._released_at = None
-            return False
-        if self._released_at is None:
-            return True
-        if now - self._released_at < _SUSPEND_DELAY_SECONDS:
-            return False
-        self._released_at = None
-        self._earliest_release = now + self._pause
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
-        return True
-
-    def should_release(self, now: float, *, is_idle: bool) -> bool:
-        """Return whether to release the driver now, so that an idle card can fall asleep."""
-        if not is_idle:
-            self._idle_since = None
-            return False
-        if self._idle_since is None:
-            self._idle_since = now
-        if now - self._idle_since < _IDLE_SECONDS or now < self._earliest_release:
-            return False
-        if not self._can_sleep():
-            self._earliest_release = now + _INITIAL_PAUSE_SECONDS
-            return False
-        self._idle_since, self._released_at = None, now
-        return True
-
-    def _can_sleep(self) -> bool:
-        cards = find_cards(self._folder)
-        return bool(cards) and all(can_runtime_suspend(self._folder / name) for name in cards)
-
 
 _OPENING_FAULTS: Final = (
     FaultKind.NO_DRIVER,
@@ -100,6 +39,7 @@ class SweepResult(NamedTuple):
     devices: dict[str, dict[str, Reading]]
     processes: tuple[CardProcess, ...] | None = None
     xids: tuple[Xid, ...] = ()
+    links: Mapping[str, tuple[Link, ...]] = {}
 
 
 class CardWatch:
@@ -216,7 +156,7 @@ class CardWatch:
         def read() -> SweepResult:
             devices = session.read(now, wall, slow=slow, budget_seconds=budget_seconds, silent=silent)
             card_processes = session.read_processes(wall, silent) if processes else None
-            return SweepResult(devices, card_processes, session.read_xids())
+            return SweepResult(devices, card_processes, session.read_xids(), session.links())
 
         result = reader.read(read)
         if processes:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from planner.monitor.host.environment import is_same_pci_address
 from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind, explain_sampler_exit
-from planner.monitor.readings.inventory import Device, Inventory, sort_devices
+from planner.monitor.readings.inventory import Device, Inventory, is_known_uuid, sort_devices
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import Message, PendingCall
 from planner.monitor.settings import BackOff, SamplerSettings, Timeouts, clamp_interval
@@ -30,10 +30,11 @@ def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Invento
     only by its address (asleep, or impossible to open) is identified with the earlier card at that address.
     """
     listed = {device.uuid for device in now.devices}
-    unlisted = [device for device in before.devices if device.uuid not in listed and device.uuid.startswith("GPU-")]
+    unlisted = [device for device in before.devices if device.uuid not in listed and _may_be_missed(device)]
     if not unlisted:
         return now
-    responds = any(device.state == "running" for device in now.devices)
+    # NVIDIA's cards are missed only if NVIDIA's driver responds; the system lists all others by itself.
+    responds = any(device.state == "running" and not device.driver for device in now.devices)
     known_by_address = {
         placeholder.uuid: device
         for placeholder in now.devices
@@ -50,14 +51,19 @@ def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Invento
         sort_devices(
             (
                 *(_identified_device(device, known_by_address) for device in now.devices),
-                *(replace(device, state="lost") if responds else device for device in missing),
+                *(replace(device, state="lost") if responds or device.driver else device for device in missing),
             )
         ),
         (
             *(_fault_of_identified_device(fault, known_by_address) for fault in now.faults),
-            *(_lost_fault(device, before, wall) for device in missing if responds),
+            *(_lost_fault(device, before, wall) for device in missing if responds or device.driver),
         ),
     )
+
+
+def _may_be_missed(device: Device) -> bool:
+    # Instances of a card come and go as they are made.
+    return is_known_uuid(device.uuid) and device.mig_parent is None
 
 
 def _is_card_of_placeholder(placeholder: Device, device: Device) -> bool:
@@ -256,11 +262,7 @@ class Supervisor:
         if self._asked_at is None:
             return
         detail = "driver call unknown" if pending_call is None else pending_call.call
-        uuid = (
-            None
-            if pending_call is None or not pending_call.subject.startswith(("GPU-", "MIG-"))
-            else pending_call.subject
-        )
+        uuid = None if pending_call is None or not is_known_uuid(pending_call.subject) else pending_call.subject
         if uuid is not None:
             detail = f"{detail} of {uuid}"
         silent = monotonic() - self._heard_at

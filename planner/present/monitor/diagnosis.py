@@ -112,6 +112,7 @@ class DiagnosisView:
     lasted: str = ""
     evidence: tuple[EvidenceRow, ...] = ()
     advice: tuple[str, ...] = ()
+    unreported: str = ""
 
 
 def diagnosis_view(verdict: Verdict) -> DiagnosisView:
@@ -125,6 +126,7 @@ def diagnosis_view(verdict: Verdict) -> DiagnosisView:
         duration_text(max(0.0, verdict.at - verdict.since)),
         tuple(evidence_row(evidence) for evidence in verdict.evidence if evidence.metric not in _UNSAID),
         verdict.advice,
+        unreported_text(verdict),
     )
 
 
@@ -147,10 +149,18 @@ def verdict_details(verdict: Verdict) -> str:
     lines = [f"• {evidence_row(evidence).as_text}" for evidence in verdict.evidence if evidence.metric not in _UNSAID]
     if lines:
         lines.insert(0, f"For {duration_text(max(0.0, verdict.at - verdict.since))}; observed in the last minutes:")
+    if unreported := unreported_text(verdict):
+        lines.append(f"• {unreported}")
     if verdict.advice:
         lines += ["", "What to try, most likely first:"] if lines else ["What to try, most likely first:"]
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(verdict.advice, start=1)]
     return "\n".join(lines)
+
+
+def unreported_text(verdict: Verdict) -> str:
+    """Return what a card's driver does not report, so that the verdict says nothing of it; empty if there is none."""
+    titles = ", ".join(quantity_title(name) for name in verdict.unreported)
+    return f"Not reported by this driver, so not judged: {titles}." if titles else ""
 
 
 class VerdictLine(NamedTuple):

@@ -8,6 +8,7 @@ from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.monitor.readings.clock_reasons import slowing_reasons
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.reading import Cause
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import Tone, severity_tone, verdict_sentence
 from planner.present.monitor.readings import (
@@ -50,14 +51,14 @@ def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, i
         return cards_headline(verdicts, inventory.devices)
     if inventory.faults:
         return Headline(_missing_sentence(inventory.faults))
-    return Headline("No NVIDIA card was found here." if inventory.driver_version else "Looking for cards…")
+    return Headline("No GPU was found here." if inventory.driver_version else "Looking for cards…")
 
 
 def _missing_sentence(faults: Sequence[Fault]) -> str:
     """Return what is missing to read cards as one plain sentence; the details of the faults say more."""
     worst = min(faults, key=lambda fault: fault.description.severity != "error")
     if worst.kind in (FaultKind.NO_DRIVER, FaultKind.NO_LIBRARY):
-        return "No NVIDIA driver was found on this machine; the Monitor reads NVIDIA GPUs only."
+        return "No GPU of NVIDIA, AMD, Intel or Apple was found on this machine."
     return f"No GPU can be monitored here: {worst.description.title}."
 
 
@@ -156,7 +157,7 @@ class CardLine:
 
 def card_line(row: CardReadings) -> CardLine:
     """Return the texts of a card's line for its latest readings."""
-    use, used = row.value("utilization_fraction"), row.value("memory_used_bytes")
+    use, used = row.use.value, row.value("memory_used_bytes")
     is_running = row.device.state == "running"
     return CardLine(
         uuid=row.device.uuid,
@@ -166,15 +167,25 @@ def card_line(row: CardReadings) -> CardLine:
         power="" if row.value("power_watts") is None else f"{power_text(row)}{fmt.THIN}W",
         temperature=_rounded_text(row.value("temperature_celsius"), "°C"),
         clock=_rounded_text(row.value("sm_clock_mhz"), "MHz"),
-        state=card_state(row) or ("no readings yet" if used is None else "utilization unknown"),
+        state=card_state(row) or _unknown_state(row),
         tone=card_tone(row),
         tooltip=_missing_readings_text(row) if is_running else "",
     )
 
 
+def _unknown_state(row: CardReadings) -> str:
+    """Return why it is not known what a card is doing."""
+    cause = row.use.cause
+    if cause in (None, Cause.NOT_YET):
+        return "no readings yet" if row.value("memory_used_bytes") is None else "utilization unknown"
+    return "not reported" if cause is Cause.NOT_SUPPORTED else "utilization unknown"
+
+
 def numbered_card_name(row: CardReadings) -> str:
     """Return a card's number and its name without the vendor: `0  RTX 4090`; MIG instances are indented."""
-    device, short = row.device, short_card_name(row.device)
+    device = row.device
+    # Of an instance, its card's name is in the line above.
+    short = f"MIG {device.mig_profile}" if device.mig_profile else short_card_name(device)
     return f"{device.index}  {short}" if device.mig_parent is None else f"└ {device.index}  {short}"
 
 
@@ -192,7 +203,7 @@ def card_tone(row: CardReadings) -> Tone:
     """Return the tone (color) of a card's line: lost, slowed down, idle, or normal."""
     if row.device.state != "running":
         return "bad" if row.device.state == "lost" else "muted"
-    use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
+    use, bits = row.use.value, row.value("clock_reasons")
     if (bits is not None and slowing_reasons(int(bits), use)) or row.reading("utilization_fraction").is_implausible:
         return "warn"
     return "" if use else "muted"

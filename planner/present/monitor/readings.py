@@ -33,6 +33,13 @@ class CardReadings:
         """Return the card's latest reading of the quantity `name`."""
         return self.latest.reading(self.device.uuid, name)
 
+    @property
+    def use(self) -> Reading:
+        """Return the card's utilization; in MIG mode, in which there is none, the time that its engine was active."""
+        reading = self.reading("utilization_fraction")
+        active = self.reading("graphics_active_fraction")
+        return active if reading.cause is Cause.MIG and active.value is not None else reading
+
     def value(self, name: str) -> float | None:
         """Return the card's latest value of the quantity `name`, None if unknown."""
         return self.reading(name).value
@@ -50,7 +57,7 @@ def card_label(device: Device) -> str:
 
 def short_card_name(device: Device) -> str:
     """Return a card's name without the vendor and its brand: `RTX 4090`."""
-    return device.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+    return device.name.removeprefix("NVIDIA ").removeprefix("GeForce ").removeprefix("AMD ").removeprefix("Intel ")
 
 
 def common_card_name(devices: Sequence[Device]) -> str:
@@ -70,10 +77,11 @@ def _numbered_noun(noun: str, numbers: Sequence[int]) -> str:
     """Return a noun with numbers: `cards 0 to 4, 7`; empty without numbers."""
     if not numbers:
         return ""
-    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(_number_ranges(numbers))}"
+    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(number_ranges(numbers))}"
 
 
-def _number_ranges(numbers: Sequence[int]) -> list[str]:
+def number_ranges(numbers: Sequence[int]) -> list[str]:
+    """Return ascending numbers as texts, those of runs together: `0 to 4`, `7`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -87,10 +95,10 @@ def card_state(row: CardReadings) -> str:
     """Return a card's state: `busy`, `idle`, a reason for throttling, or why the state is not known."""
     if row.device.state != "running":
         return row.device.state
-    cause = row.reading("utilization_fraction").cause
+    cause = row.use.cause
     if cause in _NOT_READ_TEXTS:
         return _NOT_READ_TEXTS[cause]
-    use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
+    use, bits = row.use.value, row.value("clock_reasons")
     reasons = slowing_reasons(int(bits), use) if bits is not None else ()
     if reasons:
         return reasons[0].title
@@ -139,8 +147,16 @@ def _reading_column(
 CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
     text_column("number", "Card", lambda row: card_label(row.device), about="Number of the card in the driver"),
     text_column("name", "Name", lambda row: row.device.name, about="Name of the card"),
-    _reading_column(
-        "utilization", "Use", "utilization_fraction", "%", 0.01, about="Share of time in which at least one kernel runs"
+    number_column(
+        "utilization",
+        "Use",
+        lambda row: row.use.value,
+        unit="%",
+        per_unit=0.01,
+        show=lambda value: f"{value:.0f}",
+        unknown=NO_VALUE,
+        tooltip=lambda row: missing_reason_text(row.use),
+        about="Share of time in which at least one kernel runs",
     ),
     Column(
         "memory",
@@ -194,7 +210,7 @@ def _memory_fraction(row: CardReadings) -> float | None:
 
 
 _BARS: Final[Mapping[str, Column[CardReadings]]] = {
-    "utilization": text_column("use_bar", "", lambda row: bar_text(row.value("utilization_fraction")), unknown=""),
+    "utilization": text_column("use_bar", "", lambda row: bar_text(row.use.value), unknown=""),
     "memory": text_column("memory_bar", "", lambda row: bar_text(_memory_fraction(row)), unknown=""),
 }
 _SHORT_NAME: Final[Column[CardReadings]] = text_column("name", "Name", lambda row: short_card_name(row.device))
@@ -232,10 +248,12 @@ def fault_line(fault: Fault, latest: Latest) -> str:
 
 def driver_line(inventory: Inventory) -> str:
     """Return the driver and CUDA versions as one line."""
+    drivers = dict.fromkeys(name for device in inventory.devices for name in device.driver.split(", ") if name)
     if not inventory.driver_version:
-        return "no driver"
+        return f"driver {', '.join(drivers)}" if drivers else "no driver"
     cuda = f" · CUDA {inventory.cuda_version}" if inventory.cuda_version else ""
-    return f"driver {inventory.driver_version}{cuda}"
+    others = "".join(f" · {name}" for name in drivers)
+    return f"driver {inventory.driver_version}{cuda}{others}"
 
 
 def _traffic_text(name: str, inbound: float | None, outbound: float | None) -> str:

@@ -9,7 +9,7 @@ from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import BY_NAME
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import CardProcess, HostProcess, Sample, SamplingCost, Xid
+from planner.monitor.readings.sample import CardProcess, HostProcess, Link, Sample, SamplingCost, Xid
 from planner.monitor.readings.wire import (
     BadLineError,
     PendingCall,
@@ -33,7 +33,9 @@ PROCESSES = st.builds(
     host=st.none()
     | st.builds(HostProcess, TEXTS, TEXTS, TEXTS, TIMES, st.none() | TIMES, st.integers(0, 2**50), st.booleans()),
     is_reliable=st.booleans(),
+    encoder_fraction=READINGS,
 )
+LINKS = st.builds(Link, st.integers(0, 17), st.booleans(), st.none() | TIMES, *[st.none() | st.integers(0, 9)] * 3)
 SAMPLES = st.builds(
     Sample,
     TIMES,
@@ -45,6 +47,7 @@ SAMPLES = st.builds(
     st.just(()) | st.tuples(st.builds(Xid, TEXTS, st.integers(0, 200))),
     st.none()
     | st.builds(SamplingCost, TIMES, st.integers(0, 9), TIMES, st.integers(0, 99), TIMES, st.integers(0, 2**40)),
+    st.dictionaries(TEXTS, st.tuples(LINKS), max_size=2),
 )
 DEVICES = st.builds(
     Device,
@@ -57,6 +60,8 @@ DEVICES = st.builds(
     st.none() | TEXTS,
     st.sampled_from(["running", "lost", "asleep"]),
     READ,
+    TEXTS,
+    TEXTS,
 )
 INVENTORIES = st.builds(
     Inventory,

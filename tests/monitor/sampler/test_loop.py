@@ -7,12 +7,14 @@ import pytest
 from fake_nvml_kit import A, card
 
 from planner.monitor.host.environment import HostEnvironment
+from planner.monitor.host.sleep import nvidia_sleep_policy
 from planner.monitor.readings.faults import RESTART_EXIT_CODE
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import PendingCall, read_line
+from planner.monitor.sampler.all_cards import AllCards
 from planner.monitor.sampler.loop import Sampler
-from planner.monitor.sampler.watch import CardWatch, SleepPolicy
+from planner.monitor.sampler.watch import CardWatch
 from planner.monitor.settings import BackOff, SamplerSettings
 
 PLAIN = HostEnvironment("Linux", is_container=False, is_wsl=False, has_own_pids=False)
@@ -46,9 +48,9 @@ class Heard:
 @pytest.fixture
 def sampler(near_nvml, tmp_path):
     def make(settings):
-        sleep = SleepPolicy(tmp_path / "pci")
+        sleep = nvidia_sleep_policy(tmp_path / "pci")
         cards = CardWatch(PLAIN, sleep, 0.0, BackOff(0.0, 0.0), BackOff(10.0, 300.0), hang_seconds=10.0)
-        return Sampler(cards, settings)
+        return Sampler(AllCards(cards, (), dict), settings)
 
     return make
 
@@ -67,7 +69,7 @@ def test_fast_and_slow_readings_and_processes_have_their_own_intervals(near_nvml
     assert slow[1] - slow[0] >= 0.2
     assert channel.samples[0].cost.calls > 0
     # Five microseconds for each field value, as the library says.
-    assert channel.samples[0].cost.field_microseconds == 5 * 14
+    assert channel.samples[0].cost.field_microseconds == 5 * 20
     assert channel.samples[0].cost.memory_bytes > 0
     assert near_nvml.calls()[-1] == "nvmlShutdown "
 
@@ -119,5 +121,5 @@ def test_the_pending_driver_call_can_be_queried_at_any_time(near_nvml, sampler):
     assert read_line(made.pending_call_message()) is None
     made.run(Heard((1, {"stop": True})))
     assert read_line(made.pending_call_message()) is None
-    made._cards.nvml._pending = [("nvmlInit", "", 1.0)]
+    made._cards._nvidia.nvml._pending = [("nvmlInit", "", 1.0)]
     assert read_line(made.pending_call_message()) == PendingCall("nvmlInit", "", 1.0)

@@ -63,6 +63,15 @@ def test_a_lost_card_has_advice_without_evidence():
     )
 
 
+def test_what_a_driver_does_not_report_is_named():
+    verdict = Verdict(
+        VerdictKind.HEALTHY, "good", "well used", "…", 0.0, 1.0, unreported=("clock_reasons", "power_watts")
+    )
+    text = "Not reported by this driver, so not judged: Clock reasons, Power."
+    assert diagnosis_view(verdict).unreported == text
+    assert text in diagnosis_view(verdict).details
+
+
 def test_a_verdict_without_evidence_is_short():
     early = diagnose(a_history(seconds=5), UUID)
     assert verdict_details(early) == ""

@@ -53,8 +53,8 @@ def test_a_machine_without_readings_has_a_headline_that_says_why():
     }
     assert sentences == {
         "Disconnected from the driver; the cards are not being read.",
-        "No NVIDIA card was found here.",
-        "No NVIDIA driver was found on this machine; the Monitor reads NVIDIA GPUs only.",
+        "No GPU was found here.",
+        "No GPU of NVIDIA, AMD, Intel or Apple was found on this machine.",
         "No GPU can be monitored here: the driver was updated, but the old kernel module is still loaded.",
         "Looking for cards…",
     }

@@ -72,7 +72,7 @@ def test_an_unknown_reading_is_a_dash_with_its_cause_as_tooltip():
     shown = cells(row)
     assert (shown["fan"], shown["memory"], shown["power"], shown["state"]) == ("–", "–", "100", "–")
     tooltips = {column.key: column.tooltip(row) for column in CARD_COLUMNS if column.tooltip}
-    assert tooltips["fan"] == "not reported by this GPU or driver"
+    assert tooltips["fan"] == "not reported by this driver"
     assert cells(instance)["number"] == " └ 0"
     assert cells(instance)["power"] == "–"
     assert cells(card_rows(latest_state())[0])["memory"] == "– / 24.0"

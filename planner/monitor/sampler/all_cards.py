@@ -1,0 +1,187 @@
+"""All cards of this machine: those of NVIDIA's driver, and those of all other sources, each card once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from planner.monitor.host.environment import PowerState, is_same_pci_address
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory, sort_devices
+from planner.monitor.readings.metrics import DEVICE_METRICS
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess
+from planner.monitor.readings.wire import PendingCall
+from planner.monitor.sampler.source_watch import SourceWatch
+from planner.monitor.sampler.watch import CardWatch, SweepResult
+
+# What says no more than that this machine has no NVIDIA card, if it has others.
+_NO_NVIDIA: Final = frozenset(
+    {FaultKind.NO_DRIVER, FaultKind.NO_LIBRARY, FaultKind.NO_BINDING, FaultKind.WRONG_BINDING, FaultKind.NO_CARDS}
+)
+_NOT_REPORTED: Final = {metric.name: missing(Cause.NOT_SUPPORTED) for metric in DEVICE_METRICS}
+
+
+class AllCards:
+    """Sampling of all cards; `nvidia_cards` returns the NVIDIA cards that the system lists, by PCI address.
+
+    NVIDIA's driver is asked first, then the sources in their order. Of a card that several of them report, the first
+    that reports a quantity counts.
+    """
+
+    def __init__(
+        self,
+        nvidia: CardWatch,
+        sources: Sequence[SourceWatch],
+        nvidia_cards: Callable[[], Mapping[str, PowerState]],
+    ) -> None:
+        self._nvidia, self._sources, self._nvidia_cards = nvidia, sources, nvidia_cards
+        self._is_released = False
+        self._indexes: dict[str, int] = {}
+        # The UUID under which a card is shown, by the UUID that a source gives it.
+        self._shown: dict[str, str] = {}
+        self._has_nvidia: bool | None = None
+
+    @property
+    def must_restart(self) -> bool:
+        """Return whether only a new process can go on."""
+        return self._nvidia.must_restart
+
+    @property
+    def pending_call(self) -> PendingCall | None:
+        """Return the driver call in progress, None if there is none; may be called from any thread."""
+        nvml = self._nvidia.nvml
+        every = (*([] if nvml is None else [nvml]), *(watch.source.calls for watch in self._sources))
+        return next((call for calls in every if (call := calls.pending_call) is not None), None)
+
+    @property
+    def usage(self) -> tuple[int, float, int]:
+        """Return the number of driver calls so far, their duration, and the microseconds told for field values."""
+        nvml = self._nvidia.nvml
+        every = (*([] if nvml is None else [nvml]), *(watch.source.calls for watch in self._sources))
+        return (
+            sum(calls.calls for calls in every),
+            sum(calls.driver_seconds for calls in every),
+            sum(calls.field_microseconds for calls in every),
+        )
+
+    def inventory(self) -> Inventory:
+        """Return the current inventory: NVIDIA's cards with the driver's numbers, and then all others."""
+        inventory = self._nvidia.inventory()
+        listed, faults = {device.uuid: device for device in inventory.devices}, list(inventory.faults)
+        for watch in self._sources:
+            added = {device.uuid: device for device in watch.devices.values() if self._add_device(listed, device)}
+            faults += (
+                fault for each in watch.faults.current if (fault := self._as_shown_fault(each, added)) is not None
+            )
+        if len(listed) > len(inventory.devices) and not self._needs_nvidia(faults):
+            faults = [fault for fault in faults if fault.kind not in _NO_NVIDIA]
+        return replace(inventory, devices=sort_devices(listed.values()), faults=_distinct(faults))
+
+    def _as_shown_fault(self, fault: Fault, added: Mapping[str, Device]) -> Fault | None:
+        """Return a source's fault as one of the shown card; None if another source of `added` cards knows better."""
+        uuid = fault.uuid or ""
+        shown = replace(fault, uuid=self._shown.get(uuid, fault.uuid))
+        if uuid not in added or fault.kind is FaultKind.IMPLAUSIBLE:
+            return shown
+        if fault.kind is not FaultKind.CARD_NOT_ANSWERING:
+            return None
+        return replace(shown, kind=FaultKind.SOURCE_FAILED, detail=f"{added[uuid].driver}: {fault.detail} hangs")
+
+    def release(self, wall: float) -> None:
+        """Disconnect from all drivers until `resume`."""
+        self._is_released = True
+        self._nvidia.release(wall)
+        for watch in self._sources:
+            watch.close()
+
+    def resume(self) -> None:
+        """Reconnect to the drivers at the next sweep."""
+        self._is_released = False
+        self._nvidia.resume()
+
+    def close(self) -> None:
+        """Release all drivers."""
+        self._nvidia.close()
+        for watch in self._sources:
+            watch.close()
+
+    def sweep(self, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float) -> SweepResult:
+        """Read every card; see `CardWatch.sweep`."""
+        result = self._nvidia.sweep(now, wall, slow=slow, processes=processes, budget_seconds=budget_seconds)
+        if self._is_released or not self._sources:
+            return result
+        devices, listed = dict(result.devices), list(result.processes or ())
+        for watch in self._sources:
+            readings, found = watch.sweep(now, wall, slow=slow, processes=processes)
+            self._note_shown()
+            for uuid, read in readings.items():
+                shown = self._shown.get(uuid, uuid)
+                devices[shown] = _completed(devices.get(shown, {}), read)
+            known = {(process.uuid, process.pid) for process in listed}
+            listed += [each for each in map(self._as_shown, found) if (each.uuid, each.pid) not in known]
+        if slow:
+            own = [uuid for uuid in devices if uuid not in result.devices]
+            devices |= {uuid: {**_NOT_REPORTED, **devices[uuid]} for uuid in own}
+        has_processes = result.processes is not None or (processes and bool(devices))
+        return result._replace(devices=devices, processes=tuple(listed) if has_processes else None)
+
+    def _as_shown(self, process: CardProcess) -> CardProcess:
+        return replace(process, uuid=self._shown.get(process.uuid, process.uuid))
+
+    def _note_shown(self) -> None:
+        """Find out which cards several sources report."""
+        listed = {device.uuid: device for device in self._nvidia.inventory().devices}
+        for watch in self._sources:
+            for device in watch.devices.values():
+                self._add_device(listed, device)
+
+    def _add_device(self, listed: dict[str, Device], device: Device) -> bool:
+        """List a card of a source, or complete the one that is listed already; return whether it was."""
+        same = next((known for known in listed.values() if _is_same_card(known, device)), None)
+        if same is None:
+            # A number once given stays, but NVIDIA's cards keep those of their driver.
+            taken = {known.index for known in listed.values() if known.mig_parent is None}
+            index = self._indexes.get(device.uuid)
+            if index is None or index in taken:
+                index = self._indexes[device.uuid] = max(taken, default=-1) + 1
+            self._shown[device.uuid] = device.uuid
+            listed[device.uuid] = replace(device, index=index)
+            return False
+        self._shown[device.uuid] = same.uuid
+        drivers = dict.fromkeys(name for known in (same, device) for name in known.driver.split(", ") if name)
+        listed[same.uuid] = replace(
+            same, facts=_completed(dict(same.facts), device.facts), driver=", ".join(drivers) if same.driver else ""
+        )
+        return True
+
+    def _needs_nvidia(self, faults: Sequence[Fault]) -> bool:
+        """Return whether the system lists an NVIDIA card, whose driver is then missed."""
+        if self._has_nvidia is None and any(fault.kind in _NO_NVIDIA for fault in faults):
+            self._has_nvidia = bool(self._nvidia_cards())
+        return bool(self._has_nvidia)
+
+
+def _is_same_card(known: Device, device: Device) -> bool:
+    """Return whether a card is one that is known: at the same place, or the one GPU that has no place of its own."""
+    if known.mig_parent is not None:
+        return False
+    if known.pci_bus_id and device.pci_bus_id:
+        return is_same_pci_address(known.pci_bus_id, device.pci_bus_id)
+    # Jetson's GPU is on no bus: NVML reports it, and tegrastats the same one.
+    return bool(known.fact("unified_memory") and device.fact("unified_memory")) and not known.driver
+
+
+def _completed(known: Mapping[str, Reading], further: Mapping[str, Reading]) -> dict[str, Reading]:
+    """Return readings, those without a value replaced by further ones that have one."""
+    added = {
+        name: reading
+        for name, reading in further.items()
+        if name not in known or (known[name].value is None and reading.value is not None)
+    }
+    return {**known, **added}
+
+
+def _distinct(faults: Sequence[Fault]) -> tuple[Fault, ...]:
+    """Return faults without those that another source reports too, oldest first."""
+    by_key = {fault.key: fault for fault in sorted(faults, key=lambda fault: fault.since_seconds, reverse=True)}
+    return tuple(sorted(by_key.values(), key=lambda fault: fault.since_seconds))

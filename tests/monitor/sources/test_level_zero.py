@@ -1,0 +1,58 @@
+"""Intel's Level Zero, built from C with its own structures."""
+
+import pytest
+from cards_kit import ARC, GIB, arc, write_cards
+
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.sources.level_zero import LevelZeroSource
+from planner.monitor.sources.source import CardGoneError
+
+AMD = {"amd": 1, "amd__bus": 3, "amd__gfx": 88, "amd__energy": 2_000_000, "amd__ce": 5, "amd__ue": 1}
+INTEL = {
+    "intel": 1,
+    "intel__size": 16 * GIB,
+    "intel__free": 10 * GIB,
+    "intel__celsius": 51,
+    "intel__memory_celsius": 62,
+}
+
+
+@pytest.fixture
+def intel(near_vendors):
+    write_cards(near_vendors.root, arc())
+    near_vendors.say_of_vendors(**INTEL)
+    source = LevelZeroSource(near_vendors.root)
+    yield source
+    source.close()
+
+
+def test_intels_library_adds_memory_and_temperatures(intel, near_vendors):
+    (device,) = intel.find(0.0)
+    assert (device.uuid, device.fact("memory_total_bytes")) == (ARC, 16 * GIB)
+    assert intel.read(device, 1.0, slow=True) == {
+        "memory_used_bytes": Reading(6 * GIB),
+        "memory_free_bytes": Reading(10 * GIB),
+        "utilization_fraction": missing(Cause.NOT_YET),
+        "temperature_celsius": Reading(51),
+        "memory_temperature_celsius": Reading(62),
+    }
+    near_vendors.say_of_vendors(**INTEL, intel__active=750_000, intel__time=1_000_000)
+    assert intel.read(device, 2.0, slow=False)["utilization_fraction"] == Reading(0.75)
+    assert intel.find(4.0) == (device,)
+    assert intel.processes((device,), 4.0) == ()
+
+
+def test_a_card_whose_memory_is_the_machines_has_none_of_its_own(intel, near_vendors):
+    near_vendors.say_of_vendors(**INTEL, intel__local=0, error__zesDeviceEnumEngineGroups=0x78000003)
+    (device,) = intel.find(0.0)
+    assert device.facts == {}
+    assert intel.read(device, 1.0, slow=False).keys() == {"temperature_celsius", "memory_temperature_celsius"}
+
+
+def test_a_card_that_intels_library_calls_lost_is_gone(intel, near_vendors):
+    (device,) = intel.find(0.0)
+    near_vendors.say_of_vendors(**INTEL, error__zesMemoryGetState=0x70000001)
+    with pytest.raises(CardGoneError, match="zesMemoryGetState"):
+        intel.read(device, 1.0, slow=False)
+    near_vendors.say_of_vendors(**INTEL, error__zesMemoryGetState=0x70010000)
+    assert intel.read(device, 1.0, slow=False)["memory_used_bytes"] == missing(Cause.NO_PERMISSION)
