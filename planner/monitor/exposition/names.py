@@ -34,6 +34,13 @@ class ExposedSeries(NamedTuple):
     factor: float = 1.0
     labels: tuple[tuple[str, str], ...] = ()
     bit: int = 0
+    shared_about: str = ""
+
+    @property
+    def about(self) -> str:
+        """Return the help of the family, which several series may share."""
+        unit = f", in {self.unit.replace('_', ' ')}" if self.unit not in ("", "ratio") else ""
+        return self.shared_about or f"{self.metric.title}{unit}"
 
     def to_exposed(self, value: float) -> float:
         """Return the value of the series for a value of the metric."""
@@ -48,15 +55,13 @@ class ExposedFamily(NamedTuple):
     """A family that is not a metric of ours: its sample name, type and help, and its labels besides the card's."""
 
     name: str
-    kind: Literal["gauge", "counter", "stateset", "info"]
+    kind: Literal["gauge", "counter"]
     about: str
     labels: tuple[str, ...] = ()
 
 
-INFO: Final = ExposedFamily(f"{GPU_PREFIX}info", "info", "The card and its driver; always 1", INFO_LABELS[2:])
-STATE: Final = ExposedFamily(
-    f"{GPU_PREFIX}state", "stateset", "State of the card: 1 for the one that holds", ("state",)
-)
+INFO: Final = ExposedFamily(f"{GPU_PREFIX}info", "gauge", "The card and its driver; always 1", INFO_LABELS[2:])
+STATE: Final = ExposedFamily(f"{GPU_PREFIX}state", "gauge", "State of the card: 1 for the one that holds", ("state",))
 XIDS: Final = ExposedFamily(
     f"{GPU_PREFIX}xid_events_total", "counter", "Xid errors of the driver since the monitor started", ("xid",)
 )
@@ -73,7 +78,7 @@ FAULT: Final = ExposedFamily(
     ("fault", "severity"),
 )
 AGE: Final = ExposedFamily(f"{PREFIX}scrape_age_seconds", "gauge", "Age of the readings when they were scraped")
-BUILD: Final = ExposedFamily(f"{PREFIX}build_info", "info", "The program that exposes the readings", ("version",))
+BUILD: Final = ExposedFamily(f"{PREFIX}build_info", "gauge", "The program that exposes the readings", ("version",))
 
 STATES: Final = ("ok", "silent", "lost", "asleep")
 """States of a card; `silent`: the driver does not respond, or is disconnected."""
@@ -117,15 +122,21 @@ _THROTTLED: Final = {
 }
 
 
+_THROTTLED_ABOUT: Final = "Share of time in which the clock was held down, by reason"
+_REASON_ABOUT: Final = "Whether the driver names this reason for the clock"
+
+
 def _series(metric: Metric, prefix: str) -> Iterator[ExposedSeries]:
     if metric.unit == "bits":
         for reason in CLOCK_REASONS:
-            yield ExposedSeries(metric, f"{prefix}clock_reason", "", labels=(("reason", reason.name),), bit=reason.bit)
+            labels = (("reason", reason.name),)
+            name = f"{prefix}clock_reason"
+            yield ExposedSeries(metric, name, "", labels=labels, bit=reason.bit, shared_about=_REASON_ABOUT)
         return
     unit = _UNITS[metric.unit]
     if metric.name in _THROTTLED:
         labels = (("reason", _THROTTLED[metric.name]),)
-        yield ExposedSeries(metric, f"{prefix}throttled_ratio", unit.unit, labels=labels)
+        yield ExposedSeries(metric, f"{prefix}throttled_ratio", unit.unit, labels=labels, shared_about=_THROTTLED_ABOUT)
         return
     name = f"{prefix}{metric.name.removesuffix(unit.ending)}{unit.exposed}"
     if metric.name in _COUNTERS:
