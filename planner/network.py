@@ -191,7 +191,8 @@ class HttpClient:
                 )
         if stated.isdigit() and size < int(stated):
             raise NetworkError(
-                f"{_host(url)} ended its response {int(stated) - size:,} bytes early", "Try again; check what is between."
+                f"{_host(url)} ended its response {int(stated) - size:,} bytes early",
+                "Try again; check what is between.",
             )
         return b"".join(pieces)
 
