@@ -82,7 +82,7 @@ def alert_sentence(alert: Alert) -> str:
 
 
 class XidGroup(NamedTuple):
-    """Xid errors that ask for the same: their numbers, what it is, and whether the program rather than the card failed."""
+    """Xid errors that ask for the same: their numbers, what to do, and whether it is the program that failed."""
 
     numbers: tuple[int, ...]
     advice: str
