@@ -45,23 +45,24 @@ class SshServer:
             "PermitRootLogin": "yes",
             "StrictModes": "no",
             "UsePAM": "no",
-            "PidFile": "none",
+            "PidFile": folder / "pid",
         }
         (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)  # for its own use, as its service makes it
-        with (folder / "log").open("wb") as log:
-            self.process = psutil.Popen([SERVER, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=log)
-        self._wait_until_it_listens()
-
-    def _wait_until_it_listens(self) -> None:
+        # It leaves this process, whose children many tests count.
+        subprocess.run([SERVER, "-E", str(folder / "log"), "-f", str(folder / "sshd_config")], check=True)
         deadline = monotonic() + _START_SECONDS
-        while monotonic() < deadline and self.process.poll() is None:
-            with closing(socket.socket()) as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            sleep(0.02)
-        pytest.fail(f"sshd did not start: {(self.folder / 'log').read_text()}")
+        while not (pid := self._pid()):
+            assert monotonic() < deadline, f"sshd did not start: {(folder / 'log').read_text()}"
+            sleep(0.01)
+        self.process = psutil.Process(pid)
+
+    def _pid(self) -> int:
+        """Return the number of the server's process, which it writes when it listens; 0 before."""
+        path = self.folder / "pid"
+        text = path.read_text() if path.exists() else ""
+        return int(text) if text.endswith("\n") else 0
 
     def client(self, name: str = "client", key: str = "user", known: str | None = "host") -> Mapping[str, str]:
         """Return the environment in which `ssh` is the client with that key, and knows that host key."""

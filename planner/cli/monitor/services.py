@@ -191,8 +191,7 @@ class Services:
             matches = match_cards(user_catalog().hardware, self._devices)
             predictions = compare_plan_with_cards(self._evaluation, matches, history.latest).expected
             exposition.note_predictions(predictions)
-        has_news = history.end is not None or history.inventory.faults
-        if self._arguments.textfile is not None and has_news and monotonic() >= self._write_at:
+        if self._arguments.textfile is not None and history.end is not None and monotonic() >= self._write_at:
             self._write_textfile(exposition)
 
     def _write_textfile(self, exposition: "Exposition") -> None:

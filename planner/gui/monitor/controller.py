@@ -25,6 +25,7 @@ from planner.monitor.recording.export import export
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary, summarize_recording
+from planner.monitor.supervisor.remote import RemoteAddress
 from planner.paths import resources_dir
 from planner.present.monitor.events import elapsed_text
 
@@ -36,6 +37,7 @@ DEMO: Final = resources_dir() / "demo" / "training.gpurec"
 _LOADING: Final = "monitor recording"
 _RECORDINGS: Final = "Recordings (*.gpurec)"
 _OPENED: Final = "Recordings and logs (*.gpurec *.csv *.log *.txt *.json);;All files (*)"
+_MOST_MACHINES: Final = 8
 _TABLES: Final = "Table (*.csv);;Parquet (*.parquet)"
 _ENDINGS: Final = (".csv", ".parquet")
 _EXPORTING: Final = "monitor export"
@@ -91,6 +93,9 @@ class Controller(QObject):
         """Return the toolbar's menu of less common actions."""
         menu = QMenu(self._tab)
         menu.addAction("Show a &demo", self.show_demo)
+        menu.addAction("Another &machine…", self.choose_machine)
+        here = menu.addAction("Back to t&his machine", self.watch_this_machine)
+        menu.aboutToShow.connect(lambda: here.setEnabled(self._feed.machine is not None))
         menu.addAction("&Check this machine…", self.show_doctor)
         export = menu.addAction("&Export the recording…", self.choose_export)
         track = menu.addAction("Export to an experiment &tracker…", self.choose_tracker)
@@ -114,6 +119,32 @@ class Controller(QObject):
             self._feed.resume()
         else:
             self._feed.release()
+
+    @Slot()
+    def choose_machine(self) -> None:
+        """Ask for another machine, and read it instead of this one."""
+        from planner.gui.monitor.machine_dialog import MachineDialog  # seldom opened
+
+        dialog = MachineDialog(self.settings.machines, self._theme, self._tab.window())
+        dialog.chosen.connect(self.watch_machine)
+        self.open_dialog(dialog)
+
+    @Slot(object)
+    def watch_machine(self, address: RemoteAddress | None) -> None:
+        """Read another machine, and remember it; None stands for this one. A recording must be stopped before."""
+        if self._feed.recording_path is not None:
+            self._workspace.noticed.emit("Stop the recording first.", "It holds the readings of one machine.")
+            return
+        if address is not None:
+            others = (name for name in self.settings.machines if name != str(address))
+            self.change_settings(machines=(str(address), *others)[:_MOST_MACHINES])
+        self._feed.watch(address)
+
+    @Slot()
+    def watch_this_machine(self) -> None:
+        """Read this machine again."""
+        if self._feed.machine is not None:
+            self.watch_machine(None)
 
     @Slot()
     def toggle_recording(self) -> None:

@@ -27,6 +27,7 @@ from planner.gui.widgets.layout import in_column, laid_out_at_once, scrolled
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.energy import UsedEnergy, energy_used
+from planner.monitor.readings.faults import LINK_FAULTS
 from planner.plan.evaluate import Evaluation
 from planner.present.monitor.events import clock_time, fault_views
 from planner.present.monitor.headline import card_line, machine_headline, numbered_card_name
@@ -178,7 +179,8 @@ class MonitorTab(Tab):
 
     @Slot()
     def _on_updated(self) -> None:
-        self.workspace.note_devices(self.feed.live_latest.inventory.devices)
+        if self.feed.machine is None:
+            self.workspace.note_devices(self.feed.live_latest.inventory.devices)
         if self.isVisible() and not (self.is_paused and self.feed.is_live):
             self._update_views()
 
@@ -193,9 +195,11 @@ class MonitorTab(Tab):
         self.toolbar.choose_span(span)
         self.plots.set_history(self.feed.history, span)
         self.toolbar.set_paused(False)
-        self.toolbar.set_source("Live" if replay is None else replay.loaded.title, is_live=replay is None)
+        live = "Live" if self.feed.machine is None else f"Live · {self.feed.machine.host}"
+        self.toolbar.set_source(live if replay is None else replay.loaded.title, is_live=replay is None)
         self.replay_bar.set_replay(replay)
-        self.processes.set_live(replay is None)
+        # A process of another machine cannot be ended from here, and its number may be that of one here.
+        self.processes.set_live(replay is None and self.feed.machine is None)
         self.plan_strip.set_recording(None if replay is None else replay.loaded.recording)
         self._update_views()
 
@@ -215,7 +219,9 @@ class MonitorTab(Tab):
             self.cards.show_cards(lines, {} if is_shared else diagnoses, shares, self._totals(rows))
             self.cards.setVisible(bool(rows))
             self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()), are_folded=is_empty)
-            self.reconnect.setVisible(is_released)
+            is_cut_off = self.feed.is_live and any(fault.kind in LINK_FAULTS for fault in latest.inventory.faults)
+            self.reconnect.setVisible(is_released or is_cut_off)
+            self.reconnect.setText("Connect again" if is_cut_off else "Reconnect to the driver")
             self.headline.show_headline(
                 machine_headline(self.diagnoser.verdicts, latest.inventory, is_released=is_released)
             )
@@ -363,7 +369,7 @@ class MonitorTab(Tab):
         self.empty_state.demo.clicked.connect(controller.show_demo)
         self.empty_state.doctor.clicked.connect(controller.show_doctor)
         self.plan_strip.updated.connect(self._compared_pass.start)
-        self.reconnect.clicked.connect(controller.toggle_driver_connection)
+        self.reconnect.clicked.connect(feed.resume)
         self.plots.clicked.connect(self._show_clicked_time)
         self.plots.mark_wanted.connect(controller.ask_mark_at)
         self.plots.view.cursor_moved.connect(self._restore_cursor)

@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.monitor.readings.clock_reasons import slowing_reasons
-from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.faults import LINK_FAULTS, Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import Tone, severity_tone, verdict_sentence
@@ -50,12 +50,16 @@ def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, i
         return cards_headline(verdicts, inventory.devices)
     if inventory.faults:
         return Headline(_missing_sentence(inventory.faults))
+    if inventory.machine and not inventory.driver_version:
+        return Headline(f"Connecting to {inventory.machine}…")
     return Headline("No NVIDIA card was found here." if inventory.driver_version else "Looking for cards…")
 
 
 def _missing_sentence(faults: Sequence[Fault]) -> str:
     """Return what is missing to read cards as one plain sentence; the details of the faults say more."""
     worst = min(faults, key=lambda fault: fault.description.severity != "error")
+    if worst.kind in LINK_FAULTS:
+        return f"{fmt.capitalized(worst.description.title)}."
     if worst.kind in (FaultKind.NO_DRIVER, FaultKind.NO_LIBRARY):
         return "No NVIDIA driver was found on this machine; the Monitor reads NVIDIA GPUs only."
     return f"No GPU can be monitored here: {worst.description.title}."

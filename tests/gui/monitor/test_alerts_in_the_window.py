@@ -1,7 +1,7 @@
 """Alerts of what the driver tells: after a while, once, again only after it was over; marked and on the desktop."""
 
 import pytest
-from fake_nvml_kit import A, B, card
+from fake_nvml_kit import FAST, A, B, card
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QSystemTrayIcon
 from tab_kit import wait
@@ -16,6 +16,8 @@ NOTHING = AlertRules(
     memory_fraction=None,
     lost=False,
     process_ended=False,
+    silent=False,
+    xid=False,
     hold_seconds=HOLD_SECONDS,
 )
 
@@ -34,7 +36,8 @@ class Told:
         monkeypatch.setattr(QSystemTrayIcon, "hide", lambda icon: self.icons.remove(icon))
         monkeypatch.setattr(QSystemTrayIcon, "showMessage", lambda _icon, *message: self._tell(*message))
 
-    def _tell(self, _title: str, sentence: str, _icon: QIcon) -> None:
+    def _tell(self, sentence: str, advice: str, _icon: QIcon) -> None:
+        assert advice
         self.desktop.append(plain(sentence))
 
 
@@ -100,17 +103,29 @@ def test_heat_is_told_after_a_while_once_and_again_only_after_it_was_clearly_lef
         ),
         ({"idle_minutes": HOLD_SECONDS / 60}, (card(0, A),), (card(0, A, utilization=0),), "Card 0 Test 0 is idle"),
         (
+            {"xid": True},
+            (card(0, A),),
+            (card(0, A), {"event": "0 8 48"}),
+            "Card 0 Test 0: the driver reported Xid 48",
+        ),
+        (
+            {"silent": True},
+            (card(0, A), card(1, B)),
+            (card(0, A), card(1, B) | {"1.stall.nvmlDeviceGetPowerUsage": 1}),
+            "Card 1 Test 1: the driver does not respond for this card",
+        ),
+        (
             {"process_ended": True},
             (card(0, A) | {"0.process.compute": "4194305:4096"},),
             (card(0, A),),
             "Card 0 Test 0: process 4194305 ended",
         ),
     ],
-    ids=["memory", "lost", "idle", "process-ended"],
+    ids=["memory", "lost", "idle", "xid", "silent", "process-ended"],
 )
 def test_what_is_asked_for_is_told_and_marked(qtbot, make_tab, driver, told, rules, before, after, sentence):
     driver.say(*before)
-    tab = make_tab(rules=NOTHING.evolve(**rules))
+    tab = make_tab(rules=NOTHING.evolve(**rules), pace=FAST._replace(hang_seconds=1.0))
     wait(qtbot, lambda: tab.feed.now)
     begun = tab.feed.now
     wait(qtbot, lambda: tab.feed.now > begun + 2 * HOLD_SECONDS)
