@@ -71,13 +71,14 @@ def alert_sentence(alert: Alert) -> str:
         host = alert.process.host
         name = f" ({host.name})" if host is not None else ""
         return f"{card}: process {alert.process.pid}{name} ended"
+    if alert.fault is not None:
+        return f"{card}: {alert.fault.description.title}"
     return {
         AlertKind.TEMPERATURE: f"{card} is at {seen:.0f}{fmt.THIN}°C",
         AlertKind.MEMORY: f"{card} uses {fmt.percent(seen)} of its memory",
         AlertKind.LOST: f"{card} is lost",
         AlertKind.IDLE: f"{card} is idle",
         AlertKind.XID: f"{card}: the driver reported Xid {seen:.0f}",
-        AlertKind.SILENT: f"{card}: {'no reading' if alert.fault is None else alert.fault.description.title}",
     }[alert.kind]
 
 
@@ -120,7 +121,7 @@ def alert_advice(alert: Alert) -> str:
         return next((group.advice for group in XID_GROUPS if alert.seen in group.numbers), OTHER_XID_ADVICE)
     if alert.fault is not None:
         return alert.fault.description.advice
-    return _ALERT_ADVICE.get(alert.kind, "")
+    return _ALERT_ADVICE[alert.kind]
 
 
 def alert_object(alert: Alert, machine: str, wall_seconds: float) -> dict[str, Any]:

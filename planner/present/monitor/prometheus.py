@@ -35,7 +35,8 @@ def alerting_rules() -> str:
     """Return the rules as YAML, for `rule_files` of prometheus.yml."""
     rules = [*_state_rules(), *_diagnosis_rules()]
     content = {"groups": [{"name": "gpu-planner", "rules": rules}]}
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1_000)
+    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1_000)
+    return text
 
 
 def _rule(

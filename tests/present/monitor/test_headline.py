@@ -211,3 +211,11 @@ def test_a_card_without_answers_from_the_driver_says_so():
     line = card_line(card_rows(latest)[0])
     assert (line.state, line.tone) == ("no answer", "muted")
     assert "Power: the driver does not respond" in line.tooltip
+
+
+def test_another_machine_is_being_connected_to_or_says_why_not():
+    connecting = machine_headline({}, Inventory(machine="gpu-box"), is_released=False)
+    assert connecting.sentence == "Connecting to gpu-box…"
+    refused = Inventory(machine="gpu-box", faults=(Fault(FaultKind.REFUSED, 1.0),))
+    sentence = machine_headline({}, refused, is_released=False).sentence
+    assert sentence == "The other machine accepts none of this user's SSH keys."
