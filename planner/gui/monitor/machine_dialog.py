@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QComboBox, QDialog, QDialogButtonBox, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLineEdit, QWidget
 
 from planner.errors import SpecError
 from planner.gui.theme import Theme
+from planner.gui.widgets.inputs.choice_field import ChoiceBox
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
 from planner.monitor.supervisor.remote import SCHEME, RemoteAddress
@@ -29,15 +30,20 @@ class MachineDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Another machine")
         self.setMinimumWidth(_WIDTH)
-        self.address = QComboBox(editable=True)
-        self.address.addItems(list(recent))
+        self.address = QLineEdit(next(iter(recent), ""))
+        self.address.setPlaceholderText("gpu-box, or ssh://me@gpu-box:22")
         self.address.setAccessibleName("Machine")
-        self.address.setToolTip("ssh://USER@HOST:PORT, or the name of a host alone; the list has those watched before")
-        line = self.address.lineEdit()
-        assert line is not None  # of an editable box
-        line.setPlaceholderText("gpu-box, or ssh://me@gpu-box:22")
+        self.address.setToolTip("ssh://USER@HOST:PORT, or the name of a host alone")
         label = make_label("&Machine")
         label.setBuddy(self.address)
+        self.recent = ChoiceBox(theme)
+        self.recent.addItems(list(recent))
+        self.recent.setAccessibleName("Watched before")
+        self.recent.setToolTip("Machines that were watched before, the latest first")
+        before = make_label("Watched &before")
+        before.setBuddy(self.recent)
+        for widget in (before, self.recent):
+            widget.setVisible(len(recent) > 1)
         self.problem = make_label(role="bad", wrap=True)
         self.problem.hide()
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
@@ -46,6 +52,8 @@ class MachineDialog(QDialog):
             label,
             self.address,
             self.problem,
+            before,
+            self.recent,
             make_label(_ABOUT, "muted", wrap=True),
             self.buttons,
             owner=self,
@@ -54,13 +62,14 @@ class MachineDialog(QDialog):
         )
         self.buttons.accepted.connect(self.accept)
         self.buttons.rejected.connect(self.reject)
-        self.address.editTextChanged.connect(self._forget_problem)
+        self.address.textEdited.connect(self.problem.hide)
+        self.recent.textActivated.connect(self.address.setText)
+        self.address.selectAll()
         self.address.setFocus()
-        line.selectAll()
 
     def accept(self) -> None:
         """Close the dialog and tell the address, unless it is none."""
-        text = self.address.currentText().strip()
+        text = self.address.text().strip()
         try:
             address = RemoteAddress.parse(text if "://" in text else f"{SCHEME}{text}")
         except SpecError as error:
@@ -69,7 +78,3 @@ class MachineDialog(QDialog):
             return
         super().accept()
         self.chosen.emit(address)
-
-    @Slot()
-    def _forget_problem(self) -> None:
-        self.problem.hide()

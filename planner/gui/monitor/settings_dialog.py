@@ -209,8 +209,8 @@ class SettingsDialog(QDialog):
         field.setAccessibleName(title.replace("&", ""))
         label = make_label(title)
         label.setBuddy(field)
-        self._grid.addWidget(label, row, 0)
-        self._grid.addWidget(field, row, 1, 1, 2)
+        self._grid.addWidget(label, row, 0, 1, 3)
+        self._grid.addWidget(field, row + 1, 0, 1, 3)
         return field
 
     def _add_row(self, left: QWidget, number: DecimalField, unit: str) -> None:

@@ -132,6 +132,8 @@ class Exposition(Collector):
         state = _state(device, self._latest)
         for name in STATES:
             made[STATE.name].add_metric((*labels, name), name == state)
+        if state == "silent":
+            verdict = None  # of readings that are no longer current
         if state == "ok":
             count = sum(process.uuid == device.uuid for process in self._latest.processes)
             made[PROCESSES.name].add_metric(labels, count)

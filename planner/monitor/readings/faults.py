@@ -58,6 +58,8 @@ LINK_FAULTS: Final = frozenset(
     }
 )
 """Faults because of which another machine is not connected; unless it was just unreachable, someone must act."""
+SILENCING_FAULTS: Final = LINK_FAULTS | {FaultKind.REMOTE_SILENT}
+"""Faults because of which nothing arrives from another machine, so that its last readings are no longer current."""
 
 
 Severity = Literal["error", "warning", "note"]

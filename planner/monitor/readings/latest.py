@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from planner.monitor.readings.faults import LINK_FAULTS, FaultKind
+from planner.monitor.readings.faults import SILENCING_FAULTS, FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Sample, SamplingCost
@@ -22,12 +22,10 @@ _BLOCKING_CAUSES: Final[Mapping[FaultKind, Cause]] = {
     FaultKind.STUCK: Cause.NO_ANSWER,
     FaultKind.SAMPLER_CRASHED: Cause.NO_ANSWER,
     FaultKind.SAMPLER_FAILED: Cause.NO_ANSWER,
-    FaultKind.REMOTE_SILENT: Cause.NO_ANSWER,
-    **dict.fromkeys(LINK_FAULTS, Cause.NO_ANSWER),
+    **dict.fromkeys(SILENCING_FAULTS, Cause.NO_ANSWER),
 }
 
 
-_SILENCING: Final = LINK_FAULTS | {FaultKind.REMOTE_SILENT}
 _MOST_XIDS: Final = 20
 
 
@@ -65,7 +63,7 @@ class Latest:
         self._devices = {uuid: readings for uuid, readings in self._devices.items() if uuid in running}
         self.processes = tuple(process for process in self.processes if process.uuid in running)
         # No sample says so: none arrives from a machine that is not connected.
-        if any(fault.kind in _SILENCING for fault in inventory.faults):
+        if any(fault.kind in SILENCING_FAULTS for fault in inventory.faults):
             self._blocked_by = Cause.NO_ANSWER
             self._devices, self.processes, self.host, self.cores = {}, (), {}, ()
 

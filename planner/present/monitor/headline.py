@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.monitor.readings.clock_reasons import slowing_reasons
-from planner.monitor.readings.faults import LINK_FAULTS, Fault, FaultKind
+from planner.monitor.readings.faults import LINK_FAULTS, SILENCING_FAULTS, Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import Tone, severity_tone, verdict_sentence
@@ -46,6 +46,10 @@ def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, i
     """Return the headline on this machine, including when no card is read or detected yet."""
     if is_released:
         return Headline("Disconnected from the driver; the cards are not being read.")
+    cut_off = next((fault for fault in inventory.faults if fault.kind in SILENCING_FAULTS), None)
+    if inventory.devices and cut_off is not None:
+        sentence = f"{fmt.capitalized(cut_off.description.title)}; its cards are not being read."
+        return Headline(sentence, tone="bad" if cut_off.description.severity == "error" else "warn")
     if inventory.devices:
         return cards_headline(verdicts, inventory.devices)
     if inventory.faults:

@@ -2,11 +2,14 @@
 
 import pytest
 from fake_nvml_kit import A, B, FakeNvml, card
-from PySide6.QtWidgets import QDialogButtonBox
+from PySide6.QtCore import Qt
 from tab_kit import faults_of, wait
 
 from planner.gui.monitor.machine_dialog import MachineDialog
+from planner.gui.monitor.settings import MonitorSettings
+from planner.gui.monitor.settings_dialog import SettingsDialog
 from planner.monitor.readings.faults import FaultKind
+from planner.monitor.settings import AlertTargets
 from planner.monitor.supervisor.remote import RemoteAddress
 
 
@@ -57,17 +60,36 @@ def test_another_machine_is_watched_cut_off_and_connected_again_and_left(
 
 
 def test_the_dialog_takes_a_host_or_an_address_and_says_what_is_wrong_with_others(qtbot, theme):
-    dialog = MachineDialog(("ssh://gpu-box",), theme, None)
+    dialog = MachineDialog(("ssh://gpu-box", "ssh://me@other-box:2222"), theme, None)
     qtbot.addWidget(dialog)
     chosen = []
     dialog.chosen.connect(chosen.append)
     dialog.show()
-    dialog.address.setEditText("two words")
+    assert dialog.address.text() == "ssh://gpu-box"
+    dialog.address.clear()
+    qtbot.keyClicks(dialog.address, "two words")
     dialog.watch.click()
     assert (chosen, dialog.problem.isVisible()) == ([], True)
-    dialog.address.setEditText("me@other-box:2222")
+    qtbot.keyClicks(dialog.address, "x")
     assert not dialog.problem.isVisible()
-    dialog.watch.click()
+    dialog.recent.setCurrentIndex(1)
+    dialog.recent.textActivated.emit(dialog.recent.currentText())
+    qtbot.keyClick(dialog.address, Qt.Key.Key_Return)
     assert chosen == [RemoteAddress("other-box", "me", 2222)]
-    dialog.buttons.button(QDialogButtonBox.StandardButton.Cancel).click()
-    assert [dialog.address.itemText(row) for row in range(dialog.address.count())] == ["ssh://gpu-box"]
+
+
+def test_where_alerts_go_is_set_in_the_dialog_and_checked(qtbot, theme):
+    dialog = SettingsDialog(MonitorSettings(), theme, None)
+    qtbot.addWidget(dialog)
+    chosen = []
+    dialog.chosen.connect(chosen.append)
+    dialog.show()
+    dialog.is_on.setChecked(True)
+    dialog.webhook.setText("http://example.com")
+    dialog.accept()
+    assert chosen == []
+    assert dialog.problem.text().startswith("A webhook is an address that starts with https://")
+    dialog.webhook.setText("https://example.com/alerts")
+    dialog.command.setText("notify-send alert")
+    dialog.accept()
+    assert chosen[0].alert_targets == AlertTargets(command="notify-send alert", webhook="https://example.com/alerts")

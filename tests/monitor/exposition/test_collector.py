@@ -99,3 +99,5 @@ def test_verdicts_and_predictions_are_exposed():
     ]
     assert len(having(found, "gpu_planner_plan_memory_bytes")) == 2
     assert having(found, "gpu_planner_plan_power_watts") == ['gpu="0",uuid="GPU-a"} 300.0']
+    exposition.note(Inventory("580", devices=(CARD,), faults=(Fault(FaultKind.CARD_NOT_ANSWERING, 1.0, "GPU-a"),)))
+    assert having(samples(exposition), "gpu_planner_diagnosis") == []
