@@ -115,6 +115,11 @@ class RemoteClock:
         )
 
 
+def plain_text(text: str) -> str:
+    """Return what another machine says of itself as one short line, without what would control a terminal."""
+    return "".join(letter for letter in text if letter.isprintable()).strip()[:_LONGEST_TEXT]
+
+
 def clock_text(seconds: float) -> str:
     """Return how far another machine's clock is off, in words: `1 h 0 min ahead`."""
     whole = round(abs(seconds))
@@ -133,6 +138,7 @@ _SSH_FAILURES: Final[tuple[tuple[str, FaultKind], ...]] = (
     ("Fatal Python error", FaultKind.SAMPLER_CRASHED),
 )
 _SSH_FAILED: Final = 255
+_LONGEST_TEXT: Final = 200
 # Shells: found but not executable, and not found; the last is that of Windows' cmd.
 _NOT_FOUND: Final = (126, 127, 9009)
 _WRONG_OPTION: Final = 2
@@ -142,7 +148,7 @@ _SIGNAL_BASE: Final = 128
 def explain_ssh_exit(code: int | None, output: str, *, has_greeted: bool) -> SamplerExit:
     """Return why a connection ended: `code` and `output` of the SSH client, and whether the sampler had greeted."""
     lines = output.strip().splitlines()
-    last = lines[-1].strip() if lines else ""
+    last = plain_text(lines[-1]) if lines else ""
     if code == _SSH_FAILED:
         kind = next((kind for words, kind in _SSH_FAILURES if words in output), FaultKind.UNREACHABLE)
         return SamplerExit(kind, last or "the connection was lost")

@@ -15,7 +15,13 @@ from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import WIRE_VERSION, ClockAnswer, Hello, Message, PendingCall
 from planner.monitor.settings import BackOff, SamplerSettings, Timeouts, clamp_interval
-from planner.monitor.supervisor.remote import REMOTE_TIMEOUTS, RemoteAddress, clock_text, explain_ssh_exit
+from planner.monitor.supervisor.remote import (
+    REMOTE_TIMEOUTS,
+    RemoteAddress,
+    clock_text,
+    explain_ssh_exit,
+    plain_text,
+)
 from planner.monitor.supervisor.sampler_process import SamplerProcess
 
 
@@ -276,10 +282,10 @@ class Supervisor:
         assert child is not None  # whose message it is
         self._faults.clear(*LINK_FAULTS, FaultKind.REMOTE_SILENT, FaultKind.CLOCK_OFF)
         if isinstance(message, Hello):
-            self._machine = message.machine
+            self._machine = plain_text(message.machine) or self._machine
             if message.wire != WIRE_VERSION:
                 self._remove_child().kill(self._timeouts.end)
-                program = message.program or f"version {message.wire} of the messages"
+                program = plain_text(message.program) or f"version {message.wire} of the messages"
                 self._note_link_fault(FaultKind.OTHER_VERSION, f"{program} there")
         elif child.clock is not None:
             self._send_command(interval=self._settings.fast_seconds)

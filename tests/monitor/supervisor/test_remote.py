@@ -102,6 +102,7 @@ def test_a_difference_of_clocks_is_said_in_words():
         (139, "in nvmlInit", True, FaultKind.SAMPLER_CRASHED, "SIGSEGV in nvmlInit"),
         (1, "ValueError: no", True, FaultKind.SAMPLER_FAILED, "ValueError: no"),
         (75, "", True, None, ""),
+        (127, "\x1b[2Jnot found\a", False, FaultKind.NO_PROGRAM, "[2Jnot found"),
     ],
 )
 def test_the_end_of_a_connection_is_explained(code, output, has_greeted, kind, detail):
