@@ -13,6 +13,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+import yaml
 from fake_nvml_kit import LONGEST_SECONDS, A, B, card
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -194,11 +195,54 @@ def test_alerts_reach_a_command_and_a_webhook_once(fake_nvml, tmp_path):
     assert kind == "xid\n"
 
 
+def labels_text(labels):
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
+
+
 def test_rules_and_dashboard_are_printed_and_prometheus_accepts_the_rules(capsys, tmp_path):
     assert cli.main(["monitor", "--grafana-dashboard"]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == "GPU Planner"
     assert cli.main(["monitor", "--prometheus-rules"]) == 0
-    promtool_check("rules", capsys.readouterr().out, tmp_path)
+    rules = capsys.readouterr().out
+    promtool_check("rules", rules, tmp_path)
+    annotations = {rule["alert"]: rule["annotations"] for rule in yaml.safe_load(rules)["groups"][0]["rules"]}
+    card = {"instance": "box", "gpu": "0", "uuid": "GPU-a"}
+    # A series, its values at each minute, the alert, and the minutes at which it is silent and fires.
+    cases = (
+        ("gpu_planner_gpu_xid_events_total", {"xid": "79"}, "_ _ 1x9", "XidOffTheBus", 1, 3, "critical"),
+        ("gpu_planner_gpu_xid_events_total", {"xid": "31"}, "1x40 2x9", "XidProgram", 30, 42, "warning"),
+        ("gpu_planner_gpu_state", {"state": "lost"}, "0 0 1x9", "CardLost", 1, 2, "critical"),
+        ("gpu_planner_gpu_state", {"state": "silent"}, "0 1x9", "CardSilent", 2, 4, "critical"),
+    )
+    tests = [
+        {
+            "interval": "1m",
+            "input_series": [{"series": f"{name}{labels_text({**card, **labels})}", "values": values}],
+            "alert_rule_test": [
+                {"eval_time": f"{quiet}m", "alertname": f"GpuPlanner{alert}", "exp_alerts": []},
+                {
+                    "eval_time": f"{loud}m",
+                    "alertname": f"GpuPlanner{alert}",
+                    "exp_alerts": [
+                        {
+                            "exp_labels": {**card, **labels, "severity": severity},
+                            "exp_annotations": {
+                                name: text.replace("{{ $labels.gpu }}", "0")
+                                .replace("{{ $labels.instance }}", "box")
+                                .replace("{{ $labels.xid }}", labels.get("xid", ""))
+                                for name, text in annotations[f"GpuPlanner{alert}"].items()
+                            },
+                        }
+                    ],
+                },
+            ],
+        }
+        for name, labels, values, alert, quiet, loud, severity in cases
+    ]
+    (tmp_path / "tests.yml").write_text(json.dumps({"rule_files": ["rules.yml"], "tests": tests}), encoding="utf-8")
+    words = [PROMTOOL, "test", "rules", str(tmp_path / "tests.yml")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,12 @@ def alert_sentence(alert: Alert) -> str:
 
 
 class XidGroup(NamedTuple):
-    """Xid errors that ask for the same: their numbers, what to do, and whether it is the program that failed."""
+    """Xid errors that ask for the same: a name in Prometheus' rules, the numbers, and what to do about them.
 
+    `is_of_program` marks those of a program rather than of the card.
+    """
+
+    name: str
     numbers: tuple[int, ...]
     advice: str
     is_of_program: bool = False
@@ -92,17 +96,27 @@ class XidGroup(NamedTuple):
 
 XID_GROUPS: Final = (
     XidGroup(
+        "Program",
         (13, 31, 43, 45),
         "Usually an error of the program on the card: check it with compute-sanitizer, and the card with another one.",
         is_of_program=True,
     ),
     XidGroup(
+        "Memory",
         (48, 63, 64, 92, 94, 95),
         "Memory errors: end the programs, reset the card (nvidia-smi --gpu-reset), and have it replaced if they recur.",
     ),
-    XidGroup((74,), "An NVLink error: check nvidia-smi nvlink --errorcounters, and the bridge or the switch."),
-    XidGroup((79,), "The card fell off the bus: check its power, its slot and dmesg; only a reboot brings it back."),
-    XidGroup((119, 120), "The card's own processor (GSP) failed: reset the card or reboot, and update the driver."),
+    XidGroup(
+        "NvLink", (74,), "An NVLink error: check nvidia-smi nvlink --errorcounters, and the bridge or the switch."
+    ),
+    XidGroup(
+        "OffTheBus",
+        (79,),
+        "The card fell off the bus: check its power, its slot and dmesg; only a reboot brings it back.",
+    ),
+    XidGroup(
+        "Gsp", (119, 120), "The card's own processor (GSP) failed: reset the card or reboot, and update the driver."
+    ),
 )
 """The commonest Xid errors. **Source** NVIDIA, "Xid Errors"."""
 OTHER_XID_ADVICE: Final = "Look the number up in NVIDIA's list of Xid errors, and check dmesg."

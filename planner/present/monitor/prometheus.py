@@ -67,7 +67,7 @@ def _state_rules() -> Iterator[dict[str, Any]]:
     for group in XID_GROUPS:
         numbers = "|".join(map(str, group.numbers))
         severity = "warning" if group.is_of_program else "critical"
-        yield _xid_rule(f"Xid{group.numbers[0]}", f'{{xid=~"{numbers}"}}', severity, group.advice)
+        yield _xid_rule(f"Xid{group.name}", f'{{xid=~"{numbers}"}}', severity, group.advice)
     yield _xid_rule("XidOther", f'{{xid!~"{known}"}}', "critical", OTHER_XID_ADVICE)
     yield _rule(
         "Fault",
