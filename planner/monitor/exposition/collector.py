@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from planner import __version__
-from planner.monitor.diagnosis.verdict import Verdict
+from planner.monitor.diagnosis.verdict import OtherFinding, Verdict
 from planner.monitor.exposition.names import (
     AGE,
     BUILD,
@@ -99,7 +99,8 @@ class Exposition(Collector):
                 reading = device.facts.get(series.metric.name) or self._latest.reading(device.uuid, series.metric.name)
                 _add_reading(family, series, _card_labels(device, self._latest), reading)
         for series in HOST_SERIES:
-            if (reading := self._latest.host.get(series.metric.name)) is not None:
+            if series.metric.name in self._latest.host:
+                reading = self._latest.host[series.metric.name]
                 _add_reading(_add_family(families, series, ()), series, (), reading)
         return families
 
@@ -132,12 +133,14 @@ class Exposition(Collector):
         state = _state(device, self._latest)
         for name in STATES:
             made[STATE.name].add_metric((*labels, name), name == state)
-        if state == "silent":
-            verdict = None  # of readings that are no longer current
         if state == "ok":
             count = sum(process.uuid == device.uuid for process in self._latest.processes)
             made[PROCESSES.name].add_metric(labels, count)
-        for found in () if verdict is None else (verdict, *verdict.also):
+        # A verdict on a silent card is of readings that are no longer current.
+        findings: tuple[Verdict | OtherFinding, ...] = ()
+        if verdict is not None and state != "silent":
+            findings = (verdict, *verdict.also)
+        for found in findings:
             made[DIAGNOSIS.name].add_metric((*labels, found.kind.value, found.severity), 1)
         if (expected := self._predictions.get(device.uuid)) is not None:
             made[PLAN_MEMORY.name].add_metric(labels, expected.memory_bytes)
