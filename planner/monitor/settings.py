@@ -97,7 +97,7 @@ class AlertRules(Spec):
 
 
 class AlertTargets(Spec):
-    """Where alerts go besides the desktop: a command with its arguments, and a webhook; empty texts stand for none."""
+    """Targets of alerts besides the desktop: a command with its arguments, and a webhook; an empty text is none."""
 
     command: str = Field(default="", max_length=4_000)
     webhook: str = Field(default="", max_length=4_000)

@@ -1,4 +1,4 @@
-"""What `gpu-planner monitor` does for other programs: Prometheus' exposition, rules and dashboard, and alerts."""
+"""Services of `gpu-planner monitor` for other programs: Prometheus' exposition, rules and dashboard, and alerts."""
 
 import argparse
 import os

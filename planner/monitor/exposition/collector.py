@@ -40,7 +40,7 @@ _SILENT_CAUSES: Final = (Cause.NO_ANSWER, Cause.RELEASED)
 
 
 class Prediction(Protocol):
-    """What a plan predicts for a card: memory in bytes, and power in watts if it is known."""
+    """A plan's prediction for a card: memory in bytes, and power in watts if it is known."""
 
     @property
     def memory_bytes(self) -> int:
@@ -52,7 +52,7 @@ class Prediction(Protocol):
 
 
 class Exposition(Collector):
-    """What is exposed, kept up to date by one thread and collected by others.
+    """The current readings, verdicts and predictions for Prometheus, kept by one thread and collected by others.
 
     Unknown and implausible readings have no series, so that silence is never shown as 0.
     """
@@ -129,7 +129,7 @@ class Exposition(Collector):
     def _add_card(self, made: Mapping[str, _Family], device: Device, labels: tuple[str, str]) -> None:
         inventory, verdict = self._latest.inventory, self._verdicts.get(device.uuid)
         facts = (device.name, device.pci_bus_id, inventory.driver_version, inventory.cuda_version)
-        made[INFO.name].add_metric((*labels, *facts, device.mig_parent or ""), 1)
+        made[INFO.name].add_metric((*labels, *facts, device.mig_parent or "", inventory.machine), 1)
         state = _state(device, self._latest)
         for name in STATES:
             made[STATE.name].add_metric((*labels, name), name == state)

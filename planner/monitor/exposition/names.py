@@ -17,8 +17,11 @@ HOST_PREFIX: Final = f"{PREFIX}host_"
 
 CARD_LABELS: Final = ("gpu", "uuid")
 """Labels of every series of a card: its number (of a MIG instance `CARD:INSTANCE`) and its UUID."""
-INFO_LABELS: Final = (*CARD_LABELS, "name", "pci_bus_id", "driver", "cuda", "mig_parent")
-"""Labels of `INFO`; `mig_parent` is the UUID of a MIG instance's card, and unknown texts are empty."""
+INFO_LABELS: Final = (*CARD_LABELS, "name", "pci_bus_id", "driver", "cuda", "mig_parent", "machine")
+"""Labels of `INFO`: `mig_parent` is the UUID of a MIG instance's card, `machine` the name of another machine.
+
+Texts that are unknown, or do not apply, are empty.
+"""
 
 
 class ExposedSeries(NamedTuple):
@@ -85,7 +88,7 @@ STATES: Final = ("ok", "silent", "lost", "asleep")
 
 
 class _UnitName(NamedTuple):
-    """How a metric's name ends, how the exposition's does, its unit, and its size relative to the metric's."""
+    """Endings of a metric's name and of its exposed one, the exposed unit, and its size relative to the metric's."""
 
     ending: str
     exposed: str

@@ -35,7 +35,7 @@ _OPTIONS: Final = (
 
 
 class RemoteAddress(NamedTuple):
-    """Where to find a machine: user, host, port and program, each as SSH's own settings have it unless it is given."""
+    """Address of a machine over SSH; the user and the port are those of SSH's own settings unless they are given."""
 
     host: str
     user: str = ""
@@ -120,7 +120,7 @@ def plain_text(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable()).strip()[:_LONGEST_TEXT]
 
 
-def clock_text(seconds: float) -> str:
+def clock_offset_text(seconds: float) -> str:
     """Return how far another machine's clock is off, in words: `1 h 0 min ahead`."""
     whole = round(abs(seconds))
     hours, minutes = divmod(whole // 60, 60)

@@ -18,7 +18,7 @@ from planner.monitor.settings import BackOff, SamplerSettings, Timeouts, clamp_i
 from planner.monitor.supervisor.remote import (
     REMOTE_TIMEOUTS,
     RemoteAddress,
-    clock_text,
+    clock_offset_text,
     explain_ssh_exit,
     plain_text,
 )
@@ -292,7 +292,7 @@ class Supervisor:
             if self._is_released:
                 self._send_command(release=True)
             if abs(offset := child.clock.offset_seconds) > _CLOCK_TOLERANCE_SECONDS:
-                self._faults.note(Fault(FaultKind.CLOCK_OFF, time(), detail=clock_text(offset)))
+                self._faults.note(Fault(FaultKind.CLOCK_OFF, time(), detail=clock_offset_text(offset)))
         self._report_inventory()
 
     def _note_link_fault(self, kind: FaultKind, detail: str) -> None:

@@ -8,7 +8,7 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, HostProcess, Sample
 from planner.monitor.readings.wire import ClockAnswer
-from planner.monitor.supervisor.remote import RemoteAddress, RemoteClock, clock_text, explain_ssh_exit
+from planner.monitor.supervisor.remote import RemoteAddress, RemoteClock, clock_offset_text, explain_ssh_exit
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_times_of_another_machine_are_corrected_by_half_of_the_way():
 
 
 def test_a_difference_of_clocks_is_said_in_words():
-    texts = [clock_text(seconds) for seconds in (2.4, -75, 3599.9, -90_000)]
+    texts = [clock_offset_text(seconds) for seconds in (2.4, -75, 3599.9, -90_000)]
     assert texts == ["2 s ahead", "1 min 15 s behind", "1 h 0 min ahead", "25 h 0 min behind"]
 
 
