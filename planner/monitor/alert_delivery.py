@@ -46,11 +46,11 @@ class AlertDelivery:
             self._thread.start()
         self._queue.put(alert)
 
-    def close(self) -> None:
-        """Deliver what is left, and wait a few seconds for it."""
+    def close(self, seconds: float = _CLOSE_SECONDS) -> None:
+        """Deliver what is left, and wait at most `seconds` for it."""
         if self._thread is not None:
             self._queue.put(None)
-            self._thread.join(_CLOSE_SECONDS)
+            self._thread.join(seconds)
             self._thread = None
 
     def _deliver_until_closed(self) -> None:

@@ -154,7 +154,8 @@ class Controller(QObject):
             self._feed.stop_recording()
             self._summarize(partial(_load_with_summary, recorded))
             return
-        name = f"gpu-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
+        place = "gpu" if self._feed.machine is None else self._feed.machine.host.replace(":", "-")
+        name = f"{place}-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
         chosen, _ = QFileDialog.getSaveFileName(self._tab, "Record", name, _RECORDINGS)
         if chosen:
             path = Path(chosen)
@@ -303,7 +304,12 @@ class Controller(QObject):
 
     @Slot()
     def show_doctor(self) -> None:
-        """Open the dialog that checks this machine."""
+        """Open the dialog that checks this machine; another one can only be checked there."""
+        if self._feed.machine is not None:
+            self._workspace.noticed.emit(
+                f"{self._feed.machine.host} cannot be checked from here.", "Run there: gpu-planner monitor --doctor"
+            )
+            return
         self.open_dialog(DoctorDialog(self._feed.live_latest, self._theme, self._tasks, self._tab.window()))
 
     def cancel_tasks(self) -> None:

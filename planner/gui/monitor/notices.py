@@ -27,6 +27,7 @@ from planner.present.monitor.headline import Headline
 if TYPE_CHECKING:
     from planner.monitor.alert_delivery import AlertDelivery
 
+_LAST_DELIVERY_SECONDS: Final = 1.0
 _ICONS: Final[dict[Tone, tuple[str, str]]] = {
     "": ("info", "muted"),
     "muted": ("info", "muted"),
@@ -242,8 +243,8 @@ class AlertNotifier(QObject):
         self.delivery_failed.connect(self._show_failure)
 
     def close(self) -> None:
-        """Hide the icon in the system tray, and deliver what is left."""
-        self._close_delivery()
+        """Hide the icon in the system tray, and wait a moment for alerts that are being delivered."""
+        self._close_delivery(_LAST_DELIVERY_SECONDS)
         if "_tray_icon" in self.__dict__ and self._tray_icon is not None:
             self._tray_icon.hide()
 
@@ -269,7 +270,7 @@ class AlertNotifier(QObject):
     def _deliver(self, told: Mapping[str, object]) -> None:
         targets = self._workspace.settings.current.monitor.alert_targets
         if targets != self._targets:
-            self._close_delivery()
+            self._close_delivery(0.0)
             self._targets = targets
         if targets != AlertTargets():
             from planner.monitor.alert_delivery import AlertDelivery  # few windows send alerts anywhere
@@ -281,7 +282,7 @@ class AlertNotifier(QObject):
     def _show_failure(self, sentence: str) -> None:
         self._workspace.noticed.emit(sentence, "Check where alerts go in the Monitor tab's settings.")
 
-    def _close_delivery(self) -> None:
+    def _close_delivery(self, seconds: float) -> None:
         delivery, self._delivery = self._delivery, None
         if delivery is not None:
-            delivery.close()
+            delivery.close(seconds)

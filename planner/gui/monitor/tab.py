@@ -273,7 +273,9 @@ class MonitorTab(Tab):
         latest = self.feed.latest
         energy = "" if len(latest.inventory.devices) > 1 else energy_in_text(*self._used_energy())
         self.machine.setText(
-            "  ·  ".join(part for part in (energy, driver_line(latest.inventory), host_line(latest)) if part)
+            "  ·  ".join(
+                filter(None, (latest.inventory.machine, energy, driver_line(latest.inventory), host_line(latest)))
+            )
         )
         cost = monitoring_cost_text(latest.cost, self._cpu_share.measure()) if self.feed.is_live else ""
         self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_status, cost) if part))

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QSystemTrayIcon
 from tab_kit import wait
 
 from planner.monitor.recording.logs.importing import open_recording
-from planner.monitor.settings import AlertRules
+from planner.monitor.settings import AlertRules, AlertTargets
 
 HOLD_SECONDS = 0.2
 NOTHING = AlertRules(
@@ -153,3 +153,16 @@ def test_while_alerts_are_on_or_a_recording_is_made_a_hidden_tab_keeps_the_drive
     assert not tab.feed.is_released
     tab.feed.stop_recording()
     wait(qtbot, lambda: tab.feed.is_released)
+
+
+def test_alerts_go_on_to_a_command_and_a_failure_is_told(qtbot, make_tab, driver, told, tmp_path):
+    driver.say(card(0, A))
+    tab = make_tab(rules=NOTHING.evolve(xid=True))
+    received = tmp_path / "received"
+    for command, sentence in ((f"tee {received}", "reported Xid 48"), ("/no/such/program", "was not delivered")):
+        tab.controller.change_settings(alert_targets=AlertTargets(command=command))
+        wait(qtbot, lambda: tab.feed.now)
+        driver.say(card(0, A), {"event": f"0 8 {48 if command.startswith('tee') else 79}"})
+        wait(qtbot, lambda sentence=sentence: any(sentence in text for text in told.window))
+    wait(qtbot, lambda: received.exists() and received.read_text().endswith("}"))
+    assert '"title": "Card 0 Test 0: the driver reported Xid 48"' in received.read_text()

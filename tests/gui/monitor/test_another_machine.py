@@ -38,6 +38,9 @@ def test_another_machine_is_watched_cut_off_and_connected_again_and_left(
     wait(qtbot, lambda: any("Remote" in text for text in tab.cards.texts))
     assert tab.controller.settings.machines == (str(address),)
     assert not tab.processes._is_live
+    assert tab.feed.latest.inventory.machine in tab.machine.text()
+    tab.controller.show_doctor()
+    assert tab.controller.dialog is None
     assert workspace.settings.current.monitor.evolve(machines=()) == known.monitor
     far.say(card(0, B, name="NVIDIA Remote"), events=("0 8 31",))
     wait(qtbot, lambda: tab.feed.latest.xids)
