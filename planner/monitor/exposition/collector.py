@@ -18,6 +18,7 @@ from planner.monitor.exposition.names import (
     CARD_LABELS,
     CARD_SERIES,
     DIAGNOSIS,
+    FAMILIES,
     FAULT,
     HOST_SERIES,
     INFO,
@@ -106,11 +107,8 @@ class Exposition(Collector):
 
     def _other_families(self) -> dict[str, _Family]:
         made = {
-            about.name: _family(about.name, about.about, about.kind, labels)
-            for about, labels in (
-                *((about, (*CARD_LABELS, *about.labels)) for about in _CARD_FAMILIES),
-                *((about, about.labels) for about in (AGE, BUILD)),
-            )
+            about.name: _family(about.name, about.about, about.kind, (*_card_label_names(about), *about.labels))
+            for about in FAMILIES
         }
         inventory = self._latest.inventory
         cards = {device.uuid: _card_labels(device, self._latest) for device in inventory.devices}
@@ -148,16 +146,8 @@ class Exposition(Collector):
                 made[PLAN_POWER.name].add_metric(labels, expected.power_watts)
 
 
-_CARD_FAMILIES: Final[tuple[ExposedFamily, ...]] = (
-    INFO,
-    STATE,
-    PROCESSES,
-    DIAGNOSIS,
-    PLAN_MEMORY,
-    PLAN_POWER,
-    XIDS,
-    FAULT,
-)
+def _card_label_names(about: ExposedFamily) -> tuple[str, ...]:
+    return () if about in (AGE, BUILD) else CARD_LABELS
 
 
 def _card_labels(device: Device, latest: Latest) -> tuple[str, str]:
