@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-EXTRAS = ("app", "hub", "parquet")
+EXTRAS = ("app", "hub", "metrics", "parquet")
 
 
 def shipped(name: str) -> dict[str, Distribution]:

@@ -54,6 +54,7 @@ DIALOGS = (
     "plan.launch",
     "catalog.new-card",
     "monitor.doctor",
+    "monitor.machine",
     "monitor.settings",
     "help.manual",
     "help.shortcuts",

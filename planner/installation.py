@@ -11,11 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
 
-Extra = Literal["app", "hub", "mlflow", "parquet", "torch", "wandb"]
+Extra = Literal["app", "hub", "metrics", "mlflow", "parquet", "torch", "wandb"]
 _NAME: Final = "gpu-planner"
 _PACKAGES: Final = {
     "app": ("PySide6-Essentials>=6.8,<6.12", "pyqtgraph==0.14.*"),
     "hub": ("huggingface_hub",),
+    "metrics": ("prometheus-client",),
     "mlflow": ("mlflow-skinny", "sqlalchemy", "alembic"),
     "parquet": ("pyarrow",),
     "torch": ("torch", "transformers"),

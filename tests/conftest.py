@@ -14,6 +14,7 @@ import hypothesis
 import psutil
 import pytest
 from fake_nvml_kit import fake_nvml, fake_vendors, near_nvml, near_vendors, nvml_library, vendors_library  # noqa: F401  # fixtures
+from sshd_kit import ssh_server  # noqa: F401  # a fixture
 
 from planner import records
 from planner.paths import catalog_dir

@@ -43,6 +43,7 @@ REACHING = {
     "cost/refresh/download.py",  # prices, when they are refreshed
     "models/readers/hub/model.py",  # a model of the Hub, when it is named
     "models/readers/hub/repository.py",
+    "monitor/exposition/server.py",  # serves readings to Prometheus, when asked
     "network.py",  # tells their errors apart
     "trace/worker/script/weights.py",  # tells a traced script that it has no network
     "installation.py",  # paths of file: URLs only

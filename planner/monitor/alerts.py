@@ -1,9 +1,10 @@
-"""Alerts on temperature, memory, idle cards, lost cards and ended processes, with hysteresis."""
+"""Alerts on temperature, memory, idle cards, ended processes, Xid errors, and cards that are lost or silent."""
 
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from planner.monitor.readings.faults import LINK_FAULTS, Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import CardProcess, Sample
@@ -13,6 +14,15 @@ from planner.monitor.settings import AlertRules
 _IDLE_BELOW: Final = 0.05
 _TEMPERATURE_HYSTERESIS: Final = 2.0
 _MEMORY_HYSTERESIS: Final = 0.05
+# A program that fails in a loop reports the same Xid many times a second.
+_SAME_XID_SECONDS: Final = 600.0
+# A machine that is silent for seconds may answer again; one whose connection was given up is an event.
+_SILENCES: Final = LINK_FAULTS | {
+    FaultKind.CARD_NOT_ANSWERING,
+    FaultKind.NOT_ANSWERING,
+    FaultKind.STUCK,
+    FaultKind.SAMPLER_CRASHED,
+}
 _ENGINE_METRICS: Final = ("utilization_fraction", "encoder_fraction", "decoder_fraction")
 
 
@@ -24,16 +34,22 @@ class AlertKind(StrEnum):
     LOST = "lost"
     IDLE = "idle"
     PROCESS_ENDED = "process-ended"
+    XID = "xid"
+    SILENT = "silent"
 
 
 class Alert(NamedTuple):
-    """One alert about one card, at a monotonic time; `seen` is the value that crossed the threshold."""
+    """One alert about one card, or about all (`device` None), at a monotonic time.
+
+    `seen` is the value that crossed the threshold, or the number of the Xid; `fault` is why there is silence.
+    """
 
     kind: AlertKind
-    device: Device
+    device: Device | None
     at_seconds: float
     seen: float | None = None
     process: CardProcess | None = None
+    fault: Fault | None = None
 
 
 class _ThresholdState:
@@ -62,6 +78,8 @@ class AlertWatch:
         self.rules = rules
         self._threshold_states: dict[tuple[AlertKind, str], _ThresholdState] = {}
         self._lost: frozenset[str] = frozenset()
+        self._silent: frozenset[str | None] = frozenset()
+        self._xids_at: dict[tuple[str, int], float] = {}
         self._processes: dict[tuple[str, int], CardProcess] | None = None
 
     def note(self, update: Inventory | Sample, latest: Latest) -> tuple[Alert, ...]:
@@ -69,8 +87,9 @@ class AlertWatch:
         if not self.rules.is_on:
             return ()
         now = latest.monotonic_seconds or 0.0
-        alerts = [*self._lost_card_alerts(latest, now)]
+        alerts = [*self._lost_card_alerts(latest, now), *self._silence_alerts(latest, now)]
         if isinstance(update, Sample):
+            alerts += self._xid_alerts(update, latest, now)
             for device in latest.inventory.devices:
                 if device.uuid in update.devices:
                     alerts += self._threshold_alerts(device, latest, now)
@@ -123,6 +142,23 @@ class AlertWatch:
         for device in latest.inventory.devices:
             if self.rules.lost and device.uuid in self._lost - before:
                 yield Alert(AlertKind.LOST, device, now)
+
+    def _silence_alerts(self, latest: Latest, now: float) -> Iterator[Alert]:
+        """Yield one alert for each card that fell silent, and one if all cards did, whatever the reason becomes."""
+        faults = {fault.uuid: fault for fault in latest.inventory.faults if fault.kind in _SILENCES}
+        before, self._silent = self._silent, frozenset(faults)
+        devices = {device.uuid: device for device in latest.inventory.devices}
+        for uuid in self._silent - before:
+            if self.rules.silent and (uuid is None or uuid in devices):
+                yield Alert(AlertKind.SILENT, devices.get(uuid or ""), now, fault=faults[uuid])
+
+    def _xid_alerts(self, sample: Sample, latest: Latest, now: float) -> Iterator[Alert]:
+        devices = {device.uuid: device for device in latest.inventory.devices}
+        for xid in sample.xids:
+            before = self._xids_at.get(xid)
+            if self.rules.xid and (before is None or now - before >= _SAME_XID_SECONDS):
+                self._xids_at[xid] = now
+                yield Alert(AlertKind.XID, devices.get(xid.uuid), now, xid.number)
 
     def _ended_process_alerts(self, latest: Latest, now: float) -> Iterator[Alert]:
         before, devices = self._processes or {}, {device.uuid: device for device in latest.inventory.devices}

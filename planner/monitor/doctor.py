@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 from planner.errors import MonitorUnavailableError
 from planner.installation import package_command
 from planner.monitor.host.environment import HostEnvironment, PowerState, is_same_pci_address
-from planner.monitor.readings.faults import Fault, Severity
+from planner.monitor.readings.faults import LINK_FAULTS, Fault, Severity
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.metrics import DEVICE_METRICS, HOST_METRICS
@@ -157,7 +157,8 @@ def readings_blocking_fault(latest: Latest) -> Fault | None:
 def unavailable_error(fault: Fault) -> MonitorUnavailableError:
     """Return the error for a fault that prevents reading all cards."""
     detail = f" ({fault.detail})" if fault.detail else ""
-    hint = f"{fault.description.advice} See also: gpu-planner monitor --doctor"
+    see_also = "" if fault.kind in LINK_FAULTS else " See also: gpu-planner monitor --doctor"
+    hint = f"{fault.description.advice}{see_also}"
     return MonitorUnavailableError(f"{fault.description.title}{detail}", hint, fault.kind.value)
 
 

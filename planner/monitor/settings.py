@@ -1,8 +1,10 @@
 """Sampling intervals, timeouts and alert thresholds of the monitor."""
 
+import shlex
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from planner.base import Spec
 
@@ -88,5 +90,32 @@ class AlertRules(Spec):
     memory_fraction: float | None = Field(default=0.95, gt=0, le=1)
     idle_minutes: float | None = Field(default=None, gt=0, le=10_000)
     lost: bool = True
+    silent: bool = True
+    xid: bool = True
     process_ended: bool = False
     hold_seconds: float = Field(default=10.0, ge=0, le=3600)
+
+
+class AlertTargets(Spec):
+    """Targets of alerts besides the desktop: a command with its arguments, and a webhook; an empty text is none."""
+
+    command: str = Field(default="", max_length=4_000)
+    webhook: str = Field(default="", max_length=4_000)
+
+    @field_validator("command")
+    @classmethod
+    def _split(cls, command: str) -> str:
+        try:
+            shlex.split(command)
+        except ValueError as error:
+            raise ValueError(f"{command!r} is not a command with its arguments: {error}") from error
+        return command.strip()
+
+    @field_validator("webhook")
+    @classmethod
+    def _check_scheme(cls, url: str) -> str:
+        parts = urlsplit(url.strip())
+        is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
+        if url.strip() and not (parts.hostname and (parts.scheme == "https" or is_local)):
+            raise ValueError("a webhook is an address that starts with https://")
+        return url.strip()

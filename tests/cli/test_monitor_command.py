@@ -404,3 +404,10 @@ def test_json_tells_the_diagnosis_of_each_card(near, capsys):
     assert cli.main(["monitor", "--once", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["devices"][0]["diagnosis"]
     assert (found["kind"], found["evidence"][0]["metric"]) == ("thermal-throttled", "slowed_by_heat")
+
+
+def test_names_of_processes_cannot_control_the_terminal():
+    stream = io.StringIO()
+    with Screen(stream) as screen:
+        screen.show(lines_of("python \x1b]0;title\x07 \x9b2J 3\u2009GiB"))
+    assert stream.getvalue() == "python \ufffd]0;title\ufffd \ufffd2J 3\u2009GiB\n\n"

@@ -238,7 +238,10 @@ def test_a_recording_is_exported_to_a_tracker(run, tmp_path, capsys):
         (["--replay", "{run}", "--as", "tensorboard"], "--as needs --export FOLDER"),
         (["--export", "runs", "--as", "tensorboard"], "--export needs --replay FILE"),
         (["--record", "x.gpurec", "--export", "x.csv"], "--export needs --replay FILE"),
-        (["--replay", "{run}", "--plan", "plan.json"], "--plan needs --record FILE, or --export FOLDER --as TRACKER"),
+        (
+            ["--replay", "{run}", "--plan", "plan.json"],
+            "--plan needs --record FILE, --serve, --textfile, or --export FOLDER --as TRACKER",
+        ),
         (["--import", "{run}", "--record", "y", "--export", "z", "--as", "mlflow"], "cannot be combined"),
         (["--replay", "{run}", "--export", "runs", "--as", "comet"], "invalid choice: 'comet'"),
         (["--replay", "{run}", "--export", "{run}", "--as", "tensorboard"], "is not a folder"),

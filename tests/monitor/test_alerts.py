@@ -7,7 +7,7 @@ from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import CardProcess, Sample
+from planner.monitor.readings.sample import CardProcess, Sample, Xid
 from planner.monitor.settings import AlertRules
 from planner.monitor.supervisor.snapshot import apply_update
 
@@ -84,7 +84,7 @@ def test_an_ended_process_raises_an_alert_if_enabled(wanted, told):
 
 
 def test_a_process_on_a_card_that_does_not_answer_has_not_ended():
-    scene = Scene(process_ended=True)
+    scene = Scene(process_ended=True, silent=False)
     assert scene.see(processes=(CardProcess(7, CARD.uuid, "compute", Reading(1.0)),)) == []
     silent = Fault(FaultKind.CARD_NOT_ANSWERING, 0.0, CARD.uuid)
     assert scene.hear(Inventory("1", devices=(CARD,), faults=(silent,))) == []
@@ -116,3 +116,31 @@ def test_a_card_that_only_encodes_is_not_idle():
 def test_a_card_without_readings_raises_no_alert():
     scene = Scene(temperature_celsius=50)
     assert [scene.hear(Sample(second, second)) for second in (200.0, 300.0)] == [[], []]
+
+
+def test_an_xid_raises_an_alert_once_in_ten_minutes():
+    scene = Scene()
+
+    def see(number, seconds=1.0):
+        scene.second += seconds
+        return scene.hear(Sample(scene.second, scene.second, {CARD.uuid: {}}, xids=(Xid(CARD.uuid, number),)))
+
+    assert [see(79), see(79), see(31)] == [[AlertKind.XID], [], [AlertKind.XID]]
+    assert [see(79, 500.0), see(79, 100.0)] == [[], [AlertKind.XID]]
+    assert Scene(xid=False).hear(Sample(200.0, 200.0, xids=(Xid(CARD.uuid, 79),))) == []
+
+
+def test_silence_of_a_card_and_of_a_machine_raises_an_alert_once_whatever_its_reason_becomes():
+    def with_faults(*faults):
+        return Inventory("1", devices=(CARD,), faults=faults)
+
+    scene = Scene()
+    card, gone = Fault(FaultKind.CARD_NOT_ANSWERING, 1.0, CARD.uuid), Fault(FaultKind.CARD_NOT_ANSWERING, 1.0, "GPU-z")
+    assert scene.hear(with_faults(card, gone)) == [AlertKind.SILENT]
+    assert scene.hear(with_faults(card)) == []
+    assert scene.hear(with_faults(Fault(FaultKind.REMOTE_SILENT, 1.0))) == []
+    assert scene.hear(with_faults(Fault(FaultKind.UNREACHABLE, 1.0))) == [AlertKind.SILENT]
+    assert scene.hear(with_faults(Fault(FaultKind.REFUSED, 1.0))) == []
+    assert scene.hear(with_faults()) == []
+    assert scene.hear(with_faults(Fault(FaultKind.NOT_ANSWERING, 1.0))) == [AlertKind.SILENT]
+    assert Scene(silent=False).hear(with_faults(card)) == []

@@ -85,3 +85,8 @@ def test_the_installed_binding_has_a_version():
 def test_a_binding_that_is_not_installed_has_no_version(monkeypatch):
     monkeypatch.setattr("planner.monitor.doctor._DISTRIBUTION", "no-such-distribution")
     assert binding_version() is None
+
+
+def test_the_setup_check_of_this_machine_is_no_advice_for_another():
+    error = unavailable_error(Fault(FaultKind.UNREACHABLE, 1.0))
+    assert "--doctor" not in error.hint

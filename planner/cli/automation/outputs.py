@@ -307,6 +307,7 @@ class StateOutput(Output):
 
     at: str | None
     monotonic_seconds: float | None
+    machine: str | None = Field(description="name of another machine, null for this one")
     driver_version: str | None
     nvml_version: str | None
     cuda_version: str | None

@@ -24,6 +24,7 @@ from planner.cli.monitor.files import (
 )
 from planner.cli.monitor.keyboard import Keyboard
 from planner.cli.monitor.page import CardDetailReader, page_lines
+from planner.cli.monitor.services import Services, add_service_options, check_service_options, print_export
 from planner.cli.monitor.terminal import Screen
 from planner.cli.parser import Parser, number_type
 from planner.cli.user_catalog import user_catalog
@@ -49,6 +50,7 @@ from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.recording.records import RecordedPlan
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, SamplerSettings
+from planner.monitor.supervisor.remote import RemoteAddress
 from planner.monitor.supervisor.snapshot import take_snapshot
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.numbers import AMOUNT
@@ -58,9 +60,9 @@ if TYPE_CHECKING:
     from planner.present.trackers.tracking import LiveTracking
 
 _DESCRIPTION: Final = """\
-Show live readings of the cards of this machine, of NVIDIA, AMD, Intel and Apple: utilization, memory, power,
-temperature, clocks, processes and faults. In a terminal, the arrow keys, Page Up and Page Down scroll; q or Ctrl+C
-stops."""
+Show live readings of the cards of this machine, of NVIDIA, AMD, Intel and Apple, or of another one over SSH:
+utilization, memory, power, temperature, clocks, processes and faults. In a terminal, the arrow keys, Page Up and Page
+Down scroll; q or Ctrl+C stops."""
 _EXAMPLES: Final = """\
 examples:
   gpu-planner monitor
@@ -72,6 +74,8 @@ examples:
   gpu-planner monitor --record run.gpurec
   gpu-planner monitor --replay run.gpurec --speed 10 --from 1:30
   gpu-planner monitor --summary nvidia-smi.csv --tariff 0.32
+  gpu-planner monitor ssh://me@gpu-box --record run.gpurec
+  gpu-planner monitor --serve 9836
   gpu-planner monitor --replay run.gpurec --export run.csv
   gpu-planner monitor --replay run.gpurec --export runs --as tensorboard
   gpu-planner monitor --record run.gpurec --export runs --as tensorboard --plan plan.json
@@ -90,20 +94,28 @@ def run(argv: list[str]) -> int:
     """Run `gpu-planner monitor` and return the exit code."""
     arguments = make_parser().parse_args(argv)
     check_file_options(arguments)
+    check_service_options(arguments)
+    if arguments.wire:
+        from planner.monitor.sampler.__main__ import run_for_other_machine  # only the sampler loads the driver
+
+        run_for_other_machine()
+    if arguments.export_kind is not None:
+        return print_export(arguments.export_kind)
     if arguments.doctor:
         return _print_setup_check(as_json=arguments.json)
     details = _card_detail_reader() if arguments.details else None
     if arguments.once:
-        return _print_snapshot(details, as_json=arguments.json)
+        return _print_snapshot(arguments.machine, details, as_json=arguments.json)
     code = run_file_action(arguments)
-    if code is not None:
-        return code
-    return _show_updates(_requested_history_updates(arguments), details, as_json=arguments.json)
+    return _show_updates(arguments, details) if code is None else code
 
 
-def _requested_history_updates(arguments: argparse.Namespace) -> Generator[tuple[History, bool], None, None]:
+def _requested_history_updates(
+    arguments: argparse.Namespace, diagnosis: "_PacedDiagnosis"
+) -> Generator[tuple[History, Update], None, None]:
     if arguments.replay is None:
-        return _live_history_updates(SamplerSettings(fast_seconds=arguments.interval or 1.0), arguments)
+        settings = SamplerSettings(fast_seconds=arguments.interval or 1.0)
+        return _live_history_updates(settings, arguments, diagnosis)
     is_paced = not arguments.json
     return _history_updates(
         replayed_updates(
@@ -118,6 +130,13 @@ def _requested_history_updates(arguments: argparse.Namespace) -> Generator[tuple
 def make_parser() -> Parser:
     """Return the parser of the command's options."""
     parser = Parser("gpu-planner monitor", _DESCRIPTION, _EXAMPLES)
+    parser.add_argument(
+        "machine",
+        metavar="ssh://HOST",
+        nargs="?",
+        type=RemoteAddress.parse,
+        help="another machine, ssh://[USER@]HOST[:PORT][/PATH/OF/gpu-planner], read by the gpu-planner there",
+    )
     group = parser.add_argument_group("live readings")
     group.add_argument(
         "--interval",
@@ -129,6 +148,7 @@ def make_parser() -> Parser:
     group.add_argument("--details", action="store_true", help="show each card's links, errors and missing readings too")
     group.add_argument("--doctor", action="store_true", help="check what can be monitored, and how to fix the rest")
     add_file_options(parser)
+    add_service_options(parser)
     parser.add_general_options()
     return parser
 
@@ -139,9 +159,9 @@ def _card_detail_reader() -> CardDetailReader:
     return partial(card_details, hardware=user_catalog().hardware)
 
 
-def _print_snapshot(details: CardDetailReader | None, *, as_json: bool) -> int:
+def _print_snapshot(machine: RemoteAddress | None, details: CardDetailReader | None, *, as_json: bool) -> int:
     history = History(_HISTORY_SECONDS)
-    latest = take_snapshot(listener=history.note)
+    latest = take_snapshot(listener=history.note, address=machine)
     # A history of one second allows only the verdicts that need no longer time.
     verdicts = diagnose_all(history)
     if as_json:
@@ -164,20 +184,23 @@ def _raise_fault(fault: Fault | None) -> None:
         raise unavailable_error(fault)
 
 
-def _show_updates(
-    history_updates: Generator[tuple[History, bool], None, None], details: CardDetailReader | None, *, as_json: bool
-) -> int:
+def _show_updates(arguments: argparse.Namespace, details: CardDetailReader | None) -> int:
     """Show every sample of readings until the last sample, or until Ctrl+C, which ends the command without an error."""
+    diagnosis = _PacedDiagnosis()
+    history_updates = _requested_history_updates(arguments, diagnosis)
     # Commands run without garbage collection, which a run of several days needs. It is cheap, and so happens often, if
     # it need not scan the objects so far, which are permanent.
     gc.freeze()
     gc.enable()
     try:
         with _exit_on_signals(), closing(history_updates):
-            if as_json:
-                _print_json_lines(history_updates)
+            if arguments.json:
+                _print_json_lines(history_updates, diagnosis)
+            elif Services.is_silent(arguments):
+                for _history in history_updates:
+                    pass
             else:
-                _redraw_pages(history_updates, details)
+                _redraw_pages(history_updates, diagnosis, details)
     except KeyboardInterrupt:
         return 0
     return 0
@@ -220,11 +243,11 @@ class _PacedDiagnosis:
         return self._verdicts
 
 
-def _print_json_lines(history_updates: Iterable[tuple[History, bool]]) -> None:
+def _print_json_lines(history_updates: Iterable[tuple[History, Update]], diagnosis: _PacedDiagnosis) -> None:
     """Print a line for each sample, and between samples for each change of the faults or of a card's state."""
-    diagnosis, reported = _PacedDiagnosis(), Inventory()
-    for history, is_sample in history_updates:
-        if is_sample or (history.end is not None and _has_other_faults(history.inventory, reported)):
+    reported = Inventory()
+    for history, update in history_updates:
+        if isinstance(update, Sample) or (history.end is not None and _has_other_faults(history.inventory, reported)):
             reported = history.inventory
             report = _readings_with_diagnoses_json(history.latest, diagnosis.verdicts(history))
             print(json_line(report), flush=True)
@@ -243,33 +266,34 @@ def _has_other_faults(inventory: Inventory, before: Inventory) -> bool:
     return (states, inventory.faults) != (earlier, before.faults)
 
 
-def _redraw_pages(history_updates: Iterable[tuple[History, bool]], details: CardDetailReader | None) -> None:
-    diagnosis = _PacedDiagnosis()
+def _redraw_pages(
+    history_updates: Iterable[tuple[History, Update]], diagnosis: _PacedDiagnosis, details: CardDetailReader | None
+) -> None:
     with Screen(sys.stdout) as screen, Keyboard(screen.scroll):
-        for history, is_sample in history_updates:
+        for history, update in history_updates:
             # Without samples, only faults are shown.
-            if is_sample or history.inventory.faults:
+            if isinstance(update, Sample) or history.inventory.faults:
                 screen.show(page_lines(history, diagnosis.verdicts(history), details))
 
 
-def _history_updates(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, None]:
-    """Yield the history after each update, and whether the update was a sample."""
+def _history_updates(updates: Iterable[Update]) -> Generator[tuple[History, Update], None, None]:
+    """Yield the history after each update, and the update."""
     history = History(_HISTORY_SECONDS)
     for update in updates:
         history.note(update)
-        yield history, isinstance(update, Sample)
+        yield history, update
 
 
 def _live_history_updates(
-    settings: SamplerSettings, arguments: argparse.Namespace
-) -> Generator[tuple[History, bool], None, None]:
-    """Yield the history after each live update, and whether the update was a sample; record and track all updates.
+    settings: SamplerSettings, arguments: argparse.Namespace, diagnosis: _PacedDiagnosis
+) -> Generator[tuple[History, Update], None, None]:
+    """Yield the history after each live update, and the update; record, track, serve and alert.
 
     Raises:
         MonitorUnavailableError: If there is no card at the start; later faults may be temporary.
         RecordingError: If the file or the tracker's run cannot be written.
     """
-    has_begun = False
+    has_begun = Services.goes_on_without_cards(arguments)
     plan = recorded_plan_fields(arguments.plan)
     with ExitStack() as stack:
         recorder = None if arguments.record is None else Recorder(arguments.record)
@@ -282,9 +306,10 @@ def _live_history_updates(
             stack.callback(_close_tracking, tracking, as_json=arguments.json)
         if plan is not None:
             _note_plan(plan, recorder, tracking)
-        listeners = [each.note for each in (recorder, tracking) if each is not None]
-        for history, is_sample in _history_updates(_live_updates(settings, listeners)):
-            has_begun = has_begun or is_sample
+        services = stack.enter_context(Services(arguments))
+        listeners = [each.note for each in (recorder, tracking, services.exposition) if each is not None]
+        for history, update in _history_updates(_live_updates(settings, arguments.machine, listeners)):
+            has_begun = has_begun or isinstance(update, Sample)
             fault = None if has_begun else current_blocking_fault(history.latest)
             _raise_fault(fault if fault is not None and fault.description.severity == "error" else None)
             if recorder is not None and recorder.failure is not None:
@@ -293,7 +318,8 @@ def _live_history_updates(
                 )
             if tracking is not None and tracking.failure is not None:
                 raise RecordingError(tracking.folder, tracking.failure, "The recording holds all readings until now.")
-            yield history, is_sample
+            services.note(history, update, diagnosis.verdicts)
+            yield history, update
 
 
 def _live_tracking(arguments: argparse.Namespace) -> "LiveTracking":
@@ -316,7 +342,9 @@ def _note_plan(plan: Mapping[str, Any], recorder: Recorder | None, tracking: "Li
         tracking.note(RecordedPlan(plan))
 
 
-def _live_updates(settings: SamplerSettings, listeners: Iterable[Callable[[Update], None]]) -> Iterator[Update]:
+def _live_updates(
+    settings: SamplerSettings, machine: RemoteAddress | None, listeners: Iterable[Callable[[Update], None]]
+) -> Iterator[Update]:
     updates: Queue[Update] = Queue()
 
     def enqueue(update: Update) -> None:
@@ -324,7 +352,7 @@ def _live_updates(settings: SamplerSettings, listeners: Iterable[Callable[[Updat
             note(update)
         updates.put(update)
 
-    with Supervisor(enqueue, settings):
+    with Supervisor(enqueue, settings, address=machine):
         while True:
             try:
                 yield updates.get(timeout=_WAIT_SECONDS)

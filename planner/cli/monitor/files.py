@@ -72,7 +72,7 @@ def add_file_options(parser: Parser) -> None:
         help=f"experiment tracker to export to: {', '.join(TRACKERS)}",
     )
     group.add_argument(
-        "--plan", metavar="PLAN.json", type=Path, help="also record or export this plan, to compare with the readings"
+        "--plan", metavar="PLAN.json", type=Path, help="record, export or serve this plan, too, beside what is measured"
     )
     group.add_argument("--import", dest="log", metavar="LOG", type=Path, help="convert a log to the --record file")
     group.add_argument(
@@ -98,7 +98,7 @@ def check_file_options(arguments: argparse.Namespace) -> None:
         "--from": (arguments.start, arguments.replay),
         "--export": (arguments.export, arguments.replay or (arguments.tracker and arguments.record)),
         "--as": (arguments.tracker, arguments.export),
-        "--plan": (arguments.plan, arguments.record or arguments.tracker),
+        "--plan": (arguments.plan, arguments.record or arguments.tracker or arguments.serve or arguments.textfile),
         "--tariff": (arguments.tariff, arguments.summary),
         "--import": (arguments.log, arguments.record),
         "--columns": (arguments.columns, arguments.log or arguments.summary or arguments.replay),
@@ -108,7 +108,7 @@ def check_file_options(arguments: argparse.Namespace) -> None:
         "--import": "--record FILE",
         "--columns": "--import FILE",
         "--as": "--export FOLDER",
-        "--plan": "--record FILE, or --export FOLDER --as TRACKER",
+        "--plan": "--record FILE, --serve, --textfile, or --export FOLDER --as TRACKER",
     }
     for option, (value, companion) in dependent_options.items():
         if value is not None and companion is None:
@@ -116,6 +116,8 @@ def check_file_options(arguments: argparse.Namespace) -> None:
     if arguments.log is not None and (arguments.export is not None or arguments.plan is not None):
         option = "--export" if arguments.export is not None else "--plan"
         raise PlannerError(f"{option} and --import cannot be combined", _HELP_HINT)
+    if arguments.machine is not None and modes and modes != ["once"]:
+        raise PlannerError(f"{arguments.machine} and --{names.get(modes[0], modes[0])} cannot be combined", _HELP_HINT)
     if arguments.record is not None and modes and modes != ["log"]:
         raise PlannerError(f"--record and --{modes[0]} cannot be combined", _HELP_HINT)
     if arguments.interval is not None and modes:

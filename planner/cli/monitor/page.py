@@ -52,6 +52,7 @@ def page_lines(
     wall_seconds = time() if latest.wall_seconds is None else latest.wall_seconds
     heading = (
         f"{datetime.fromtimestamp(wall_seconds).astimezone():%H:%M:%S}",
+        latest.inventory.machine,
         driver_line(latest.inventory),
         host_line(latest),
     )

@@ -23,6 +23,7 @@ _SHOW_CURSOR: Final = "\x1b[?25h"
 _PLAIN: Final = "\x1b[0m"
 _ACCENT: Final = "\x1b[36m"
 _TONES: Final = {"heading": "\x1b[1m", "muted": "\x1b[2m", "ok": "\x1b[32m", "warn": "\x1b[33m", "bad": "\x1b[31m"}
+_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 _BAR: Final = re.compile("[▏▎▍▌▋▊▉█]+")
 
 
@@ -69,7 +70,8 @@ class Screen:
             self._stream.flush()
 
     def show(self, page: Sequence[Line]) -> None:
-        """Print `page` in place of the previous page."""
+        """Print `page` in place of the previous page, without control characters in the names of processes."""
+        page = [line._replace(text=_CONTROLS.sub("\ufffd", line.text)) for line in page]
         if self._is_terminal:
             with self._lock:
                 self._page = page

@@ -53,6 +53,16 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
         "monitor.report", "&Write report on the recording…", "Monitor/2", lambda tab: tab.controller.choose_report()
     ),
     UnboundAction(
+        "monitor.machine",
+        "Another mac&hine…",
+        "Monitor/2",
+        lambda tab: tab.controller.choose_machine(),
+        icon="monitor",
+    ),
+    UnboundAction(
+        "monitor.here", "&Back to this machine", "Monitor/2", lambda tab: tab.controller.watch_this_machine()
+    ),
+    UnboundAction(
         "monitor.plan",
         "Plan &for the cards of this machine…",
         "Monitor/3",

@@ -25,6 +25,7 @@ from planner.monitor.recording.export import export
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary, summarize_recording
+from planner.monitor.supervisor.remote import RemoteAddress
 from planner.paths import resources_dir
 from planner.present.monitor.events import elapsed_text
 
@@ -36,6 +37,7 @@ DEMO: Final = resources_dir() / "demo" / "training.gpurec"
 _LOADING: Final = "monitor recording"
 _RECORDINGS: Final = "Recordings (*.gpurec)"
 _OPENED: Final = "Recordings and logs (*.gpurec *.csv *.log *.txt *.json);;All files (*)"
+_MOST_MACHINES: Final = 8
 _TABLES: Final = "Table (*.csv);;Parquet (*.parquet)"
 _ENDINGS: Final = (".csv", ".parquet")
 _EXPORTING: Final = "monitor export"
@@ -94,6 +96,9 @@ class Controller(QObject):
         """Return the toolbar's menu of less common actions."""
         menu = QMenu(self._tab)
         menu.addAction("Show a &demo", self.show_demo)
+        menu.addAction("Another &machine…", self.choose_machine)
+        here = menu.addAction("Back to t&his machine", self.watch_this_machine)
+        menu.aboutToShow.connect(lambda: here.setEnabled(self._feed.machine is not None))
         menu.addAction("&Check this machine…", self.show_doctor)
         export = menu.addAction("&Export the recording…", self.choose_export)
         track = menu.addAction("Export to an experiment &tracker…", self.choose_tracker)
@@ -120,6 +125,32 @@ class Controller(QObject):
             self._feed.release()
 
     @Slot()
+    def choose_machine(self) -> None:
+        """Ask for another machine, and read it instead of this one."""
+        from planner.gui.monitor.machine_dialog import MachineDialog  # seldom opened
+
+        dialog = MachineDialog(self.settings.machines, self._theme, self._tab.window())
+        dialog.chosen.connect(self.watch_machine)
+        self.open_dialog(dialog)
+
+    @Slot(object)
+    def watch_machine(self, address: RemoteAddress | None) -> None:
+        """Read another machine, and remember it; None stands for this one. A recording must be stopped before."""
+        if self._feed.recording_path is not None:
+            self._workspace.noticed.emit("Stop the recording first.", "It holds the readings of one machine.")
+            return
+        if address is not None:
+            others = (name for name in self.settings.machines if name != str(address))
+            self.change_settings(machines=(str(address), *others)[:_MOST_MACHINES])
+        self._feed.watch(address)
+
+    @Slot()
+    def watch_this_machine(self) -> None:
+        """Read this machine again."""
+        if self._feed.machine is not None:
+            self.watch_machine(None)
+
+    @Slot()
     def toggle_recording(self) -> None:
         """Ask for a file and start recording, or stop the current recording and show its summary."""
         recorded = self._feed.recording_path
@@ -127,7 +158,8 @@ class Controller(QObject):
             self._feed.stop_recording()
             self._summarize(partial(_load_with_summary, recorded))
             return
-        name = f"gpu-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
+        place = "gpu" if self._feed.machine is None else self._feed.machine.host.replace(":", "-")
+        name = f"{place}-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
         chosen, _ = QFileDialog.getSaveFileName(self._tab, "Record", name, _RECORDINGS)
         if chosen:
             path = Path(chosen)
@@ -310,7 +342,12 @@ class Controller(QObject):
 
     @Slot()
     def show_doctor(self) -> None:
-        """Open the dialog that checks this machine."""
+        """Open the dialog that checks this machine; another one can only be checked there."""
+        if self._feed.machine is not None:
+            self._workspace.noticed.emit(
+                f"{self._feed.machine.host} cannot be checked from here.", "Run there: gpu-planner monitor --doctor"
+            )
+            return
         self.open_dialog(DoctorDialog(self._feed.live_latest, self._theme, self._tasks, self._tab.window()))
 
     def cancel_tasks(self) -> None:

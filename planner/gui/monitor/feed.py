@@ -23,6 +23,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.recording.records import RecordedPlan
 from planner.monitor.settings import AlertRules, SamplerSettings, Timeouts
+from planner.monitor.supervisor.remote import REMOTE_TIMEOUTS, RemoteAddress
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.plan.plan import Plan
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, checklist_rows, diagnosis_view
@@ -35,7 +36,7 @@ _KEPT: Final = "The part that was written before can be replayed."
 
 
 class LiveSource(QObject):
-    """Reads this machine; `arrived` carries updates, oldest first, on the window's thread.
+    """Reads this machine, or that at `address`; `arrived` carries updates, oldest first, on the window's thread.
 
     The supervisor starts and stops in a thread of its own, so that only `stop` waits for it, with a timeout.
     """
@@ -48,13 +49,14 @@ class LiveSource(QObject):
         settings: SamplerSettings,
         timeouts: Timeouts | None = None,
         environment: Mapping[str, str] | None = None,
+        address: RemoteAddress | None = None,
     ) -> None:
         super().__init__()
         self._updates: deque[Update] = deque()
         self._is_announced = False
         self._over = Event()
-        self._timeouts = timeouts or Timeouts()
-        self.supervisor = Supervisor(self._enqueue, settings, self._timeouts, environment)
+        self._timeouts = timeouts or (Timeouts() if address is None else REMOTE_TIMEOUTS)
+        self.supervisor = Supervisor(self._enqueue, settings, self._timeouts, environment, address)
         self._thread = Thread(target=self._run_supervisor, name="live", daemon=True)
         self._queued.connect(self._emit_queued, Qt.ConnectionType.QueuedConnection)
 
@@ -133,15 +135,17 @@ class Feed(QObject):
     ) -> None:
         super().__init__()
         self.replay: RecordingReplay | None = None
+        self.machine: RemoteAddress | None = None
         self.is_released = False
         self._history = History()
         self._watch = AlertWatch(rules)
         self._recorder: Recorder | None = None
         self._tracking: LiveTracking | None = None
         self._is_started = False
-        self._live = LiveSource(
-            (pace or SamplerSettings())._replace(fast_seconds=interval_seconds), timeouts, environment
-        )
+        self._settings = (pace or SamplerSettings())._replace(fast_seconds=interval_seconds)
+        self._timeouts, self._environment = timeouts, environment
+        self._left: list[LiveSource] = []
+        self._live = LiveSource(self._settings, timeouts, environment)
         self._live.arrived.connect(self._store_updates)
 
     @property
@@ -166,7 +170,7 @@ class Feed(QObject):
 
     @property
     def live_latest(self) -> Latest:
-        """Return the latest readings of this machine, even during a replay."""
+        """Return the latest live readings, even during a replay."""
         return self._history.latest
 
     @property
@@ -205,13 +209,31 @@ class Feed(QObject):
         self.end_replay()
         if self._is_started:
             self._live.stop()
+        for source in self._left:
+            source.stop()
         if self._tracking is not None:
             self._tracking.close()
             self._tracking = None
         self.stop_recording()
 
+    def watch(self, machine: RemoteAddress | None) -> None:
+        """Read another machine from now on, or this one (None), and display it; its readings begin anew."""
+        self.stop_recording()
+        self.end_replay()
+        self._live.arrived.disconnect(self._store_updates)
+        self._live.begin_stop()
+        self._left.append(self._live)
+        self.machine, self.is_released = machine, False
+        self._history, self._watch = History(), AlertWatch(self._watch.rules)
+        self._live = LiveSource(self._settings, self._timeouts, self._environment, machine)
+        self._live.arrived.connect(self._store_updates)
+        if self._is_started:
+            self._live.start()
+        self.switched.emit()
+
     def set_interval(self, seconds: float) -> None:
         """Set the sampling interval of live readings, in seconds."""
+        self._settings = self._settings._replace(fast_seconds=seconds)
         self._live.supervisor.set_interval(seconds)
 
     def set_rules(self, rules: AlertRules) -> None:
@@ -225,7 +247,7 @@ class Feed(QObject):
         self.updated.emit()
 
     def resume(self) -> None:
-        """Reconnect to the driver."""
+        """Reconnect to the driver, or to another machine at once."""
         self.is_released = False
         self._live.supervisor.resume()
         self.updated.emit()

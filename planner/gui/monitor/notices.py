@@ -1,9 +1,10 @@
 """Headline and notices of the Monitor tab: totals, faults, alerts, interrupted recordings, machines without cards."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Final
+from time import time
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QPushButton, QSystemTrayIcon, QWidget
@@ -17,11 +18,16 @@ from planner.gui.widgets.layout import STRETCH, WidgetPool, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.alerts import Alert
+from planner.monitor.settings import AlertTargets
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import Tone
-from planner.present.monitor.events import FaultView, alert_sentence
+from planner.present.monitor.events import FaultView, alert_object
 from planner.present.monitor.headline import Headline
 
+if TYPE_CHECKING:
+    from planner.monitor.alert_delivery import AlertDelivery
+
+_LAST_DELIVERY_SECONDS: Final = 1.0
 _ICONS: Final[dict[Tone, tuple[str, str]]] = {
     "": ("info", "muted"),
     "muted": ("info", "muted"),
@@ -221,15 +227,24 @@ class UnfinishedBanner(QFrame):
 
 
 class AlertNotifier(QObject):
-    """Shows each alert in the window's banner and on the desktop, and marks the alert on the timeline."""
+    """Shows each alert in the window's banner and on the desktop, marks it on the timeline, and delivers it.
+
+    `delivery_failed` carries what failed, as a sentence.
+    """
+
+    delivery_failed = Signal(str)
 
     def __init__(self, feed: Feed, workspace: Workspace, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self._feed, self._workspace, self._theme = feed, workspace, theme
+        self._delivery: AlertDelivery | None = None
+        self._targets = AlertTargets()
         feed.alerted.connect(self._show_alert)
+        self.delivery_failed.connect(self._show_failure)
 
     def close(self) -> None:
-        """Hide the icon in the system tray."""
+        """Hide the icon in the system tray, and wait a moment for alerts that are being delivered."""
+        self._close_delivery(_LAST_DELIVERY_SECONDS)
         if "_tray_icon" in self.__dict__ and self._tray_icon is not None:
             self._tray_icon.hide()
 
@@ -244,8 +259,30 @@ class AlertNotifier(QObject):
 
     @Slot(object)
     def _show_alert(self, alert: Alert) -> None:
-        sentence = alert_sentence(alert)
-        self._feed.mark_live(alert.at_seconds, sentence)
-        self._workspace.noticed.emit(sentence, "Alerts are set in the Monitor tab.")
+        latest = self._feed.live_latest
+        told = alert_object(alert, latest.inventory.machine, latest.wall_seconds or time())
+        self._feed.mark_live(alert.at_seconds, told["title"])
+        self._workspace.noticed.emit(told["title"], told["advice"])
         if self._tray_icon is not None and QSystemTrayIcon.supportsMessages():
-            self._tray_icon.showMessage("GPU Planner", sentence, self._theme.icon("monitor"))
+            self._tray_icon.showMessage(told["title"], told["advice"], self._theme.icon("monitor"))
+        self._deliver(told)
+
+    def _deliver(self, told: Mapping[str, object]) -> None:
+        targets = self._workspace.settings.current.monitor.alert_targets
+        if targets != self._targets:
+            self._close_delivery(0.0)
+            self._targets = targets
+        if targets != AlertTargets():
+            from planner.monitor.alert_delivery import AlertDelivery  # few windows send alerts anywhere
+
+            self._delivery = self._delivery or AlertDelivery(targets, self.delivery_failed.emit)
+            self._delivery.send(told)
+
+    @Slot(str)
+    def _show_failure(self, sentence: str) -> None:
+        self._workspace.noticed.emit(sentence, "Check where alerts go in the Monitor tab's settings.")
+
+    def _close_delivery(self, seconds: float) -> None:
+        delivery, self._delivery = self._delivery, None
+        if delivery is not None:
+            delivery.close(seconds)

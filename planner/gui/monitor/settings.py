@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import Field
 
 from planner.base import Spec
-from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, AlertRules
+from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, AlertRules, AlertTargets
 from planner.present import format as fmt
 
 
@@ -78,6 +78,8 @@ class MonitorSettings(Spec):
     usd_per_kwh: float | None = Field(default=None, gt=0, description="electricity price; None: energy has no price")
     unfinished: tuple[UnfinishedRecording, ...] = Field(default=(), description="recordings in progress, of any window")
     alerts: AlertRules = AlertRules()
+    alert_targets: AlertTargets = AlertTargets()
+    machines: tuple[str, ...] = Field(default=(), description="other machines that were watched, the latest first")
     plots: PlotSettings = PlotSettings()
 
     @property

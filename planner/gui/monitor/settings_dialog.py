@@ -3,14 +3,15 @@
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QGridLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QGridLayout, QLineEdit, QWidget
 
+from planner.errors import SpecError
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
-from planner.monitor.settings import AlertRules
+from planner.monitor.settings import AlertRules, AlertTargets
 from planner.numbers import AMOUNT, MONEY, PERCENT, NumberKind
 
 _DEAREST_USD: Final = 10.0
@@ -47,12 +48,14 @@ class SettingsDialog(QDialog):
         self._grid.setVerticalSpacing(theme.spacing.small)
         self._grid.setColumnMinimumWidth(1, 4 * theme.spacing.huge)
         self._theme = theme
-        self._add_alert_rows(settings.alerts)
+        self._add_alert_rows(settings.alerts, settings.alert_targets)
         self._add_other_rows(settings)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
-        in_column(self._grid, buttons, owner=self, margins=None, spacing=theme.spacing.medium)
+        self.problem = make_label(role="bad", wrap=True)
+        self.problem.hide()
+        in_column(self._grid, self.problem, buttons, owner=self, margins=None, spacing=theme.spacing.medium)
         self.is_on.toggled.connect(self._set_alerts_enabled)
         self._set_alerts_enabled(self.is_on.isChecked())
 
@@ -62,17 +65,27 @@ class SettingsDialog(QDialog):
         if wrong is not None:
             wrong.setFocus()
             return
+        try:
+            targets = AlertTargets(command=self.command.text(), webhook=self.webhook.text())
+        except SpecError as error:
+            self.problem.setText(error.explanation)
+            self.problem.show()
+            (self.webhook if "webhook" in error.field else self.command).setFocus()
+            return
         rules = AlertRules(
             is_on=self.is_on.isChecked(),
             temperature_celsius=self.temperature.chosen,
             memory_fraction=self.memory.chosen,
             idle_minutes=self.idle.chosen,
             lost=self.lost.isChecked(),
+            silent=self.silent.isChecked(),
+            xid=self.xid.isChecked(),
             process_ended=self.process_ended.isChecked(),
             hold_seconds=self.hold.value or 0.0,
         )
         changes = {
             "alerts": rules,
+            "alert_targets": targets,
             "release_after_minutes": self.release.chosen,
             "may_end_others": self.may_end_others.isChecked(),
             "usd_per_kwh": self.tariff.usd_per_kwh,
@@ -80,7 +93,7 @@ class SettingsDialog(QDialog):
         super().accept()
         self.chosen.emit(self._settings.evolve(**changes))
 
-    def _add_alert_rows(self, rules: AlertRules) -> None:
+    def _add_alert_rows(self, rules: AlertRules, targets: AlertTargets) -> None:
         self._add_heading("Alerts")
         self.is_on = self._add_check_box(
             "&Show alerts on the desktop and mark them on the timeline", rules.is_on, "Turn all alerts on or off"
@@ -111,12 +124,31 @@ class SettingsDialog(QDialog):
         self.process_ended = self._add_check_box(
             "A &process on a card has ended", rules.process_ended, "Alert on the end of a run"
         )
+        self.silent = self._add_check_box(
+            "&A card or a machine is silent", rules.silent, "Alert on a driver, card or machine that does not respond"
+        )
+        self.xid = self._add_check_box("The driver reports an &Xid error", rules.xid, "Alert on an error of the driver")
         self.hold = DecimalField(0, 3600)
         self.hold.set_name("Delay temperature and memory alerts by, seconds")
         self.hold.setToolTip("How long a threshold must be exceeded before the alert")
         self.hold.set_value(rules.hold_seconds)
         self._add_row(make_label("Delay temperature and memory alerts by"), self.hold, "s")
-        self._alerts = (self.lost, self.process_ended, self.hold, self.temperature, self.memory, self.idle)
+        self.command = self._add_text(
+            "R&un a command at each alert",
+            targets.command,
+            "notify-send, or a script of yours",
+            "Gets the alert as JSON on its input, and in variables GPU_PLANNER_ALERT_TITLE, …_ADVICE and others",
+        )
+        self.webhook = self._add_text(
+            "Send each alert to this &webhook",
+            targets.webhook,
+            "https://…",
+            "Gets the alert as JSON by POST. A bearer token is taken from the variable GPU_PLANNER_ALERT_TOKEN.",
+        )
+        self._alerts = (
+            *(self.lost, self.process_ended, self.silent, self.xid, self.hold),
+            *(self.temperature, self.memory, self.idle, self.command, self.webhook),
+        )
 
     def _add_other_rows(self, settings: MonitorSettings) -> None:
         self._add_heading("The driver and processes")
@@ -169,6 +201,17 @@ class SettingsDialog(QDialog):
             widget.setToolTip(hint)
         self._add_row(threshold, threshold.number, unit)
         return threshold
+
+    def _add_text(self, title: str, value: str, placeholder: str, hint: str) -> QLineEdit:
+        field, row = QLineEdit(value), self._grid.rowCount()
+        field.setPlaceholderText(placeholder)
+        field.setToolTip(hint)
+        field.setAccessibleName(title.replace("&", ""))
+        label = make_label(title)
+        label.setBuddy(field)
+        self._grid.addWidget(label, row, 0, 1, 3)
+        self._grid.addWidget(field, row + 1, 0, 1, 3)
+        return field
 
     def _add_row(self, left: QWidget, number: DecimalField, unit: str) -> None:
         row = self._grid.rowCount()

@@ -27,6 +27,7 @@ from planner.gui.widgets.layout import in_column, laid_out_at_once, scrolled
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.energy import UsedEnergy, energy_used
+from planner.monitor.readings.faults import LINK_FAULTS
 from planner.plan.evaluate import Evaluation
 from planner.present.monitor.card_details import card_details
 from planner.present.monitor.events import clock_time, fault_views
@@ -179,7 +180,8 @@ class MonitorTab(Tab):
 
     @Slot()
     def _on_updated(self) -> None:
-        self.workspace.note_devices(self.feed.live_latest.inventory.devices)
+        if self.feed.machine is None:
+            self.workspace.note_devices(self.feed.live_latest.inventory.devices)
         if self.isVisible() and not (self.is_paused and self.feed.is_live):
             self._update_views()
 
@@ -194,9 +196,11 @@ class MonitorTab(Tab):
         self.toolbar.choose_span(span)
         self.plots.set_history(self.feed.history, span)
         self.toolbar.set_paused(False)
-        self.toolbar.set_source("Live" if replay is None else replay.loaded.title, is_live=replay is None)
+        live = "Live" if self.feed.machine is None else f"Live · {self.feed.machine.host}"
+        self.toolbar.set_source(live if replay is None else replay.loaded.title, is_live=replay is None)
         self.replay_bar.set_replay(replay)
-        self.processes.set_live(replay is None)
+        # A process of another machine cannot be ended from here, and its number may be that of one here.
+        self.processes.set_live(replay is None and self.feed.machine is None)
         self.plan_strip.set_recording(None if replay is None else replay.loaded.recording)
         self._update_views()
 
@@ -216,7 +220,9 @@ class MonitorTab(Tab):
             self.cards.show_cards(lines, {} if is_shared else diagnoses, shares, self._totals(rows))
             self.cards.setVisible(bool(rows))
             self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()), are_folded=is_empty)
-            self.reconnect.setVisible(is_released)
+            is_cut_off = self.feed.is_live and any(fault.kind in LINK_FAULTS for fault in latest.inventory.faults)
+            self.reconnect.setVisible(is_released or is_cut_off)
+            self.reconnect.setText("Connect again" if is_cut_off else "Reconnect to the driver")
             self.headline.show_headline(
                 machine_headline(self.diagnoser.verdicts, latest.inventory, is_released=is_released)
             )
@@ -268,7 +274,9 @@ class MonitorTab(Tab):
         latest = self.feed.latest
         energy = "" if len(latest.inventory.devices) > 1 else energy_in_text(*self._used_energy())
         self.machine.setText(
-            "  ·  ".join(part for part in (energy, driver_line(latest.inventory), host_line(latest)) if part)
+            "  ·  ".join(
+                filter(None, (latest.inventory.machine, energy, driver_line(latest.inventory), host_line(latest)))
+            )
         )
         cost = monitoring_cost_text(latest.cost, self._cpu_share.measure()) if self.feed.is_live else ""
         self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_status, cost) if part))
@@ -365,7 +373,7 @@ class MonitorTab(Tab):
         self.empty_state.demo.clicked.connect(controller.show_demo)
         self.empty_state.doctor.clicked.connect(controller.show_doctor)
         self.plan_strip.updated.connect(self._compared_pass.start)
-        self.reconnect.clicked.connect(controller.toggle_driver_connection)
+        self.reconnect.clicked.connect(feed.resume)
         self.plots.clicked.connect(self._show_clicked_time)
         self.plots.mark_wanted.connect(controller.ask_mark_at)
         self.plots.view.cursor_moved.connect(self._restore_cursor)

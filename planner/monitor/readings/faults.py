@@ -37,6 +37,31 @@ class FaultKind(StrEnum):
     WSL = "wsl"
     SOURCE_FAILED = "source-failed"
     HELPER_MISSING = "helper-missing"
+    NO_SSH = "ssh-missing"
+    UNREACHABLE = "remote-unreachable"
+    REFUSED = "remote-refused"
+    UNKNOWN_HOST_KEY = "remote-host-key-unknown"
+    CHANGED_HOST_KEY = "remote-host-key-changed"
+    NO_PROGRAM = "remote-program-missing"
+    OTHER_VERSION = "remote-version"
+    REMOTE_SILENT = "remote-not-answering"
+    CLOCK_OFF = "remote-clock"
+
+
+LINK_FAULTS: Final = frozenset(
+    {
+        FaultKind.NO_SSH,
+        FaultKind.UNREACHABLE,
+        FaultKind.REFUSED,
+        FaultKind.UNKNOWN_HOST_KEY,
+        FaultKind.CHANGED_HOST_KEY,
+        FaultKind.NO_PROGRAM,
+        FaultKind.OTHER_VERSION,
+    }
+)
+"""Faults because of which another machine is not connected; unless it was just unreachable, someone must act."""
+SILENCING_FAULTS: Final = LINK_FAULTS | {FaultKind.REMOTE_SILENT}
+"""Faults because of which nothing arrives from another machine, so that its last readings are no longer current."""
 
 
 Severity = Literal["error", "warning", "note"]
@@ -157,6 +182,45 @@ FAULTS: Final = {
         "the program that reads this GPU is not installed",
         "On a Mac, run: brew install macmon. On a Jetson, tegrastats comes with JetPack. Readings begin by themselves.",
         "warning",
+    ),
+    FaultKind.NO_SSH: FaultDescription(
+        "the program ssh is missing on this machine",
+        "Install the OpenSSH client (on Debian: sudo apt install openssh-client); Windows and macOS bring it along.",
+    ),
+    FaultKind.UNREACHABLE: FaultDescription(
+        "the other machine cannot be reached",
+        "The monitor connects again by itself. If this persists, check its name, the network, and: ssh HOST",
+    ),
+    FaultKind.REFUSED: FaultDescription(
+        "the other machine accepts none of this user's SSH keys",
+        "Passwords are not asked for: add your key there (ssh-copy-id HOST), or load it with ssh-add.",
+    ),
+    FaultKind.UNKNOWN_HOST_KEY: FaultDescription(
+        "the other machine's SSH host key is not known here",
+        "Connect once by hand (ssh HOST), compare the fingerprint that it shows, and accept it.",
+    ),
+    FaultKind.CHANGED_HOST_KEY: FaultDescription(
+        "the other machine's SSH host key has changed",
+        "It was installed anew, or another machine answers in its place. Find out which before you accept the new key.",
+    ),
+    FaultKind.NO_PROGRAM: FaultDescription(
+        "GPU Planner was not found on the other machine",
+        "Install it there as on this one; if it is in a virtual environment, name it: "
+        "ssh://HOST/home/me/venv/bin/gpu-planner",
+    ),
+    FaultKind.OTHER_VERSION: FaultDescription(
+        "the other machine has another version of GPU Planner, which this one cannot read",
+        "Install the same version on both machines.",
+    ),
+    FaultKind.REMOTE_SILENT: FaultDescription(
+        "the other machine does not respond",
+        "Its last readings are not shown as current. The monitor connects again if the silence lasts.",
+        "warning",
+    ),
+    FaultKind.CLOCK_OFF: FaultDescription(
+        "the other machine's clock differs from this one's",
+        "All times are shown by this machine's clock. Let both follow a time server (on Linux: timedatectl).",
+        "note",
     ),
 }
 """Descriptions of every kind of fault."""

@@ -39,13 +39,17 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The driver and its cards, valid until the next inventory; versions are empty without a driver."""
+    """The driver and its cards, valid until the next inventory; versions are empty without a driver.
+
+    `machine` is the name of the machine they are in, empty for this one.
+    """
 
     driver_version: str = ""
     nvml_version: str = ""
     cuda_version: str = ""
     devices: tuple[Device, ...] = ()
     faults: tuple[Fault, ...] = ()
+    machine: str = ""
 
     @property
     def silent_uuids(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.faults import SILENCING_FAULTS, FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Link, Sample, SamplingCost
@@ -22,6 +22,7 @@ _BLOCKING_CAUSES: Final[Mapping[FaultKind, Cause]] = {
     FaultKind.STUCK: Cause.NO_ANSWER,
     FaultKind.SAMPLER_CRASHED: Cause.NO_ANSWER,
     FaultKind.SAMPLER_FAILED: Cause.NO_ANSWER,
+    **dict.fromkeys(SILENCING_FAULTS, Cause.NO_ANSWER),
 }
 
 
@@ -63,6 +64,10 @@ class Latest:
         self._devices = {uuid: readings for uuid, readings in self._devices.items() if uuid in running}
         self.processes = tuple(process for process in self.processes if process.uuid in running)
         self.links = {uuid: links for uuid, links in self.links.items() if uuid in running}
+        # No sample says so: none arrives from a machine that is not connected.
+        if any(fault.kind in SILENCING_FAULTS for fault in inventory.faults):
+            self._blocked_by = Cause.NO_ANSWER
+            self._devices, self.processes, self.host, self.cores = {}, (), {}, ()
 
     def note_sample(self, sample: Sample) -> None:
         """Update the readings and processes that the sample contains."""

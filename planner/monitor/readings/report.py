@@ -28,6 +28,7 @@ def state_report(latest: Latest) -> dict[str, Any]:
         "state": {
             "at": None if latest.wall_seconds is None else _iso_time(latest.wall_seconds),
             "monotonic_seconds": latest.monotonic_seconds,
+            "machine": inventory.machine or None,
             "driver_version": inventory.driver_version or None,
             "nvml_version": inventory.nvml_version or None,
             "cuda_version": inventory.cuda_version or None,

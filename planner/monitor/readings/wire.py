@@ -32,7 +32,27 @@ class PendingCall(NamedTuple):
     since_seconds: float
 
 
-Message = Inventory | Sample | PendingCall | None
+WIRE_VERSION: Final = 1
+"""Version of the messages between machines; another one is not read."""
+
+
+class Hello(NamedTuple):
+    """First message from another machine: the version of its messages, its program and its name."""
+
+    wire: int
+    program: str
+    machine: str
+
+
+class ClockAnswer(NamedTuple):
+    """Another machine's clocks, and when it was asked by the monotonic clock of the one who asked, all in seconds."""
+
+    asked_seconds: float
+    monotonic_seconds: float
+    wall_seconds: float
+
+
+Message = Inventory | Sample | PendingCall | Hello | ClockAnswer | None
 """Content of a line; None means that no driver call is in progress."""
 
 # Created once: json.dumps would create an encoder for each line.
@@ -77,6 +97,16 @@ def pending_call_line(pending_call: PendingCall | None) -> bytes:
     return _json_line("busy", pending_call)
 
 
+def hello_line(hello: Hello) -> bytes:
+    """Return a greeting as a JSON line."""
+    return _json_line("hello", hello._asdict())
+
+
+def clock_line(answer: ClockAnswer) -> bytes:
+    """Return the clocks of this machine as a JSON line."""
+    return _json_line("clock", answer)
+
+
 def read_line(line: bytes) -> Message:
     """Parse a JSON line of the sampler, which may hold any number.
 
@@ -104,6 +134,11 @@ def parse_message(content: Any) -> Message:  # noqa: ANN401  # any JSON value
             return _parse_inventory(body)
         if kind == "busy":
             return None if body is None else PendingCall(str(body[0]), str(body[1]), float(body[2]))
+        if kind == "clock":
+            return ClockAnswer(*map(float, body))
+        if kind == "hello":
+            # Of another version, nothing but the version is known to be there.
+            return Hello(int(body["wire"]), str(body.get("program", "")), str(body.get("machine", "")))
     except KeyError as error:
         raise BadLineError(f"{error} is missing") from error
     except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
@@ -119,6 +154,7 @@ def inventory_object(inventory: Inventory) -> dict[str, Any]:
         "cuda": inventory.cuda_version,
         "devices": [{**_device_fields(device), "facts": _json_readings(device.facts)} for device in inventory.devices],
         "faults": [asdict(fault) for fault in inventory.faults],
+        **({"machine": inventory.machine} if inventory.machine else {}),
     }
 
 
@@ -186,6 +222,7 @@ def _parse_inventory(body: Mapping[str, Any]) -> Inventory:
         cuda_version=body["cuda"],
         devices=tuple(map(_parse_device, body["devices"])),
         faults=tuple(Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in body["faults"]),
+        machine=body.get("machine", ""),
     )
 
 

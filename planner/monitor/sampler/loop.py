@@ -7,6 +7,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from threading import Condition, Lock, Thread
 from time import monotonic, process_time, time
 from typing import Any, BinaryIO, Final
@@ -17,7 +18,7 @@ from planner.monitor.host.usage import HostReader
 from planner.monitor.readings.faults import RESTART_EXIT_CODE
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample, SamplingCost
-from planner.monitor.readings.wire import inventory_line, pending_call_line, sample_line
+from planner.monitor.readings.wire import ClockAnswer, clock_line, inventory_line, pending_call_line, sample_line
 from planner.monitor.sampler.all_cards import AllCards
 from planner.monitor.settings import SamplerSettings, clamp_interval
 
@@ -29,11 +30,12 @@ class ParentChannel:
     """Pipes to the parent process: lines out, commands in.
 
     The command pipe stays open as long as the parent lives: when it closes, this process exits at once, even while a
-    driver call hangs. The command `where` is also answered at once, with the line that `answer_where` returns.
+    driver call hangs. The commands `where`, with the line that `answer_where` returns, and `clock` are also answered at
+    once.
     """
 
-    def __init__(self, answer_where: Callable[[], bytes]) -> None:
-        self._answer_where = answer_where
+    def __init__(self) -> None:
+        self.answer_where: Callable[[], bytes] = partial(pending_call_line, None)
         self._lines = open(os.dup(1), "wb", buffering=0)  # noqa: SIM115  # open for as long as the process
         self._commands = open(os.dup(0), "rb")  # noqa: SIM115  # open for as long as the process
         self._sending = Lock()
@@ -63,7 +65,10 @@ class ParentChannel:
         for line in self._commands:
             command = json.loads(line)
             if "where" in command:
-                self.send(self._answer_where())
+                self.send(self.answer_where())
+                continue
+            if "clock" in command:
+                self.send(clock_line(ClockAnswer(command["clock"], monotonic(), time())))
                 continue
             with self._changed:
                 self._received_commands.append(command)
@@ -106,6 +111,7 @@ class Sampler:
 
     def run(self, channel: ParentChannel) -> int:
         """Send samples until the parent sends `stop`, and return the exit code."""
+        channel.answer_where = self.pending_call_message
         # Opening the driver can take many seconds: this first line shows that the process is alive.
         channel.send(inventory_line(self._cards.inventory()))
         due = monotonic()

@@ -8,7 +8,7 @@ from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess
-from planner.monitor.sampler.patience import ALL_CARDS, HangingCallError, PatientReader
+from planner.monitor.sampler.driver_reader import ALL_CARDS, DriverReader, HangingCallError
 from planner.monitor.settings import BackOff
 from planner.monitor.sources.source import CardGoneError, CardSource, SourceFailedError
 
@@ -23,7 +23,7 @@ class SourceWatch:
     def __init__(self, source: CardSource, hang_seconds: float, find_seconds: float, retry: BackOff) -> None:
         self.source, self.faults = source, ActiveFaults()
         self.devices: dict[str, Device] = {}
-        self._reader = PatientReader(source.calls, hang_seconds)
+        self._reader = DriverReader(source.calls, hang_seconds)
         self._find_seconds, self._retry = find_seconds, retry
         self._next_find = 0.0
 

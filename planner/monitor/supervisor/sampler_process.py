@@ -1,4 +1,8 @@
-"""The sampler as a child process: a pipe each way, and a thread that reads its messages."""
+"""The sampler as a child process, here or over SSH: a pipe each way, and a thread that reads its messages.
+
+A sampler on another machine greets first, and is answered with a question for its clock and with its settings; its
+later messages are passed on with their times by this machine's clocks.
+"""
 
 import json
 import subprocess
@@ -8,10 +12,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from io import BufferedReader, BufferedWriter
 from threading import Thread
+from time import monotonic, time
 from typing import Final, cast
 
-from planner.monitor.readings.wire import BadLineError, Message, read_line
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.wire import WIRE_VERSION, BadLineError, ClockAnswer, Hello, Message, read_line
+from planner.monitor.recording.records import validate_message
 from planner.monitor.settings import SamplerSettings
+from planner.monitor.supervisor.remote import RemoteAddress, RemoteClock
 
 _MAX_LINE_BYTES: Final = 1 << 24
 _KEPT_LINES: Final = 40
@@ -23,7 +32,7 @@ EndCallback = Callable[["SamplerProcess"], None]
 
 
 class SamplerProcess:
-    """A sampler in a child process. `on_message` and `on_end` are called from a reader thread."""
+    """A sampler in a child process, over SSH with an `address`; a reader thread calls `on_message` and `on_end`."""
 
     def __init__(
         self,
@@ -31,9 +40,14 @@ class SamplerProcess:
         on_message: MessageCallback,
         on_end: EndCallback,
         environment: Mapping[str, str] | None = None,
+        address: RemoteAddress | None = None,
     ) -> None:
+        own_command = (sys.executable, "-P", "-m", "planner.monitor.sampler", json.dumps(settings._asdict()))
+        self._settings, self._address = settings, address
+        self.hello: Hello | None = None
+        self.clock: RemoteClock | None = None
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "planner.monitor.sampler", json.dumps(settings._asdict())],
+            own_command if address is None else address.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Output of libraries and tracebacks arrive as lines that are not messages.
@@ -101,8 +115,29 @@ class SamplerProcess:
         while line := self._lines.readline(_MAX_LINE_BYTES):
             try:
                 message = read_line(line)
+                if self._address is not None:
+                    message = self._message_of_other_machine(message)
             except BadLineError:
                 self._printed.append(line.decode("utf-8", "replace").rstrip())
             else:
                 on_message(self, message)
         on_end(self)
+
+    def _message_of_other_machine(self, message: Message) -> Message:
+        """Return a checked message by the clocks of this machine; answer a greeting.
+
+        Raises:
+            BadLineError: If the message is not valid, or comes before the machine's clock is known.
+        """
+        if isinstance(message, Hello):
+            self.hello = message
+            if message.wire == WIRE_VERSION:
+                self.command(clock=monotonic())
+                self.command(settings=self._settings._asdict())
+        elif isinstance(message, ClockAnswer):
+            self.clock = RemoteClock(message, monotonic(), time())
+        elif self.clock is None:
+            raise BadLineError("a message before the clock")
+        elif isinstance(message, Inventory | Sample):
+            return self.clock.corrected(validate_message(message))
+        return message

@@ -5,11 +5,12 @@ from queue import Empty, Queue
 from time import monotonic
 from typing import Final
 
-from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.faults import LINK_FAULTS, FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
 from planner.monitor.settings import SamplerSettings, Timeouts
+from planner.monitor.supervisor.remote import REMOTE_TIMEOUTS, RemoteAddress
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 
 # The energy counter needs a second; all other quantities are read twice in that time.
@@ -19,20 +20,22 @@ _MIN_SAMPLES: Final = 3
 _LONGEST_SECONDS: Final = 15.0
 # Present in every slow reading, with or without a value.
 _SLOW_METRIC: Final = "power_limit_watts"
-_FATAL_FAULTS: Final = frozenset({FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK})
+_FATAL_FAULTS: Final = LINK_FAULTS | {FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK}
 
 
 def take_snapshot(
-    timeouts: Timeouts | None = None, listener: Callable[[Update], object] = lambda _update: None
+    timeouts: Timeouts | None = None,
+    listener: Callable[[Update], object] = lambda _update: None,
+    address: RemoteAddress | None = None,
 ) -> Latest:
-    """Return the current state of all cards after about a second; sooner if the driver does not respond.
+    """Return the current state of all cards, here or at `address`, after about a second, sooner if they are silent.
 
     `listener` receives every update in the meantime.
     """
     updates: Queue[Update] = Queue()
-    timeouts = timeouts or Timeouts()
+    timeouts = timeouts or (Timeouts() if address is None else REMOTE_TIMEOUTS)
     latest, counter = Latest(), _ReadingCounter()
-    with Supervisor(updates.put, _SETTINGS, timeouts):
+    with Supervisor(updates.put, _SETTINGS, timeouts, address=address):
         deadline = monotonic() + timeouts.start + _LONGEST_SECONDS
         while not counter.is_complete(latest) and monotonic() < deadline:
             try:

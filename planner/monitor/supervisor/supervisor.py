@@ -10,11 +10,18 @@ from time import monotonic, time
 from typing import Final, NamedTuple
 
 from planner.monitor.host.environment import is_same_pci_address
-from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind, explain_sampler_exit
+from planner.monitor.readings.faults import LINK_FAULTS, ActiveFaults, Fault, FaultKind, explain_sampler_exit
 from planner.monitor.readings.inventory import Device, Inventory, is_known_uuid, sort_devices
 from planner.monitor.readings.sample import Sample
-from planner.monitor.readings.wire import Message, PendingCall
+from planner.monitor.readings.wire import WIRE_VERSION, ClockAnswer, Hello, Message, PendingCall
 from planner.monitor.settings import BackOff, SamplerSettings, Timeouts, clamp_interval
+from planner.monitor.supervisor.remote import (
+    REMOTE_TIMEOUTS,
+    RemoteAddress,
+    clock_offset_text,
+    explain_ssh_exit,
+    plain_text,
+)
 from planner.monitor.supervisor.sampler_process import SamplerProcess
 
 
@@ -58,6 +65,7 @@ def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Invento
             *(_fault_of_identified_device(fault, known_by_address) for fault in now.faults),
             *(_lost_fault(device, before, wall) for device in missing if responds or device.driver),
         ),
+        now.machine,
     )
 
 
@@ -96,6 +104,10 @@ Update = Inventory | Sample
 
 _OWN_FAULTS: Final = (FaultKind.NOT_ANSWERING, FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK)
 _MAX_CHECK_SECONDS: Final = 1.0
+# A machine that refuses will do so again until someone acts, and may block who tries too often.
+_REFUSED_RETRY_SECONDS: Final = 300.0
+# Less does not show on a time line of minutes.
+_CLOCK_TOLERANCE_SECONDS: Final = 1.0
 
 
 class _SamplerEnded(NamedTuple):
@@ -103,7 +115,9 @@ class _SamplerEnded(NamedTuple):
 
 
 class Supervisor:
-    """Keeps a sampler running; `listener` is called from the supervisor's thread, must return soon and never raise.
+    """Keeps a sampler running, here or on the machine at `address`.
+
+    `listener` is called from the supervisor's thread, must return soon and never raise.
 
     Use it as a context manager, or call `start` and `stop`: after `stop` no process, thread or file of it remains,
     except a sampler that hangs in the kernel, which nothing can end.
@@ -115,9 +129,11 @@ class Supervisor:
         settings: SamplerSettings | None = None,
         timeouts: Timeouts | None = None,
         environment: Mapping[str, str] | None = None,
+        address: RemoteAddress | None = None,
     ) -> None:
-        self._listener, self._environment = listener, environment
-        self._settings, self._timeouts = settings or SamplerSettings(), timeouts or Timeouts()
+        self._listener, self._environment, self._address = listener, environment, address
+        self._settings = settings or SamplerSettings()
+        self._timeouts = timeouts or (Timeouts() if address is None else REMOTE_TIMEOUTS)
         self._retry = BackOff(self._timeouts.first_retry, self._timeouts.last_retry)
         # All actions on the sampler happen in one thread, so that callers wait for no lock and no pipe.
         self._queue: Queue[tuple[SamplerProcess, Message | _SamplerEnded] | Callable[[], None] | None] = Queue()
@@ -127,6 +143,7 @@ class Supervisor:
         self._faults = ActiveFaults()
         self._sampler_inventory = Inventory()
         self._reported_inventory = Inventory()
+        self._machine = "" if address is None else address.host
         self._heard_at = self._cards_since = 0.0
         self._has_sample = self._is_released = self._waits_for_driver = False
         self._asked_at: float | None = None
@@ -178,10 +195,13 @@ class Supervisor:
 
     def _apply_release(self, *, is_released: bool) -> None:
         self._is_released = is_released
+        if self._restart_at is not None and not is_released:
+            self._restart_at = monotonic()
         self._send_command(**({"release": True} if is_released else {"resume": True}))
 
     def _send_command(self, **command: object) -> None:
-        if self._child is not None:
+        # Another machine gets its settings first, in answer to its greeting.
+        if self._child is not None and (self._address is None or self._child.clock is not None):
             self._child.command(**command)
 
     def _supervise(self) -> None:
@@ -222,10 +242,13 @@ class Supervisor:
     def _handle_message(self, message: Message | _SamplerEnded) -> None:
         if isinstance(message, _SamplerEnded):
             self._note_end()
+        elif isinstance(message, Hello | ClockAnswer):
+            self._note_greeting(message)
         elif isinstance(message, PendingCall) or message is None:
             self._note_pending_call(message)
         else:
             self._heard_at, self._asked_at = monotonic(), None
+            self._faults.clear(FaultKind.REMOTE_SILENT)
             if not self._waits_for_driver:
                 self._faults.clear(FaultKind.NOT_ANSWERING)
             if isinstance(message, Inventory):
@@ -236,7 +259,8 @@ class Supervisor:
     def _note_inventory(self, inventory: Inventory) -> None:
         if not is_startup_inventory(inventory):
             self._sampler_inventory = merge_inventories(self._sampler_inventory, inventory, time())
-            is_hung = any(fault.kind is FaultKind.NOT_ANSWERING for fault in inventory.faults)
+            # What hangs in the kernel of another machine cannot be seen from here, and would pile up there.
+            is_hung = self._address is None and any(fault.kind is FaultKind.NOT_ANSWERING for fault in inventory.faults)
             self._hung_at = (self._hung_at or monotonic()) if is_hung else None
             self._note_driver()
             self._report_inventory()
@@ -258,9 +282,37 @@ class Supervisor:
         self._report_inventory()
         self._listener(sample)
 
+    def _note_greeting(self, message: Hello | ClockAnswer) -> None:
+        """Note the name, the version and the clock of another machine, which has just begun to answer."""
+        child, self._heard_at, self._asked_at = self._child, monotonic(), None
+        assert child is not None  # whose message it is
+        self._faults.clear(*LINK_FAULTS, FaultKind.REMOTE_SILENT, FaultKind.CLOCK_OFF)
+        if isinstance(message, Hello):
+            self._machine = plain_text(message.machine) or self._machine
+            if message.wire != WIRE_VERSION:
+                self._remove_child().kill(self._timeouts.end)
+                program = plain_text(message.program) or f"version {message.wire} of the messages"
+                self._note_link_fault(FaultKind.OTHER_VERSION, f"{program} there")
+        elif child.clock is not None:
+            self._send_command(interval=self._settings.fast_seconds)
+            if self._is_released:
+                self._send_command(release=True)
+            if abs(offset := child.clock.offset_seconds) > _CLOCK_TOLERANCE_SECONDS:
+                self._faults.note(Fault(FaultKind.CLOCK_OFF, time(), detail=clock_offset_text(offset)))
+        self._report_inventory()
+
+    def _note_link_fault(self, kind: FaultKind, detail: str) -> None:
+        """Note why another machine is not connected any more, and when to try again."""
+        self._faults.clear(*(LINK_FAULTS - {kind}), FaultKind.REMOTE_SILENT, FaultKind.CLOCK_OFF)
+        self._faults.note(Fault(kind, time(), detail=detail))
+        must_wait = kind in LINK_FAULTS and kind is not FaultKind.UNREACHABLE
+        self._restart_at = monotonic() + (_REFUSED_RETRY_SECONDS if must_wait else self._retry.next_seconds())
+        self._report_inventory()
+
     def _note_pending_call(self, pending_call: PendingCall | None) -> None:
         if self._asked_at is None:
             return
+        self._faults.clear(FaultKind.REMOTE_SILENT)
         detail = "driver call unknown" if pending_call is None else pending_call.call
         uuid = None if pending_call is None or not is_known_uuid(pending_call.subject) else pending_call.subject
         if uuid is not None:
@@ -274,7 +326,7 @@ class Supervisor:
         self._reap_stuck_samplers()
         if self._restart_at is not None and now >= self._restart_at:
             self._restart_at = None
-            self._start_child(self._retry.next_seconds())
+            self._start_child(self._retry.next_seconds() if self._address is None else 0.0)
             self._report_inventory()
         if self._hung_at is not None and now >= self._hung_at + self._timeouts.kill:
             self._kill_and_restart()
@@ -283,12 +335,19 @@ class Supervisor:
         elif self._asked_at is None:
             self._asked_at = now
             self._child.command(where=True)
+            if self._address is not None:
+                self._faults.note(Fault(FaultKind.REMOTE_SILENT, time() - (now - self._heard_at)))
+                self._report_inventory()
         else:
             self._kill_and_restart()
 
     def _kill_and_restart(self) -> None:
         """Kill a sampler that does not respond, and start another that opens the driver after a pause."""
         child = self._remove_child()
+        if self._address is not None:
+            child.kill(self._timeouts.end)
+            self._note_link_fault(FaultKind.UNREACHABLE, "it stopped responding")
+            return
         self._take_over_hang()
         if not any(fault.kind is FaultKind.NOT_ANSWERING for fault in self._faults.current):
             self._note_pending_call(None)
@@ -310,9 +369,15 @@ class Supervisor:
     def _note_end(self) -> None:
         child = self._remove_child()
         child.kill(self._timeouts.end)
-        ending = explain_sampler_exit(child.exit_code, child.last_output)
+        if self._address is None:
+            ending = explain_sampler_exit(child.exit_code, child.last_output)
+        else:
+            ending = explain_ssh_exit(child.exit_code, child.last_output, has_greeted=child.hello is not None)
         if ending.kind is None:
             self._start_child(0.0)
+            return
+        if self._address is not None:
+            self._note_link_fault(ending.kind, ending.detail)
             return
         self._faults.note(Fault(ending.kind, time(), detail=ending.detail))
         self._report_inventory()
@@ -331,8 +396,11 @@ class Supervisor:
     def _start_child(self, driver_after_seconds: float) -> None:
         settings = self._settings._replace(driver_after_seconds=driver_after_seconds)
         try:
-            child = SamplerProcess(settings, self._enqueue_message, self._enqueue_end, self._environment)
+            child = SamplerProcess(settings, self._enqueue_message, self._enqueue_end, self._environment, self._address)
         except OSError as error:
+            if self._address is not None:
+                self._note_link_fault(FaultKind.NO_SSH, str(error))
+                return
             self._faults.note(Fault(FaultKind.SAMPLER_FAILED, time(), detail=str(error)))
             self._restart_at = monotonic() + self._retry.next_seconds()
             return
@@ -341,7 +409,7 @@ class Supervisor:
         self._has_sample, self._asked_at = False, None
         self._waits_for_driver = driver_after_seconds > 0
         if self._is_released:
-            child.command(release=True)
+            self._send_command(release=True)
 
     def _remove_child(self) -> SamplerProcess:
         child, self._child, self._hung_at = self._child, None, None
@@ -355,7 +423,8 @@ class Supervisor:
         self._queue.put((child, _SamplerEnded()))
 
     def _report_inventory(self) -> None:
-        inventory = replace(self._sampler_inventory, faults=(*self._sampler_inventory.faults, *self._faults.current))
+        faults = (*self._sampler_inventory.faults, *self._faults.current)
+        inventory = replace(self._sampler_inventory, faults=faults, machine=self._machine)
         if inventory != self._reported_inventory:
             self._reported_inventory = inventory
             self._listener(inventory)

@@ -1,8 +1,8 @@
 """Events, alerts and faults of cards as text."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
 
 from planner.monitor.alerts import Alert, AlertKind
 from planner.monitor.diagnosis.rules import RULES
@@ -65,18 +65,94 @@ def duration_text(seconds: float) -> str:
 
 def alert_sentence(alert: Alert) -> str:
     """Return an alert as a sentence without full stop: `Card 0 RTX 4090 is at 91 °C`."""
-    card = f"Card {alert.device.index} {alert.device.name.removeprefix('NVIDIA ')}"
-    seen = alert.seen or 0.0
+    device, seen = alert.device, alert.seen or 0.0
+    card = "All cards" if device is None else f"Card {device.index} {device.name.removeprefix('NVIDIA ')}"
     if alert.process is not None:
         host = alert.process.host
         name = f" ({host.name})" if host is not None else ""
         return f"{card}: process {alert.process.pid}{name} ended"
+    if alert.fault is not None:
+        return f"{card}: {alert.fault.description.title}"
     return {
         AlertKind.TEMPERATURE: f"{card} is at {seen:.0f}{fmt.THIN}°C",
         AlertKind.MEMORY: f"{card} uses {fmt.percent(seen)} of its memory",
         AlertKind.LOST: f"{card} is lost",
         AlertKind.IDLE: f"{card} is idle",
+        AlertKind.XID: f"{card}: the driver reported Xid {seen:.0f}",
     }[alert.kind]
+
+
+class XidGroup(NamedTuple):
+    """Xid errors that ask for the same: a name in Prometheus' rules, the numbers, and what to do about them.
+
+    `is_of_program` marks those of a program rather than of the card.
+    """
+
+    name: str
+    numbers: tuple[int, ...]
+    advice: str
+    is_of_program: bool = False
+
+
+XID_GROUPS: Final = (
+    XidGroup(
+        "Program",
+        (13, 31, 43, 45),
+        "Usually an error of the program on the card: check it with compute-sanitizer, and the card with another one.",
+        is_of_program=True,
+    ),
+    XidGroup(
+        "Memory",
+        (48, 63, 64, 92, 94, 95),
+        "Memory errors: end the programs, reset the card (nvidia-smi --gpu-reset), and have it replaced if they recur.",
+    ),
+    XidGroup(
+        "NvLink", (74,), "An NVLink error: check nvidia-smi nvlink --errorcounters, and the bridge or the switch."
+    ),
+    XidGroup(
+        "OffTheBus",
+        (79,),
+        "The card fell off the bus: check its power, its slot and dmesg; only a reboot brings it back.",
+    ),
+    XidGroup(
+        "Gsp", (119, 120), "The card's own processor (GSP) failed: reset the card or reboot, and update the driver."
+    ),
+)
+"""The commonest Xid errors. **Source** NVIDIA, "Xid Errors"."""
+OTHER_XID_ADVICE: Final = "Look the number up in NVIDIA's list of Xid errors, and check dmesg."
+_ALERT_ADVICE: Final = {
+    AlertKind.TEMPERATURE: "Check fans, air flow and dust, or lower the power limit: sudo nvidia-smi -pl WATTS",
+    AlertKind.MEMORY: "Reduce the batch size or the context before a program runs out of memory.",
+    AlertKind.IDLE: "End what holds the card, or give the card to another job.",
+    AlertKind.PROCESS_ENDED: "Check whether it ended well.",
+    AlertKind.LOST: FAULTS[FaultKind.LOST].advice,
+}
+
+
+def alert_advice(alert: Alert) -> str:
+    """Return what to do about an alert, as one or two sentences."""
+    if alert.kind is AlertKind.XID:
+        return next((group.advice for group in XID_GROUPS if alert.seen in group.numbers), OTHER_XID_ADVICE)
+    if alert.fault is not None:
+        return alert.fault.description.advice
+    return _ALERT_ADVICE[alert.kind]
+
+
+def alert_object(alert: Alert, machine: str, wall_seconds: float) -> dict[str, Any]:
+    """Return an alert as JSON values, with the name of its machine and its time in seconds since 1970."""
+    device, sentence = alert.device, alert_sentence(alert)
+    return {
+        "kind": alert.kind.value,
+        "machine": machine,
+        "title": f"{machine}: {sentence}" if machine else sentence,
+        "advice": alert_advice(alert),
+        "at": datetime.fromtimestamp(wall_seconds, UTC).isoformat(timespec="seconds"),
+        "uuid": None if device is None else device.uuid,
+        "name": None if device is None else device.name,
+        "index": None if device is None else device.index,
+        "seen": alert.seen,
+        "pid": None if alert.process is None else alert.process.pid,
+    }
 
 
 _SEVERITY_ORDER: tuple[Severity, ...] = ("error", "warning", "note")

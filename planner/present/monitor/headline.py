@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.monitor.readings.clock_reasons import slowing_reasons
-from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.faults import LINK_FAULTS, SILENCING_FAULTS, Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause
 from planner.present import format as fmt
@@ -47,16 +47,24 @@ def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, i
     """Return the headline on this machine, including when no card is read or detected yet."""
     if is_released:
         return Headline("Disconnected from the driver; the cards are not being read.")
+    cut_off = next((fault for fault in inventory.faults if fault.kind in SILENCING_FAULTS), None)
+    if inventory.devices and cut_off is not None:
+        sentence = f"{fmt.capitalized(cut_off.description.title)}; its cards are not being read."
+        return Headline(sentence, tone="bad" if cut_off.description.severity == "error" else "warn")
     if inventory.devices:
         return cards_headline(verdicts, inventory.devices)
     if inventory.faults:
         return Headline(_missing_sentence(inventory.faults))
+    if inventory.machine and not inventory.driver_version:
+        return Headline(f"Connecting to {inventory.machine}…")
     return Headline("No GPU was found here." if inventory.driver_version else "Looking for cards…")
 
 
 def _missing_sentence(faults: Sequence[Fault]) -> str:
     """Return what is missing to read cards as one plain sentence; the details of the faults say more."""
     worst = min(faults, key=lambda fault: fault.description.severity != "error")
+    if worst.kind in LINK_FAULTS:
+        return f"{fmt.capitalized(worst.description.title)}."
     if worst.kind in (FaultKind.NO_DRIVER, FaultKind.NO_LIBRARY):
         return "No GPU of NVIDIA, AMD, Intel or Apple was found on this machine."
     return f"No GPU can be monitored here: {worst.description.title}."

@@ -1,13 +1,13 @@
 """Alerts of what the driver tells: after a while, once, again only after it was over; marked and on the desktop."""
 
 import pytest
-from fake_nvml_kit import A, B, card
+from fake_nvml_kit import FAST, A, B, card
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QSystemTrayIcon
 from tab_kit import wait
 
 from planner.monitor.recording.logs.importing import open_recording
-from planner.monitor.settings import AlertRules
+from planner.monitor.settings import AlertRules, AlertTargets
 
 HOLD_SECONDS = 0.2
 NOTHING = AlertRules(
@@ -16,6 +16,8 @@ NOTHING = AlertRules(
     memory_fraction=None,
     lost=False,
     process_ended=False,
+    silent=False,
+    xid=False,
     hold_seconds=HOLD_SECONDS,
 )
 
@@ -34,7 +36,8 @@ class Told:
         monkeypatch.setattr(QSystemTrayIcon, "hide", lambda icon: self.icons.remove(icon))
         monkeypatch.setattr(QSystemTrayIcon, "showMessage", lambda _icon, *message: self._tell(*message))
 
-    def _tell(self, _title: str, sentence: str, _icon: QIcon) -> None:
+    def _tell(self, sentence: str, advice: str, _icon: QIcon) -> None:
+        assert advice
         self.desktop.append(plain(sentence))
 
 
@@ -100,17 +103,29 @@ def test_heat_is_told_after_a_while_once_and_again_only_after_it_was_clearly_lef
         ),
         ({"idle_minutes": HOLD_SECONDS / 60}, (card(0, A),), (card(0, A, utilization=0),), "Card 0 Test 0 is idle"),
         (
+            {"xid": True},
+            (card(0, A),),
+            (card(0, A), {"event": "0 8 48"}),
+            "Card 0 Test 0: the driver reported Xid 48",
+        ),
+        (
+            {"silent": True},
+            (card(0, A), card(1, B)),
+            (card(0, A), card(1, B) | {"1.stall.nvmlDeviceGetPowerUsage": 1}),
+            "Card 1 Test 1: the driver does not respond for this card",
+        ),
+        (
             {"process_ended": True},
             (card(0, A) | {"0.process.compute": "4194305:4096"},),
             (card(0, A),),
             "Card 0 Test 0: process 4194305 ended",
         ),
     ],
-    ids=["memory", "lost", "idle", "process-ended"],
+    ids=["memory", "lost", "idle", "xid", "silent", "process-ended"],
 )
 def test_what_is_asked_for_is_told_and_marked(qtbot, make_tab, driver, told, rules, before, after, sentence):
     driver.say(*before)
-    tab = make_tab(rules=NOTHING.evolve(**rules))
+    tab = make_tab(rules=NOTHING.evolve(**rules), pace=FAST._replace(hang_seconds=1.0))
     wait(qtbot, lambda: tab.feed.now)
     begun = tab.feed.now
     wait(qtbot, lambda: tab.feed.now > begun + 2 * HOLD_SECONDS)
@@ -138,3 +153,16 @@ def test_while_alerts_are_on_or_a_recording_is_made_a_hidden_tab_keeps_the_drive
     assert not tab.feed.is_released
     tab.feed.stop_recording()
     wait(qtbot, lambda: tab.feed.is_released)
+
+
+def test_alerts_go_on_to_a_command_and_a_failure_is_told(qtbot, make_tab, driver, told, tmp_path):
+    driver.say(card(0, A))
+    tab = make_tab(rules=NOTHING.evolve(xid=True))
+    received = tmp_path / "received"
+    for command, sentence in ((f"tee {received}", "reported Xid 48"), ("/no/such/program", "was not delivered")):
+        tab.controller.change_settings(alert_targets=AlertTargets(command=command))
+        wait(qtbot, lambda: tab.feed.now)
+        driver.say(card(0, A), {"event": f"0 8 {48 if command.startswith('tee') else 79}"})
+        wait(qtbot, lambda sentence=sentence: any(sentence in text for text in told.window))
+    wait(qtbot, lambda: received.exists() and received.read_text().endswith("}"))
+    assert '"title": "Card 0 Test 0: the driver reported Xid 48"' in received.read_text()

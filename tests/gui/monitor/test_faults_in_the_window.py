@@ -20,7 +20,7 @@ from tab_kit import BEAT_SECONDS, MOST_BEATS, Probe, faults_of, wait
 
 from planner.gui.monitor.replay import RecordingLoader
 from planner.monitor.readings.events import EventKind
-from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.faults import SILENCING_FAULTS, FaultKind
 from planner.monitor.supervisor.sampler_process import SamplerProcess
 
 
@@ -230,6 +230,8 @@ def test_every_kind_of_fault_is_among_these():
         FaultKind.SAMPLER_FAILED,
         FaultKind.NOT_ANSWERING,
         FaultKind.STUCK,
+        *SILENCING_FAULTS,  # in test_another_machine.py and test_remote_machine.py
+        FaultKind.CLOCK_OFF,
     }
     starts = {case.kind for case, _ in STARTS}
     assert {case.kind for case in (*DRIVER, *CARDS)} | starts | others == set(FaultKind)

@@ -62,3 +62,12 @@ def test_readings_are_dropped_when_the_driver_is_gone(kind, cause):
     latest.note_sample(Sample(4.0, 5.0, {A: {"power_watts": Reading(9)}}))
     assert latest.reading(A, "power_watts").value == 9
     assert latest.reading(A, "fan_fraction").cause is Cause.NOT_YET
+
+
+@pytest.mark.parametrize("kind", [FaultKind.UNREACHABLE, FaultKind.REMOTE_SILENT])
+def test_readings_are_dropped_at_once_when_another_machine_is_cut_off(kind):
+    latest = latest_of(DEVICE, fan_fraction=0.3)
+    latest.note_sample(Sample(2.0, 3.0, host={"cpu_fraction": Reading(0.5)}, cores=(0.5,)))
+    latest.note_inventory(Inventory("580", devices=(DEVICE,), faults=(Fault(kind, 3.0),)))
+    assert latest.reading(A, "fan_fraction").cause is Cause.NO_ANSWER
+    assert (latest.processes, latest.host, latest.cores) == ((), {}, ())

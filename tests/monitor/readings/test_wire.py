@@ -11,8 +11,13 @@ from planner.monitor.readings.metrics import BY_NAME
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, HostProcess, Link, Sample, SamplingCost, Xid
 from planner.monitor.readings.wire import (
+    WIRE_VERSION,
     BadLineError,
+    ClockAnswer,
+    Hello,
     PendingCall,
+    clock_line,
+    hello_line,
     inventory_line,
     pending_call_line,
     read_line,
@@ -123,3 +128,19 @@ def test_text_that_is_not_utf_8_is_unchanged_by_json():
 def test_invalid_lines_are_errors(line):
     with pytest.raises(BadLineError):
         read_line(line)
+
+
+def test_greetings_clocks_and_the_name_of_a_machine_are_read_back():
+    hello, clock = Hello(WIRE_VERSION, "gpu-planner 1", "gpu-box"), ClockAnswer(1.0, 2.0, 3.0)
+    assert read_line(hello_line(hello)) == hello
+    assert read_line(clock_line(clock)) == clock
+    inventory = Inventory("580", machine="gpu-box")
+    assert read_line(inventory_line(inventory)) == inventory
+    assert b"machine" not in inventory_line(Inventory("580"))
+
+
+def test_of_a_greeting_of_another_version_only_its_number_must_be_there():
+    assert read_line(b'{"hello": {"wire": 7, "news": []}}') == Hello(7, "", "")
+    for line in (b'{"hello": {}}', b'{"hello": {"wire": "x"}}', b'{"clock": [1, 2]}', b'{"clock": [1, 2, "x"]}'):
+        with pytest.raises(BadLineError):
+            read_line(line)

@@ -9,7 +9,16 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, HostProcess
-from planner.present.monitor.events import alert_sentence, duration_text, elapsed_text, event_title, fault_views
+from planner.present.monitor.events import (
+    OTHER_XID_ADVICE,
+    alert_advice,
+    alert_object,
+    alert_sentence,
+    duration_text,
+    elapsed_text,
+    event_title,
+    fault_views,
+)
 
 NOW = Timestamp(0.0, 0.0)
 
@@ -67,6 +76,9 @@ def test_alerts_are_sentences():
         Alert(AlertKind.IDLE, CARD, 1.0, 0.0),
         Alert(AlertKind.PROCESS_ENDED, CARD, 1.0, process=ended),
         Alert(AlertKind.PROCESS_ENDED, CARD, 1.0, process=CardProcess(8, CARD.uuid, "compute", Reading(1.0))),
+        Alert(AlertKind.XID, CARD, 1.0, 79),
+        Alert(AlertKind.SILENT, CARD, 1.0, fault=Fault(FaultKind.CARD_NOT_ANSWERING, 1.0, CARD.uuid)),
+        Alert(AlertKind.SILENT, None, 1.0, fault=Fault(FaultKind.UNREACHABLE, 1.0)),
     )
     assert [alert_sentence(alert).replace("\u2009", " ") for alert in alerts] == [
         "Card 0 RTX 4090 is at 91 °C",
@@ -75,7 +87,39 @@ def test_alerts_are_sentences():
         "Card 0 RTX 4090 is idle",
         "Card 0 RTX 4090: process 7 (python) ended",
         "Card 0 RTX 4090: process 8 ended",
+        "Card 0 RTX 4090: the driver reported Xid 79",
+        "Card 0 RTX 4090: the driver does not respond for this card",
+        "All cards: the other machine cannot be reached",
     ]
+    assert all(map(alert_advice, alerts))
+
+
+def test_the_advice_on_an_xid_is_of_its_kind():
+    advice = [alert_advice(Alert(AlertKind.XID, CARD, 1.0, number)) for number in (31, 43, 79, 999)]
+    assert advice[0] == advice[1] != advice[2]
+    assert advice[3] == OTHER_XID_ADVICE
+
+
+def test_an_alert_as_json_names_machine_card_and_what_to_do():
+    ended = Alert(AlertKind.PROCESS_ENDED, CARD, 1.0, process=CardProcess(8, CARD.uuid, "compute", Reading(1.0)))
+    assert alert_object(ended, "gpu-box", 0.0) == {
+        "kind": "process-ended",
+        "machine": "gpu-box",
+        "title": "gpu-box: Card 0 RTX 4090: process 8 ended",
+        "advice": "Check whether it ended well.",
+        "at": "1970-01-01T00:00:00+00:00",
+        "uuid": "GPU-a",
+        "name": "NVIDIA RTX 4090",
+        "index": 0,
+        "seen": None,
+        "pid": 8,
+    }
+    silent = alert_object(Alert(AlertKind.SILENT, None, 1.0, fault=Fault(FaultKind.STUCK, 1.0)), "", 0.0)
+    assert (silent["title"], silent["uuid"], silent["pid"]) == (
+        f"All cards: {FAULTS[FaultKind.STUCK].title}",
+        None,
+        None,
+    )
 
 
 def test_faults_are_sorted_by_severity_with_start_and_advice():

@@ -211,3 +211,22 @@ def test_a_card_without_answers_from_the_driver_says_so():
     line = card_line(card_rows(latest)[0])
     assert (line.state, line.tone) == ("no answer", "muted")
     assert "Power: the driver does not respond" in line.tooltip
+
+
+def test_another_machine_is_being_connected_to_or_says_why_not():
+    connecting = machine_headline({}, Inventory(machine="gpu-box"), is_released=False)
+    assert connecting.sentence == "Connecting to gpu-box…"
+    refused = Inventory(machine="gpu-box", faults=(Fault(FaultKind.REFUSED, 1.0),))
+    sentence = machine_headline({}, refused, is_released=False).sentence
+    assert sentence == "The other machine accepts none of this user's SSH keys."
+
+
+def test_what_was_found_before_another_machine_was_cut_off_is_not_told_as_current():
+    faults = (Fault(FaultKind.WSL, 1.0), Fault(FaultKind.REMOTE_SILENT, 1.0))
+    silent = machine_headline({CARD.uuid: HEAT}, Inventory("580", devices=(CARD,), faults=faults), is_released=False)
+    assert (silent.sentence, silent.tone) == (
+        "The other machine does not respond; its cards are not being read.",
+        "warn",
+    )
+    cut = Inventory("580", devices=(CARD,), faults=(Fault(FaultKind.UNREACHABLE, 1.0),))
+    assert machine_headline({CARD.uuid: HEAT}, cut, is_released=False).tone == "bad"

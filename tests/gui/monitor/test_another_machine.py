@@ -1,0 +1,98 @@
+"""Another machine in the window: chosen, shown, cut off, connected again, and never taken for this one."""
+
+import pytest
+from fake_nvml_kit import A, B, FakeNvml, card
+from PySide6.QtCore import Qt
+from tab_kit import faults_of, wait
+
+from planner.gui.monitor.machine_dialog import MachineDialog
+from planner.gui.monitor.settings import MonitorSettings
+from planner.gui.monitor.settings_dialog import SettingsDialog
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.settings import AlertTargets
+from planner.monitor.supervisor.remote import RemoteAddress
+
+
+@pytest.fixture
+def remote(ssh_server, tmp_path, nvml_library, monkeypatch):
+    """Return the driver of another machine, its address, and how to use both from here."""
+    folder = tmp_path / "remote"
+    folder.mkdir()
+    driver = FakeNvml(folder, nvml_library)
+    driver.say(card(0, B, name="NVIDIA Remote"))
+    monkeypatch.setenv("PATH", ssh_server.client()["PATH"])
+    return driver, ssh_server.address(ssh_server.program("windowed", driver.environment))
+
+
+def test_another_machine_is_watched_cut_off_and_connected_again_and_left(
+    qtbot, make_tab, driver, remote, ssh_server, workspace, recording
+):
+    far, address = remote
+    driver.say(card(0, A))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.feed.latest.reading(A, "utilization_fraction").value == 0.5)
+    known = workspace.settings.current
+    tab.controller.watch_machine(address)
+    assert tab.toolbar.source.text() == f"Live · {address.host}"
+    wait(qtbot, lambda: tab.feed.latest.reading(B, "utilization_fraction").value == 0.5)
+    wait(qtbot, lambda: any("Remote" in text for text in tab.cards.texts))
+    assert tab.controller.settings.machines == (str(address),)
+    assert not tab.processes._is_live
+    assert tab.feed.latest.inventory.machine in tab.machine.text()
+    tab.controller.show_doctor()
+    assert tab.controller.dialog is None
+    assert workspace.settings.current.monitor.evolve(machines=()) == known.monitor
+    far.say(card(0, B, name="NVIDIA Remote"), events=("0 8 31",))
+    wait(qtbot, lambda: tab.feed.latest.xids)
+    for connection in ssh_server.connections():
+        connection.kill()
+    wait(qtbot, lambda: FaultKind.UNREACHABLE in faults_of(tab))
+    assert tab.reconnect.isVisible()
+    assert any("The other machine cannot be reached" in text for text in tab.faults.texts)
+    tab.reconnect.click()
+    wait(qtbot, lambda: tab.feed.latest.reading(B, "utilization_fraction").value == 0.5)
+    wait(qtbot, lambda: not tab.reconnect.isVisible())
+    tab.feed.record_to(recording)
+    tab.controller.watch_this_machine()
+    assert tab.feed.machine == address
+    tab.feed.stop_recording()
+    tab.controller.watch_this_machine()
+    wait(qtbot, lambda: tab.feed.latest.reading(A, "utilization_fraction").value == 0.5)
+    assert tab.toolbar.source.text() == "Live"
+    assert tab.feed.latest.inventory.machine == ""
+
+
+def test_the_dialog_takes_a_host_or_an_address_and_says_what_is_wrong_with_others(qtbot, theme):
+    dialog = MachineDialog(("ssh://gpu-box", "ssh://me@other-box:2222"), theme, None)
+    qtbot.addWidget(dialog)
+    chosen = []
+    dialog.chosen.connect(chosen.append)
+    dialog.show()
+    assert dialog.address.text() == "ssh://gpu-box"
+    dialog.address.clear()
+    qtbot.keyClicks(dialog.address, "two words")
+    dialog.watch.click()
+    assert (chosen, dialog.problem.isVisible()) == ([], True)
+    qtbot.keyClicks(dialog.address, "x")
+    assert not dialog.problem.isVisible()
+    dialog.recent.setCurrentIndex(1)
+    dialog.recent.textActivated.emit(dialog.recent.currentText())
+    qtbot.keyClick(dialog.address, Qt.Key.Key_Return)
+    assert chosen == [RemoteAddress("other-box", "me", 2222)]
+
+
+def test_where_alerts_go_is_set_in_the_dialog_and_checked(qtbot, theme):
+    dialog = SettingsDialog(MonitorSettings(), theme, None)
+    qtbot.addWidget(dialog)
+    chosen = []
+    dialog.chosen.connect(chosen.append)
+    dialog.show()
+    dialog.is_on.setChecked(True)
+    dialog.webhook.setText("http://example.com")
+    dialog.accept()
+    assert chosen == []
+    assert dialog.problem.text().startswith("A webhook is an address that starts with https://")
+    dialog.webhook.setText("https://example.com/alerts")
+    dialog.command.setText("notify-send alert")
+    dialog.accept()
+    assert chosen[0].alert_targets == AlertTargets(command="notify-send alert", webhook="https://example.com/alerts")
