@@ -1,5 +1,7 @@
 """Detection of events by comparing samples and inventories."""
 
+from dataclasses import replace
+
 from planner.monitor.readings.events import EventDetector, EventKind
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
@@ -93,7 +95,7 @@ def test_processes_start_and_end_in_the_order_in_which_they_are_listed():
     detector = EventDetector(1.0)
     names = [f"program-{number}" for number in range(20)]
     detector.note_sample(sample(0, processes=()))
-    processes = tuple(_process(number, name)._replace(uuid=name) for number, name in enumerate(names))
+    processes = tuple(replace(_process(number, name), uuid=name) for number, name in enumerate(names))
     assert [event.number for event in detector.note_sample(sample(1, processes=processes))] == list(range(20))
     assert [event.number for event in detector.note_sample(sample(2, processes=()))] == list(range(20))
 
