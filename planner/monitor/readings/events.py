@@ -168,10 +168,13 @@ class EventDetector:
             return
         # The processes on a silent card are not listed, but nobody knows that they ended.
         self._processes |= {key: process for key, process in before.items() if key[0] in self._silent}
-        for key in self._processes.keys() - before.keys():
-            yield self._process_event(EventKind.PROCESS_STARTED, self._processes[key])
-        for key in before.keys() - self._processes.keys():
-            yield self._process_event(EventKind.PROCESS_ENDED, before[key])
+        for one, other, kind in (
+            (self._processes, before, EventKind.PROCESS_STARTED),
+            (before, self._processes, EventKind.PROCESS_ENDED),
+        ):
+            for key, process in one.items():  # in their order: a set's would differ from run to run
+                if key not in other:
+                    yield self._process_event(kind, process)
 
     def _process_event(self, kind: EventKind, process: CardProcess) -> Event:
         return self._instant_event(kind, process.uuid, "" if process.host is None else process.host.name, process.pid)

@@ -1,5 +1,7 @@
 """Detection of events by comparing samples and inventories."""
 
+from dataclasses import replace
+
 from planner.monitor.readings.events import EventDetector, EventKind
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
@@ -87,6 +89,15 @@ def test_processes_of_the_first_sample_are_no_started_processes():
     assert (started.kind, started.number, started.what) == (EventKind.PROCESS_STARTED, 2, "")
     (ended,) = detector.note_sample(sample(3, processes=(_process(2),)))
     assert (ended.kind, ended.number, ended.what) == (EventKind.PROCESS_ENDED, 1, "a")
+
+
+def test_processes_start_and_end_in_the_order_in_which_they_are_listed():
+    detector = EventDetector(1.0)
+    names = [f"program-{number}" for number in range(20)]
+    detector.note_sample(sample(0, processes=()))
+    processes = tuple(replace(_process(number, name), uuid=name) for number, name in enumerate(names))
+    assert [event.number for event in detector.note_sample(sample(1, processes=processes))] == list(range(20))
+    assert [event.number for event in detector.note_sample(sample(2, processes=()))] == list(range(20))
 
 
 def test_processes_on_a_card_that_does_not_answer_have_not_ended():
