@@ -36,6 +36,7 @@ from tables import add_table_option, write_table
 
 from planner.errors import PlannerError
 from planner.performance.inference.steps import AS_ESTIMATED
+from planner.performance.reach import kernel_width
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.serving.find_service import plan_serving
@@ -261,7 +262,8 @@ def _simulated(row: Mapping[str, str], catalog: Catalog, shortest: float) -> Com
     tensor = int(row["tp_size"])
     try:
         model = catalog.models.model(row["model_path"])
-        weights = None if model.quantization else _WEIGHTS[row["precision"]]
+        stored, asked = model.stored_as, _WEIGHTS[row["precision"]]
+        weights = None if kernel_width(stored) == kernel_width(asked) else asked
         workload = Inference(
             profile=engine, weights=weights, parallel={"tensor": tensor, "data": 1, "sharing": "manual"}
         )
