@@ -16,8 +16,8 @@ _EXPERT_KERNELS: Final = 5
 """Kernels of a dense layer, element-wise ones, products and attention, and those that routed experts add to it: router,
 choice, two that sort the tokens by expert, and the sum of the results.
 
-**Source**: vllm-project/vllm `fused_moe.py` (`fused_topk`, `moe_align_block_size`, `moe_sum`), SGLang's likewise. By the
-count it is 30 µs on H100; with TensorRT-LLM it is 26 µs there (`tensorrt_llm.py`).
+**Source**: vllm-project/vllm `fused_moe.py` (`fused_topk`, `moe_align_block_size` with `count_and_sort_expert_tokens`,
+`moe_sum`), and SGLang. By the count they take 30 µs on H100; with TensorRT-LLM it is 26 µs there (`tensorrt_llm.py`).
 """
 _FLOAT4_EXPERTS: Final[dict[MemoryClass, MeasuredShare]] = {
     "GDDR": MeasuredShare(0.70, "ai-dynamo/aiconfigurator@095f58a, NVFP4 experts of vLLM on RTX PRO 6000"),
