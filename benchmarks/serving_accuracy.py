@@ -13,8 +13,8 @@ width is the 80th percentile of the error of all other systems. Then the seconds
 take, beside a loop.
 
 Lengths of FILE are nominal. Those of InferenceX, which most rows are of, lie between 0.8 times these and these, and its
-servers have settings of their own (`_harness`); others are taken as they are. A row that is listed several times counts
-once. Means over the requests are compared. Rows that `throughput.csv` has as well are not in FILE.
+servers have settings of their own (`harness_of`); others are taken as they are. A measurement that is listed several
+times counts once. Means over the requests are compared. Rows that `throughput.csv` has as well are not in FILE.
 """
 
 import argparse
@@ -24,7 +24,6 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from math import exp, log
 from pathlib import Path
@@ -42,7 +41,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.plan.serving.find_service import plan_serving
 from planner.plan.serving.service_simulation import deploy_plan
 from planner.serving.deployment import Deployment, ServingSetup
-from planner.serving.simulate import run_once
+from planner.serving.simulate import LEAST_FACTORS, run_once
 from planner.serving.targets import Targets, parse_latency_target
 from planner.serving.traffic import (
     ConcurrentClients,
@@ -52,6 +51,7 @@ from planner.serving.traffic import (
     Traffic,
     TrafficTrace,
 )
+from planner.units import round_up
 from planner.workload.software.registry import SERVERS
 from planner.workload.workload import Inference
 
@@ -259,8 +259,8 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
     if row["precision"] not in _WEIGHTS:
         return f"weights in {row['precision']}"
     clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
-    tensor = _tensor_degree(row)
-    harness = _harness(row, engine)
+    tensor = tensor_degree(row)
+    harness = harness_of(row, engine)
     try:
         model = catalog.models.model(row["model_path"])
         stored, asked = model.stored_as, _WEIGHTS[row["precision"]]
@@ -269,7 +269,7 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
             profile=engine,
             weights=weights,
             parallel={"tensor": tensor, "data": 1, "sharing": "manual"},
-            engine={"max_num_tokens": harness.step_tokens} if harness.step_tokens else {},
+            engine=harness.engine,
         )
         choice = ModelChoice(id=row["model_path"])
         plan = Plan(model=choice, workload=workload, gpu=_CARDS[row["system"]], count=tensor)
@@ -281,7 +281,6 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         return "the engine does not run these weights"
     if isinstance(deployment, str):
         return deployment
-    deployment = deployment._replace(scheduling=replace(deployment.scheduling, polls_every=harness.polls_every))
     run = run_once(deployment, traffic, harness.rounds * clients, 0, AS_ESTIMATED)
     assert run is not None
     found, counted = run.requests, run.ended if harness.counts_first else [n for n in run.ended if n >= clients]
@@ -297,28 +296,29 @@ def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
         row["model_path"],
         (1e3 * first, measured[0]),
         (1e3 * token, measured[1]),
-        (deployment.errors.prompts, deployment.errors.decoding),
+        (
+            max(deployment.errors.prompts, deployment.scheduling.first_token_factor),
+            max(deployment.errors.decoding, LEAST_FACTORS["tpot"]),
+        ),
     )
 
 
 class Harness(NamedTuple):
     """What a benchmark's client and server set: lengths from a share of the nominal ones on, and rounds of requests.
 
-    `counts_first` means that the first requests count, which all arrive at once. `polls_every` and `step_tokens` are
-    settings of the server, None for its default.
+    `counts_first` means that the first requests count, which all arrive at once. `engine` are settings of the server.
     """
 
     shortest: float = 1.0
     rounds: int = _ROUNDS
     counts_first: bool = False
-    polls_every: int = 1
-    step_tokens: int | None = None
+    engine: Mapping[str, int] = {}
 
 
 _INFERENCEX_LENGTHS: Final = ((1_024, 1_024), (1_024, 8_192), (8_192, 1_024))
 
 
-def _harness(row: Mapping[str, str], engine: str) -> Harness:
+def harness_of(row: Mapping[str, str], engine: str) -> Harness:
     """Return the settings of a row's benchmark: those of InferenceX, whose three pairs of lengths tell it, or defaults.
 
     **Source**: SemiAnalysisAI/InferenceX@843c625: benchmark-tmpl.yml `RANDOM_RANGE_RATIO` 0.8; `run_benchmark_serving`
@@ -328,17 +328,15 @@ def _harness(row: Mapping[str, str], engine: str) -> Harness:
     clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
     if (prompt, answer) not in _INFERENCEX_LENGTHS:
         return Harness()
-    polls = 10 if clients < 16 else 30
-    return Harness(
-        shortest=0.8,
-        rounds=10,
-        counts_first=True,
-        polls_every=polls if engine == "sglang" and row["system"].startswith("b") else 1,
-        step_tokens=max(8_192, 64 * ((clients + prompt + 64 + 63) // 64)) if engine == "tensorrt-llm" else None,
-    )
+    settings = {}
+    if engine == "sglang" and row["system"].startswith("b"):
+        settings["scheduler_recv_interval"] = 10 if clients < 16 else 30
+    if engine == "tensorrt-llm":
+        settings["max_num_tokens"] = max(8_192, round_up(clients + prompt + 64, 64))
+    return Harness(shortest=0.8, rounds=10, counts_first=True, engine=settings)
 
 
-def _tensor_degree(row: Mapping[str, str]) -> int:
+def tensor_degree(row: Mapping[str, str]) -> int:
     """Return the cards that share the model; some rows state them times the cards that share the experts."""
     cards, width, experts = (int(row[name] or 0) for name in ("tp_size", "moe_tp_size", "moe_ep_size"))
     return width if experts > 1 and width > 1 and cards == width * experts else cards

@@ -173,6 +173,7 @@ class Sglang(ServingMemory):
             chunked_prefill_size=setup.chunk,
             page_size=setup.page_tokens,
             cuda_graph_max_bs=setup.graph_batch,
+            scheduler_recv_interval=_settings_of(workload).scheduler_recv_interval,
             disable_cuda_graph=not setup.graphs,
         )
 
@@ -191,9 +192,13 @@ def card_setup(gpu: Gpu) -> CardSetup:
     return CardSetup(total // MIB if total else None, workspace, fixed_overhead(gpu).context.bytes)
 
 
+def _settings_of(workload: Inference) -> SglangSettings:
+    return workload.engine if isinstance(workload.engine, SglangSettings) else SglangSettings()
+
+
 def setup_of(architecture: Architecture, workload: Inference, card_class: Hashable) -> SglangSetup:
     """Return the resolved settings with which SGLang's server runs `workload` on a card of `card_class`."""
-    settings = workload.engine if isinstance(workload.engine, SglangSettings) else SglangSettings()
+    settings = _settings_of(workload)
     card = card_class if isinstance(card_class, CardSetup) else _UNKNOWN_CARD
     tensor = workload.parallel.tensor
     default_chunk, default_batch = _defaults_by_memory(card.total_mib, tensor)
