@@ -140,11 +140,11 @@ def _plain_rows(rows: Iterable[dict[str, str]]) -> Iterator[dict[str, str]]:
 
 
 def _variants(backend: str, engine: Engine) -> Iterator[tuple[str, Engine]]:
-    if engine.kernels is None:
-        yield "by classes", engine
-        yield "by kernels", replace(engine, kernels=backend)
-    else:
+    if engine is tensorrt_llm.ENGINE:
         yield "as in plans", engine
+    else:
+        yield "by classes", replace(engine, kernels=None)
+        yield "by kernels", replace(engine, kernels=backend, kernel_formats=tensorrt_llm.ENGINE.kernel_formats)
 
 
 def _token_seconds(row: dict[str, str], catalog: Catalog, engine: Engine) -> float | None:

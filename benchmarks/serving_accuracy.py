@@ -1,6 +1,6 @@
 """Simulated against measured services: whole runs request by request, and benchmarks at a fixed concurrency.
 
-    python benchmarks/serving_accuracy.py [--runs FOLDER] [--truth FILE] [--shortest SHARE] [--rows] [--skip-rows]
+    python benchmarks/serving_accuracy.py [--runs FOLDER] [--truth FILE] [--rows] [--skip-rows]
 
 `--table` also writes the table of the manual.
 
@@ -12,10 +12,9 @@ intervals it prints how many hold the measurement, of all engines and of each: t
 width is the 80th percentile of the error of all other systems. Then the seconds that 100,000 requests and a search
 take, beside a loop.
 
-Lengths of FILE are nominal, and the source does not say how the requests scatter around them. All have them unless
-SHARE is below 1: prompts and answers then have SHARE to 1 of them, as `--random-range-ratio` of InferenceX draws them,
-and no longer end together, so that far fewer wait for each other. The medians of the simulated requests are compared.
-Rows that `throughput.csv` has as well are not in FILE.
+Lengths of FILE are nominal. Those of InferenceX, which most rows are of, lie between 0.8 times these and these, and its
+servers have settings of their own (`harness_of`); others are taken as they are. A measurement that is listed several
+times counts once. Means over the requests are compared. Rows that `throughput.csv` has as well are not in FILE.
 """
 
 import argparse
@@ -36,12 +35,13 @@ from tables import add_table_option, write_table
 
 from planner.errors import PlannerError
 from planner.performance.inference.steps import AS_ESTIMATED
+from planner.performance.reach import kernel_width
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.serving.find_service import plan_serving
 from planner.plan.serving.service_simulation import deploy_plan
 from planner.serving.deployment import Deployment, ServingSetup
-from planner.serving.simulate import run_once
+from planner.serving.simulate import LEAST_FACTORS, run_once
 from planner.serving.targets import Targets, parse_latency_target
 from planner.serving.traffic import (
     ConcurrentClients,
@@ -51,6 +51,7 @@ from planner.serving.traffic import (
     Traffic,
     TrafficTrace,
 )
+from planner.units import round_up
 from planner.workload.software.registry import SERVERS
 from planner.workload.workload import Inference
 
@@ -65,8 +66,9 @@ _CARDS: Final = {
 _RUN_CARDS: Final = {"rtx-pro-6000": "rtx-pro-6000-blackwell-server", "rtx-4090": "rtx-4090"}
 _ENGINES: Final = {"trtllm": "tensorrt-llm"}
 _WEIGHTS: Final = {"fp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
+_SAME: Final = ("backend", "system", "isl", "osl", "batch_size", "silicon_ttft_ms", "silicon_tpot_ms")
+"""Columns that tell whether two rows are one measurement."""
 _ENGINE_NAMES: Final = ("max_num_seqs", "max_num_batched_tokens")
-_MOST_REQUESTS: Final = 600
 _ROUNDS: Final = 4
 _MANY: Final = 100_000
 _REFERENCE_LOOP: Final = 10_000_000
@@ -90,7 +92,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=_TRUTH / "serving-runs")
     parser.add_argument("--truth", type=Path, default=_TRUTH / "serving.csv")
-    parser.add_argument("--shortest", type=float, default=1.0, help="shortest length as a share of the nominal one")
     parser.add_argument("--rows", action="store_true", help="print each row")
     parser.add_argument("--skip-rows", action="store_true", help="only the whole runs and the speed")
     add_table_option(parser)
@@ -100,7 +101,7 @@ def main() -> int:
     for folder in sorted(path for path in options.runs.iterdir() if (path / "meta.json").exists()):
         table += print_run(folder, catalog)
     if not options.skip_rows:
-        table += print_rows(options.truth, catalog, options.shortest, each=options.rows)
+        table += print_rows(options.truth, catalog, each=options.rows)
     if options.table:
         write_table("accuracy", "serving", ("measured", "first token", "between tokens", "end, 99 %"), table)
     print_speed(catalog)
@@ -172,10 +173,10 @@ def _p99(values: Iterable[float]) -> float:
     return ordered[int(0.99 * (len(ordered) - 1))]
 
 
-def print_rows(path: Path, catalog: Catalog, shortest: float, *, each: bool) -> list[tuple[str, str, str, str]]:
+def print_rows(path: Path, catalog: Catalog, *, each: bool) -> list[tuple[str, str, str, str]]:
     """Print the benchmarks at a fixed concurrency beside their simulation, and return their rows of the table."""
     excluded: Counter[str] = Counter()
-    compared = list(_compared(path, catalog, shortest, excluded))
+    compared = list(_compared(path, catalog, excluded))
     print(f"\n{path.name}: {len(compared)} benchmarks at a fixed concurrency")
     if each:
         for row in compared:
@@ -237,18 +238,18 @@ def _print_intervals(
     print(f"  {title}{which}: stated 80 % intervals hold {stated:.0%}, those of the other systems {left_out}")
 
 
-def _compared(path: Path, catalog: Catalog, shortest: float, excluded: Counter[str]) -> Iterator[Compared]:
+def _compared(path: Path, catalog: Catalog, excluded: Counter[str]) -> Iterator[Compared]:
     """Yield the rows that can be simulated, and count the reasons of the others."""
     with path.open(encoding="utf-8", newline="") as stream:
-        for row in csv.DictReader(stream):
-            found = _simulated(row, catalog, shortest)
+        for row in {tuple(row[name] for name in _SAME): row for row in csv.DictReader(stream)}.values():
+            found = _simulated(row, catalog)
             if isinstance(found, str):
                 excluded[found] += 1
             else:
                 yield found
 
 
-def _simulated(row: Mapping[str, str], catalog: Catalog, shortest: float) -> Compared | str:
+def _simulated(row: Mapping[str, str], catalog: Catalog) -> Compared | str:
     """Return a row with its simulation, or the reason why there is none."""
     engine = _ENGINES.get(row["backend"], row["backend"])
     if engine not in SERVERS:
@@ -258,16 +259,21 @@ def _simulated(row: Mapping[str, str], catalog: Catalog, shortest: float) -> Com
     if row["precision"] not in _WEIGHTS:
         return f"weights in {row['precision']}"
     clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
-    tensor = int(row["tp_size"])
+    tensor = tensor_degree(row)
+    harness = harness_of(row, engine)
     try:
         model = catalog.models.model(row["model_path"])
-        weights = None if model.quantization else _WEIGHTS[row["precision"]]
+        stored, asked = model.stored_as, _WEIGHTS[row["precision"]]
+        weights = None if kernel_width(stored) == kernel_width(asked) else asked
         workload = Inference(
-            profile=engine, weights=weights, parallel={"tensor": tensor, "data": 1, "sharing": "manual"}
+            profile=engine,
+            weights=weights,
+            parallel={"tensor": tensor, "data": 1, "sharing": "manual"},
+            engine=harness.engine,
         )
         choice = ModelChoice(id=row["model_path"])
         plan = Plan(model=choice, workload=workload, gpu=_CARDS[row["system"]], count=tensor)
-        traffic = _traffic(clients, prompt, answer, shortest)
+        traffic = _traffic(clients, prompt, answer, harness.shortest)
         deployment = deploy_plan(plan, catalog, traffic, ServingSetup(), requests=1, seed=0)
     except PlannerError as error:
         return "the model is not in the catalog" if "model" in error.message else error.message[:60]
@@ -275,14 +281,13 @@ def _simulated(row: Mapping[str, str], catalog: Catalog, shortest: float) -> Com
         return "the engine does not run these weights"
     if isinstance(deployment, str):
         return deployment
-    number = min(max(_ROUNDS * clients, 8), max(_MOST_REQUESTS, 2 * clients))
-    run = run_once(deployment, traffic, number, 0, AS_ESTIMATED)
+    run = run_once(deployment, traffic, harness.rounds * clients, 0, AS_ESTIMATED)
     assert run is not None
-    found, counted = run.requests, [number for number in run.ended if number >= clients] or run.ended
+    found, counted = run.requests, run.ended if harness.counts_first else [n for n in run.ended if n >= clients]
     if not counted:
         return "the requests are longer than the cache"
-    first = median([found.first[number] - found.arrival[number] for number in counted])
-    token = median([(found.end[number] - found.first[number]) / max(found.output[number] - 1, 1) for number in counted])
+    first = fmean([found.first[number] - found.arrival[number] for number in counted])
+    token = fmean([(found.end[number] - found.first[number]) / max(found.output[number] - 1, 1) for number in counted])
     measured = float(row["silicon_ttft_ms"]), float(row["silicon_tpot_ms"])
     return Compared(
         row["id"],
@@ -291,8 +296,50 @@ def _simulated(row: Mapping[str, str], catalog: Catalog, shortest: float) -> Com
         row["model_path"],
         (1e3 * first, measured[0]),
         (1e3 * token, measured[1]),
-        (deployment.errors.prompts, deployment.errors.decoding),
+        (
+            max(deployment.errors.prompts, deployment.scheduling.first_token_factor),
+            max(deployment.errors.decoding, LEAST_FACTORS["tpot"]),
+        ),
     )
+
+
+class Harness(NamedTuple):
+    """What a benchmark's client and server set: lengths from a share of the nominal ones on, and rounds of requests.
+
+    `counts_first` means that the first requests count, which all arrive at once. `engine` are settings of the server.
+    """
+
+    shortest: float = 1.0
+    rounds: int = _ROUNDS
+    counts_first: bool = False
+    engine: Mapping[str, int] = {}
+
+
+_INFERENCEX_LENGTHS: Final = ((1_024, 1_024), (1_024, 8_192), (8_192, 1_024))
+
+
+def harness_of(row: Mapping[str, str], engine: str) -> Harness:
+    """Return the settings of a row's benchmark: those of InferenceX, whose three pairs of lengths tell it, or defaults.
+
+    **Source**: SemiAnalysisAI/InferenceX@843c625: benchmark-tmpl.yml `RANDOM_RANGE_RATIO` 0.8; `run_benchmark_serving`
+    with 10 prompts for each client; on B200 and B300 SGLang's `--scheduler-recv-interval` 10, from 16 clients on 30;
+    TensorRT-LLM's `--max_num_tokens` clients + prompt + 64, rounded up to 64, 8,192 at least.
+    """
+    clients, prompt, answer = int(row["batch_size"]), int(row["isl"]), int(row["osl"])
+    if (prompt, answer) not in _INFERENCEX_LENGTHS:
+        return Harness()
+    settings = {}
+    if engine == "sglang" and row["system"].startswith("b"):
+        settings["scheduler_recv_interval"] = 10 if clients < 16 else 30
+    if engine == "tensorrt-llm":
+        settings["max_num_tokens"] = max(8_192, round_up(clients + prompt + 64, 64))
+    return Harness(shortest=0.8, rounds=10, counts_first=True, engine=settings)
+
+
+def tensor_degree(row: Mapping[str, str]) -> int:
+    """Return the cards that share the model; some rows state them times the cards that share the experts."""
+    cards, width, experts = (int(row[name] or 0) for name in ("tp_size", "moe_tp_size", "moe_ep_size"))
+    return width if experts > 1 and width > 1 and cards == width * experts else cards
 
 
 def _traffic(clients: int, prompt: int, answer: int, shortest: float) -> Traffic:

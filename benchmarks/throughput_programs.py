@@ -114,7 +114,12 @@ _TRITON_LAUNCHES: Final = {"fp8": 2 * transformers.PRODUCTS, "awq": transformers
 """Kernels of Triton that formats add to a layer in transformers: the inputs of products are quantised and multiplied in
 blocks (integrations/finegrained_fp8.py), or only multiplied (AutoAWQ modules/triton/gemm.py)."""
 _EAGER_EXPERTS: Final = replace(
-    vllm.ENGINE, name="eager", layer_seconds=transformers.ENGINE.layer_seconds, layer_clock_hz=None, eager=True
+    vllm.ENGINE,
+    name="eager",
+    layer_seconds=transformers.ENGINE.layer_seconds,
+    layer_kernels=transformers.EAGER_KERNELS,
+    layer_clock_hz=None,
+    eager=True,
 )
 """SGLang with experts in GPTQ: launched one by one from Python. A token takes 0.67 ms a layer with 48 layers on one H20
 and 0.72 with 94 on four, as in transformers on the same hosts (0.61), whatever the size; its authors say that the

@@ -19,6 +19,7 @@ PlannerError(message, hint)
 ```
 """
 
+import copyreg
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -59,6 +60,10 @@ class PlannerError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By default a copy would be made by its class of the message alone, which is not what most classes take.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class SpecError(PlannerError):

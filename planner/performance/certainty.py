@@ -22,7 +22,7 @@ SPREADS: Final[Mapping[Kind, Spreads]] = {
     "fine-tuning": Spreads(several=1.18, one=1.2, none=1.6),
     "decode": Spreads(several=1.2, one=1.2, none=1.6),
     "prefill": Spreads(several=1.18, one=1.18, none=1.6),
-    "requests": Spreads(several=1.21, one=1.21, none=1.6),
+    "requests": Spreads(several=1.2, one=1.2, none=1.6),
     "images": Spreads(several=1.21, one=1.21, none=1.6),
     "image training": Spreads(several=1.21, one=1.21, none=1.6),
 }

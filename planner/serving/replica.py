@@ -100,7 +100,7 @@ class Replica:
         self._waiting: deque[int] = deque()
         self._reading: list[_Reading] = []
         self._ending: list[tuple[int, int, int]] = []
-        self._step = 0
+        self._step = self._steps_to_poll = 0
         self._decoding = 0
         self._context = 0
         self._outstanding = 0
@@ -178,6 +178,9 @@ class Replica:
 
     def receive_arrivals(self) -> bool:
         """Take note of the requests that have arrived; return whether there is anything to do."""
+        if self._decoding and self._steps_to_poll > 0:
+            return True
+        self._steps_to_poll = self.scheduling.polls_every if self.scheduling.polls_every > 1 else 0
         ready = self._composed if self.scheduling.schedules_ahead else self.clock
         while self._pending and self._pending[0][0] <= ready:
             self._waiting.append(heappop(self._pending)[1])
@@ -228,7 +231,9 @@ class Replica:
             steps = min(steps, max(1, ceil((base.least - base.seconds - base.per_token * plan.context) / each)))
         if until < inf:
             steps = min(steps, max(1, _steps_until(until - self.clock, first, more)))
-        if self._pending and not self._waiting:
+        if self._pending and self._steps_to_poll:
+            steps = min(steps, self._steps_to_poll)
+        elif self._pending and not self._waiting:
             reached = _steps_until(self._pending[0][0] - self.clock, first, more)
             steps = min(steps, reached + 1 if self.scheduling.schedules_ahead else max(1, reached))
         free = self.capacity - self.used_blocks
@@ -359,6 +364,7 @@ class Replica:
 
     def take_prompts(self, plan: "StepPlan", seconds: float) -> None:
         """Take a step of `seconds` seconds that reads prompts."""
+        self._steps_to_poll = 0
         self._pass_time(seconds)
         self.prompt_seconds += seconds
         self._count_step(seconds, plan.decoding)
@@ -539,6 +545,7 @@ class Replica:
         self._count_intervals(steps, first, more, plan.decoding)
         self._pass_time(steps * first + more * steps * (steps - 1) / 2)
         self._composed = self.clock - first - more * (steps - 1)
+        self._steps_to_poll = max(0, self._steps_to_poll - steps)
         self._decoded(steps)
 
     def _count_intervals(self, steps: int, first: float, more: float, number: int) -> None:

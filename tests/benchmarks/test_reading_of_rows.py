@@ -305,3 +305,23 @@ def test_operators_are_traced_one_after_another(row_of, catalog):
 def test_megatrons_uneven_stages_and_latent_heads_are_read_from_its_own_files(error_of):
     assert abs(error_of("mcore-035")) < 0.005
     assert abs(error_of("mcore-045")) < 0.035
+
+
+def test_benchmarks_of_inferencex_have_its_lengths_and_its_servers_settings():
+    from serving_accuracy import harness_of
+
+    row = {"batch_size": "64", "isl": "8192", "osl": "1024", "system": "b200_sxm"}
+    assert harness_of(row, "vllm").shortest == 0.8
+    assert harness_of(row, "sglang").engine == {"scheduler_recv_interval": 30}
+    assert harness_of(row | {"batch_size": "8"}, "sglang").engine == {"scheduler_recv_interval": 10}
+    assert harness_of(row | {"system": "h200_sxm"}, "sglang").engine == {}
+    assert harness_of(row, "tensorrt-llm").engine == {"max_num_tokens": 8_320}
+    assert harness_of(row | {"osl": "100"}, "sglang").shortest == 1.0
+
+
+def test_cards_that_are_multiplied_by_those_of_the_experts_are_those_of_the_model():
+    from serving_accuracy import tensor_degree
+
+    assert tensor_degree({"tp_size": "64", "moe_tp_size": "8", "moe_ep_size": "8"}) == 8
+    assert tensor_degree({"tp_size": "8", "moe_tp_size": "1", "moe_ep_size": "8"}) == 8
+    assert tensor_degree({"tp_size": "4", "moe_tp_size": "", "moe_ep_size": ""}) == 4

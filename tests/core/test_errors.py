@@ -1,3 +1,4 @@
+import pickle
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,14 @@ def test_a_wrong_value_is_printed_with_its_hint():
         "gpu: no accelerator is called 'x'. Close names: y."
     )
     assert str(SpecError("", "they conflict")) == "they conflict"
+
+
+def test_errors_are_the_same_when_another_process_has_sent_them():
+    errors = (
+        TraceError("forward", "no such layer", "Name one.", traceback="net.py:3", printed="hello", environment=True),
+        AmbiguousNameError("gpu", "h100", ("h100-sxm5-80gb", "h100-pcie-80gb")),
+        CatalogError(Path("gpus.json"), "h100", "memory", "is not a number"),
+    )
+    for error in errors:
+        found = pickle.loads(pickle.dumps(error))
+        assert (type(found), str(found), vars(found)) == (type(error), str(error), vars(error))

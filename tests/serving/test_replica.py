@@ -41,6 +41,19 @@ def test_an_engine_that_schedules_ahead_lets_a_request_wait_for_one_step_more():
     assert requests.scheduled[1] == pytest.approx(0.01)
 
 
+def test_an_engine_that_looks_for_arrivals_now_and_then_lets_requests_wait_until_it_does():
+    # It looks after each of the first two prompts, at 10 and 20 ms, and then after 10 steps of 10 ms.
+    requests = asked((0.0, 10, 100), (0.005, 10, 100), (0.03, 10, 2))
+    answered(requests, RoundTimes(prompt_token=1e-3), polls_every=10, mixes=False)
+    assert requests.scheduled == pytest.approx([0.0, 0.01, 0.12])
+
+
+def test_an_idle_engine_finds_a_request_at_once():
+    requests = asked((0.0, 10, 2), (0.5, 10, 2))
+    answered(requests, polls_every=10)
+    assert requests.scheduled == [0.0, 0.5]
+
+
 def test_no_more_sequences_run_at_once_than_are_allowed():
     requests = asked(*[(0.0, 10, 11)] * 5)
     replica = answered(requests, sequences=2)

@@ -175,6 +175,7 @@ class Sglang(ServingMemory):
             chunked_prefill_size=setup.chunk,
             page_size=setup.page_tokens,
             cuda_graph_max_bs=setup.graph_batch,
+            scheduler_recv_interval=workload.settings_as(SglangSettings).scheduler_recv_interval,
             disable_cuda_graph=not setup.graphs,
         )
 

@@ -45,8 +45,9 @@ Inference@aa72e0e, prompts of 512 to 8,192 tokens, 65 and 93 on M3 Max and M1 Ma
 class CardSpeed(NamedTuple):
     """Speed of one card in a serving engine, with weights in one format.
 
-    `bytes_per_s` is the usable bandwidth, of which `read`, `cache` and `pointwise` are shares; `ops_per_s` is the
-    dense rate of the products, of which `products` is the share, `attention_ops_per_s` that of attention.
+    `bytes_per_s` is the usable bandwidth, of which `read`, `expert_read`, `cache` and `pointwise` are shares;
+    `ops_per_s` is the dense rate of the products, of which `products` is the share, `attention_ops_per_s` that of
+    attention. `expert_layer_seconds` are added to `layer_seconds` in layers with routed experts.
     `cache_bytes` is the size of the L2 cache, and `scalar_bytes_per_s` the most that element-wise kernels move.
     `kernel_gaps_seconds` are the gaps between the kernels of a layer if they are launched one by one.
     `hides_launches` means that launches count only if they take longer than the card's work.
@@ -55,6 +56,7 @@ class CardSpeed(NamedTuple):
     engine: Engine
     bytes_per_s: float
     read: MeasuredShare
+    expert_read: MeasuredShare
     cache: MeasuredShare
     pointwise: float
     scalar_bytes_per_s: float
@@ -66,6 +68,7 @@ class CardSpeed(NamedTuple):
     score_bytes: float
     dtype: str
     layer_seconds: float
+    expert_layer_seconds: float
     kernel_gaps_seconds: float
     sequence_seconds: float
     hides_launches: bool
@@ -90,6 +93,7 @@ def card_speed(
         engine=engine,
         bytes_per_s=bandwidth,
         read=engine.read_share(gpu, weights),
+        expert_read=engine.expert_read_share(gpu, weights),
         cache=engine.cache_share(gpu, unfused=unfused),
         pointwise=_POINTWISE_SHARES[memory_class(gpu)] / engine.pointwise_share,
         cache_bytes=figures.cache_bytes if figures else 0.0,
@@ -102,6 +106,7 @@ def card_speed(
         dtype=dtype,
         kernel_gaps_seconds=engine.eager_kernels * launch_seconds(gpu, engine.name) if hides_launches else 0.0,
         layer_seconds=engine.seconds_per_layer(gpu, weights),
+        expert_layer_seconds=engine.expert_seconds(gpu, weights),
         sequence_seconds=engine.sequence_seconds * (_GRACE_SLOWDOWN if "Grace" in (gpu.interconnect or "") else 1.0),
         hides_launches=hides_launches,
     )

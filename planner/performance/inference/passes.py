@@ -188,9 +188,9 @@ def pass_time(
     offloaded = sharing.offloaded
     elsewhere = offloaded.bytes(work, batch.rows) if offloaded.host_bytes_per_s else 0.0
     reached = machine.ops_per_s * machine.products.fraction * cards
-    read = (weights - elsewhere) / (bandwidth * machine.read.fraction)
-    read_densely = (1.0 - offloaded.share if offloaded.host_bytes_per_s else 1.0) * work.fixed_bytes
-    read_densely /= bandwidth * machine.read.fraction
+    dense = (1.0 - offloaded.share if offloaded.host_bytes_per_s else 1.0) * work.fixed_bytes
+    read_densely = dense / (bandwidth * machine.read.fraction)
+    read = read_densely + (weights - elsewhere - dense) / (bandwidth * machine.expert_read.fraction)
     experts = 2 * work.active_expert_parameters * batch.rows / reached
     products = 2 * (work.parameters * batch.rows + work.head_parameters * batch.outputs) / reached - experts
     prompt = batch.scores > 0
@@ -297,4 +297,4 @@ def host_share(work: PassWork, machine: CardSpeed, cards: int, launches: float, 
 
 def launch_time(work: PassWork, machine: CardSpeed) -> float:
     """Return the seconds in which the kernels of a pass are started, where the kernels' own times do not have them."""
-    return work.layers * machine.layer_seconds + work.expert_layers * machine.engine.expert_layer_seconds
+    return work.layers * machine.layer_seconds + work.expert_layers * machine.expert_layer_seconds

@@ -212,7 +212,7 @@ class StepTimes:
         machine, cards, ranks = self._run.machine, self._run.sharing.tensor, self._ranks
         read = sum([kind.bytes * kind.active_share(rows) for kind in self._experts.experts]) / ranks
         reached = machine.ops_per_s * machine.products.fraction * cards
-        seconds = read / (machine.bytes_per_s * machine.read.fraction * cards)
+        seconds = read / (machine.bytes_per_s * machine.expert_read.fraction * cards)
         seconds += 2 * self._experts.active_expert_parameters * rows / ranks / reached
         size = rows * self._experts.hidden * _STREAM_BYTES
         seconds += self._experts.expert_layers * expert_exchange_seconds(self._run.sharing.links, ranks, size)

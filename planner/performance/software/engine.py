@@ -62,7 +62,9 @@ class Engine:
     are launched one by one from Python (`eager`), the host runs ahead of the card, and only the longer of both counts,
     on the card with the gaps between the `eager_kernels` of a layer.
     `quantised_layer_seconds` is the same for formats whose names begin with its keys. `expert_layer_seconds` are
-    added for layers with routed experts, whose routing takes more kernels. `sequence_seconds` are spent for each
+    added for layers with routed experts, whose routing takes more kernels; where they were not measured, as much as for
+    `expert_kernels` of the `layer_kernels` of a layer. `float4_experts` are the shares of the bandwidth that reading
+    experts in 4-bit floats reaches. `sequence_seconds` are spent for each
     sequence of each pass (scheduling, sampling), and `pass_seconds` for the pass itself, on the host; with
     `schedules_ahead`, while the card works on the pass before. `chunk` is the most tokens of one pass of a prompt, None
     for no limit. `compute_share` is the fraction that its products reach of the card's large ones. `pointwise_share` is
@@ -89,6 +91,9 @@ class Engine:
     quantised_layer_seconds: Mapping[str, float] = field(default_factory=dict)
     older_host_slowdown: float = 1.0
     expert_layer_seconds: float = 0.0
+    layer_kernels: int = 1
+    expert_kernels: int = 0
+    float4_experts: Mapping[MemoryClass, MeasuredShare] = field(default_factory=dict)
     sequence_seconds: float = 0.0
     pass_seconds: float = 0.0
     schedules_ahead: bool = False
@@ -142,9 +147,23 @@ class Engine:
     def read_share(self, gpu: Gpu, weights: str) -> MeasuredShare:
         """Return the share of the memory bandwidth that reading weights in the format `weights` reaches."""
         width = kernel_width(weights)
-        if width == "float4" and (gpu.rate("fp4") is None or not self.reads_float4):
+        if width == "float4" and not self.multiplies_float4(gpu, weights):
             width = "4"
         return self.read_shares()[memory_class(gpu), width]
+
+    def expert_read_share(self, gpu: Gpu, weights: str) -> MeasuredShare:
+        """Return the share of the memory bandwidth that reading routed experts reaches."""
+        found = self.float4_experts.get(memory_class(gpu)) if self.multiplies_float4(gpu, weights) else None
+        return found or self.read_share(gpu, weights)
+
+    def multiplies_float4(self, gpu: Gpu, weights: str) -> bool:
+        """Return whether `gpu` multiplies with weights in 4-bit floats as they are stored."""
+        return self.reads_float4 and kernel_width(weights) == "float4" and gpu.rate("fp4") is not None
+
+    def expert_seconds(self, gpu: Gpu, weights: str) -> float:
+        """Return the seconds of kernel launches and gaps that routed experts add to a layer of one pass."""
+        each = self.seconds_per_layer(gpu, weights) / self.layer_kernels
+        return self.expert_layer_seconds + self.expert_kernels * each
 
     def read_shares(self) -> Mapping[tuple[MemoryClass, Width], MeasuredShare]:
         """Return the shares of the memory bandwidth that reading weights reaches, by kind of memory and width class."""

@@ -3,6 +3,7 @@
 from typing import Final
 
 from planner.performance.inference.work import PassWork
+from planner.performance.reach import MeasuredShare
 from planner.performance.software.engine import Engine
 
 
@@ -31,6 +32,7 @@ ENGINE: Final = _TensorRtLlm(
         "a layer beside reading and sums, Llama 3.1 70B on 2 to 8 B200; 54 to 62 µs, Qwen3-235B-A22B on 4 and 8 H100"
     ),
     expert_layer_seconds=26e-6,
+    float4_experts={"GDDR": MeasuredShare(0.66, "ai-dynamo/aiconfigurator@095f58a, NVFP4 experts on RTX PRO 6000")},
     sequence_seconds=25e-6,
     schedules_ahead=True,
     chunk=8_192,

@@ -2,15 +2,38 @@
 
 from typing import Final
 
+from planner.hardware.gpu import Gpu
 from planner.models.layers import Attention
+from planner.performance.reach import MeasuredShare, MemoryClass
 from planner.performance.software.engine import Engine
 
 _LAYER_SECONDS: Final = 60e-6
 _LAYER_CLOCK_HZ: Final = 1.98e9
 """Clock of the H20, on which the time of a layer was measured: that of the H100, of which it is a cut-down version."""
 
+_LAYER_KERNELS: Final = 5 + 4 + 1
+_EXPERT_KERNELS: Final = 5
+"""Kernels of a dense layer, element-wise ones, products and attention, and those that routed experts add to it: router,
+choice, two that sort the tokens by expert, and the sum of the results.
+
+**Source**: vllm-project/vllm `fused_moe.py` (`fused_topk`, `moe_align_block_size` with `count_and_sort_expert_tokens`,
+`moe_sum`), and SGLang. By the count they take 30 µs on H100; with TensorRT-LLM it is 26 µs there (`tensorrt_llm.py`).
+"""
+_FLOAT4_EXPERTS: Final[dict[MemoryClass, MeasuredShare]] = {
+    "GDDR": MeasuredShare(0.70, "ai-dynamo/aiconfigurator@095f58a, NVFP4 experts of vLLM on RTX PRO 6000"),
+    "HBM": MeasuredShare(0.75, "ai-dynamo/aiconfigurator@095f58a, NVFP4 experts of vLLM and SGLang on B200 and B300"),
+}
+"""What the bytes take by which the experts of gpt-oss-120b are more than those of Qwen3-30B-A3B, with 64 tokens."""
+
 
 class _Vllm(Engine):
+    def expert_seconds(self, gpu: Gpu, weights: str) -> float:
+        """Return the time of the kernels that route tokens; those for 4-bit floats do so themselves.
+
+        **Source**: vLLM and SGLang hand the router's logits to FlashInfer's `trtllm_fp4_block_scale_moe`.
+        """
+        return 0.0 if self.multiplies_float4(gpu, weights) else super().expert_seconds(gpu, weights)
+
     def elementwise_launches(self, attention: Attention) -> int:
         """Return 5 kernels of a layer, and 2 more if queries and keys are normalized.
 
@@ -24,6 +47,9 @@ ENGINE: Final = _Vllm(
     name="vllm",
     layer_seconds=_LAYER_SECONDS,
     layer_clock_hz=_LAYER_CLOCK_HZ,
+    layer_kernels=_LAYER_KERNELS,
+    expert_kernels=_EXPERT_KERNELS,
+    float4_experts=_FLOAT4_EXPERTS,
     source="QwenLM/Qwen3@7a2f61f (SGLang 0.4.6), 24 rows; pytorch/ao@36027d8 (vLLM 0.13), 3 rows at 128 sequences",
     sequence_seconds=25e-6,
     schedules_ahead=True,

@@ -54,6 +54,16 @@ class SglangSettings(EngineSettings):
         ),
         Presentation(explanation="Graphs are captured for batches up to this one, and need memory of their own."),
     ] = None
+    scheduler_recv_interval: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=1_000_000,
+            title="Steps between arrivals",
+            description="SGLang: number of decoding steps after which the scheduler looks for new requests",
+        ),
+        Presentation(default="1", explanation="Decoding is interrupted less often, and requests wait longer to begin."),
+    ] = None
     disable_cuda_graph: Annotated[
         bool | None,
         Field(title="Without CUDA graphs", description="SGLang: run without CUDA graphs"),

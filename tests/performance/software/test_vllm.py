@@ -31,3 +31,19 @@ def test_fp8_weights_are_multiplied_as_stored_where_the_card_can() -> None:
     vllm = ENGINES["vllm"]
     assert vllm.product_format(bundled().hardware.gpu("h100-sxm5-80gb"), "fp8", "bf16") == "fp8"
     assert vllm.product_format(bundled().hardware.gpu("a100-sxm4-80gb"), "fp8", "bf16") == "fp16"
+
+
+def test_routing_to_experts_takes_half_as_many_kernels_as_a_layer_unless_their_kernels_do_it():
+    cards = [bundled().hardware.gpu(name) for name in ("h100-sxm5-80gb", "b200-sxm-180gb")]
+    added = [ENGINES["vllm"].expert_seconds(card, weights) for card in cards for weights in ("fp8", "nvfp4")]
+    assert added == pytest.approx([30e-6, 30e-6, 30e-6 * 1.98 / 1.965, 0.0])
+
+
+def test_experts_in_4_bit_floats_are_read_faster_than_a_row_is_multiplied():
+    for gpu, read, experts in (("b200-sxm-180gb", 0.45, 0.75), ("rtx-pro-6000-blackwell-server", 0.50, 0.70)):
+        speed = card_speed(bundled().hardware.gpu(gpu), ENGINES["vllm"], "nvfp4")
+        assert speed is not None
+        assert (speed.read.fraction, speed.expert_read.fraction) == (read, experts)
+    speed = card_speed(bundled().hardware.gpu("h100-sxm5-80gb"), ENGINES["vllm"], "nvfp4")
+    assert speed is not None
+    assert speed.expert_read == speed.read

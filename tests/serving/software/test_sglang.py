@@ -26,3 +26,9 @@ def test_decoding_waits_for_prompts():
     assert not found.mixes
     assert found.caches_prefixes
     assert found.block_tokens == 1
+
+
+def test_arrivals_are_looked_for_as_often_as_is_set():
+    model, gpu = bundled().models.model("meta-llama/Llama-3.1-8B"), bundled().hardware.gpu("l40s")
+    settings = Inference(profile="sglang", engine={"scheduler_recv_interval": 10})
+    assert [SCHEDULER.scheduling(each, model, gpu).polls_every for each in (Inference(), settings)] == [1, 10]
