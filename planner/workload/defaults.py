@@ -9,6 +9,7 @@ from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.models.diffusion import DiffusionTransformer, find_networks
 from planner.models.images import embeds_images, image_tokens
+from planner.workload.alignment import Alignment
 from planner.workload.formats import autocasts, product_format
 from planner.workload.layout import resolve_parallel
 from planner.workload.optimizers import OPTIMIZERS
@@ -43,8 +44,10 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     if architecture.kind == "diffusion":
         return pipeline_defaults(workload, architecture, parallel)
     if isinstance(workload, Training):
+        length = _input_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE)
         return workload.evolve(
-            sequence_length=_input_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE),
+            sequence_length=length,
+            alignment=_settled_alignment(workload, architecture, length),
             weights=workload.weights or default_weight_format(workload),
             lora=workload.lora or (Lora() if workload.adapts else None),
             optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
@@ -80,6 +83,25 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         images=images,
         parallel=parallel,
     )
+
+
+def _settled_alignment(workload: Training, architecture: Architecture, length: int) -> Alignment:
+    """Return the workload's preference tuning or reinforcement learning with its unset fields filled in.
+
+    Raises:
+        SpecError: If the model generates no text, or the completion leaves no room for a prompt.
+    """
+    alignment = workload.alignment
+    if alignment.method == "none":
+        return alignment
+    if architecture.kind not in ("decoder", "vision-language"):
+        reason = f"{alignment.method.upper()} compares generated text, and {architecture.model_type} generates none"
+        raise SpecError("alignment.method", reason, "Choose a decoder, or the objective none.")
+    settled = alignment.settled(adapts=workload.adapts, sequence_length=length, micro_batch=workload.micro_batch)
+    if (settled.completion_length or 0) >= length:
+        reason = f"a completion of {settled.completion_length:,} tokens leaves no prompt in sequences of {length:,}"
+        raise SpecError("alignment.completion_length", reason, "Choose longer sequences (--seq).")
+    return settled
 
 
 def _images_per_prompt(workload: Inference, architecture: Architecture, profile: str) -> int | None:
