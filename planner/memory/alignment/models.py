@@ -45,7 +45,7 @@ def other_models_term(models: Sequence[ModelBytes]) -> Term | None:
     )
 
 
-def frozen_models(architecture: Architecture, workload: Training, *, before_training: bool = False) -> list[ModelBytes]:
+def frozen_models(architecture: Architecture, workload: Training) -> list[ModelBytes]:
     """Return the frozen models on a card: the reference, if a copy is kept, and a reward model.
 
     **Formula**: bytes of the trained model's weights in its format, for the reward model in proportion to its
@@ -55,7 +55,7 @@ def frozen_models(architecture: Architecture, workload: Training, *, before_trai
     shards = parallel.state_shards if parallel.zero == _SHARDED else 1
     whole = weights_term(architecture, workload.weights or "fp32").bytes
     found = []
-    if alignment.reference == "kept" or (before_training and alignment.reference == "precomputed"):
+    if alignment.reference == "kept":
         found.append(ModelBytes("weights of the reference model", ceil_div(whole, shards)))
     if alignment.generates and alignment.reward == "model":
         size = whole * (alignment.reward_parameters or architecture.parameters) // architecture.parameters

@@ -132,10 +132,9 @@ def _before_training(
         explanation = "the reference reads the pairs, with the activations of the model's own forward pass saved"
         yield Snapshot("score", [*passing, *saved, *kept, *scoring, *beside], explanation)
     elif alignment.reference == "precomputed":
-        before = other_models_term(frozen_models(architecture, workload, before_training=True))
         weights = lasting_terms_of(_last(step, "step"), *_SHORT_LIVED, "optimizer_states", "master_weights")
-        explanation = "the reference reads all pairs before training begins"
-        yield Snapshot("score", [*weights, *scoring, *([before] if before else ())], explanation)
+        explanation = "the model reads all pairs before training begins, as its own reference"
+        yield Snapshot("score", [*weights, *scoring], explanation)
 
 
 def _kept_logits(forward: Snapshot) -> list[AnyTerm]:
@@ -181,11 +180,10 @@ def _sync(
     alignment = workload.alignment
     if not alignment.generates or alignment.engine == "none":
         return
-    largest = max(
-        tensor.size
-        for stack in architecture.stacks
-        for tensor in (*stack.before, *stack.after, *(one for group in stack.groups for one in group.layer.tensors))
-    )
+    layers = (tensor for stack in architecture.stacks for group in stack.groups for tensor in group.layer.tensors)
+    edges = (tensor for stack in architecture.stacks for tensor in (*stack.before, *stack.after))
+    # Adapters are merged into matrices of the layers alone.
+    largest = max(tensor.size for tensor in (*layers, *(() if workload.adapts else edges)))
     whole = bool(_gathered_model(architecture, workload)) and workload.adapts
     copied = architecture.parameters if whole else largest
     size = _FP32 if workload.adapts and not whole else compute_bytes(workload)
