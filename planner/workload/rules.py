@@ -291,11 +291,10 @@ TRAINING_RULES: Final = RuleSet(
         remedies=({"alignment.method": "none"}, {"profile": RESET, "loss": None}),
     ),
     WorkloadRule(
-        ("alignment.method", "loss"),
-        lambda objective, loss: objective == "none" or loss != "chunked",
-        "log-probabilities are computed from all logits, or fused with the output head: choose full-logits or "
-        "fused-linear",
-        blames="loss",
+        ("loss", "alignment.method"),
+        lambda loss, objective: not (loss == "chunked" and objective == "ppo"),
+        "PPO computes log-probabilities from all logits, or fused with the output head",
+        hint="Choose full-logits.",
         narrows=("loss",),
         remedies=({"loss": None}, {"alignment.method": "none"}),
     ),

@@ -295,7 +295,12 @@ class Training(Spec):
     loss_chunks: Annotated[
         int,
         Field(ge=1, le=100_000, title="Loss chunks", description="number of chunks in which the loss is computed"),
-        Presentation(group="software", shown_when=lambda context: context.workload.loss == "chunked"),
+        Presentation(
+            group="software",
+            shown_when=lambda context: (
+                context.workload.loss == "chunked" and context.workload.alignment.method == "none"
+            ),
+        ),
     ] = 8
     profile: Annotated[
         TrainerName,

@@ -22,7 +22,6 @@ from planner.memory.result import PhaseName, Term
 from planner.memory.terms import format_symbol, measured_term, model_symbol
 from planner.memory.training.log_probabilities import scored_logits
 from planner.models.architecture import Architecture
-from planner.workload.alignment import aligned_lengths
 from planner.workload.training import Training
 
 if TYPE_CHECKING:
@@ -35,10 +34,11 @@ _SYNC_SOURCE: Final = (
     "peft merges an adapter's fp32 product into each matrix; ZeRO-3 gathers the whole model for both"
 )
 _GATHER_SOURCE: Final = "TRL 1.10 (f2cd577): ds3_gather_for_generation gathers all parameters to generate"
-_NOTE: Final = (
-    "Modeled on TRL 1.10 (f2cd577): fp32 logits, log-probabilities of one sequence at a time, a reference in the "
-    "model's own format."
-)
+_NOTES: Final[dict[str, str]] = {
+    "chunked": "Modeled on TRL 1.16: log-probabilities in tiles, a reference in the model's own format.",
+    "full-logits": "Modeled on TRL until 1.10, verl and OpenRLHF: fp32 logits of all tokens of a micro-batch.",
+    "fused-linear": "Modeled on Liger's and Unsloth's GRPO: log-probabilities of one sequence at a time.",
+}
 
 
 def aligned_timeline(
@@ -70,7 +70,7 @@ def aligned_timeline(
     beside = partial(_beside, architecture, workload, value)
     snapshots = [
         *(one for one in step.snapshots if one.name == "load"),
-        *_before_training(architecture, workload, step, value, engine),
+        *_before_training(architecture, workload, program, step, value, engine),
         *(
             one.with_terms([*one.terms, *beside(one.name), *_waiting(engine)])
             for one in step.snapshots
@@ -78,7 +78,7 @@ def aligned_timeline(
         ),
         *_sync(architecture, workload, step, value, engine),
     ]
-    notes = (_NOTE, *([engine.note] if engine else ()))
+    notes = (_NOTES[workload.loss or "chunked"], *([engine.note] if engine else ()))
     return step._replace(snapshots=tuple(snapshots), notes=(*notes, *step.notes))
 
 
@@ -103,6 +103,7 @@ def _last(step: PhaseSnapshots, phase: PhaseName) -> Snapshot:
 def _before_training(
     architecture: Architecture,
     workload: Training,
+    program: "TrainingMemory",
     step: PhaseSnapshots,
     value: ValueModel | None,
     engine: EngineShare | None,
@@ -122,13 +123,13 @@ def _before_training(
             base = lasting_terms_of(_last(step, "forward"), "gradients", "activations", "logits", "communication")
             held = [*(base if gathered else passing), *gathered, *own_generation(architecture, workload), *beside]
             yield Snapshot("generate", held, "the trainer generates all completions of a step itself")
-    scoring = _scoring(architecture, workload)
+    scoring = _scoring(architecture, workload, program)
     if alignment.generates:
         held = [*passing, *scoring, *beside, *_waiting(engine)]
         yield Snapshot("score", held, "log-probabilities and rewards of the completions are computed without gradients")
     elif alignment.scores_reference:
         saved = [each for each in _last(step, "forward").terms if each.name == "activations"]
-        kept = _kept_logits(_last(step, "forward"))
+        kept = _kept_logits(_last(step, "forward"), workload)
         explanation = "the reference reads the pairs, with the activations of the model's own forward pass saved"
         yield Snapshot("score", [*passing, *saved, *kept, *scoring, *beside], explanation)
     elif alignment.reference == "precomputed":
@@ -137,8 +138,10 @@ def _before_training(
         yield Snapshot("score", [*weights, *scoring], explanation)
 
 
-def _kept_logits(forward: Snapshot) -> list[AnyTerm]:
-    """Return the fp32 logits that a forward pass keeps for its backward pass: half of what it holds at its end."""
+def _kept_logits(forward: Snapshot, workload: Training) -> list[AnyTerm]:
+    """Return what a forward pass keeps of its logits for the backward pass: the fp32 ones, half of what it holds."""
+    if workload.loss != "full-logits":
+        return []
     return [
         measured_term("logits", each.bytes // 2, "T × V × 4", (), "the fp32 logits saved by logsumexp")
         for each in forward.terms
@@ -146,15 +149,16 @@ def _kept_logits(forward: Snapshot) -> list[AnyTerm]:
     ]
 
 
-def _scoring(architecture: Architecture, workload: Training) -> list[AnyTerm]:
+def _scoring(architecture: Architecture, workload: Training, program: "TrainingMemory") -> list[AnyTerm]:
     """Return a forward pass without gradients over one batch of scored sequences, with their logits."""
     alignment, length = workload.alignment, workload.sequence_length or 1
-    paired = alignment.method == "dpo"
-    batch = alignment.sequences(workload.micro_batch) if paired else (alignment.score_batch or workload.micro_batch)
-    kept = aligned_lengths(alignment, length).completion + 1 if alignment.method == "grpo" else length
+    batch = alignment.sequences(workload.micro_batch)
+    if alignment.generates:
+        batch = alignment.score_batch or batch
     precision = training_precision(workload)._replace(autocast=False)
     scratch = scratch_term(architecture, batch, length, precision, workload.attention)
-    return [scratch, scored_logits(architecture, batch * min(kept, length), batch, precision)]
+    logits = scored_logits(architecture, workload, batch, precision, in_parts=program.scores_in_parts)
+    return [scratch, logits]
 
 
 def _gathered_model(architecture: Architecture, workload: Training) -> list[Term]:

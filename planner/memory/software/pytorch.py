@@ -21,7 +21,7 @@ from planner.memory.training.checkpointing import OPERATORS, Checkpoints
 from planner.memory.training.fp8 import as_sixteen_bit_workload, with_fp8
 from planner.memory.training.full import full_setup
 from planner.memory.training.fused import FusedKernels, fused_linear_loss_memory
-from planner.memory.training.log_probabilities import log_probability_head, log_probability_memory
+from planner.memory.training.log_probabilities import log_probability_memory
 from planner.memory.training.losses import LossMemory, OutputHead, chunked_loss_memory, full_loss_memory, output_head
 from planner.memory.training.partial import partial_setup
 from planner.memory.training.setup import TrainingSetup
@@ -37,13 +37,15 @@ Trained = Callable[[Architecture, Training], PhaseSnapshots]
 class TrainingMemory(SoftwareMemory[Training]):
     """Training with plain PyTorch, and the base class of all training programs.
 
-    `shares_engine_weights` means that an inference engine on the same card reads the trained model's own weights.
+    `shares_engine_weights` means that an inference engine on the same card reads the trained model's own weights,
+    `scores_in_parts` that log-probabilities without gradients are computed one sequence at a time.
     """
 
     split_note = "Pipeline stages get equal numbers of layers on any cards; set the layers per stage to change that."
     spread = Spread(below=0.055, above=0.04)
     fused = FusedKernels()
     shares_engine_weights: bool = False
+    scores_in_parts: bool = False
     selective_source = OPERATORS
 
     def timeline(self, architecture: Architecture, workload: Training, card_class: Hashable = None) -> PhaseSnapshots:
@@ -98,8 +100,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         head = output_head(architecture, workload, precision)
         if workload.alignment.method != "none":
             trained = head.parameters if head_is_trained else 0
-            fused = precision.residual_bytes if workload.loss == "fused-linear" else 0
-            return log_probability_memory(log_probability_head(head, workload), workload.micro_batch, trained, fused)
+            return log_probability_memory(head, workload, trained, precision.residual_bytes)
         if workload.loss == "chunked":
             gradient_bytes = precision.parameter_bytes if head_is_trained else 0
             return chunked_loss_memory(head, workload.loss_chunks, gradient_bytes)

@@ -32,6 +32,7 @@ class Unsloth(TrainingMemory):
 
     fused = FusedKernels(norms=True, gates=True, adapters=True)
     shares_engine_weights = True
+    scores_in_parts = True
 
     def differences_from_transformers(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return notes on how Unsloth's memory use differs from transformers."""

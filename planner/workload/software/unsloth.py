@@ -13,5 +13,6 @@ UNSLOTH: Final = Software(
         loss="fused-linear",
         compute=("fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"),
         aligns=True,
+        alignment_loss="fused-linear",
     ),
 )
